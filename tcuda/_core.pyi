@@ -1,0 +1,16 @@
+class HostMemory:
+    """Memory of an emulated device: host memory behind a limit, in blocks as ``cudaMalloc`` gives them."""
+
+    def __init__(self, limit: int) -> None: ...
+    def allocate(self, size: int) -> int:
+        """Return the address of a new block of ``size`` bytes, or 0 when the limit or the host refuses it."""
+    def release(self, address: int) -> bool:
+        """Free the block that starts at ``address``; False, with nothing changed, if none does."""
+    def block_at(self, address: int) -> tuple[int, int] | None:
+        """Return ``(address, size)`` of the live block that holds ``address``."""
+    @property
+    def limit(self) -> int: ...
+    @property
+    def used(self) -> int: ...
+    @property
+    def live(self) -> int: ...

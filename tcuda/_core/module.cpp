@@ -1,0 +1,28 @@
+// Python face of the core; tcuda/_core.pyi is its typed description.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+
+#include "host_memory.hpp"
+
+namespace nb = nanobind;
+using tcuda::HostMemory;
+
+NB_MODULE(_core, module) {
+    nb::class_<HostMemory>(module, "HostMemory")
+        .def(nb::init<std::size_t>(), nb::arg("limit"))
+        .def("allocate", &HostMemory::allocate, nb::arg("size"), nb::call_guard<nb::gil_scoped_release>())
+        .def("release", &HostMemory::release, nb::arg("address"), nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "block_at",
+            [](const HostMemory &memory, std::uintptr_t address) -> std::optional<std::pair<std::uintptr_t, std::size_t>> {
+                const auto block = memory.block_at(address);
+                if (!block)
+                    return std::nullopt;
+                return std::pair(block->address, block->size);
+            },
+            nb::arg("address"))
+        .def_prop_ro("limit", &HostMemory::limit)
+        .def_prop_ro("used", &HostMemory::used)
+        .def_prop_ro("live", &HostMemory::live);
+}

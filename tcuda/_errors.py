@@ -1,0 +1,69 @@
+"""The exceptions of the surface, with the types that torch gives them.
+
+Nothing here imports CuPy, so that ``except tcuda.OutOfMemoryError`` costs nothing on a machine without it.
+"""
+
+from __future__ import annotations
+
+from tcuda import _status
+from tcuda._status import Status
+
+_HINTS: dict[int, str] = {
+    Status.INVALID_DEVICE: "GPU device may be out of range, do you have enough GPUs? tcuda.device_count() tells.",
+    Status.INVALID_RESOURCE_HANDLE: "The stream or event was destroyed, is of another device, or was made without "
+    "the flag that this call needs.",
+    Status.NOT_READY: "Synchronize first, or ask query().",
+    Status.STREAM_CAPTURE_UNSUPPORTED: "A stream is capturing: synchronizing, querying and allocating device memory "
+    "are forbidden until the capture ends.",
+    Status.STREAM_CAPTURE_ISOLATION: "A capturing stream can wait only for events recorded in the same capture.",
+    Status.STREAM_CAPTURE_UNJOINED: "Make the origin stream wait for an event of every stream that joined the "
+    "capture before it ends.",
+    Status.CAPTURED_EVENT: "The event was recorded in a capturing stream: no work has run that it could stand for.",
+}
+_ASYNCHRONOUS = (
+    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
+    "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1"
+)
+
+
+class AcceleratorError(RuntimeError):
+    """A call to the CUDA runtime failed (``torch.AcceleratorError``).
+
+    Attributes:
+        error_code: The status that the CUDA runtime returned, such as 101 (``cudaErrorInvalidDevice``).
+    """
+
+    def __init__(self, error_code: int, call: str = "") -> None:
+        """Describe the failure ``error_code`` of ``call``, which is written as the user would read it."""
+        self.error_code = int(error_code)
+        self.call = call
+        symbol = f"{_status.name(error_code)} ({self.error_code})"
+        lines = [
+            f"CUDA error: {_status.text(error_code)}",
+            f"{call} failed with {symbol}." if call else f"{symbol}.",
+            _HINTS.get(error_code, _ASYNCHRONOUS),
+        ]
+        super().__init__("\n".join(lines))
+
+    def __reduce__(self) -> tuple[type[AcceleratorError], tuple[int, str]]:
+        return type(self), (self.error_code, self.call)
+
+
+class OutOfMemoryError(RuntimeError, MemoryError):
+    """A device has no memory left for an allocation (``torch.OutOfMemoryError``)."""
+
+
+class DeferredCudaCallError(Exception):
+    """A call that was queued before initialisation failed when it ran (``torch.cuda.DeferredCudaCallError``)."""
+
+
+class CudaError(RuntimeError):
+    """A status returned by :func:`tcuda.cudart` that is not success (``torch.cuda.CudaError``)."""
+
+    def __init__(self, code: int) -> None:
+        """Describe the status ``code``."""
+        self.code = int(code)
+        super().__init__(f"{_status.text(self.code)} ({self.code})")
+
+    def __reduce__(self) -> tuple[type[CudaError], tuple[int]]:
+        return type(self), (self.code,)

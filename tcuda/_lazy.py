@@ -1,0 +1,118 @@
+"""Lazy initialisation: nothing touches a device before the first call that needs one.
+
+As in torch, ``is_initialized`` turns true at that call, calls queued before it run then, and a forked child of an
+initialised process gets an error instead of a broken device.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import traceback
+from typing import TYPE_CHECKING
+
+from tcuda._errors import AcceleratorError, DeferredCudaCallError
+from tcuda._runtime import runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tcuda._runtime.protocol import Runtime
+
+_lock = threading.RLock()
+_initialized: Runtime | None = None
+_in_bad_fork = False
+_initializing = threading.local()
+_queued: list[tuple[Callable[[], object], list[str]]] = []
+
+
+def init() -> None:
+    """Initialise tcuda's state (``torch.cuda.init``).
+
+    Every function that needs a device does this on its own. Does nothing if it was done before.
+
+    Raises:
+        RuntimeError: There is no device to use, or this is a forked child of a process that used one.
+        DeferredCudaCallError: A call that was queued before failed.
+    """
+    _lazy_init()
+
+
+def is_initialized() -> bool:
+    """Return whether tcuda's state has been initialised (``torch.cuda.is_initialized``)."""
+    return _initialized is not None
+
+
+def _lazy_init() -> Runtime:
+    """Initialise if that was not done, and return the runtime in use."""
+    return _initialized or _initialize()
+
+
+def _lazy_call(callable: Callable[[], object], **kwargs: Any) -> None:
+    """Call ``callable`` now if tcuda is initialised, else when it is (``torch.cuda._lazy_call``)."""
+    with _lock:
+        if _initialized is not None:
+            callable()
+        else:
+            _queued.append((callable, traceback.format_stack()))
+
+
+def _initialize() -> Runtime:
+    global _initialized
+    with _lock:
+        if _initialized is not None:
+            return _initialized
+        if _in_bad_fork:
+            raise RuntimeError(
+                "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the "
+                "'spawn' start method"
+            )
+        in_use = runtime()
+        if getattr(_initializing, "by_this_thread", False):  # a queued call came back here
+            return in_use
+        _require_device(in_use)
+        _initializing.by_this_thread = True
+        try:
+            _run_queued()
+        finally:
+            del _initializing.by_this_thread
+        _initialized = in_use
+        return in_use
+
+
+def _require_device(in_use: Runtime) -> None:
+    try:
+        if in_use.getDeviceCount() > 0:
+            return
+        reason = "the driver reports none"
+    except AcceleratorError as error:
+        reason = str(error).splitlines()[0]
+    raise RuntimeError(
+        f"No CUDA GPUs are available ({reason}). Check the NVIDIA driver and CUDA_VISIBLE_DEVICES="
+        f"{os.environ.get('CUDA_VISIBLE_DEVICES')!r}; on a machine without a GPU, set TCUDA_RUNTIME=emulated or call "
+        "tcuda.emulation.enable() first."
+    )
+
+
+def _run_queued() -> None:
+    while _queued:
+        call, stack = _queued[0]
+        try:
+            call()
+        except Exception as error:
+            raise DeferredCudaCallError(
+                f"CUDA call failed lazily at initialization with error: {error}\n\n"
+                f"CUDA call was originally invoked at:\n\n{''.join(stack)}"
+            ) from error
+        _queued.pop(0)
+
+
+def _after_fork_in_child() -> None:
+    global _initialized, _in_bad_fork, _lock
+    _in_bad_fork = _in_bad_fork or _initialized is not None
+    _initialized = None
+    _lock = threading.RLock()  # another thread of the parent may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,206 @@
+"""The CUDA runtime through CuPy.
+
+CuPy's thread-local current stream is the only truth about current streams: tcuda keeps none of its own. Streams are
+made current by CuPy's own code (``_BaseStream.use`` and its context manager), which asks of a stream only ``ptr`` and
+``device_id``; so CuPy launches on a ``tcuda.Stream``, and gives the very object back when asked for the current one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tcuda._errors import AcceleratorError
+from tcuda._runtime import visible_devices
+from tcuda._status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcuda._runtime.protocol import CurrentStream
+
+# The calls that CuPy has under the same name with the same meaning.
+_FROM_CUPY = (
+    "deviceCanAccessPeer",
+    "deviceDisablePeerAccess",
+    "deviceEnablePeerAccess",
+    "deviceSynchronize",
+    "driverGetVersion",
+    "eventCreateWithFlags",
+    "eventDestroy",
+    "eventElapsedTime",
+    "eventQuery",
+    "eventRecord",
+    "eventSynchronize",
+    "free",
+    "freeAsync",
+    "getDevice",
+    "getDeviceCount",
+    "getDeviceProperties",
+    "graphDestroy",
+    "hostRegister",
+    "hostUnregister",
+    "ipcGetEventHandle",
+    "ipcOpenEventHandle",
+    "malloc",
+    "mallocAsync",
+    "memGetInfo",
+    "memcpy",
+    "memcpyAsync",
+    "memcpyPeerAsync",
+    "memsetAsync",
+    "profilerStart",
+    "profilerStop",
+    "runtimeGetVersion",
+    "setDevice",
+    "streamBeginCapture",
+    "streamCreateWithPriority",
+    "streamDestroy",
+    "streamEndCapture",
+    "streamGetFlags",
+    "streamGetPriority",
+    "streamQuery",
+    "streamSynchronize",
+    "streamWaitEvent",
+)
+
+_SPIN_SOURCE = """
+extern "C" __global__ void tcuda_spin(long long cycles) {
+    const long long start = clock64();
+    while (clock64() - start < cycles) {}
+}
+"""
+
+
+class _Handle(NamedTuple):
+    """A stream as CuPy's launches want it: an object with a ``ptr``."""
+
+    ptr: int
+    device_id: int = -1
+
+
+class CudaRuntime:
+    """The protocol :class:`~tcuda._runtime.protocol.Runtime` over ``cupy.cuda``."""
+
+    name = "cuda"
+    array_module = "cupy"
+
+    if TYPE_CHECKING:  # bound in __init__, one by one, from _FROM_CUPY
+
+        def __getattr__(self, name: str) -> Callable[..., Any]: ...
+
+    def __init__(self) -> None:
+        try:
+            import cupy
+            from cupy.cuda import runtime, stream
+        except ImportError as error:
+            raise RuntimeError(
+                f"CuPy cannot be imported ({error}). On a machine with an NVIDIA GPU, install tcuda[cuda12] or "
+                "tcuda[cuda13]; without one, set TCUDA_RUNTIME=emulated or call tcuda.emulation.enable() first."
+            ) from error
+        self._cupy = cupy
+        self._runtime = runtime
+        for name in _FROM_CUPY:
+            setattr(self, name, _translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
+        # Plain CuPy functions, not methods: these four are on the path of every `with stream(s):`.
+        self.currentStream: Callable[..., CurrentStream] = stream.get_current_stream
+        self.useStream: Callable[[CurrentStream], None] = stream._BaseStream.use
+        self.enterStream: Callable[[CurrentStream], None] = stream._BaseStream.__enter__
+        self._leave: Callable[[None], None] = stream._BaseStream.__exit__
+
+    def exitStream(self) -> None:
+        """Leave the stream entered last; CuPy keeps which one that is."""
+        self._leave(None)
+
+    def visibleDeviceCount(self) -> int:
+        """Ask NVML, which makes no context that a later fork would inherit; ask CUDA where NVML cannot say."""
+        count = visible_devices.count()
+        if count is not None:
+            return count
+        try:
+            return int(self._runtime.getDeviceCount())
+        except self._runtime.CUDARuntimeError:
+            return 0
+
+    def defaultStream(self) -> int:
+        """Return CuPy's choice of the default stream, as the handle that CuPy itself passes on."""
+        from cupy_backends.cuda import stream
+
+        per_thread: int = self._runtime.streamPerThread
+        return per_thread if stream.get_default_stream_ptr() == per_thread else 0
+
+    def streamIsCapturing(self, stream: int) -> bool:
+        """Tell whether ``stream`` is capturing (``cudaStreamIsCapturing``)."""
+        try:
+            return bool(self._runtime.streamIsCapturing(stream))
+        except self._runtime.CUDARuntimeError as error:
+            raise AcceleratorError(error.status, f"cudaStreamIsCapturing({stream:#x})") from error
+        except RuntimeError as error:  # CuPy has no status for a capture that an error has invalidated
+            raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, f"cudaStreamIsCapturing({stream:#x})") from error
+
+    def deviceGetStreamPriorityRange(self) -> tuple[int, int]:
+        """Return (least, greatest) priority of the current device (``cuCtxGetStreamPriorityRange``)."""
+        self._runtime.free(0)  # the driver's call needs the context that this makes
+        least, greatest = ctypes.c_int(), ctypes.c_int()
+        _drive("cuCtxGetStreamPriorityRange", ctypes.byref(least), ctypes.byref(greatest))
+        return least.value, greatest.value
+
+    def eventRecordWithFlags(self, event: int, stream: int, flags: int) -> None:
+        """Record ``event`` on ``stream`` (``cuEventRecordWithFlags``)."""
+        _drive("cuEventRecordWithFlags", ctypes.c_void_p(event), ctypes.c_void_p(stream), ctypes.c_uint(flags))
+
+    def sleep(self, cycles: int, stream: int) -> None:
+        """Launch one thread that reads the clock until ``cycles`` have passed."""
+        self._spin((1,), (1,), (cycles,), stream=_Handle(stream))
+
+    @functools.cached_property
+    def _spin(self) -> Any:
+        return self._cupy.RawKernel(_SPIN_SOURCE, "tcuda_spin")
+
+    def supportedArchs(self) -> list[int]:
+        """Return what the NVRTC that CuPy loads can target (``nvrtcGetSupportedArchs``)."""
+        from cupy_backends.cuda.libs import nvrtc
+
+        return [int(arch) for arch in nvrtc.getSupportedArchs()]
+
+    def blasHandle(self) -> int:
+        """Return CuPy's cuBLAS handle of this thread and device."""
+        return int(self._cupy.cuda.device.get_cublas_handle())
+
+    def solverHandle(self) -> int:
+        """Return CuPy's cuSOLVER handle of this thread and device."""
+        return int(self._cupy.cuda.device.get_cusolver_handle())
+
+    def nvml(self) -> Any:
+        """Return ``pynvml``."""
+        import pynvml
+
+        return pynvml
+
+
+def _translating(failure: type[RuntimeError], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``function`` with CuPy's ``failure`` raised as :class:`AcceleratorError`; costs one frame."""
+
+    def call(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except failure as error:
+            raise AcceleratorError(error.status, f"{_cuda_name(name)}{args!r}") from error  # type: ignore[attr-defined]
+
+    return call
+
+
+def _cuda_name(name: str) -> str:
+    return f"cuda{name[0].upper()}{name[1:]}"
+
+
+@functools.cache
+def _driver() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _drive(name: str, *args: Any) -> None:
+    status = getattr(_driver(), name)(*args)
+    if status:
+        raise AcceleratorError(status, name)

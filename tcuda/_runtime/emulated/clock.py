@@ -1,0 +1,38 @@
+"""The time of emulated devices, which passes only when the program does something."""
+
+from __future__ import annotations
+
+import threading
+
+CALL = 1_000
+"""Nanoseconds of host time that one call to the runtime takes; a program that polls does not wait for ever."""
+
+
+class Clock:
+    """A clock in nanoseconds that counts from 0 and is the same at every run of the same program."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._now = 0
+
+    def now(self) -> int:
+        """Return the time in nanoseconds."""
+        return self._now
+
+    def advance(self, nanoseconds: int) -> int:
+        """Let ``nanoseconds`` pass, as if the host were busy with something else, and return the new time.
+
+        Raises:
+            ValueError: ``nanoseconds`` is negative.
+        """
+        if nanoseconds < 0:
+            raise ValueError(f"The clock cannot go back by {-nanoseconds} ns; advance() takes 0 or more.")
+        with self._lock:
+            self._now += nanoseconds
+            return self._now
+
+    def wait_until(self, time: int) -> int:
+        """Let time pass until ``time`` (none if that is past) and return the new time, in nanoseconds."""
+        with self._lock:
+            self._now = max(self._now, time)
+            return self._now

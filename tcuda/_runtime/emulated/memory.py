@@ -1,0 +1,120 @@
+"""Memory as the emulated devices see it: whose a pointer is, what is registered, what may be copied where."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+from tcuda._errors import AcceleratorError
+from tcuda._runtime.emulated import costs
+from tcuda._runtime.protocol import (
+    MEMCPY_DEFAULT,
+    MEMCPY_DEVICE_TO_DEVICE,
+    MEMCPY_DEVICE_TO_HOST,
+    MEMCPY_HOST_TO_DEVICE,
+    MEMCPY_HOST_TO_HOST,
+)
+from tcuda._status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcuda._runtime.emulated.device import EmulatedDevice
+
+_KINDS = {
+    # (destination is on a device, source is on a device)
+    MEMCPY_HOST_TO_HOST: (False, False),
+    MEMCPY_HOST_TO_DEVICE: (True, False),
+    MEMCPY_DEVICE_TO_HOST: (False, True),
+    MEMCPY_DEVICE_TO_DEVICE: (True, True),
+}
+
+
+class Memory:
+    """The memory of all devices, and the host memory registered with them."""
+
+    def __init__(self, devices: Sequence[EmulatedDevice]) -> None:
+        self._devices = devices
+        self._registered: dict[int, int] = {}
+
+    def owner(self, ptr: int) -> EmulatedDevice | None:
+        """Return the device on which ``ptr`` lies, None for host memory."""
+        for device in self._devices:
+            if device.memory.block_at(ptr) is not None:
+                return device
+        return None
+
+    def free(self, ptr: int, call: str) -> EmulatedDevice:
+        """Free the block that starts at ``ptr`` and return the device it was on."""
+        for device in self._devices:
+            if device.memory.release(ptr):
+                return device
+        raise AcceleratorError(Status.INVALID_VALUE, call)
+
+    def register(self, ptr: int, size: int, call: str) -> None:
+        """Page-lock host memory."""
+        if ptr == 0 or size == 0:
+            raise AcceleratorError(Status.INVALID_VALUE, call)
+        if any(ptr < start + length and start < ptr + size for start, length in self._registered.items()):
+            raise AcceleratorError(Status.HOST_MEMORY_ALREADY_REGISTERED, call)
+        self._registered[ptr] = size
+
+    def unregister(self, ptr: int, call: str) -> None:
+        """Undo :meth:`register`."""
+        if self._registered.pop(ptr, None) is None:
+            raise AcceleratorError(Status.HOST_MEMORY_NOT_REGISTERED, call)
+
+    def is_registered(self, ptr: int, size: int) -> bool:
+        """Tell whether all of that host memory is page-locked."""
+        return any(start <= ptr and ptr + size <= start + length for start, length in self._registered.items())
+
+    def set(self, ptr: int, value: int, size: int, call: str) -> None:
+        """Fill device memory."""
+        if size:
+            self._check(ptr, size, call)
+            if self.owner(ptr) is None:
+                raise AcceleratorError(Status.INVALID_VALUE, call)
+            ctypes.memset(ptr, value, size)
+
+    def copy(self, dst: int, src: int, size: int, kind: int, call: str) -> Copy:
+        """Copy at once and return what kind of copy it was."""
+        if kind not in (*_KINDS, MEMCPY_DEFAULT):
+            raise AcceleratorError(Status.INVALID_MEMCPY_DIRECTION, call)
+        if size == 0:
+            return Copy(None, None, 0, pinned=True)
+        self._check(dst, size, call)
+        self._check(src, size, call)
+        target, source = self.owner(dst), self.owner(src)
+        if kind != MEMCPY_DEFAULT and _KINDS[kind] != (target is not None, source is not None):
+            raise AcceleratorError(Status.INVALID_VALUE, call)
+        ctypes.memmove(dst, src, size)
+        host = src if source is None else dst
+        return Copy(target, source, size, pinned=self.is_registered(host, size))
+
+    def _check(self, ptr: int, size: int, call: str) -> None:
+        """Refuse a null pointer and a range that leaves the block it starts in."""
+        if ptr == 0:
+            raise AcceleratorError(Status.INVALID_VALUE, call)
+        for device in self._devices:
+            block = device.memory.block_at(ptr)
+            if block is not None and ptr + size > sum(block):
+                raise AcceleratorError(Status.INVALID_VALUE, call)
+
+
+class Copy:
+    """A copy that was made: how long it takes, and whether the host waits for it."""
+
+    def __init__(
+        self, target: EmulatedDevice | None, source: EmulatedDevice | None, size: int, *, pinned: bool
+    ) -> None:
+        on_host = target is None or source is None
+        if size == 0 or (target is None and source is None):
+            self.duration = 0
+        elif on_host:
+            self.duration = costs.copy_to_or_from_host(size, pinned=pinned)
+        elif target is source:
+            self.duration = costs.copy_on_device(size)
+        else:
+            self.duration = costs.copy_between_devices(size)
+        # As cudaMemcpyAsync: a copy from the device to pageable memory returns when it is complete.
+        self.host_waits = size > 0 and target is None and not pinned

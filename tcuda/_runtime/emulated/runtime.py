@@ -1,0 +1,629 @@
+"""The protocol ``Runtime`` on emulated devices.
+
+An operation runs at once on the host, which is a legal order of any correctly synchronised program, and is *complete*
+at a time of the emulated clock; queries, synchronisation and events go by that time. What CUDA refuses is refused with
+the status that CUDA gives on an H200.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from tcuda._errors import AcceleratorError
+from tcuda._runtime.emulated import costs
+from tcuda._runtime.emulated.capture import Capture
+from tcuda._runtime.emulated.clock import CALL, Clock
+from tcuda._runtime.emulated.device import CAPABILITY, STREAM_PRIORITY_RANGE, EmulatedDevice
+from tcuda._runtime.emulated.memory import Memory
+from tcuda._runtime.emulated.nvml import EmulatedNvml
+from tcuda._runtime.emulated.timeline import Mark, Timeline
+from tcuda._runtime.protocol import (
+    CAPTURE_RELAXED,
+    EVENT_BLOCKING_SYNC,
+    EVENT_DISABLE_TIMING,
+    EVENT_INTERPROCESS,
+    EVENT_RECORD_EXTERNAL,
+    EVENT_WAIT_EXTERNAL,
+    STREAM_DEFAULT,
+    STREAM_LEGACY,
+    STREAM_NON_BLOCKING,
+    STREAM_PER_THREAD,
+)
+from tcuda._status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tcuda._runtime.protocol import CurrentStream
+
+T = TypeVar("T")
+
+_VERSION = 13000
+_UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+_MAX_DEVICES = 64
+
+# Handles are never used again, and look like addresses so that nobody takes them for small integers.
+_FIRST_HANDLE = 0x7C0DA000
+_HANDLE_STEP = 0x10
+
+
+class _DefaultStream(NamedTuple):
+    """The default stream of every device, as CuPy's ``Stream.null`` is."""
+
+    ptr: int = 0
+    device_id: int = -1
+
+
+_DEFAULT_STREAM = _DefaultStream()
+
+
+class _Thread(threading.local):
+    """What CUDA and CuPy keep for each thread."""
+
+    def __init__(self, devices: int) -> None:
+        self.device = 0
+        self.current: list[CurrentStream] = [_DEFAULT_STREAM] * devices
+        self.entered: list[list[CurrentStream]] = [[_DEFAULT_STREAM] for _ in range(devices)]
+        self.entered_on: list[int] = []
+        self.handles: dict[tuple[str, int], int] = {}
+
+
+class EmulatedRuntime:
+    """``devices`` emulated devices with ``memory`` bytes each, and one clock."""
+
+    name = "emulated"
+    array_module = "tcuda.emulation.xp"
+
+    def __init__(self, devices: int, memory: int) -> None:
+        if not 0 < devices <= _MAX_DEVICES:
+            raise ValueError(f"Cannot emulate {devices} devices; 1 to {_MAX_DEVICES} are possible.")
+        if memory <= 0:
+            raise ValueError(f"Cannot emulate a device with {memory} bytes of memory; give it at least 1.")
+        self.clock = Clock()
+        self.devices = [EmulatedDevice(index, memory) for index in range(devices)]
+        self._lock = threading.RLock()
+        self._thread = _Thread(devices)
+        self._memory = Memory(self.devices)
+        self._streams: dict[int, Timeline] = {}
+        self._events: dict[int, Mark] = {}
+        self._captures: list[Capture] = []
+        self._graphs: dict[int, Capture] = {}
+        self._per_thread: dict[tuple[int, int], Timeline] = {}
+        self._next_handle = _FIRST_HANDLE
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> EmulatedRuntime:
+        """Return the runtime that ``TCUDA_EMULATED_DEVICES`` and ``TCUDA_EMULATED_MEMORY`` ask for."""
+        devices = environ.get("TCUDA_EMULATED_DEVICES", "1")
+        if not devices.isascii() or not devices.isdecimal():
+            raise ValueError(f"TCUDA_EMULATED_DEVICES is {devices!r}; it takes a number of devices, such as 2.")
+        return cls(int(devices), parse_memory(environ.get("TCUDA_EMULATED_MEMORY", "2GiB")))
+
+    # Devices
+
+    def driverGetVersion(self) -> int:
+        return _VERSION
+
+    def runtimeGetVersion(self) -> int:
+        return _VERSION
+
+    def visibleDeviceCount(self) -> int:
+        return len(self.devices)
+
+    def getDeviceCount(self) -> int:
+        return len(self.devices)
+
+    def getDevice(self) -> int:
+        return self._thread.device
+
+    def setDevice(self, device: int) -> None:
+        self._device(device, f"cudaSetDevice({device})")
+        self._thread.device = device
+
+    def deviceSynchronize(self) -> None:
+        call = "cudaDeviceSynchronize()"
+        with self._lock:
+            device = self._thread.device
+            for capture in list(self._captures):
+                if capture.origin.device == device:
+                    raise self._spoil(capture, call)
+            self._forbid_unsafe(call)
+            self.clock.wait_until(max(stream.ready for stream in self._on(device)))
+
+    def getDeviceProperties(self, device: int) -> Mapping[str, Any]:
+        return self._device(device, f"cudaGetDeviceProperties({device})").properties()
+
+    def deviceCanAccessPeer(self, device: int, peerDevice: int) -> int:
+        call = f"cudaDeviceCanAccessPeer({device}, {peerDevice})"
+        return int(self._device(device, call) is not self._device(peerDevice, call))
+
+    def deviceEnablePeerAccess(self, peerDevice: int) -> None:
+        call = f"cudaDeviceEnablePeerAccess({peerDevice})"
+        self._device(peerDevice, call)
+        device = self.devices[self._thread.device]
+        if peerDevice == device.index:
+            raise AcceleratorError(Status.PEER_ACCESS_UNSUPPORTED, call)
+        if peerDevice in device.peers:
+            raise AcceleratorError(Status.PEER_ACCESS_ALREADY_ENABLED, call)
+        device.peers.add(peerDevice)
+
+    def deviceDisablePeerAccess(self, peerDevice: int) -> None:
+        call = f"cudaDeviceDisablePeerAccess({peerDevice})"
+        self._device(peerDevice, call)
+        device = self.devices[self._thread.device]
+        if peerDevice not in device.peers:
+            raise AcceleratorError(Status.PEER_ACCESS_NOT_ENABLED, call)
+        device.peers.remove(peerDevice)
+
+    def deviceGetStreamPriorityRange(self) -> tuple[int, int]:
+        return STREAM_PRIORITY_RANGE
+
+    def profilerStart(self) -> None:
+        pass
+
+    def profilerStop(self) -> None:
+        pass
+
+    # Memory
+
+    def memGetInfo(self) -> tuple[int, int]:
+        memory = self.devices[self._thread.device].memory
+        return memory.limit - memory.used, memory.limit
+
+    def malloc(self, size: int) -> int:
+        call = f"cudaMalloc({size})"
+        with self._lock:
+            self._forbid_unsafe(call)
+            return self._allocate(size, call)
+
+    def free(self, ptr: int) -> None:
+        call = f"cudaFree({ptr:#x})"
+        with self._lock:
+            self._forbid_unsafe(call)
+            if ptr:
+                device = self._memory.free(ptr, call)
+                self.clock.wait_until(max(stream.ready for stream in self._on(device.index)))
+
+    def mallocAsync(self, size: int, stream: int) -> int:
+        call = f"cudaMallocAsync({size}, {stream:#x})"
+        with self._lock:
+            self._enqueue(self._stream(stream, call), 0, call)
+            return self._allocate(size, call)
+
+    def freeAsync(self, ptr: int, stream: int) -> None:
+        call = f"cudaFreeAsync({ptr:#x}, {stream:#x})"
+        with self._lock:
+            timeline = self._stream(stream, call)
+            if ptr:
+                self._memory.free(ptr, call)
+            self._enqueue(timeline, 0, call)
+
+    def hostRegister(self, ptr: int, size: int, flags: int) -> None:
+        call = f"cudaHostRegister({ptr:#x}, {size}, {flags})"
+        with self._lock:
+            self._forbid_unsafe(call)
+            self._memory.register(ptr, size, call)
+
+    def hostUnregister(self, ptr: int) -> None:
+        call = f"cudaHostUnregister({ptr:#x})"
+        with self._lock:
+            self._forbid_unsafe(call)
+            self._memory.unregister(ptr, call)
+
+    def memcpy(self, dst: int, src: int, size: int, kind: int) -> None:
+        call = f"cudaMemcpy({dst:#x}, {src:#x}, {size}, {kind})"
+        with self._lock:
+            default = self._stream(0, call)
+            copy = self._memory.copy(dst, src, size, kind, call)
+            self.clock.wait_until(self._enqueue(default, copy.duration, call))
+
+    def memcpyAsync(self, dst: int, src: int, size: int, kind: int, stream: int) -> None:
+        self._copy(dst, src, size, kind, stream, f"cudaMemcpyAsync({dst:#x}, {src:#x}, {size}, {kind}, {stream:#x})")
+
+    def memcpyPeerAsync(self, dst: int, dstDevice: int, src: int, srcDevice: int, size: int, stream: int) -> None:
+        call = f"cudaMemcpyPeerAsync({dst:#x}, {dstDevice}, {src:#x}, {srcDevice}, {size}, {stream:#x})"
+        target, source = self._device(dstDevice, call), self._device(srcDevice, call)
+        if size and (self._memory.owner(dst) is not target or self._memory.owner(src) is not source):
+            raise AcceleratorError(Status.INVALID_VALUE, call)
+        self._copy(dst, src, size, 3, stream, call)
+
+    def memsetAsync(self, ptr: int, value: int, size: int, stream: int) -> None:
+        call = f"cudaMemsetAsync({ptr:#x}, {value}, {size}, {stream:#x})"
+        with self._lock:
+            timeline = self._stream(stream, call)
+            self._memory.set(ptr, value, size, call)
+            self._enqueue(timeline, costs.kernel(size), call)
+
+    # Streams
+
+    def streamCreateWithPriority(self, flags: int, priority: int) -> int:
+        if flags not in (STREAM_DEFAULT, STREAM_NON_BLOCKING):
+            raise AcceleratorError(Status.INVALID_VALUE, f"cudaStreamCreateWithPriority({flags}, {priority})")
+        least, greatest = STREAM_PRIORITY_RANGE
+        with self._lock:
+            handle = self._new_handle()
+            self._streams[handle] = Timeline(
+                handle, self._thread.device, flags, min(least, max(greatest, priority)), ready=self.clock.now()
+            )
+            return handle
+
+    def streamDestroy(self, stream: int) -> None:
+        call = f"cudaStreamDestroy({stream:#x})"
+        with self._lock:
+            if stream in (0, STREAM_LEGACY, STREAM_PER_THREAD):
+                raise AcceleratorError(Status.INVALID_RESOURCE_HANDLE, call)
+            timeline = self._stream(stream, call)
+            if timeline.capture is not None:
+                raise self._spoil(timeline.capture, call)
+            del self._streams[stream]
+
+    def streamGetFlags(self, stream: int) -> int:
+        return self._stream(stream, f"cudaStreamGetFlags({stream:#x})").flags
+
+    def streamGetPriority(self, stream: int) -> int:
+        return self._stream(stream, f"cudaStreamGetPriority({stream:#x})").priority
+
+    def streamQuery(self, stream: int) -> int:
+        try:
+            with self._lock:
+                timeline = self._reach(stream, f"cudaStreamQuery({stream:#x})")
+                return self._status(timeline.ready)
+        except AcceleratorError as error:
+            return error.error_code
+
+    def streamSynchronize(self, stream: int) -> None:
+        with self._lock:
+            self.clock.wait_until(self._reach(stream, f"cudaStreamSynchronize({stream:#x})").ready)
+
+    def streamWaitEvent(self, stream: int, event: int, flags: int = 0) -> None:
+        call = f"cudaStreamWaitEvent({stream:#x}, {event:#x}, {flags})"
+        if flags not in (0, EVENT_WAIT_EXTERNAL):
+            raise AcceleratorError(Status.INVALID_VALUE, call)
+        with self._lock:
+            timeline, mark = self._stream(stream, call), self._event(event, call)
+            if mark.capture is not None:
+                self._wait_in_capture(timeline, mark, mark.capture, call)
+            elif timeline.capture is not None and flags == EVENT_WAIT_EXTERNAL:
+                timeline.capture.add(timeline)
+            elif timeline.capture is not None and mark.time is not None:
+                raise self._spoil(timeline.capture, call, Status.STREAM_CAPTURE_ISOLATION)
+            elif mark.time is not None:
+                timeline.ready = max(timeline.ready, mark.time)
+
+    def streamBeginCapture(self, stream: int, mode: int) -> None:
+        call = f"cudaStreamBeginCapture({stream:#x}, {mode})"
+        with self._lock:
+            if not 0 <= mode <= CAPTURE_RELAXED:
+                raise AcceleratorError(Status.INVALID_VALUE, call)
+            timeline = self._stream(stream, call)
+            if timeline.handle == 0:
+                raise AcceleratorError(Status.STREAM_CAPTURE_UNSUPPORTED, call)
+            if timeline.capture is not None:
+                raise AcceleratorError(Status.ILLEGAL_STATE, call)
+            self._captures.append(Capture(timeline, mode))
+
+    def streamEndCapture(self, stream: int) -> int:
+        call = f"cudaStreamEndCapture({stream:#x})"
+        with self._lock:
+            timeline = self._stream(stream, call)
+            capture = timeline.capture
+            if capture is None:
+                raise AcceleratorError(Status.ILLEGAL_STATE, call)
+            if not capture.may_end_here():
+                raise AcceleratorError(Status.STREAM_CAPTURE_WRONG_THREAD, call)
+            if capture.origin is not timeline:
+                raise self._spoil(capture, call, Status.STREAM_CAPTURE_UNMATCHED)
+            capture.end()
+            self._captures.remove(capture)
+            if not capture.valid:
+                raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, call)
+            if not capture.joined():
+                raise AcceleratorError(Status.STREAM_CAPTURE_UNJOINED, call)
+            graph = self._new_handle()
+            self._graphs[graph] = capture
+            return graph
+
+    def streamIsCapturing(self, stream: int) -> bool:
+        call = f"cudaStreamIsCapturing({stream:#x})"
+        with self._lock:
+            capture = self._stream(stream, call).capture
+            if capture is not None and not capture.valid:
+                raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, call)
+            return capture is not None
+
+    def graphDestroy(self, graph: int) -> None:
+        if self._graphs.pop(graph, None) is None:
+            raise AcceleratorError(Status.INVALID_VALUE, f"cudaGraphDestroy({graph:#x})")
+
+    # Events
+
+    def eventCreateWithFlags(self, flags: int) -> int:
+        known = EVENT_BLOCKING_SYNC | EVENT_DISABLE_TIMING | EVENT_INTERPROCESS
+        timed_interprocess = flags & EVENT_INTERPROCESS and not flags & EVENT_DISABLE_TIMING
+        if flags & ~known or timed_interprocess:
+            raise AcceleratorError(Status.INVALID_VALUE, f"cudaEventCreateWithFlags({flags})")
+        with self._lock:
+            handle = self._new_handle()
+            self._events[handle] = Mark(handle, self._thread.device, flags)
+            return handle
+
+    def eventDestroy(self, event: int) -> None:
+        with self._lock:
+            self._event(event, f"cudaEventDestroy({event:#x})")
+            del self._events[event]
+
+    def eventRecord(self, event: int, stream: int) -> None:
+        self._record(event, stream, f"cudaEventRecord({event:#x}, {stream:#x})", external=False)
+
+    def eventRecordWithFlags(self, event: int, stream: int, flags: int) -> None:
+        call = f"cudaEventRecordWithFlags({event:#x}, {stream:#x}, {flags})"
+        with self._lock:
+            external = flags == EVENT_RECORD_EXTERNAL
+            if flags not in (0, EVENT_RECORD_EXTERNAL) or (external and self._stream(stream, call).capture is None):
+                raise AcceleratorError(Status.INVALID_VALUE, call)
+            self._record(event, stream, call, external=external)
+
+    def eventQuery(self, event: int) -> int:
+        try:
+            with self._lock:
+                mark = self._reach_event(event, f"cudaEventQuery({event:#x})")
+                return self._status(mark.time or 0)
+        except AcceleratorError as error:
+            return error.error_code
+
+    def eventSynchronize(self, event: int) -> None:
+        with self._lock:
+            self.clock.wait_until(self._reach_event(event, f"cudaEventSynchronize({event:#x})").time or 0)
+
+    def eventElapsedTime(self, start: int, end: int) -> float:
+        call = f"cudaEventElapsedTime({start:#x}, {end:#x})"
+        with self._lock:
+            first, last = self._event(start, call), self._event(end, call)
+            if first.capture or last.capture:
+                raise AcceleratorError(Status.CAPTURED_EVENT, call)
+            if not (first.timed and last.timed) or first.device != last.device:
+                raise AcceleratorError(Status.INVALID_RESOURCE_HANDLE, call)
+            if first.time is None or last.time is None:
+                raise AcceleratorError(Status.INVALID_RESOURCE_HANDLE, call)
+            if max(first.time, last.time) > self.clock.now():
+                raise AcceleratorError(Status.NOT_READY, call)
+            return (last.time - first.time) / 1e6
+
+    def ipcGetEventHandle(self, event: int) -> bytes:
+        call = f"cudaIpcGetEventHandle({event:#x})"
+        if not self._event(event, call).interprocess:
+            raise AcceleratorError(Status.INVALID_RESOURCE_HANDLE, call)
+        return f"tcuda:{os.getpid()}:{event}".encode().ljust(64, b"\0")
+
+    def ipcOpenEventHandle(self, handle: bytes) -> int:
+        # Emulated devices live in one process, and CUDA does not open a handle in the process that made it.
+        own = handle.startswith(f"tcuda:{os.getpid()}:".encode())
+        status = Status.DEVICE_UNINITIALIZED if own else Status.MAP_BUFFER_OBJECT_FAILED
+        raise AcceleratorError(status, "cudaIpcOpenEventHandle()")
+
+    # Beyond the CUDA runtime
+
+    def currentStream(self, device: int = -1) -> CurrentStream:
+        return self._thread.current[self._thread.device if device == -1 else device]
+
+    def useStream(self, stream: CurrentStream) -> None:
+        self._thread.current[self._device_of(stream)] = stream
+
+    def enterStream(self, stream: CurrentStream) -> None:
+        device = self._device_of(stream)
+        self._thread.entered[device].append(stream)
+        self._thread.entered_on.append(device)
+        self._thread.current[device] = stream
+
+    def exitStream(self) -> None:
+        device = self._thread.entered_on.pop()
+        self._thread.entered[device].pop()
+        self._thread.current[device] = self._thread.entered[device][-1]
+
+    def defaultStream(self) -> int:
+        return _DEFAULT_STREAM.ptr
+
+    def sleep(self, cycles: int, stream: int) -> None:
+        call = f"tcuda_spin({cycles}, {stream:#x})"
+        with self._lock:
+            timeline = self._launchable(stream, call)
+            self._enqueue(timeline, max(0, cycles) * 1_000_000 // costs.CLOCK_KHZ, call)
+
+    def launch(self, work: Callable[[], T], nbytes: int, flops: int = 0) -> T:
+        """Run ``work`` as a kernel on the current stream that moves ``nbytes`` and does ``flops`` operations.
+
+        Raises:
+            AcceleratorError: The stream is capturing: emulated devices do not capture the work of kernels.
+        """
+        call = "cudaLaunchKernel()"
+        with self._lock:
+            timeline = self._launchable(self.currentStream().ptr, call)
+            if timeline.capture is not None:
+                raise self._spoil(timeline.capture, call)
+        # Not under the lock: the work may free arrays, or be slow while another thread launches its own.
+        result = work()
+        with self._lock:
+            self._enqueue(timeline, costs.kernel(nbytes, flops), call)
+        return result
+
+    def supportedArchs(self) -> list[int]:
+        major, minor = CAPABILITY
+        return [10 * major + minor]
+
+    def blasHandle(self) -> int:
+        return self._library_handle("cublas")
+
+    def solverHandle(self) -> int:
+        return self._library_handle("cusolver")
+
+    def nvml(self) -> EmulatedNvml:
+        return EmulatedNvml(self.devices, self.clock)
+
+    # Below the protocol
+
+    def _device(self, index: int, call: str) -> EmulatedDevice:
+        if not 0 <= index < len(self.devices):
+            raise AcceleratorError(Status.INVALID_DEVICE, call)
+        return self.devices[index]
+
+    def _stream(self, handle: int, call: str) -> Timeline:
+        if handle in (0, STREAM_LEGACY):
+            return self.devices[self._thread.device].default
+        if handle == STREAM_PER_THREAD:
+            key = (threading.get_ident(), self._thread.device)
+            return self._per_thread.setdefault(key, Timeline(STREAM_PER_THREAD, key[1], STREAM_DEFAULT))
+        timeline = self._streams.get(handle)
+        if timeline is None:
+            raise AcceleratorError(Status.INVALID_RESOURCE_HANDLE, call)
+        return timeline
+
+    def _event(self, handle: int, call: str) -> Mark:
+        mark = self._events.get(handle)
+        if mark is None:
+            destroyed = _FIRST_HANDLE <= handle < self._next_handle
+            raise AcceleratorError(Status.CONTEXT_IS_DESTROYED if destroyed else Status.INVALID_RESOURCE_HANDLE, call)
+        return mark
+
+    def _on(self, device: int) -> list[Timeline]:
+        """Return every stream of ``device``."""
+        streams = (*self._streams.values(), *self._per_thread.values())
+        return [self.devices[device].default, *(stream for stream in streams if stream.device == device)]
+
+    def _launchable(self, handle: int, call: str) -> Timeline:
+        timeline = self._stream(handle, call)
+        if timeline.device != self._thread.device:
+            raise AcceleratorError(Status.INVALID_RESOURCE_HANDLE, call)
+        return timeline
+
+    def _enqueue(self, timeline: Timeline, duration: int, call: str) -> int:
+        """Add an operation to ``timeline`` and return when it is complete."""
+        if timeline.capture is not None:
+            if not timeline.capture.valid:
+                raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, call)
+            timeline.capture.add(timeline)
+            return self.clock.now()
+        start = max(self.clock.advance(CALL), timeline.ready)
+        default = self.devices[timeline.device].default
+        if timeline is default:
+            for other in self._on(timeline.device):
+                if other.blocking and other.capture is not None:
+                    raise self._spoil(other.capture, call, Status.STREAM_CAPTURE_IMPLICIT)
+                if other.blocking:
+                    start = max(start, other.ready)
+        elif timeline.blocking:
+            start = max(start, default.ready)
+        timeline.ready = start + duration
+        if duration:
+            self.devices[timeline.device].activity.append((start, timeline.ready))
+        return timeline.ready
+
+    def _record(self, event: int, stream: int, call: str, *, external: bool) -> None:
+        with self._lock:
+            mark, timeline = self._event(event, call), self._stream(stream, call)
+            if mark.device != timeline.device:
+                raise AcceleratorError(Status.INVALID_RESOURCE_HANDLE, call)
+            if timeline.capture is not None:
+                if external:
+                    timeline.capture.add(timeline)
+                else:
+                    timeline.capture.record(timeline, mark)
+            else:
+                mark.time = self._enqueue(timeline, 0, call)
+                mark.capture = mark.progress = None
+
+    def _wait_in_capture(self, timeline: Timeline, mark: Mark, capture: Capture, call: str) -> None:
+        if not capture.active:
+            raise AcceleratorError(Status.INVALID_VALUE, call)
+        if timeline.handle == 0:
+            raise self._spoil(capture, call, Status.STREAM_CAPTURE_IMPLICIT)
+        if timeline.capture not in (None, capture):
+            timeline.capture.valid = False
+            raise self._spoil(capture, call, Status.STREAM_CAPTURE_MERGE)
+        capture.wait(timeline, mark)
+
+    def _reach(self, stream: int, call: str) -> Timeline:
+        """Return the stream for a call that looks at how far it has come, which captures forbid."""
+        timeline = self._stream(stream, call)
+        if timeline.capture is not None:
+            raise self._spoil(timeline.capture, call)
+        if timeline.handle == 0:
+            for other in self._on(timeline.device):
+                if other.blocking and other.capture is not None:
+                    raise self._spoil(other.capture, call, Status.STREAM_CAPTURE_IMPLICIT)
+        self._forbid_unsafe(call)
+        return timeline
+
+    def _reach_event(self, event: int, call: str) -> Mark:
+        mark = self._event(event, call)
+        if mark.capture is not None:
+            if not mark.capture.active:
+                raise AcceleratorError(Status.INVALID_VALUE, call)
+            raise self._spoil(mark.capture, call, Status.CAPTURED_EVENT)
+        self._forbid_unsafe(call)
+        return mark
+
+    def _status(self, ready: int) -> int:
+        return Status.SUCCESS if ready <= self.clock.advance(CALL) else Status.NOT_READY
+
+    def _forbid_unsafe(self, call: str) -> None:
+        for capture in self._captures:
+            if capture.forbids_unsafe_calls():
+                raise self._spoil(capture, call)
+
+    def _spoil(
+        self, capture: Capture, call: str, status: Status = Status.STREAM_CAPTURE_UNSUPPORTED
+    ) -> AcceleratorError:
+        capture.valid = False
+        return AcceleratorError(status, call)
+
+    def _allocate(self, size: int, call: str) -> int:
+        ptr = self.devices[self._thread.device].memory.allocate(size)
+        if size and not ptr:
+            raise AcceleratorError(Status.MEMORY_ALLOCATION, call)
+        return ptr
+
+    def _copy(self, dst: int, src: int, size: int, kind: int, stream: int, call: str) -> None:
+        with self._lock:
+            timeline = self._stream(stream, call)
+            copy = self._memory.copy(dst, src, size, kind, call)
+            end = self._enqueue(timeline, copy.duration, call)
+            if copy.host_waits:
+                self.clock.wait_until(end)
+
+    def _device_of(self, stream: CurrentStream) -> int:
+        """Return the current device, which must be that of ``stream``."""
+        device = self._thread.device
+        if stream.device_id not in (-1, device):
+            raise RuntimeError(
+                f"The device that the stream is created on ({stream.device_id}) does not match with the current "
+                f"device ({device})"
+            )
+        return device
+
+    def _new_handle(self) -> int:
+        with self._lock:
+            self._next_handle += _HANDLE_STEP
+            return self._next_handle - _HANDLE_STEP
+
+    def _library_handle(self, library: str) -> int:
+        key = (library, self._thread.device)
+        if key not in self._thread.handles:
+            self._thread.handles[key] = self._new_handle()
+        return self._thread.handles[key]
+
+
+def parse_memory(size: int | str) -> int:
+    """Return ``size`` in bytes: a number, or a text such as ``"512MiB"`` or ``"2GiB"``.
+
+    Raises:
+        ValueError: The text is not a size.
+    """
+    if isinstance(size, int):
+        return size
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?I?B?)\s*", size.upper())
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(f"{size!r} is not a memory size; write bytes, or KiB, MiB or GiB, such as '2GiB'.")
+    return int(float(match[1]) * _UNITS[match[2]])
