@@ -1,9 +1,77 @@
-"""Test the package that is installed, not the source tree, which has no compiled core in it."""
+"""For tests and benchmarks alike: the installed package, on CUDA where there is a GPU, else on emulated devices."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcuda._runtime.protocol import Runtime
+
+# The source tree has no compiled core in it: it must not hide the package that is installed.
 _ROOT = Path(__file__).parent
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _ROOT]
+
+
+def _cuda_devices() -> int:
+    try:
+        from cupy.cuda import runtime
+    except ImportError:
+        return 0
+    try:
+        return int(runtime.getDeviceCount())
+    except runtime.CUDARuntimeError:
+        return 0
+
+
+# Before anything imports tcuda, and in the environment, so that processes which tests start use the same.
+if "TCUDA_RUNTIME" not in os.environ:
+    os.environ["TCUDA_RUNTIME"] = "cuda" if _cuda_devices() else "emulated"
+os.environ.setdefault("TCUDA_EMULATED_DEVICES", "2")
+
+
+def pytest_report_header() -> str:
+    return f"tcuda runtime: {os.environ['TCUDA_RUNTIME']}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only the other runtime, or more devices, can show; pytest counts it as deselected."""
+    on_cuda = os.environ["TCUDA_RUNTIME"] == "cuda"
+    absent = {"emulated"} if on_cuda else {"gpu"}
+    if not on_cuda or _cuda_devices() < 2:
+        absent.add("multigpu")
+    left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in absent)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="session")
+def runtime() -> Runtime:
+    """The runtime that the machine has, initialised."""
+    from tcuda._lazy import _lazy_init
+
+    return _lazy_init()
+
+
+@pytest.fixture(autouse=True)
+def _state_as_found() -> Iterator[None]:
+    """A test leaves the current device and its current stream as it found them; one that does not fails."""
+    from tcuda import _lazy
+
+    if not _lazy.is_initialized():
+        yield
+        return
+    runtime = _lazy._lazy_init()
+    device, stream = runtime.getDevice(), runtime.currentStream()
+    yield
+    after = runtime.getDevice(), runtime.currentStream()
+    runtime.setDevice(device)
+    runtime.useStream(stream)
+    assert after == (device, stream), "the test left another current device or stream behind"

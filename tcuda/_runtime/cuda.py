@@ -37,7 +37,6 @@ _FROM_CUPY = (
     "freeAsync",
     "getDevice",
     "getDeviceCount",
-    "getDeviceProperties",
     "graphDestroy",
     "hostRegister",
     "hostUnregister",
@@ -94,6 +93,7 @@ class CudaRuntime:
         try:
             import cupy
             from cupy.cuda import runtime, stream
+            from cupy_backends.cuda.stream import get_default_stream_ptr
         except ImportError as error:
             raise RuntimeError(
                 f"CuPy cannot be imported ({error}). On a machine with an NVIDIA GPU, install tcuda[cuda12] or "
@@ -107,11 +107,22 @@ class CudaRuntime:
         self.currentStream: Callable[..., CurrentStream] = stream.get_current_stream
         self.useStream: Callable[[CurrentStream], None] = stream._BaseStream.use
         self.enterStream: Callable[[CurrentStream], None] = stream._BaseStream.__enter__
+        per_thread = get_default_stream_ptr() == runtime.streamPerThread
+        self._default_stream: CurrentStream = stream.Stream.ptds if per_thread else stream.Stream.null
         self._leave: Callable[[None], None] = stream._BaseStream.__exit__
 
     def exitStream(self) -> None:
         """Leave the stream entered last; CuPy keeps which one that is."""
         self._leave(None)
+
+    def getDeviceProperties(self, device: int) -> dict[str, Any]:
+        """Return CuPy's properties with all of the UUID, which CuPy cuts at its first zero byte."""
+        call = _translating(self._runtime.CUDARuntimeError, "getDeviceProperties", self._runtime.getDeviceProperties)
+        properties: dict[str, Any] = call(device)
+        handle, uuid = ctypes.c_int(), ctypes.create_string_buffer(16)
+        _drive("cuDeviceGet", ctypes.byref(handle), ctypes.c_int(device))
+        _drive("cuDeviceGetUuid_v2", uuid, handle)
+        return properties | {"uuid": uuid.raw}
 
     def visibleDeviceCount(self) -> int:
         """Ask NVML, which makes no context that a later fork would inherit; ask CUDA where NVML cannot say."""
@@ -123,12 +134,9 @@ class CudaRuntime:
         except self._runtime.CUDARuntimeError:
             return 0
 
-    def defaultStream(self) -> int:
-        """Return CuPy's choice of the default stream, as the handle that CuPy itself passes on."""
-        from cupy_backends.cuda import stream
-
-        per_thread: int = self._runtime.streamPerThread
-        return per_thread if stream.get_default_stream_ptr() == per_thread else 0
+    def defaultStream(self) -> CurrentStream:
+        """Return CuPy's: the per-thread one where ``CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=1``, else the legacy one."""
+        return self._default_stream
 
     def streamIsCapturing(self, stream: int) -> bool:
         """Tell whether ``stream`` is capturing (``cudaStreamIsCapturing``)."""
@@ -149,6 +157,12 @@ class CudaRuntime:
     def eventRecordWithFlags(self, event: int, stream: int, flags: int) -> None:
         """Record ``event`` on ``stream`` (``cuEventRecordWithFlags``)."""
         _drive("cuEventRecordWithFlags", ctypes.c_void_p(event), ctypes.c_void_p(stream), ctypes.c_uint(flags))
+
+    def pointerGetDevice(self, ptr: int) -> int:
+        """Return the device that ``cudaPointerGetAttributes`` tells."""
+        attributes = self._runtime.pointerGetAttributes(ptr)
+        on_device = attributes.type in (self._runtime.memoryTypeDevice, self._runtime.memoryTypeManaged)
+        return int(attributes.device) if on_device else -1
 
     def sleep(self, cycles: int, stream: int) -> None:
         """Launch one thread that reads the clock until ``cycles`` have passed."""

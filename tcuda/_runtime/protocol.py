@@ -133,8 +133,11 @@ class Runtime(Protocol):
     def exitStream(self) -> None:
         """Make current again what was before the last :meth:`enterStream`; the device is that of then."""
 
-    def defaultStream(self) -> int:
-        """Return the handle of the default stream: 0, or 2 with ``CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=1``."""
+    def defaultStream(self) -> CurrentStream:
+        """Return the default stream, which every device has: its ``device_id`` is -1."""
+
+    def pointerGetDevice(self, ptr: int) -> int:
+        """Return the device on which ``ptr`` lies, -1 for host memory."""
 
     def sleep(self, cycles: int, stream: int) -> None:
         """Keep ``stream``, which is of the current device, busy for ``cycles`` clock cycles."""

@@ -1,7 +1,129 @@
-"""placeholder"""
+"""How many devices CUDA will show, found without making the CUDA context that would spoil a later ``fork``.
+
+``CUDA_VISIBLE_DEVICES`` is read here and nowhere else, and only to count: which device an index means depends on
+``CUDA_DEVICE_ORDER`` too, and only CUDA knows.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+from typing import TYPE_CHECKING, Any
 
-def count() -> int | None:
-    return None
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_INDEX = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]{1,20})")  # what strtoul reads of a text; 64 bits have 20 digits
+_UUID_DIGITS = 32
+
+
+def count(environ: Mapping[str, str] | None = None) -> int | None:
+    """Return how many devices CUDA will show, by NVML and ``CUDA_VISIBLE_DEVICES``.
+
+    Args:
+        environ: Where to look for ``CUDA_VISIBLE_DEVICES``; None for ``os.environ``.
+
+    Returns:
+        The number, or None where NVML cannot say: it is not there, it failed, a GPU is in MIG mode and the variable
+        does not name a MIG device, or it names one that NVML does not know. Never raises.
+    """
+    text = (os.environ if environ is None else environ).get("CUDA_VISIBLE_DEVICES")
+    if text == "":
+        return 0
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    try:
+        with _initialized(pynvml):
+            uuids, partitioned = _gpus(pynvml)
+            if partitioned and (text is None or not text.startswith("MIG-")):
+                return None
+            return count_visible(text, uuids, lambda uuid: _exists(pynvml, uuid))
+    except pynvml.NVMLError:
+        return None
+
+
+def count_visible(text: str | None, uuids: Sequence[str], exists: Callable[[str], bool]) -> int | None:
+    """Return how many devices CUDA shows when ``CUDA_VISIBLE_DEVICES`` is ``text``.
+
+    The list ends at the first entry that names no device, and shows nothing at all if it names one twice. Its first
+    entry decides what the others have to be: UUIDs or the beginnings of UUIDs after ``GPU-``, else indices. So answers
+    CUDA on an H200; what it does with text around an index or a UUID is recorded in ``tests/test_visible_devices.py``.
+
+    Args:
+        text: The variable's value; None if it is not set, which shows every device.
+        uuids: The UUIDs of all GPUs, with ``GPU-`` in front.
+        exists: Tells whether there is a MIG device with the name that it is given.
+
+    Returns:
+        The number, or None for a MIG device that is not known by that name: CUDA may know it by a part of its UUID.
+    """
+    if text is None:
+        return len(uuids)
+    entries = text.split(",")
+    if text.startswith("MIG-"):
+        return 1 if exists(entries[0]) else None  # CUDA shows a process one MIG device at most
+    find = _with_uuid if text.startswith("GPU-") else _at_index
+    found: list[int] = []
+    for entry in entries:
+        device = find(entry, uuids)
+        if device is None:
+            break
+        if device in found:
+            return 0
+        found.append(device)
+    return len(found)
+
+
+def _at_index(entry: str, uuids: Sequence[str]) -> int | None:
+    number = _INDEX.match(entry)
+    if number is None or not 0 <= int(number[1]) < len(uuids):
+        return None
+    return int(number[1])
+
+
+def _with_uuid(entry: str, uuids: Sequence[str]) -> int | None:
+    digits = _digits(entry)
+    if not digits or not entry.startswith("GPU-"):
+        return None
+    matches = [device for device, uuid in enumerate(uuids) if _digits(uuid).startswith(digits)]
+    return matches[0] if len(matches) == 1 else None
+
+
+def _digits(uuid: str) -> str:
+    """Return what CUDA reads of a UUID: hyphens and case mean nothing, nor does what follows the last digit."""
+    return uuid.removeprefix("GPU-").replace("-", "").lower()[:_UUID_DIGITS]
+
+
+@contextlib.contextmanager
+def _initialized(pynvml: Any) -> Iterator[None]:
+    pynvml.nvmlInit()
+    try:
+        yield
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _gpus(pynvml: Any) -> tuple[list[str], bool]:
+    """Return the UUIDs of all GPUs, and whether one of them is in MIG mode."""
+    handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    uuids = [pynvml.nvmlDeviceGetUUID(handle) for handle in handles]
+    return uuids, any(_in_mig_mode(pynvml, handle) for handle in handles)
+
+
+def _in_mig_mode(pynvml: Any, handle: Any) -> bool:
+    try:
+        current, _after_reset = pynvml.nvmlDeviceGetMigMode(handle)
+    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):  # a GPU or a driver without MIG
+        return False
+    return bool(current == pynvml.NVML_DEVICE_MIG_ENABLE)
+
+
+def _exists(pynvml: Any, uuid: str) -> bool:
+    try:
+        pynvml.nvmlDeviceGetHandleByUUID(uuid)
+    except (pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
+        return False
+    return True

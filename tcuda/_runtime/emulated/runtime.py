@@ -423,8 +423,12 @@ class EmulatedRuntime:
         self._thread.entered[device].pop()
         self._thread.current[device] = self._thread.entered[device][-1]
 
-    def defaultStream(self) -> int:
-        return _DEFAULT_STREAM.ptr
+    def defaultStream(self) -> CurrentStream:
+        return _DEFAULT_STREAM
+
+    def pointerGetDevice(self, ptr: int) -> int:
+        owner = self._memory.owner(ptr)
+        return -1 if owner is None else owner.index
 
     def sleep(self, cycles: int, stream: int) -> None:
         call = f"tcuda_spin({cycles}, {stream:#x})"

@@ -1,0 +1,222 @@
+"""Events: points in the work of streams."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from tcuda._device import _exchange_device, existing_device
+from tcuda._device_index import Device
+from tcuda._lazy import _lazy_init
+from tcuda._pools import EventPool, create_event, destroy_event
+from tcuda._runtime.protocol import (
+    EVENT_BLOCKING_SYNC,
+    EVENT_DEFAULT,
+    EVENT_DISABLE_TIMING,
+    EVENT_INTERPROCESS,
+    EVENT_RECORD_EXTERNAL,
+    EVENT_WAIT_EXTERNAL,
+)
+from tcuda._stream_handle import enter_device, handle_and_device, is_complete
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from tcuda._device_index import DeviceArgument
+
+_IPC_HANDLE_SIZE = 64
+
+
+class Event:
+    """A CUDA event (``torch.cuda.Event``).
+
+    The CUDA event is created when it is first recorded or exported; from then on only streams of that device may
+    record it, while streams of any device may wait for it.
+
+    Args:
+        enable_timing: Whether :meth:`elapsed_time` may ask it.
+        blocking: Whether :meth:`synchronize` lets the thread sleep instead of spinning.
+        interprocess: Whether another process can open it by its IPC handle; cannot be combined with timing.
+        external: Whether a captured graph records it, or waits for it, as a node of its own instead of keeping the
+            dependency for itself.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_device_index", "_external", "_flags", "_pool", "cuda_event")
+
+    cuda_event: int
+    """The ``cudaEvent_t``; 0 until it is created."""
+
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
+    ) -> None:
+        self._flags = (
+            (EVENT_DEFAULT if enable_timing else EVENT_DISABLE_TIMING)
+            | (EVENT_BLOCKING_SYNC if blocking else 0)
+            | (EVENT_INTERPROCESS if interprocess else 0)
+        )
+        self._external = external
+        self._device_index = -1
+        self._pool: EventPool | None = None
+        self.cuda_event = 0
+
+    @classmethod
+    def from_ipc_handle(cls, device: DeviceArgument, handle: bytes) -> Self:
+        """Open an event of another process (``cudaIpcOpenEventHandle``).
+
+        Args:
+            device: The device that the event is on.
+            handle: The 64 bytes that :meth:`ipc_handle` returned there.
+
+        Raises:
+            RuntimeError: The handle has another length.
+            AcceleratorError: The handle is of this process, or of none.
+        """
+        if not isinstance(handle, bytes) or len(handle) != _IPC_HANDLE_SIZE:
+            size = len(handle) if isinstance(handle, (bytes, bytearray, str)) else type(handle).__name__
+            raise RuntimeError(
+                f"cudaIpcEventHandle_t expects byte-like object of size {_IPC_HANDLE_SIZE}, but got {size}"
+            )
+        index = existing_device(device)
+        in_use = _lazy_init()
+        event = cls(enable_timing=False, interprocess=True)
+        previous = _exchange_device(index)
+        try:
+            event.cuda_event = in_use.ipcOpenEventHandle(handle)
+        finally:
+            _exchange_device(previous)
+        event._device_index = index
+        return event
+
+    @property
+    def device(self) -> Device | None:
+        """The device it is on; None until it is created."""
+        return None if self._device_index < 0 else Device("cuda", self._device_index)
+
+    def record(self, stream: Any = None) -> None:
+        """Record it: it stands for all work that ``stream`` has been given so far (``cudaEventRecord``).
+
+        Args:
+            stream: The stream; the current one if None.
+
+        Raises:
+            RuntimeError: The event is of another device than the stream.
+        """
+        in_use = _lazy_init()
+        if stream is None:
+            current = in_use.currentStream()
+            handle, index = current.ptr, current.device_id
+            if index < 0:  # a default stream, which CuPy does not tie to a device
+                index = in_use.getDevice()
+        else:
+            handle, index = handle_and_device(stream)
+        self._record(handle, index)
+
+    def _record(self, handle: int, index: int) -> None:
+        in_use = _lazy_init()
+        if index != self._device_index:
+            self._create_on(index)
+        previous = enter_device(handle, index)
+        try:
+            if self._external and in_use.streamIsCapturing(handle):
+                in_use.eventRecordWithFlags(self.cuda_event, handle, EVENT_RECORD_EXTERNAL)
+            else:
+                in_use.eventRecord(self.cuda_event, handle)
+        finally:
+            _exchange_device(previous)
+
+    def wait(self, stream: Any = None) -> None:
+        """Make all work given to ``stream`` from now on wait for it (``cudaStreamWaitEvent``); returns at once.
+
+        Args:
+            stream: The stream; the current one if None.
+        """
+        in_use = _lazy_init()
+        if stream is None:
+            handle, index = in_use.currentStream().ptr, -1
+        else:
+            handle, index = handle_and_device(stream)
+        if not self.cuda_event:
+            return
+        previous = enter_device(handle, index)
+        try:
+            if self._external and in_use.streamIsCapturing(handle):
+                in_use.streamWaitEvent(handle, self.cuda_event, EVENT_WAIT_EXTERNAL)
+            else:
+                in_use.streamWaitEvent(handle, self.cuda_event)
+        finally:
+            _exchange_device(previous)
+
+    def query(self) -> bool:
+        """Return whether the work it stands for is complete; true if it was never recorded (``cudaEventQuery``)."""
+        return not self.cuda_event or is_complete(_lazy_init().eventQuery(self.cuda_event), "cudaEventQuery")
+
+    def synchronize(self) -> None:
+        """Wait for the work it stands for (``cudaEventSynchronize``)."""
+        if self.cuda_event:
+            _lazy_init().eventSynchronize(self.cuda_event)
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Return the milliseconds from this event to ``end_event`` (``cudaEventElapsedTime``).
+
+        Raises:
+            ValueError: One of them was made without ``enable_timing=True``, or never recorded.
+            RuntimeError: The work that one of them stands for is not complete.
+        """
+        if not isinstance(end_event, Event):
+            raise RuntimeError(
+                f"expected other to be a torch.cuda.Event object, or rather a tcuda.Event, got {end_event!r}"
+            )
+        if (self._flags | end_event._flags) & EVENT_DISABLE_TIMING:
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if not (self.cuda_event and end_event.cuda_event):
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if not (self.query() and end_event.query()):
+            raise RuntimeError("Both events must be completed before calculating elapsed time.")
+        return _lazy_init().eventElapsedTime(self.cuda_event, end_event.cuda_event)
+
+    def ipc_handle(self) -> bytes:
+        """Return the 64 bytes by which another process opens it (``cudaIpcGetEventHandle``).
+
+        An event that was not recorded yet is created on the current device.
+
+        Raises:
+            AcceleratorError: It was not made with ``interprocess=True``.
+        """
+        in_use = _lazy_init()
+        if not self.cuda_event:
+            self._create_on(in_use.getDevice())
+        return in_use.ipcGetEventHandle(self.cuda_event)
+
+    def _create_on(self, index: int) -> None:
+        if self.cuda_event:
+            raise RuntimeError(
+                f"Event device {self._device_index} does not match recording stream's device {index}. Record it on a "
+                f"stream of device {self._device_index}, or make another event."
+            )
+        if self._external or self._flags & EVENT_INTERPROCESS:
+            self.cuda_event = create_event(index, self._flags)
+        else:
+            self._pool = _event_pools.get((index, self._flags)) or _event_pool(index, self._flags)
+            self.cuda_event = self._pool.take()
+        self._device_index = index
+
+    def __del__(self) -> None:
+        if self.cuda_event:
+            if self._pool is not None:
+                self._pool.give_back(self.cuda_event)
+            else:
+                destroy_event(self.cuda_event)
+
+    def __repr__(self) -> str:
+        return f"<tcuda.Event {self.cuda_event:#x}>" if self.cuda_event else "<tcuda.Event uninitialized>"
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self.cuda_event)
+
+
+_event_pools: dict[tuple[int, int], EventPool] = {}
+
+
+def _event_pool(device: int, flags: int) -> EventPool:
+    return _event_pools.setdefault((device, flags), EventPool(device, flags))

@@ -1,0 +1,218 @@
+"""Telemetry of the devices: how busy, how warm, how full, and who uses them (NVML).
+
+A device is found in NVML by the UUID that CUDA gives it, so that CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER hold.
+torch parses the first and does not know the second: under CUDA's default order it can ask about another GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from tcuda._device_index import _get_device_index
+from tcuda._lazy import _lazy_init
+
+if TYPE_CHECKING:
+    from tcuda._device_index import DeviceArgument
+    from tcuda._runtime.protocol import Runtime
+
+_TEMPERATURE_GPU = 0  # NVML_TEMPERATURE_GPU: the sensor on the die
+_CLOCK_SM = 1  # NVML_CLOCK_SM
+
+
+def utilization(device: DeviceArgument = None) -> int:
+    """Return the percentage of the last sample period in which a kernel ran (``torch.cuda.utilization``).
+
+    Asks ``nvmlDeviceGetUtilizationRates``. The sample period is between 1/6 s and 1 s, by the kind of GPU.
+
+    Args:
+        device: The device; None for the current one.
+
+    Returns:
+        0 to 100.
+
+    Raises:
+        RuntimeError: The device is not visible, or NVML has no answer for it.
+        ValueError: ``device`` is not a CUDA device.
+    """
+    return int(_ask("nvmlDeviceGetUtilizationRates", device).gpu)
+
+
+def memory_usage(device: DeviceArgument = None) -> int:
+    """Return the percentage of the last sample period in which device memory was read or written.
+
+    This is ``torch.cuda.memory_usage``, and about time: how many bytes are taken says :func:`device_memory_used`. Asks
+    ``nvmlDeviceGetUtilizationRates``. The sample period is between 1/6 s and 1 s, by the kind of GPU.
+
+    Args:
+        device: The device; None for the current one.
+
+    Returns:
+        0 to 100.
+
+    Raises:
+        RuntimeError: The device is not visible, or NVML has no answer for it.
+        ValueError: ``device`` is not a CUDA device.
+    """
+    return int(_ask("nvmlDeviceGetUtilizationRates", device).memory)
+
+
+def temperature(device: DeviceArgument = None) -> int:
+    """Return the temperature of the die in degrees Celsius (``torch.cuda.temperature``).
+
+    Asks ``nvmlDeviceGetTemperature``.
+
+    Args:
+        device: The device; None for the current one.
+
+    Raises:
+        RuntimeError: The device is not visible, or NVML has no answer for it.
+        ValueError: ``device`` is not a CUDA device.
+    """
+    return int(_ask("nvmlDeviceGetTemperature", device, _TEMPERATURE_GPU))
+
+
+def power_draw(device: DeviceArgument = None) -> int:
+    """Return the power draw of the whole board in milliwatts (``torch.cuda.power_draw``).
+
+    Asks ``nvmlDeviceGetPowerUsage``. On most GPUs since Ampere it is the average over one second.
+
+    Args:
+        device: The device; None for the current one.
+
+    Raises:
+        RuntimeError: The device is not visible, or NVML has no answer for it.
+        ValueError: ``device`` is not a CUDA device.
+    """
+    return int(_ask("nvmlDeviceGetPowerUsage", device))
+
+
+def clock_rate(device: DeviceArgument = None) -> int:
+    """Return the present clock rate of the multiprocessors in megahertz (``torch.cuda.clock_rate``).
+
+    Asks ``nvmlDeviceGetClockInfo``.
+
+    Args:
+        device: The device; None for the current one.
+
+    Raises:
+        RuntimeError: The device is not visible, or NVML has no answer for it.
+        ValueError: ``device`` is not a CUDA device.
+    """
+    return int(_ask("nvmlDeviceGetClockInfo", device, _CLOCK_SM))
+
+
+def device_memory_used(device: DeviceArgument = None) -> int:
+    """Return the bytes of device memory that all processes and the driver have (``torch.cuda.device_memory_used``).
+
+    Asks ``nvmlDeviceGetMemoryInfo``.
+
+    Args:
+        device: The device; None for the current one.
+
+    Raises:
+        RuntimeError: The device is not visible, or NVML has no answer for it.
+        ValueError: ``device`` is not a CUDA device.
+    """
+    return int(_ask("nvmlDeviceGetMemoryInfo", device).used)
+
+
+def list_gpu_processes(device: DeviceArgument = None) -> str:
+    """Return a text that lists the processes on a device with their memory (``torch.cuda.list_gpu_processes``).
+
+    Asks ``nvmlDeviceGetComputeRunningProcesses``. The first line has NVML's index of the device, as ``nvidia-smi`` and
+    torch show it; the others tell a process each, in MB of 1024**2 bytes.
+
+    Args:
+        device: The device; None for the current one.
+
+    Raises:
+        RuntimeError: The device is not visible, or NVML has no answer for it. Where the driver is not loaded, the text
+            says so instead.
+        ValueError: ``device`` is not a CUDA device.
+    """
+    try:
+        processes = _ask("nvmlDeviceGetComputeRunningProcesses", device)
+    except _DriverNotLoadedError as error:
+        return str(error)
+    lines = [f"GPU:{_ask('nvmlDeviceGetIndex', device)}"]
+    if not processes:
+        lines.append("no processes are running")
+    for process in processes:
+        amount = "an unknown amount of"
+        if process.usedGpuMemory is not None:  # as it is where Windows manages the memory
+            amount = f"{process.usedGpuMemory / 1024**2:>12.3f} MB"
+        lines.append(f"process {process.pid:>10d} uses {amount} GPU memory")
+    return "\n".join(lines)
+
+
+class _DriverNotLoadedError(RuntimeError):
+    """NVML is there and the driver is not."""
+
+
+class _Session:
+    """NVML, initialised, and the handles it gave; both last until the process ends."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._nvml = runtime.nvml()
+        self._handles: dict[int, Any] = {}
+        try:
+            self._nvml.nvmlInit()
+        except self._nvml.NVMLError_DriverNotLoaded as error:
+            raise _DriverNotLoadedError("cuda driver can't be loaded, is cuda enabled?") from error
+        except self._nvml.NVMLError as error:
+            raise RuntimeError(f"nvmlInit failed: NVML says {str(error)!r}.") from error
+
+    def ask(self, query: str, device: int, *arguments: int) -> Any:
+        """Return what NVML's function ``query`` says about ``device``."""
+        try:
+            handle = self._handles.get(device)
+            if handle is None:
+                handle = self._handles[device] = self._find(device)
+            return getattr(self._nvml, query)(handle, *arguments)
+        except self._nvml.NVMLError as error:
+            raise RuntimeError(f"{query} failed for device {device}: NVML says {str(error)!r}.") from error
+
+    def _find(self, device: int) -> Any:
+        visible = self._runtime.getDeviceCount()
+        if not 0 <= device < visible:
+            raise RuntimeError(
+                f"device {device} is not visible (CUDA_VISIBLE_DEVICES={os.environ.get('CUDA_VISIBLE_DEVICES')!r}); "
+                f"visible devices: {visible}"
+            )
+        name = uuid.UUID(bytes=self._runtime.getDeviceProperties(device)["uuid"])
+        try:
+            return self._nvml.nvmlDeviceGetHandleByUUID(f"GPU-{name}")
+        except self._nvml.NVMLError_NotFound:
+            return self._nvml.nvmlDeviceGetHandleByUUID(f"MIG-{name}")
+
+
+_lock = threading.Lock()
+_session: _Session | None = None
+
+
+def _ask(query: str, device: DeviceArgument, *arguments: int) -> Any:
+    """Return what NVML's function ``query`` says about ``device``, initialising what was not."""
+    runtime = _lazy_init()
+    index = _get_device_index(device, optional=True)
+    return (_session or _open(runtime)).ask(query, index, *arguments)
+
+
+def _open(runtime: Runtime) -> _Session:
+    global _session
+    with _lock:
+        if _session is None:
+            _session = _Session(runtime)
+        return _session
+
+
+def _after_fork_in_child() -> None:
+    global _lock, _session
+    _lock = threading.Lock()  # another thread of the parent may have held it
+    _session = None  # a child has to initialise NVML again
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,86 @@
+"""CUDA streams and events that are kept for their next use, because CUDA takes microseconds to create one."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+
+from tcuda._device import _exchange_device
+from tcuda._lazy import _lazy_init, is_initialized
+from tcuda._runtime.protocol import STREAM_NON_BLOCKING
+
+_STREAMS = 32
+_SPARE_EVENTS = 1024
+
+
+class StreamPool:
+    """The 32 streams of one device and priority, handed out in turn, and created when their turn first comes.
+
+    They are never destroyed: CUDA frees them with the process.
+    """
+
+    def __init__(self, device: int, priority: int) -> None:
+        self._device = device
+        self._priority = priority
+        self._handles: list[int] = []
+        self._lock = threading.Lock()
+        self._turns = itertools.count()
+
+    def take(self) -> int:
+        """Return the handle of the stream whose turn it is."""
+        turn = next(self._turns) % _STREAMS
+        return self._handles[turn] if turn < len(self._handles) else self._create(turn)
+
+    def _create(self, turn: int) -> int:
+        runtime = _lazy_init()
+        with self._lock:
+            previous = _exchange_device(self._device)
+            try:
+                while len(self._handles) <= turn:
+                    self._handles.append(runtime.streamCreateWithPriority(STREAM_NON_BLOCKING, self._priority))
+            finally:
+                _exchange_device(previous)
+            return self._handles[turn]
+
+
+class EventPool:
+    """Events of one device and one set of flags that nobody uses at the moment.
+
+    An event can be recorded again as soon as nobody holds it: a wait refers to the record that came before it, not to
+    the event (``cudaStreamWaitEvent``).
+    """
+
+    def __init__(self, device: int, flags: int) -> None:
+        self._device = device
+        self._flags = flags
+        self._spare: list[int] = []
+
+    def take(self) -> int:
+        """Return the handle of an event that nobody else holds."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return create_event(self._device, self._flags)
+
+    def give_back(self, event: int) -> None:
+        """Keep ``event`` for its next use."""
+        if len(self._spare) < _SPARE_EVENTS:
+            self._spare.append(event)
+        else:
+            destroy_event(event)
+
+
+def create_event(device: int, flags: int) -> int:
+    """Create an event on ``device`` (``cudaEventCreateWithFlags``)."""
+    previous = _exchange_device(device)
+    try:
+        return _lazy_init().eventCreateWithFlags(flags)
+    finally:
+        _exchange_device(previous)
+
+
+def destroy_event(event: int) -> None:
+    """Destroy ``event`` (``cudaEventDestroy``), unless the process ends or was forked: then nothing calls CUDA."""
+    if is_initialized() and not sys.is_finalizing():
+        _lazy_init().eventDestroy(event)

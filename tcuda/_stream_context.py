@@ -1,0 +1,79 @@
+"""Which stream is current, and the context manager that changes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcuda._lazy import _lazy_init
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from tcuda._runtime.protocol import CurrentStream, Runtime
+
+
+def select(stream: CurrentStream) -> None:
+    """Make ``stream`` current, and its device."""
+    runtime = _lazy_init()
+    if runtime.getDevice() != stream.device_id:
+        runtime.setDevice(stream.device_id)
+    runtime.useStream(_as_current(runtime, stream))
+
+
+def _as_current(runtime: Runtime, stream: CurrentStream) -> CurrentStream:
+    """Return what to hand to the runtime: for a default stream its own object, which CuPy compares by identity."""
+    default = runtime.defaultStream()
+    return default if stream.ptr == default.ptr else stream
+
+
+class StreamContext:
+    """Context manager that makes a stream current (``torch.cuda.StreamContext``); :func:`tcuda.stream` makes one.
+
+    If the stream is of another device, that device is current in the block too. Inside it, ``with cupy_stream:`` and
+    further ``tcuda.stream`` nest as they should: the stream is on CuPy's own stack of current streams.
+
+    Args:
+        stream: The stream; nothing happens if it is None.
+
+    Attributes:
+        stream: The stream.
+        src_prev_stream: What was current on the device that was current at entry.
+        dst_prev_stream: What was current on the device of the stream.
+    """
+
+    __slots__ = ("__weakref__", "_src_device", "dst_prev_stream", "src_prev_stream", "stream")
+
+    def __init__(self, stream: CurrentStream | None) -> None:
+        self.stream = stream
+        self.src_prev_stream: CurrentStream | None = None
+        self.dst_prev_stream: CurrentStream | None = None
+
+    def __enter__(self) -> None:
+        stream = self.stream
+        if stream is None:
+            return
+        runtime = _lazy_init()
+        self._src_device = device = runtime.getDevice()
+        self.src_prev_stream = self.dst_prev_stream = runtime.currentStream()
+        if device != stream.device_id:
+            runtime.setDevice(stream.device_id)
+            self.dst_prev_stream = runtime.currentStream()
+        runtime.enterStream(stream if stream.ptr else _as_current(runtime, stream))
+
+    def __exit__(
+        self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        stream = self.stream
+        if stream is None:
+            return
+        runtime = _lazy_init()
+        if runtime.getDevice() != stream.device_id:
+            runtime.setDevice(stream.device_id)
+        runtime.exitStream()
+        # CuPy went back to its stack, which set_stream() does not touch; torch goes back to what was current.
+        if runtime.currentStream() is not self.dst_prev_stream:
+            runtime.useStream(self.dst_prev_stream)  # type: ignore[arg-type]
+        if self._src_device != stream.device_id:
+            runtime.setDevice(self._src_device)
+            if runtime.currentStream() is not self.src_prev_stream:
+                runtime.useStream(self.src_prev_stream)  # type: ignore[arg-type]

@@ -1,0 +1,158 @@
+"""Ranges and marks for profilers such as Nsight Systems (``torch.cuda.nvtx``), over the ``nvtx`` package.
+
+Whether a profiler is attached is settled at the first call; without one a call does nothing and costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import builtins
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
+
+_NO_TRACKING = -2  # what nvtxRangePush returns where nobody listens (NVTX_NO_PUSH_POP_TRACKING)
+
+
+class _NoProfiler:
+    """Answers as NVTX does where nobody listens."""
+
+    def push(self, msg: str) -> int:
+        return _NO_TRACKING
+
+    def pop(self) -> int:
+        return _NO_TRACKING
+
+    def start(self, msg: str) -> int:
+        return 0
+
+    def end(self, range_id: int) -> None:
+        pass
+
+    def mark(self, msg: str) -> None:
+        pass
+
+
+class _Profiler(threading.local):
+    """Hands on to an NVTX domain, and counts the depth that the ``nvtx`` package does not tell."""
+
+    def __init__(self, domain: Any) -> None:
+        self._domain = domain
+        self._depth = 0
+
+    def push(self, msg: str) -> int:
+        self._domain.push_range(self._domain.get_event_attributes(message=msg))
+        self._depth += 1
+        return self._depth - 1
+
+    def pop(self) -> int:
+        if self._depth == 0:
+            return _NO_TRACKING
+        self._domain.pop_range()
+        self._depth -= 1
+        return self._depth
+
+    def start(self, msg: str) -> int:
+        return int(self._domain.start_range(self._domain.get_event_attributes(message=msg)))
+
+    def end(self, range_id: int) -> None:
+        self._domain.end_range(range_id)
+
+    def mark(self, msg: str) -> None:
+        self._domain.mark(self._domain.get_event_attributes(message=msg))
+
+
+_listener: _NoProfiler | _Profiler | None = None
+
+
+def _listen() -> _NoProfiler | _Profiler:
+    """Find out whether a profiler is attached."""
+    global _listener
+    import nvtx
+
+    domain = nvtx.get_domain()
+    attached = builtins.type(domain).__name__ != "DummyDomain"
+    _listener = _Profiler(domain) if attached else _NoProfiler()
+    return _listener
+
+
+def _check(msg: object, function: str) -> None:
+    if not isinstance(msg, str):
+        raise TypeError(f"{function}() takes a str, not {msg!r}, a {type(msg).__name__}")
+
+
+def range_push(msg: str) -> int:
+    """Open a range inside this thread's innermost one (``nvtxRangePush``).
+
+    Args:
+        msg: The text to show.
+
+    Returns:
+        The depth of the range, counted from 0; -2 if no profiler is attached.
+    """
+    if type(msg) is not str:
+        _check(msg, "range_push")
+    return (_listener or _listen()).push(msg)
+
+
+def range_pop() -> int:
+    """Close this thread's innermost range (``nvtxRangePop``).
+
+    Returns:
+        The depth of the range, counted from 0; -2 if there is none or no profiler is attached.
+    """
+    return (_listener or _listen()).pop()
+
+
+def range_start(msg: str) -> int:
+    """Open a range that any thread may close (``nvtxRangeStart``).
+
+    Args:
+        msg: The text to show.
+
+    Returns:
+        What :func:`range_end` takes.
+    """
+    _check(msg, "range_start")
+    return (_listener or _listen()).start(msg)
+
+
+def range_end(range_id: int) -> None:
+    """Close a range (``nvtxRangeEnd``).
+
+    Args:
+        range_id: What :func:`range_start` returned.
+    """
+    if not isinstance(range_id, int):
+        raise TypeError(f"range_end() takes what range_start() returned, an int, not {range_id!r}")
+    (_listener or _listen()).end(range_id)
+
+
+def mark(msg: str) -> None:
+    """Mark a moment (``nvtxMark``).
+
+    Args:
+        msg: The text to show.
+    """
+    _check(msg, "mark")
+    (_listener or _listen()).mark(msg)
+
+
+@contextmanager
+def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+    """Context manager and decorator for :func:`range_push` and :func:`range_pop` (``torch.cuda.nvtx.range``).
+
+    Args:
+        msg: The text to show, a format string.
+        *args: What to format it with.
+        **kwargs: What to format it with.
+    """
+    range_push(msg.format(*args, **kwargs))
+    try:
+        yield
+    finally:
+        range_pop()

@@ -1,0 +1,349 @@
+"""Streams and events (``torch.cuda.streams``).
+
+No current stream is kept here: on CUDA, CuPy's thread-local current stream is the only one there is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import threading
+from typing import TYPE_CHECKING, Any
+
+from tcuda._device import _exchange_device, device_count, existing_device
+from tcuda._device_index import Device, _get_device_index
+from tcuda._event import Event
+from tcuda._lazy import _lazy_init
+from tcuda._pools import StreamPool
+from tcuda._stream_context import StreamContext, select
+from tcuda._stream_handle import enter_device, handle_and_device, is_complete
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from tcuda._device_index import DeviceArgument
+
+_PRIORITIES = 4  # as many levels as torch has; an H200 has six
+_CUDA_DEVICE_TYPE = 1  # torch's number for device type "cuda"
+
+
+class Stream:
+    """A CUDA stream (``torch.cuda.Stream``).
+
+    Streams come in turn from a pool of 32 for every device and priority, as in torch, so that making one is cheap and
+    the 33rd is the first again. They are non-blocking: nothing orders them against the default stream but an event.
+
+    CuPy takes one wherever it takes a stream of its own, and so does every library that knows ``__cuda_stream__``.
+
+    Args:
+        device: The device; the current one if None or a negative integer.
+        priority: A lower number is a higher priority; numbers out of range mean the nearest in
+            :meth:`priority_range`.
+        **kwargs: ``stream_ptr`` wraps a ``cudaStream_t``, as :class:`ExternalStream` does; ``stream_id``,
+            ``device_index`` and ``device_type`` name a stream that exists, as torch's do.
+
+    Attributes:
+        cuda_stream: The ``cudaStream_t``.
+        device_index: The index of its device.
+
+    Raises:
+        AcceleratorError: There is no such device.
+        TypeError: ``priority`` is no integer, or a keyword is not known.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "cuda_stream", "device_index")
+
+    cuda_stream: int
+    device_index: int
+
+    ptr: int  # CuPy's names for the two; see below the class
+    device_id: int
+
+    def __new__(cls, device: DeviceArgument = None, priority: int = 0, **kwargs: Any) -> Self:
+        if kwargs:
+            return cls._from_keywords(device, **kwargs)
+        in_use = _lazy_init()
+        index = -1 if device is None else _get_device_index(device, optional=True)
+        if index < 0:
+            index = in_use.getDevice()
+        self = object.__new__(cls)
+        self.cuda_stream = (_pools.get((index, priority)) or _pool(index, priority)).take()
+        self.device_index = index
+        return self
+
+    @classmethod
+    def _from_keywords(
+        cls,
+        device: DeviceArgument,
+        stream_ptr: int | None = None,
+        stream_id: int | None = None,
+        device_index: int | None = None,
+        device_type: int = _CUDA_DEVICE_TYPE,
+    ) -> Self:
+        if stream_id is not None and device_index is not None and stream_ptr is None:
+            return cls._wrap(stream_id, device_index)
+        if stream_ptr is None:
+            raise TypeError("Stream() takes stream_ptr, or stream_id and device_index together")
+        return cls._wrap(operator.index(stream_ptr), existing_device(device))
+
+    @classmethod
+    def _wrap(cls, handle: int, device_index: int) -> Self:
+        self = object.__new__(cls)
+        self.cuda_stream = handle
+        self.device_index = device_index
+        return self
+
+    @property
+    def device(self) -> Device:
+        """The device it is on."""
+        return Device("cuda", self.device_index)
+
+    @property
+    def device_type(self) -> int:
+        """The number that torch gives CUDA devices, 1."""
+        return _CUDA_DEVICE_TYPE
+
+    @property
+    def stream_id(self) -> int:
+        """A number that, with ``device_index``, names the stream: its handle."""
+        return self.cuda_stream
+
+    @property
+    def priority(self) -> int:
+        """Its priority (``cudaStreamGetPriority``)."""
+        return _lazy_init().streamGetPriority(self.cuda_stream)
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """Return the least and the greatest priority, such as ``(0, -3)``."""
+        least, greatest = _lazy_init().deviceGetStreamPriorityRange()
+        return least, max(greatest, least - _PRIORITIES + 1)
+
+    def query(self) -> bool:
+        """Return whether all work submitted so far is complete (``cudaStreamQuery``)."""
+        in_use = _lazy_init()
+        previous = enter_device(self.cuda_stream, self.device_index)
+        try:
+            return is_complete(in_use.streamQuery(self.cuda_stream), f"cudaStreamQuery({self.cuda_stream:#x})")
+        finally:
+            _exchange_device(previous)
+
+    def synchronize(self) -> None:
+        """Wait for all work submitted so far (``cudaStreamSynchronize``)."""
+        in_use = _lazy_init()
+        previous = enter_device(self.cuda_stream, self.device_index)
+        try:
+            in_use.streamSynchronize(self.cuda_stream)
+        finally:
+            _exchange_device(previous)
+
+    def is_capturing(self) -> bool:
+        """Return whether a graph is being captured on the stream (``cudaStreamIsCapturing``)."""
+        return _lazy_init().streamIsCapturing(self.cuda_stream)
+
+    def wait_event(self, event: Event) -> None:
+        """Make all work submitted from now on wait for ``event`` (``cudaStreamWaitEvent``); returns at once."""
+        event.wait(self)
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Make all work submitted from now on wait for what ``stream`` has been given so far; returns at once.
+
+        Args:
+            stream: A stream of tcuda, CuPy or any library that knows ``__cuda_stream__``.
+        """
+        event = Event()
+        event._record(*handle_and_device(stream))
+        event.wait(self)
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Record ``event``, or a new one, and return it (``cudaEventRecord``)."""
+        if event is None:
+            event = Event()
+        event.record(self)
+        return event
+
+    def use(self) -> Self:
+        """Make it the current stream, as CuPy's streams do; :func:`stream` is to be preferred."""
+        select(self)
+        return self
+
+    def __enter__(self) -> Self:
+        context = StreamContext(self)
+        context.__enter__()
+        _entered.contexts.append(context)
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        _entered.contexts.pop().__exit__(exc_type, exc_val, exc_tb)
+
+    def __eq__(self, o: object) -> bool:
+        if not isinstance(o, Stream):
+            return False
+        return self.cuda_stream == o.cuda_stream and self.device_index == o.device_index
+
+    def __hash__(self) -> int:
+        return hash((self.cuda_stream, self.device_index))
+
+    def __repr__(self) -> str:
+        return f"<tcuda.{type(self).__name__} device={self.device} cuda_stream={self.cuda_stream:#x}>"
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return ``(0, handle)``, the CUDA stream protocol."""
+        return 0, self.cuda_stream
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self.cuda_stream)
+
+
+# CuPy's names for the two: the very slots, because CuPy reads them at each launch.
+setattr(Stream, "ptr", Stream.__dict__["cuda_stream"])  # noqa: B010
+setattr(Stream, "device_id", Stream.__dict__["device_index"])  # noqa: B010
+
+
+class ExternalStream(Stream):
+    """A stream that another library made (``torch.cuda.ExternalStream``); keep that one alive.
+
+    Args:
+        stream_ptr: The ``cudaStream_t``.
+        device: The device it was created on; the current one if None.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, stream_ptr: int, device: DeviceArgument = None, **kwargs: Any) -> Self:
+        return super().__new__(cls, device, stream_ptr=stream_ptr, **kwargs)
+
+
+_pools: dict[tuple[int, int], StreamPool] = {}
+
+
+def _pool(device_index: int, priority: int) -> StreamPool:
+    """Return the pool of ``priority``, which every priority that means the same shares."""
+    priority = operator.index(priority)
+    least, greatest = Stream.priority_range()
+    existing_device(device_index)
+    key = (device_index, min(least, max(greatest, priority)))
+    return _pools.setdefault((device_index, priority), _pools.setdefault(key, StreamPool(*key)))
+
+
+class _Entered(threading.local):
+    """The ``with stream:`` blocks that this thread is in."""
+
+    def __init__(self) -> None:
+        self.contexts: list[StreamContext] = []
+
+
+_entered = _Entered()
+
+
+def _as_stream(stream: Any) -> Stream:
+    """Return the stream of another library as one of ours, which keeps it alive."""
+    ours = Stream._wrap(*handle_and_device(stream))
+    ours.__dict__["_owner"] = stream
+    return ours
+
+
+_default_streams: dict[int, Stream] = {}
+
+
+def current_stream(device: DeviceArgument = None) -> Stream:
+    """Return this thread's current stream of ``device`` (``torch.cuda.current_stream``).
+
+    It is CuPy's current stream: inside ``with cupy_stream:`` it is that stream.
+
+    Args:
+        device: The device; the current one if None or a negative integer.
+
+    Raises:
+        RuntimeError: There is no such device.
+    """
+    in_use = _lazy_init()
+    index = -1 if device is None else _stream_device(device)
+    current = in_use.currentStream(index)
+    if isinstance(current, Stream):
+        return current
+    if current.ptr == in_use.defaultStream().ptr:
+        return default_stream(device)
+    return _as_stream(current)
+
+
+def default_stream(device: DeviceArgument = None) -> Stream:
+    """Return the default stream of ``device`` (``torch.cuda.default_stream``).
+
+    It is the legacy default stream, or the per-thread one where ``CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=1`` makes that
+    CuPy's.
+
+    Args:
+        device: The device; the current one if None or a negative integer.
+
+    Raises:
+        RuntimeError: There is no such device.
+    """
+    in_use = _lazy_init()
+    index = -1 if device is None else _stream_device(device)
+    if index < 0:
+        index = in_use.getDevice()
+    stream = _default_streams.get(index)
+    if stream is None:
+        stream = _default_streams.setdefault(index, Stream._wrap(in_use.defaultStream().ptr, index))
+    return stream
+
+
+def _stream_device(device: DeviceArgument) -> int:
+    index = _get_device_index(device, optional=True)
+    if index >= device_count():
+        raise RuntimeError(f"Device index value {index} is out of index range [0, {device_count()})")
+    return max(index, -1)
+
+
+def set_stream(stream: Stream | None) -> None:
+    """Make ``stream`` this thread's current stream, and its device the current one (``torch.cuda.set_stream``).
+
+    :func:`stream` is to be preferred. CuPy calls this ``stream.use()``, and a ``with cupy_stream:`` that is left
+    afterwards goes back to what was entered last, not to what was set.
+
+    Args:
+        stream: The stream; nothing happens if it is None.
+    """
+    if stream is not None:
+        select(stream if isinstance(stream, Stream) else _as_stream(stream))
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """Return a context manager in whose block ``stream`` is current (``torch.cuda.stream``).
+
+    Args:
+        stream: A stream of tcuda, CuPy or any library that knows ``__cuda_stream__``; nothing happens if it is None.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> with tcuda.stream(side):
+        ...     y = cupy.square(x)  # CuPy launches on side
+    """
+    return StreamContext(stream if stream is None or isinstance(stream, Stream) else _as_stream(stream))
+
+
+def get_stream_from_external(data_ptr: int, device: DeviceArgument = None) -> Stream:
+    """Return a stream that another library made (``torch.cuda.get_stream_from_external``); keep that one alive.
+
+    Args:
+        data_ptr: The ``cudaStream_t``.
+        device: The device it was created on; the current one if None.
+    """
+    return Stream._wrap(operator.index(data_ptr), existing_device(device))
+
+
+def _sleep(cycles: int) -> None:
+    """Keep the current stream busy for ``cycles`` clock cycles of the device (``torch.cuda._sleep``)."""
+    if not isinstance(cycles, int):
+        raise RuntimeError(f"torch.cuda._sleep(): expected 'int', got {cycles!r}, a {type(cycles).__name__}")
+    in_use = _lazy_init()
+    in_use.sleep(cycles, in_use.currentStream().ptr)
+
+
+__all__ = ["Event", "ExternalStream", "Stream"]

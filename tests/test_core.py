@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tcuda._core import HostMemory
+
+ALIGNMENT = 512
+
+
+def test_blocks_are_aligned_writable_and_counted_in_whole_units() -> None:
+    memory = HostMemory(1 << 20)
+    first, second = memory.allocate(1), memory.allocate(ALIGNMENT + 1)
+    assert first % ALIGNMENT == second % ALIGNMENT == 0
+    ctypes.memset(second, 7, ALIGNMENT + 1)
+    assert memory.used == 3 * ALIGNMENT
+    assert memory.live == 2
+
+
+def test_a_block_is_found_by_every_address_in_it() -> None:
+    memory = HostMemory(1 << 20)
+    address = memory.allocate(1000)
+    assert memory.block_at(address) == memory.block_at(address + 999) == (address, 1000)
+    assert memory.block_at(address + 1000) is None
+    assert memory.block_at(address - 1) is None
+
+
+def test_the_limit_is_exact() -> None:
+    memory = HostMemory(4 * ALIGNMENT)
+    blocks = [memory.allocate(ALIGNMENT) for _ in range(4)]
+    assert all(blocks)
+    assert memory.allocate(1) == 0
+    assert memory.release(blocks[0])
+    assert memory.allocate(ALIGNMENT)
+
+
+@pytest.mark.parametrize("size", [(1 << 20) + 1, sys.maxsize, 2**64 - 1, 2**64 - ALIGNMENT])
+def test_sizes_beyond_the_limit_are_refused_without_wrapping_around(size: int) -> None:
+    memory = HostMemory(1 << 20)
+    assert memory.allocate(size) == 0
+    assert memory.used == memory.live == 0
+
+
+def test_a_size_of_zero_takes_nothing() -> None:
+    memory = HostMemory(1 << 20)
+    assert memory.allocate(0) == 0
+    assert memory.live == 0
+
+
+def test_only_the_start_of_a_live_block_can_be_released_and_only_once() -> None:
+    memory = HostMemory(1 << 20)
+    address = memory.allocate(4096)
+    assert not memory.release(address + ALIGNMENT)
+    assert not memory.release(0)
+    assert memory.used == 4096
+    assert memory.release(address)
+    assert not memory.release(address)
+    assert memory.used == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 5000)), max_size=60))
+def test_live_blocks_never_overlap_and_every_byte_is_accounted_for(steps: list[tuple[bool, int]]) -> None:
+    memory = HostMemory(64 * 1024)
+    live: dict[int, int] = {}
+    for allocate, number in steps:
+        if allocate:
+            address = memory.allocate(number)
+            room = memory.limit - sum(-(-size // ALIGNMENT) * ALIGNMENT for size in live.values())
+            assert bool(address) == (-(-number // ALIGNMENT) * ALIGNMENT <= room)
+            if address:
+                assert all(address + number <= start or start + size <= address for start, size in live.items())
+                live[address] = number
+        elif live:
+            address = sorted(live)[number % len(live)]
+            assert memory.release(address)
+            del live[address]
+    assert memory.live == len(live)
+    assert memory.used == sum(-(-size // ALIGNMENT) * ALIGNMENT for size in live.values())
+
+
+def test_threads_share_it_without_losing_a_block() -> None:
+    memory = HostMemory(1 << 30)
+    together = threading.Barrier(4)
+
+    def churn() -> None:
+        together.wait()
+        for size in range(1, 500):
+            address = memory.allocate(size)
+            assert memory.block_at(address) == (address, size)
+            assert memory.release(address)
+
+    threads = [threading.Thread(target=churn) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert memory.used == memory.live == 0

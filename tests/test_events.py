@@ -1,0 +1,325 @@
+"""Events: creation, recording, waiting, timing."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+from tcuda._device_index import Device
+from tcuda._runtime.protocol import CAPTURE_RELAXED
+
+if TYPE_CHECKING:
+    from tcuda._runtime.protocol import Runtime
+
+LONG = 100_000_000
+
+
+def keep_busy(stream: tcuda.Stream) -> None:
+    with tcuda.stream(stream):
+        tcuda._sleep(LONG)
+
+
+class TestCreation:
+    def test_a_new_event_is_nothing_yet(self) -> None:
+        event = tcuda.Event()
+        assert event.cuda_event == 0
+        assert event.device is None
+        assert event._as_parameter_.value is None
+        assert repr(event) == "<tcuda.Event uninitialized>"
+
+    def test_it_is_created_where_it_is_first_recorded(self) -> None:
+        last = tcuda.device_count() - 1
+        event = tcuda.Event()
+        event.record(tcuda.Stream(last))
+        assert event.device == Device("cuda", last)
+        assert repr(event) == f"<tcuda.Event {event.cuda_event:#x}>"
+        assert isinstance(event._as_parameter_, ctypes.c_void_p)
+        assert event._as_parameter_.value == event.cuda_event != 0
+        assert tcuda.current_device() == 0
+
+    def test_asking_and_waiting_creates_nothing(self) -> None:
+        event = tcuda.Event()
+        assert event.query() is True
+        event.synchronize()
+        event.wait()
+        event.wait(tcuda.Stream())
+        assert event.cuda_event == 0
+
+    def test_the_cuda_event_of_a_dead_event_serves_the_next(self) -> None:
+        first = tcuda.Event()
+        first.record()
+        handle = first.cuda_event
+        del first
+        gc.collect()
+        second = tcuda.Event()
+        second.record()
+        assert second.cuda_event == handle
+
+    def test_two_living_events_never_share_one(self) -> None:
+        events = [tcuda.Stream().record_event() for _ in range(100)]
+        assert len({event.cuda_event for event in events}) == 100
+
+    def test_flags_are_kept_apart(self) -> None:
+        for timing in (False, True):
+            event = tcuda.Event(enable_timing=timing)
+            event.record()
+            del event
+        timed = tcuda.Event(enable_timing=True)
+        timed.record()
+        timed.synchronize()
+        assert timed.elapsed_time(timed) == 0.0
+
+    def test_what_cuda_does_not_combine_fails_when_it_is_created(self) -> None:
+        event = tcuda.Event(enable_timing=True, interprocess=True)
+        with pytest.raises(tcuda.AcceleratorError, match="invalid argument"):
+            event.record()
+        assert event.cuda_event == 0
+        assert event.device is None
+
+    def test_it_can_carry_attributes(self) -> None:
+        event = tcuda.Event()
+        event.phase = "copy"  # type: ignore[attr-defined]
+        assert event.phase == "copy"  # type: ignore[attr-defined]
+
+
+class TestRecording:
+    def test_it_stands_for_the_work_before_it(self) -> None:
+        stream = tcuda.Stream()
+        before = stream.record_event()
+        keep_busy(stream)
+        after = stream.record_event()
+        assert before.query()
+        assert not after.query()
+        after.synchronize()
+        assert after.query()
+
+    def test_the_current_stream_is_meant(self) -> None:
+        stream, event = tcuda.Stream(), tcuda.Event()
+        with tcuda.stream(stream):
+            tcuda._sleep(LONG)
+            event.record()
+        assert not event.query()
+        stream.synchronize()
+        assert event.query()
+
+    def test_recording_again_is_what_counts(self) -> None:
+        stream, event = tcuda.Stream(), tcuda.Event()
+        event.record(stream)
+        keep_busy(stream)
+        event.record(stream)
+        assert not event.query()
+        event.synchronize()
+        assert stream.query()
+
+    def test_another_device_may_not_record_it(self) -> None:
+        event = tcuda.Event()
+        event.record(tcuda.Stream(0))
+        event._device_index = 5  # as if it had been recorded there
+        with pytest.raises(RuntimeError, match="Event device 5 does not match recording stream's device 0"):
+            event.record(tcuda.Stream(0))
+        event._device_index = 0
+
+    @pytest.mark.parametrize("bad", ["a", 5, object()])
+    @pytest.mark.parametrize("method", ["record", "wait"])
+    def test_what_is_no_stream_is_refused(self, method: str, bad: Any) -> None:
+        event = tcuda.Event()
+        with pytest.raises(RuntimeError, match="expected stream to be a torch.Stream or torch.cuda.Stream object"):
+            getattr(event, method)(bad)
+        assert event.cuda_event == 0
+
+    def test_external_events_are_nodes_of_a_capture(self, runtime: Runtime) -> None:
+        stream, external, plain = tcuda.Stream(), tcuda.Event(external=True), tcuda.Event()
+        runtime.streamBeginCapture(stream.cuda_stream, CAPTURE_RELAXED)
+        external.record(stream)
+        external.wait(stream)
+        plain.record(stream)
+        runtime.graphDestroy(runtime.streamEndCapture(stream.cuda_stream))
+        assert external.query()  # the record is in the graph, not made
+        with pytest.raises(tcuda.AcceleratorError):
+            plain.query()
+        external.record(stream)
+        assert external.device == Device("cuda", 0)
+
+    def test_a_captured_event_cannot_be_asked(self, runtime: Runtime) -> None:
+        stream, event = tcuda.Stream(), tcuda.Event()
+        runtime.streamBeginCapture(stream.cuda_stream, CAPTURE_RELAXED)
+        event.record(stream)
+        with pytest.raises(tcuda.AcceleratorError) as caught:
+            event.query()
+        assert caught.value.error_code == 907
+        with pytest.raises(tcuda.AcceleratorError):
+            runtime.streamEndCapture(stream.cuda_stream)
+
+
+class TestWaiting:
+    def test_a_stream_waits(self) -> None:
+        busy, waiting = tcuda.Stream(), tcuda.Stream()
+        keep_busy(busy)
+        event = busy.record_event()
+        event.wait(waiting)
+        assert not waiting.query()
+        waiting.synchronize()
+        assert event.query()
+
+    def test_the_current_stream_waits(self) -> None:
+        busy, waiting = tcuda.Stream(), tcuda.Stream()
+        keep_busy(busy)
+        event = busy.record_event()
+        with tcuda.stream(waiting):
+            event.wait()
+        assert not waiting.query()
+        busy.synchronize()
+        waiting.synchronize()
+
+    def test_a_wait_refers_to_the_record_before_it_not_to_the_event(self) -> None:
+        first, second, waiting = tcuda.Stream(), tcuda.Stream(), tcuda.Stream()
+        event = first.record_event()
+        event.wait(waiting)
+        keep_busy(second)
+        event.record(second)
+        waiting.synchronize()
+        assert not second.query()
+        second.synchronize()
+
+    def test_a_wait_outlives_the_event(self) -> None:
+        busy, waiting = tcuda.Stream(), tcuda.Stream()
+        keep_busy(busy)
+        waiting.wait_event(busy.record_event())  # its CUDA event is free for the next one at once
+        other = tcuda.Stream().record_event()
+        other.synchronize()
+        assert not waiting.query()
+        waiting.synchronize()
+        assert busy.query()
+
+    def test_the_host_waits_also_for_a_blocking_event(self) -> None:
+        stream, event = tcuda.Stream(), tcuda.Event(blocking=True)
+        keep_busy(stream)
+        event.record(stream)
+        event.synchronize()
+        assert stream.query()
+
+    def test_a_thread_may_wait_for_what_another_recorded(self) -> None:
+        stream = tcuda.Stream()
+        keep_busy(stream)
+        event = stream.record_event()
+        thread = threading.Thread(target=event.synchronize)
+        thread.start()
+        thread.join()
+        assert event.query()
+
+
+class TestTiming:
+    def test_it_measures_the_work_between(self) -> None:
+        stream = tcuda.Stream()
+        start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
+        start.record(stream)
+        keep_busy(stream)
+        end.record(stream)
+        end.synchronize()
+        expected = LONG / tcuda.get_device_properties().clock_rate  # cycles / kHz = ms
+        assert start.elapsed_time(end) == pytest.approx(expected, rel=0.5)
+        assert end.elapsed_time(start) == pytest.approx(-start.elapsed_time(end))
+
+    def test_events_without_timing_are_refused(self) -> None:
+        timed, plain = tcuda.Event(enable_timing=True), tcuda.Event()
+        for first, second in ((timed, plain), (plain, timed)):
+            with pytest.raises(ValueError, match="Both events must be created with argument 'enable_timing=True'."):
+                first.elapsed_time(second)
+
+    def test_unrecorded_events_are_refused(self) -> None:
+        first, second = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
+        with pytest.raises(ValueError, match="Both events must be recorded before calculating elapsed time."):
+            first.elapsed_time(second)
+        first.record()
+        with pytest.raises(ValueError, match="Both events must be recorded"):
+            first.elapsed_time(second)
+        with pytest.raises(ValueError, match="Both events must be recorded"):
+            second.elapsed_time(first)
+
+    def test_incomplete_events_are_refused(self) -> None:
+        stream = tcuda.Stream()
+        start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
+        start.record(stream)
+        keep_busy(stream)
+        end.record(stream)
+        with pytest.raises(RuntimeError, match="Both events must be completed before calculating elapsed time."):
+            start.elapsed_time(end)
+        end.synchronize()
+
+    def test_only_events_have_a_time(self) -> None:
+        with pytest.raises(RuntimeError, match="expected other to be a torch.cuda.Event object"):
+            tcuda.Event(enable_timing=True).elapsed_time("now")  # type: ignore[arg-type]
+
+
+class TestInterprocess:
+    def test_the_handle_has_64_bytes_and_creates_the_event_here(self) -> None:
+        event = tcuda.Event(interprocess=True)
+        handle = event.ipc_handle()
+        assert isinstance(handle, bytes)
+        assert len(handle) == 64
+        assert event.device == Device("cuda", tcuda.current_device())
+
+    def test_a_plain_event_has_none(self) -> None:
+        with pytest.raises(tcuda.AcceleratorError, match="invalid resource handle"):
+            tcuda.Event().ipc_handle()
+
+    def test_it_opens_in_another_process_only(self) -> None:
+        handle = tcuda.Event(interprocess=True).ipc_handle()
+        with pytest.raises(tcuda.AcceleratorError) as caught:
+            tcuda.Event.from_ipc_handle(0, handle)
+        assert caught.value.error_code == 201
+
+    @pytest.mark.parametrize(("bad", "size"), [(b"abc", "3"), ("abc", "3"), (bytes(65), "65"), (5, "int")])
+    def test_a_handle_of_another_length_is_refused(self, bad: Any, size: str) -> None:
+        text = f"cudaIpcEventHandle_t expects byte-like object of size 64, but got {size}"
+        with pytest.raises(RuntimeError, match=text):
+            tcuda.Event.from_ipc_handle(0, bad)
+
+    def test_events_live_on_devices(self) -> None:
+        with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
+            tcuda.Event.from_ipc_handle("cpu", bytes(64))
+
+
+def test_an_event_that_dies_in_another_thread_is_no_trouble() -> None:
+    events = [tcuda.Stream().record_event() for _ in range(50)]
+    thread = threading.Thread(target=events.clear)
+    thread.start()
+    thread.join()
+    tcuda.Event().record()
+    tcuda.synchronize()
+
+
+@pytest.mark.gpu
+def test_a_second_process_waits_for_an_event_of_this_one(tmp_path: Any) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, tcuda\n"
+        "event = tcuda.Event.from_ipc_handle(0, bytes.fromhex(sys.stdin.readline()))\n"
+        "print(event.query(), flush=True)\n"
+        "event.synchronize()\n"
+        "print(event.query(), event.device, flush=True)\n"
+    )
+    stream, event = tcuda.Stream(), tcuda.Event(interprocess=True)
+    handle = event.ipc_handle()
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child:
+        # The child cannot open the handle before it is told; the stream is busy for as long as the child needs.
+        with tcuda.stream(stream):
+            tcuda._sleep(20_000_000_000)
+        event.record(stream)
+        print(handle.hex(), file=child.stdin, flush=True)
+        assert child.stdout.readline().strip() == "False"
+        assert child.stdout.readline().strip() == "True cuda:0"
+        assert event.query()
+    assert child.returncode == 0

@@ -1,0 +1,55 @@
+"""What ``import tcuda`` costs and drags in."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tcuda
+
+if TYPE_CHECKING:
+    from conftest import OutputOf
+
+HEAVY = ("cupy", "cupy_backends", "numpy", "nvtx", "pynvml", "rich", "torch", "tcuda._core", "tcuda.emulation")
+
+
+def test_import_brings_in_nothing_heavy_and_initialises_nothing(output_of: OutputOf) -> None:
+    code = "import json, sys, tcuda; print(json.dumps([sorted(sys.modules), tcuda.is_initialized()]))"
+    modules, initialized = json.loads(output_of(code))
+    assert "tcuda.streams" in modules
+    assert not [name for name in HEAVY if name in modules]
+    assert initialized is False
+
+
+def test_import_takes_less_than_100_ms(output_of: OutputOf) -> None:
+    code = "import time; start = time.perf_counter(); import tcuda; print(time.perf_counter() - start)"
+    best = min(float(output_of(code)) for _ in range(5))
+    assert best < 0.1
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert tcuda.__version__ == importlib.metadata.version("tcuda")
+
+
+def test_the_package_is_typed() -> None:
+    assert (Path(tcuda.__file__).parent / "py.typed").exists()
+
+
+def test_every_public_name_is_there_and_sorted() -> None:
+    assert sorted(tcuda.__all__, key=str) == sorted(set(tcuda.__all__))
+    assert all(hasattr(tcuda, name) for name in tcuda.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'tcuda' has no attribute 'warp_drive'"):
+        tcuda.warp_drive  # noqa: B018
+
+
+def test_xp_is_the_array_module_of_the_runtime() -> None:
+    from tcuda._runtime import runtime
+
+    assert tcuda.xp.__name__ == runtime().array_module

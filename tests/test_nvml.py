@@ -1,0 +1,260 @@
+"""Telemetry: what NVML says about the device that was meant."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import uuid
+from types import SimpleNamespace
+
+import pynvml
+import pytest
+
+from tcuda import _device_index, _nvml
+
+RANGES = [
+    (_nvml.utilization, 0, 100),
+    (_nvml.memory_usage, 0, 100),
+    (_nvml.temperature, 5, 120),
+    (_nvml.power_draw, 1_000, 2_000_000),
+    (_nvml.clock_rate, 50, 10_000),
+    (_nvml.device_memory_used, 0, 1 << 42),
+]
+QUERIES = [query for query, _, _ in RANGES] + [_nvml.list_gpu_processes]
+every_query = pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.__name__)
+
+
+@pytest.mark.parametrize(("query", "least", "most"), RANGES, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_a_reading_is_an_int_in_its_range(query, least, most):
+    reading = query()
+    assert type(reading) is int
+    assert least <= reading <= most
+
+
+def test_used_memory_counts_an_allocation(runtime):
+    size = 64 << 20
+    ptr = runtime.malloc(size)
+    try:
+        assert _nvml.device_memory_used() >= size
+    finally:
+        runtime.free(ptr)
+
+
+def test_processes_are_listed_one_a_line():
+    first, *others = _nvml.list_gpu_processes().splitlines()
+    assert re.fullmatch(r"GPU:\d+", first)
+    assert others == ["no processes are running"] or all(
+        re.fullmatch(r"process [ \d]{10} uses ([ \d]+\.\d{3} MB|an unknown amount of) GPU memory", line)
+        for line in others
+    )
+
+
+@every_query
+@pytest.mark.parametrize("device", [None, 0, "cuda", "cuda:0", SimpleNamespace(type="cuda", index=0)])
+def test_a_device_can_be_named_in_every_way(query, device):
+    assert type(query(device)) is type(query())
+
+
+@every_query
+@pytest.mark.parametrize("device", [99, -1, "cuda:99"])
+def test_a_device_that_is_not_visible_is_refused(query, device, runtime, monkeypatch):
+    index = 99 if device == "cuda:99" else device
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,7")  # read when CUDA started, so that only the message has it
+    message = f"device {index} is not visible (CUDA_VISIBLE_DEVICES='0,7'); visible devices: {runtime.getDeviceCount()}"
+    with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
+        query(device)
+
+
+@every_query
+def test_a_device_of_another_type_is_refused(query):
+    with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
+        query("cpu")
+
+
+class FakeNvml:
+    """NVML with three GPUs and a MIG device, each with readings of its own."""
+
+    NVMLError = pynvml.NVMLError
+    NVMLError_DriverNotLoaded = pynvml.NVMLError_DriverNotLoaded
+    NVMLError_NotFound = pynvml.NVMLError_NotFound
+
+    def __init__(self, handles):
+        self.handles = handles
+        self.processes = {}
+        self.failing = {}
+        self.calls = []
+
+    def _enter(self, name):
+        self.calls.append(name)
+        if name in self.failing:
+            raise self.NVMLError(self.failing[name])
+
+    def nvmlInit(self):
+        self._enter("nvmlInit")
+
+    def nvmlDeviceGetHandleByUUID(self, name):
+        self._enter("nvmlDeviceGetHandleByUUID")
+        if name not in self.handles:
+            raise self.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return self.handles[name]
+
+    def nvmlDeviceGetIndex(self, handle):
+        self._enter("nvmlDeviceGetIndex")
+        return handle
+
+    def nvmlDeviceGetUtilizationRates(self, handle):
+        self._enter("nvmlDeviceGetUtilizationRates")
+        return SimpleNamespace(gpu=10 + handle, memory=20 + handle)
+
+    def nvmlDeviceGetMemoryInfo(self, handle):
+        self._enter("nvmlDeviceGetMemoryInfo")
+        return SimpleNamespace(total=900 + handle, used=30 + handle, free=870)
+
+    def nvmlDeviceGetTemperature(self, handle, sensor):
+        self._enter("nvmlDeviceGetTemperature")
+        assert sensor == pynvml.NVML_TEMPERATURE_GPU
+        return 40 + handle
+
+    def nvmlDeviceGetPowerUsage(self, handle):
+        self._enter("nvmlDeviceGetPowerUsage")
+        return 50 + handle
+
+    def nvmlDeviceGetClockInfo(self, handle, type):
+        self._enter("nvmlDeviceGetClockInfo")
+        assert type == pynvml.NVML_CLOCK_SM
+        return 60 + handle
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle):
+        self._enter("nvmlDeviceGetComputeRunningProcesses")
+        return self.processes.get(handle, [])
+
+
+class FakeRuntime:
+    """CUDA that shows some of NVML's devices, in an order of its own; the second is current."""
+
+    def __init__(self, nvml, uuids):
+        self._nvml = nvml
+        self._uuids = uuids
+
+    def nvml(self):
+        return self._nvml
+
+    def getDevice(self):
+        return 1
+
+    def getDeviceCount(self):
+        return len(self._uuids)
+
+    def getDeviceProperties(self, device):
+        return {"uuid": self._uuids[device].bytes}
+
+
+@pytest.fixture
+def nvml(monkeypatch):
+    """CUDA's devices 0, 1 and 2 are NVML's 2, 0 and a MIG device, with the handles 2, 0 and 7."""
+    uuids = [uuid.UUID(int=number) for number in range(4)]
+    names = {f"GPU-{uuids[0]}": 0, f"GPU-{uuids[1]}": 1, f"GPU-{uuids[2]}": 2, f"MIG-{uuids[3]}": 7}
+    nvml = FakeNvml(names)
+    runtime = FakeRuntime(nvml, [uuids[2], uuids[0], uuids[3]])
+    monkeypatch.setattr(_nvml, "_lazy_init", lambda: runtime)
+    monkeypatch.setattr(_device_index, "_lazy_init", lambda: runtime)
+    monkeypatch.setattr(_nvml, "_session", None)
+    return nvml
+
+
+@pytest.mark.parametrize(("device", "handle"), [(0, 2), ("cuda:1", 0), (None, 0), (2, 7)])
+def test_a_device_is_found_by_its_uuid(nvml, device, handle):
+    readings = [query(device) for query in QUERIES]
+    assert readings[:-1] == [tens + handle for tens in (10, 20, 40, 50, 60, 30)]
+    assert readings[-1] == f"GPU:{handle}\nno processes are running"
+
+
+def test_processes_are_listed_as_torch_does(nvml):
+    nvml.processes[2] = [
+        SimpleNamespace(pid=4711, usedGpuMemory=1_500_000_000),
+        SimpleNamespace(pid=1234567890, usedGpuMemory=0),
+        SimpleNamespace(pid=1, usedGpuMemory=None),
+    ]
+    assert _nvml.list_gpu_processes(0) == (
+        "GPU:2\n"
+        "process       4711 uses     1430.511 MB GPU memory\n"
+        "process 1234567890 uses        0.000 MB GPU memory\n"
+        "process          1 uses an unknown amount of GPU memory"
+    )
+
+
+def test_nvml_is_initialised_once_and_asked_once_for_a_handle(nvml):
+    for _ in range(3):
+        _nvml.temperature(0)
+    assert nvml.calls == ["nvmlInit", "nvmlDeviceGetHandleByUUID", *["nvmlDeviceGetTemperature"] * 3]
+
+
+def test_refusing_a_device_leaves_nothing_behind(nvml):
+    with pytest.raises(RuntimeError, match="device 3 is not visible"):
+        _nvml.temperature(3)
+    assert _nvml.temperature(0) == 42
+
+
+@every_query
+def test_what_nvml_says_is_told(nvml, query):
+    nvml.failing = {
+        name: pynvml.NVML_ERROR_NOT_SUPPORTED
+        for name in dir(nvml)
+        if name.startswith("nvmlDeviceGet") and name != "nvmlDeviceGetHandleByUUID"
+    }
+    with pytest.raises(
+        RuntimeError, match=r"^nvmlDeviceGet\w+ failed for device 2: NVML says 'Not Supported'\.$"
+    ) as caught:
+        query(2)
+    assert isinstance(caught.value.__cause__, pynvml.NVMLError_NotSupported)
+
+
+def test_a_device_that_nvml_does_not_know_is_told(nvml):
+    nvml.handles.clear()
+    with pytest.raises(RuntimeError, match="NVML says 'Not Found'"):
+        _nvml.temperature(0)
+
+
+def test_a_lost_gpu_is_not_looked_for_among_the_mig_devices(nvml):
+    nvml.failing["nvmlDeviceGetHandleByUUID"] = pynvml.NVML_ERROR_GPU_IS_LOST
+    with pytest.raises(RuntimeError, match="NVML says 'GPU is lost'"):
+        _nvml.temperature(0)
+    assert nvml.calls == ["nvmlInit", "nvmlDeviceGetHandleByUUID"]
+
+
+@pytest.mark.parametrize("query", QUERIES[:-1], ids=lambda query: query.__name__)
+def test_a_driver_that_is_not_loaded_is_an_error(nvml, query):
+    nvml.failing["nvmlInit"] = pynvml.NVML_ERROR_DRIVER_NOT_LOADED
+    with pytest.raises(RuntimeError, match=r"^cuda driver can't be loaded, is cuda enabled\?$"):
+        query()
+
+
+def test_a_driver_that_is_not_loaded_is_the_text_of_the_list_of_processes(nvml):
+    nvml.failing["nvmlInit"] = pynvml.NVML_ERROR_DRIVER_NOT_LOADED
+    assert _nvml.list_gpu_processes() == "cuda driver can't be loaded, is cuda enabled?"
+
+
+def test_an_initialisation_that_failed_is_tried_again(nvml):
+    nvml.failing["nvmlInit"] = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
+    with pytest.raises(RuntimeError, match="nvmlInit failed: NVML says 'NVML Shared Library Not Found'"):
+        _nvml.temperature(0)
+    nvml.failing.clear()
+    assert _nvml.temperature(0) == 42
+
+
+FORK = """
+import os, sys
+from tcuda import _nvml
+_nvml.temperature(0)
+_nvml._lock.acquire()  # as if another thread were just initialising
+child = os.fork()
+if child == 0:
+    os._exit(0 if _nvml._session is None and _nvml._lock.acquire(blocking=False) else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_child_has_neither_the_handles_nor_the_lock_of_its_parent(tmp_path):
+    # In a process of its own: this one may have threads, with which a fork is a warning.
+    assert subprocess.run([sys.executable, "-c", FORK], cwd=tmp_path).returncode == 0
