@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tcuda import _status
 from tcuda._device import mem_get_info
 from tcuda._errors import AcceleratorError, CudaError
-from tcuda._lazy import _lazy_init
+from tcuda._lazy import cuda, init
 from tcuda._runtime.protocol import STREAM_DEFAULT
 
 if TYPE_CHECKING:
@@ -40,29 +40,29 @@ def cudaGetErrorString(error: int) -> str:
 
 def cudaProfilerStart() -> cudaError:
     """Let an attached profiler start to collect (``cudaProfilerStart``)."""
-    return _status_of(_lazy_init().profilerStart)
+    return _status_of(cuda.profilerStart)
 
 
 def cudaProfilerStop() -> cudaError:
     """Let an attached profiler stop collecting (``cudaProfilerStop``)."""
-    return _status_of(_lazy_init().profilerStop)
+    return _status_of(cuda.profilerStop)
 
 
 def cudaHostRegister(ptr: int, size: int, flags: int) -> cudaError:
     """Page-lock ``size`` bytes of host memory at ``ptr``, so that copies need not wait (``cudaHostRegister``)."""
-    return _status_of(lambda: _lazy_init().hostRegister(ptr, size, flags))
+    return _status_of(lambda: cuda.hostRegister(ptr, size, flags))
 
 
 def cudaHostUnregister(ptr: int) -> cudaError:
     """Undo :func:`cudaHostRegister` (``cudaHostUnregister``)."""
-    return _status_of(lambda: _lazy_init().hostUnregister(ptr))
+    return _status_of(lambda: cuda.hostUnregister(ptr))
 
 
 def cudaStreamCreate(ptr: int) -> cudaError:
     """Create a stream and write its handle to the address ``ptr`` (``cudaStreamCreate``)."""
 
     def create() -> None:
-        handle = _lazy_init().streamCreateWithPriority(STREAM_DEFAULT, 0)
+        handle = cuda.streamCreateWithPriority(STREAM_DEFAULT, 0)
         ctypes.c_void_p.from_address(ptr).value = handle
 
     return _status_of(create)
@@ -70,7 +70,7 @@ def cudaStreamCreate(ptr: int) -> cudaError:
 
 def cudaStreamDestroy(ptr: int) -> cudaError:
     """Destroy the stream with the handle ``ptr`` (``cudaStreamDestroy``)."""
-    return _status_of(lambda: _lazy_init().streamDestroy(ptr))
+    return _status_of(lambda: cuda.streamDestroy(ptr))
 
 
 def cudaMemGetInfo(device: int) -> tuple[int, int]:
@@ -106,7 +106,7 @@ def cudart() -> ModuleType:
         ``cudaHostRegister``, ``cudaHostUnregister``, ``cudaStreamCreate``, ``cudaStreamDestroy`` and
         ``cudaMemGetInfo``.
     """
-    _lazy_init()
+    init()
     return sys.modules[__name__]
 
 

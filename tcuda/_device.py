@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._device_index import DeviceArgument, _get_device_index
 from tcuda._device_properties import _CudaDeviceProperties
-from tcuda._lazy import _lazy_init, is_initialized
+from tcuda._lazy import cuda, init, is_initialized
 from tcuda._runtime import runtime
 
 if TYPE_CHECKING:
@@ -38,19 +38,18 @@ _count: int | None = None
 
 def _count_devices() -> int:
     global _count
+    if is_initialized():
+        _count = cuda.getDeviceCount()
+        return _count
     try:
-        in_use = runtime()
+        return runtime().visibleDeviceCount()
     except RuntimeError:  # no CuPy, hence no device
         return 0
-    if not is_initialized():
-        return in_use.visibleDeviceCount()
-    _count = in_use.getDeviceCount()
-    return _count
 
 
 def current_device() -> int:
     """Return the index of the current device (``cudaGetDevice``)."""
-    return _lazy_init().getDevice()
+    return cuda.getDevice()
 
 
 def set_device(device: DeviceArgument) -> None:
@@ -65,19 +64,18 @@ def set_device(device: DeviceArgument) -> None:
         ValueError: ``device`` names no index.
         AcceleratorError: There is no such device.
     """
-    index = _get_device_index(device)
+    index = device if type(device) is int else _get_device_index(device)
     if index >= 0:
-        _lazy_init().setDevice(index)
+        cuda.setDevice(index)
 
 
 def _exchange_device(index: int) -> int:
     """Make the device ``index`` current and return the one that was; nothing happens if it is negative."""
     if index < 0:
         return -1
-    in_use = _lazy_init()
-    previous = in_use.getDevice()
+    previous = cuda.getDevice()
     if previous != index:
-        in_use.setDevice(index)
+        cuda.setDevice(index)
     return previous
 
 
@@ -89,7 +87,7 @@ def existing_device(device: DeviceArgument) -> int:
     """
     index = _get_device_index(device, optional=True)
     if index < 0:
-        return _lazy_init().getDevice()
+        return cuda.getDevice()
     _exchange_device(_exchange_device(index))
     return index
 
@@ -139,16 +137,18 @@ class device_of(device):
 
 def _index_where(obj: Any) -> int:
     """Return the index of the device on which ``obj`` lies, -1 if it lies on none."""
-    if isinstance(getattr(obj, "is_cuda", None), bool):  # torch.Tensor
-        return int(obj.get_device()) if obj.is_cuda else -1
     where = getattr(obj, "device", None)
+    index = getattr(where, "id", None)  # CuPy's and emulated arrays
+    if type(index) is int:
+        return index
+    if isinstance(getattr(obj, "is_cuda", None), bool):  # PyTorch's tensors
+        return int(obj.get_device()) if obj.is_cuda else -1
     if where is not None:
-        if where == "cpu" or getattr(where, "type", None) == "cpu":  # numpy.ndarray since NumPy 2
-            return -1
-        return _get_device_index(where)
+        on_host = where == "cpu" or getattr(where, "type", None) == "cpu"  # NumPy says "cpu"
+        return -1 if on_host else _get_device_index(where)
     interface = getattr(obj, "__cuda_array_interface__", None)
     if interface is not None:
-        return _lazy_init().pointerGetDevice(interface["data"][0])
+        return cuda.pointerGetDevice(interface["data"][0])
     if hasattr(obj, "__array_interface__"):
         return -1
     raise TypeError(
@@ -172,13 +172,13 @@ def get_device_properties(device: DeviceArgument = None) -> _CudaDevicePropertie
     Raises:
         AssertionError: There is no such device.
     """
-    in_use = _lazy_init()
-    index = in_use.getDevice() if device is None else _get_device_index(device, optional=True)
+    index = cuda.getDevice() if device is None else _get_device_index(device, optional=True)
     found = _properties.get(index)
     if found is None:
+        init()
         _check_device_id(index, "device")
         # Two threads may both ask; they get the same answer.
-        found = _properties[index] = _CudaDeviceProperties._from_cuda(in_use.getDeviceProperties(index))
+        found = _properties[index] = _CudaDeviceProperties._from_cuda(cuda.getDeviceProperties(index))
     return found
 
 
@@ -212,12 +212,12 @@ def can_device_access_peer(device: DeviceArgument, peer_device: DeviceArgument) 
     Raises:
         AssertionError: There is no such device.
     """
-    in_use = _lazy_init()
+    init()
     index = _get_device_index(device, optional=True)
     peer = _get_device_index(peer_device)
     _check_device_id(index, "device")
     _check_device_id(peer, "peer device")
-    return bool(in_use.deviceCanAccessPeer(index, peer))
+    return bool(cuda.deviceCanAccessPeer(index, peer))
 
 
 def synchronize(device: DeviceArgument = None) -> None:
@@ -226,13 +226,12 @@ def synchronize(device: DeviceArgument = None) -> None:
     Args:
         device: The device; the current one if None or a negative integer.
     """
-    in_use = _lazy_init()
     if device is None:
-        in_use.deviceSynchronize()
+        cuda.deviceSynchronize()
         return
     previous = _exchange_device(_get_device_index(device, optional=True))
     try:
-        in_use.deviceSynchronize()
+        cuda.deviceSynchronize()
     finally:
         _exchange_device(previous)
 
@@ -246,10 +245,9 @@ def mem_get_info(device: DeviceArgument = None) -> tuple[int, int]:
     Raises:
         AcceleratorError: There is no such device.
     """
-    in_use = _lazy_init()
     previous = _exchange_device(_get_device_index(device, optional=True))
     try:
-        free, total = in_use.memGetInfo()
+        free, total = cuda.memGetInfo()
     finally:
         _exchange_device(previous)
     return free, total
@@ -275,7 +273,7 @@ def current_blas_handle() -> int:
 
     On an emulated device it is a number that identifies thread and device, and no library takes it.
     """
-    return _lazy_init().blasHandle()
+    return cuda.blasHandle()
 
 
 def current_solver_handle() -> int:
@@ -283,7 +281,7 @@ def current_solver_handle() -> int:
 
     On an emulated device it is a number that identifies thread and device, and no library takes it.
     """
-    return _lazy_init().solverHandle()
+    return cuda.solverHandle()
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from tcuda._lazy import _lazy_init
+from tcuda._lazy import cuda
 
 if TYPE_CHECKING:
     import cupy
@@ -78,7 +78,7 @@ def _get_device_index(device: Any, optional: bool = False) -> int:
     if index is None:
         if not optional:
             raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
-        return _lazy_init().getDevice()
+        return cuda.getDevice()
     return index
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
-from tcuda._device import _exchange_device, existing_device
+from tcuda._device import _exchange_device, device, existing_device
 from tcuda._device_index import Device
-from tcuda._lazy import _lazy_init
-from tcuda._pools import EventPool, create_event, destroy_event
+from tcuda._lazy import cuda
+from tcuda._pools import EventPool, create_event, destroy_event, event_pool
 from tcuda._runtime.protocol import (
     EVENT_BLOCKING_SYNC,
     EVENT_DEFAULT,
@@ -16,8 +16,9 @@ from tcuda._runtime.protocol import (
     EVENT_INTERPROCESS,
     EVENT_RECORD_EXTERNAL,
     EVENT_WAIT_EXTERNAL,
+    STREAM_PER_THREAD,
 )
-from tcuda._stream_handle import enter_device, handle_and_device, is_complete
+from tcuda._stream_handle import handle_and_device, is_complete
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -77,11 +78,10 @@ class Event:
                 f"cudaIpcEventHandle_t expects byte-like object of size {_IPC_HANDLE_SIZE}, but got {size}"
             )
         index = existing_device(device)
-        in_use = _lazy_init()
         event = cls(enable_timing=False, interprocess=True)
         previous = _exchange_device(index)
         try:
-            event.cuda_event = in_use.ipcOpenEventHandle(handle)
+            event.cuda_event = cuda.ipcOpenEventHandle(handle)
         finally:
             _exchange_device(previous)
         event._device_index = index
@@ -99,61 +99,67 @@ class Event:
             stream: The stream; the current one if None.
 
         Raises:
-            RuntimeError: The event is of another device than the stream.
+            RuntimeError: The event is of another device than the stream, or ``stream`` is no stream.
         """
-        in_use = _lazy_init()
         if stream is None:
-            current = in_use.currentStream()
+            current = cuda.currentStream()
             handle, index = current.ptr, current.device_id
             if index < 0:  # a default stream, which CuPy does not tie to a device
-                index = in_use.getDevice()
-        else:
-            handle, index = handle_and_device(stream)
-        self._record(handle, index)
+                index = cuda.getDevice()
+            self._record(handle, index)
+            return
+        handle, index = handle_and_device(stream)
+        if handle > STREAM_PER_THREAD:
+            self._record(handle, index)
+            return
+        with device(index):
+            self._record(handle, index)
 
     def _record(self, handle: int, index: int) -> None:
-        in_use = _lazy_init()
+        """Record it on the stream ``handle`` of the device ``index``, the current one for a default stream."""
         if index != self._device_index:
             self._create_on(index)
-        previous = enter_device(handle, index)
-        try:
-            if self._external and in_use.streamIsCapturing(handle):
-                in_use.eventRecordWithFlags(self.cuda_event, handle, EVENT_RECORD_EXTERNAL)
-            else:
-                in_use.eventRecord(self.cuda_event, handle)
-        finally:
-            _exchange_device(previous)
+        if self._external and cuda.streamIsCapturing(handle):
+            cuda.eventRecordWithFlags(self.cuda_event, handle, EVENT_RECORD_EXTERNAL)
+        else:
+            cuda.eventRecord(self.cuda_event, handle)
 
     def wait(self, stream: Any = None) -> None:
         """Make all work given to ``stream`` from now on wait for it (``cudaStreamWaitEvent``); returns at once.
 
         Args:
             stream: The stream; the current one if None.
+
+        Raises:
+            RuntimeError: ``stream`` is no stream.
         """
-        in_use = _lazy_init()
         if stream is None:
-            handle, index = in_use.currentStream().ptr, -1
-        else:
-            handle, index = handle_and_device(stream)
-        if not self.cuda_event:
+            if self.cuda_event:
+                self._wait(cuda.currentStream().ptr)
             return
-        previous = enter_device(handle, index)
-        try:
-            if self._external and in_use.streamIsCapturing(handle):
-                in_use.streamWaitEvent(handle, self.cuda_event, EVENT_WAIT_EXTERNAL)
+        handle, index = handle_and_device(stream)
+        if handle > STREAM_PER_THREAD:
+            self._wait(handle)
+            return
+        with device(index):
+            self._wait(handle)
+
+    def _wait(self, handle: int) -> None:
+        """Let the stream ``handle`` wait, of the current device if it is a default stream."""
+        if self.cuda_event:
+            if self._external and cuda.streamIsCapturing(handle):
+                cuda.streamWaitEvent(handle, self.cuda_event, EVENT_WAIT_EXTERNAL)
             else:
-                in_use.streamWaitEvent(handle, self.cuda_event)
-        finally:
-            _exchange_device(previous)
+                cuda.streamWaitEvent(handle, self.cuda_event)
 
     def query(self) -> bool:
         """Return whether the work it stands for is complete; true if it was never recorded (``cudaEventQuery``)."""
-        return not self.cuda_event or is_complete(_lazy_init().eventQuery(self.cuda_event), "cudaEventQuery")
+        return not self.cuda_event or is_complete(cuda.eventQuery(self.cuda_event), "cudaEventQuery", self.cuda_event)
 
     def synchronize(self) -> None:
         """Wait for the work it stands for (``cudaEventSynchronize``)."""
         if self.cuda_event:
-            _lazy_init().eventSynchronize(self.cuda_event)
+            cuda.eventSynchronize(self.cuda_event)
 
     def elapsed_time(self, end_event: Event) -> float:
         """Return the milliseconds from this event to ``end_event`` (``cudaEventElapsedTime``).
@@ -172,7 +178,7 @@ class Event:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         if not (self.query() and end_event.query()):
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
-        return _lazy_init().eventElapsedTime(self.cuda_event, end_event.cuda_event)
+        return cuda.eventElapsedTime(self.cuda_event, end_event.cuda_event)
 
     def ipc_handle(self) -> bytes:
         """Return the 64 bytes by which another process opens it (``cudaIpcGetEventHandle``).
@@ -182,10 +188,9 @@ class Event:
         Raises:
             AcceleratorError: It was not made with ``interprocess=True``.
         """
-        in_use = _lazy_init()
         if not self.cuda_event:
-            self._create_on(in_use.getDevice())
-        return in_use.ipcGetEventHandle(self.cuda_event)
+            self._create_on(cuda.getDevice())
+        return cuda.ipcGetEventHandle(self.cuda_event)
 
     def _create_on(self, index: int) -> None:
         if self.cuda_event:
@@ -196,7 +201,7 @@ class Event:
         if self._external or self._flags & EVENT_INTERPROCESS:
             self.cuda_event = create_event(index, self._flags)
         else:
-            self._pool = _event_pools.get((index, self._flags)) or _event_pool(index, self._flags)
+            self._pool = event_pool(index, self._flags)
             self.cuda_event = self._pool.take()
         self._device_index = index
 
@@ -213,10 +218,3 @@ class Event:
     @property
     def _as_parameter_(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self.cuda_event)
-
-
-_event_pools: dict[tuple[int, int], EventPool] = {}
-
-
-def _event_pool(device: int, flags: int) -> EventPool:
-    return _event_pools.setdefault((device, flags), EventPool(device, flags))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tcuda._errors import AcceleratorError, DeferredCudaCallError
 from tcuda._runtime import runtime
@@ -25,6 +25,22 @@ _initialized: Runtime | None = None
 _in_bad_fork = False
 _initializing = threading.local()
 _queued: list[tuple[Callable[[], object], list[str]]] = []
+
+
+class _LazyRuntime:
+    """The runtime in use, which the first use of any of its members initialises.
+
+    What was used once is found in the instance's own dictionary from then on, so that laziness costs nothing later.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(_initialize(), name)
+        if _initialized is not None:
+            self.__dict__[name] = member
+        return member
+
+
+cuda: Runtime = cast("Runtime", _LazyRuntime())
 
 
 def init() -> None:
@@ -112,6 +128,7 @@ def _after_fork_in_child() -> None:
     global _initialized, _in_bad_fork, _lock
     _in_bad_fork = _in_bad_fork or _initialized is not None
     _initialized = None
+    cuda.__dict__.clear()
     _lock = threading.RLock()  # another thread of the parent may have held it
 
 

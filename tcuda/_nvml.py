@@ -12,11 +12,10 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from tcuda._device_index import _get_device_index
-from tcuda._lazy import _lazy_init
+from tcuda._lazy import cuda
 
 if TYPE_CHECKING:
     from tcuda._device_index import DeviceArgument
-    from tcuda._runtime.protocol import Runtime
 
 _TEMPERATURE_GPU = 0  # NVML_TEMPERATURE_GPU: the sensor on the die
 _CLOCK_SM = 1  # NVML_CLOCK_SM
@@ -155,9 +154,8 @@ class _DriverNotLoadedError(RuntimeError):
 class _Session:
     """NVML, initialised, and the handles it gave; both last until the process ends."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._nvml = runtime.nvml()
+    def __init__(self) -> None:
+        self._nvml = cuda.nvml()
         self._handles: dict[int, Any] = {}
         try:
             self._nvml.nvmlInit()
@@ -177,13 +175,13 @@ class _Session:
             raise RuntimeError(f"{query} failed for device {device}: NVML says {str(error)!r}.") from error
 
     def _find(self, device: int) -> Any:
-        visible = self._runtime.getDeviceCount()
+        visible = cuda.getDeviceCount()
         if not 0 <= device < visible:
             raise RuntimeError(
                 f"device {device} is not visible (CUDA_VISIBLE_DEVICES={os.environ.get('CUDA_VISIBLE_DEVICES')!r}); "
                 f"visible devices: {visible}"
             )
-        name = uuid.UUID(bytes=self._runtime.getDeviceProperties(device)["uuid"])
+        name = uuid.UUID(bytes=cuda.getDeviceProperties(device)["uuid"])
         try:
             return self._nvml.nvmlDeviceGetHandleByUUID(f"GPU-{name}")
         except self._nvml.NVMLError_NotFound:
@@ -196,16 +194,15 @@ _session: _Session | None = None
 
 def _ask(query: str, device: DeviceArgument, *arguments: int) -> Any:
     """Return what NVML's function ``query`` says about ``device``, initialising what was not."""
-    runtime = _lazy_init()
-    index = _get_device_index(device, optional=True)
-    return (_session or _open(runtime)).ask(query, index, *arguments)
+    session = _session or _open()
+    return session.ask(query, _get_device_index(device, optional=True), *arguments)
 
 
-def _open(runtime: Runtime) -> _Session:
+def _open() -> _Session:
     global _session
     with _lock:
         if _session is None:
-            _session = _Session(runtime)
+            _session = _Session()
         return _session
 
 

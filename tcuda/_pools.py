@@ -7,7 +7,7 @@ import sys
 import threading
 
 from tcuda._device import _exchange_device
-from tcuda._lazy import _lazy_init, is_initialized
+from tcuda._lazy import cuda, is_initialized
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING
 
 _STREAMS = 32
@@ -33,12 +33,11 @@ class StreamPool:
         return self._handles[turn] if turn < len(self._handles) else self._create(turn)
 
     def _create(self, turn: int) -> int:
-        runtime = _lazy_init()
         with self._lock:
             previous = _exchange_device(self._device)
             try:
                 while len(self._handles) <= turn:
-                    self._handles.append(runtime.streamCreateWithPriority(STREAM_NON_BLOCKING, self._priority))
+                    self._handles.append(cuda.streamCreateWithPriority(STREAM_NON_BLOCKING, self._priority))
             finally:
                 _exchange_device(previous)
             return self._handles[turn]
@@ -71,11 +70,20 @@ class EventPool:
             destroy_event(event)
 
 
+_event_pools: dict[tuple[int, int], EventPool] = {}
+
+
+def event_pool(device: int, flags: int) -> EventPool:
+    """Return the pool of ``device`` and ``flags``."""
+    key = (device, flags)
+    return _event_pools.get(key) or _event_pools.setdefault(key, EventPool(device, flags))
+
+
 def create_event(device: int, flags: int) -> int:
     """Create an event on ``device`` (``cudaEventCreateWithFlags``)."""
     previous = _exchange_device(device)
     try:
-        return _lazy_init().eventCreateWithFlags(flags)
+        return cuda.eventCreateWithFlags(flags)
     finally:
         _exchange_device(previous)
 
@@ -83,4 +91,4 @@ def create_event(device: int, flags: int) -> int:
 def destroy_event(event: int) -> None:
     """Destroy ``event`` (``cudaEventDestroy``), unless the process ends or was forked: then nothing calls CUDA."""
     if is_initialized() and not sys.is_finalizing():
-        _lazy_init().eventDestroy(event)
+        cuda.eventDestroy(event)

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcuda._lazy import _lazy_init
+from tcuda._lazy import cuda
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from tcuda._runtime.protocol import CurrentStream, Runtime
+    from tcuda._runtime.protocol import CurrentStream
 
 
 def select(stream: CurrentStream) -> None:
     """Make ``stream`` current, and its device."""
-    runtime = _lazy_init()
-    if runtime.getDevice() != stream.device_id:
-        runtime.setDevice(stream.device_id)
-    runtime.useStream(_as_current(runtime, stream))
+    if cuda.getDevice() != stream.device_id:
+        cuda.setDevice(stream.device_id)
+    cuda.useStream(_as_current(stream))
 
 
-def _as_current(runtime: Runtime, stream: CurrentStream) -> CurrentStream:
+def _as_current(stream: CurrentStream) -> CurrentStream:
     """Return what to hand to the runtime: for a default stream its own object, which CuPy compares by identity."""
-    default = runtime.defaultStream()
+    default = cuda.defaultStream
     return default if stream.ptr == default.ptr else stream
 
 
@@ -52,13 +51,12 @@ class StreamContext:
         stream = self.stream
         if stream is None:
             return
-        runtime = _lazy_init()
-        self._src_device = device = runtime.getDevice()
-        self.src_prev_stream = self.dst_prev_stream = runtime.currentStream()
+        self._src_device = device = cuda.getDevice()
+        self.src_prev_stream = self.dst_prev_stream = cuda.currentStream()
         if device != stream.device_id:
-            runtime.setDevice(stream.device_id)
-            self.dst_prev_stream = runtime.currentStream()
-        runtime.enterStream(stream if stream.ptr else _as_current(runtime, stream))
+            cuda.setDevice(stream.device_id)
+            self.dst_prev_stream = cuda.currentStream()
+        cuda.enterStream(_as_current(stream))
 
     def __exit__(
         self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
@@ -66,14 +64,13 @@ class StreamContext:
         stream = self.stream
         if stream is None:
             return
-        runtime = _lazy_init()
-        if runtime.getDevice() != stream.device_id:
-            runtime.setDevice(stream.device_id)
-        runtime.exitStream()
+        if cuda.getDevice() != stream.device_id:
+            cuda.setDevice(stream.device_id)
+        cuda.exitStream()
         # CuPy went back to its stack, which set_stream() does not touch; torch goes back to what was current.
-        if runtime.currentStream() is not self.dst_prev_stream:
-            runtime.useStream(self.dst_prev_stream)  # type: ignore[arg-type]
+        if cuda.currentStream() is not self.dst_prev_stream:
+            cuda.useStream(self.dst_prev_stream)  # type: ignore[arg-type]
         if self._src_device != stream.device_id:
-            runtime.setDevice(self._src_device)
-            if runtime.currentStream() is not self.src_prev_stream:
-                runtime.useStream(self.src_prev_stream)  # type: ignore[arg-type]
+            cuda.setDevice(self._src_device)
+            if cuda.currentStream() is not self.src_prev_stream:
+                cuda.useStream(self.src_prev_stream)  # type: ignore[arg-type]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcuda._device import _exchange_device
 from tcuda._errors import AcceleratorError
-from tcuda._lazy import _lazy_init
-from tcuda._runtime.protocol import STREAM_PER_THREAD
+from tcuda._lazy import cuda
 from tcuda._status import Status
 
 
@@ -35,26 +33,17 @@ def handle_and_device(stream: Any) -> tuple[int, int]:
             f"a library that knows __cuda_stream__; got {stream!r}"
         )
     index = getattr(stream, "device_id", -1)  # CuPy: -1 for default and foreign streams
-    return handle, index if index >= 0 else _lazy_init().getDevice()
+    return handle, index if index >= 0 else cuda.getDevice()
 
 
-def enter_device(handle: int, index: int) -> int:
-    """Make the device ``index`` current if ``handle``, a default stream's, says nothing of a device.
-
-    Returns:
-        What to give to ``_exchange_device`` to go back.
-    """
-    return _exchange_device(index) if handle <= STREAM_PER_THREAD else -1
-
-
-def is_complete(status: int, call: str) -> bool:
+def is_complete(status: int, call: str, handle: int) -> bool:
     """Return what the ``status`` of a query means.
 
     Raises:
         AcceleratorError: It is neither success nor ``cudaErrorNotReady``.
     """
-    if status == Status.SUCCESS:
+    if status == 0:
         return True
     if status == Status.NOT_READY:
         return False
-    raise AcceleratorError(status, call)
+    raise AcceleratorError(status, f"{call}({handle:#x})")

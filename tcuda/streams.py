@@ -10,13 +10,14 @@ import operator
 import threading
 from typing import TYPE_CHECKING, Any
 
-from tcuda._device import _exchange_device, device_count, existing_device
+from tcuda._device import device, device_count, existing_device
 from tcuda._device_index import Device, _get_device_index
 from tcuda._event import Event
-from tcuda._lazy import _lazy_init
-from tcuda._pools import StreamPool
+from tcuda._lazy import cuda
+from tcuda._pools import StreamPool, event_pool
+from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, STREAM_PER_THREAD
 from tcuda._stream_context import StreamContext, select
-from tcuda._stream_handle import enter_device, handle_and_device, is_complete
+from tcuda._stream_handle import handle_and_device, is_complete
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -64,10 +65,9 @@ class Stream:
     def __new__(cls, device: DeviceArgument = None, priority: int = 0, **kwargs: Any) -> Self:
         if kwargs:
             return cls._from_keywords(device, **kwargs)
-        in_use = _lazy_init()
         index = -1 if device is None else _get_device_index(device, optional=True)
         if index < 0:
-            index = in_use.getDevice()
+            index = cuda.getDevice()
         self = object.__new__(cls)
         self.cuda_stream = (_pools.get((index, priority)) or _pool(index, priority)).take()
         self.device_index = index
@@ -113,35 +113,34 @@ class Stream:
     @property
     def priority(self) -> int:
         """Its priority (``cudaStreamGetPriority``)."""
-        return _lazy_init().streamGetPriority(self.cuda_stream)
+        return cuda.streamGetPriority(self.cuda_stream)
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
         """Return the least and the greatest priority, such as ``(0, -3)``."""
-        least, greatest = _lazy_init().deviceGetStreamPriorityRange()
+        least, greatest = cuda.deviceGetStreamPriorityRange()
         return least, max(greatest, least - _PRIORITIES + 1)
 
     def query(self) -> bool:
         """Return whether all work submitted so far is complete (``cudaStreamQuery``)."""
-        in_use = _lazy_init()
-        previous = enter_device(self.cuda_stream, self.device_index)
-        try:
-            return is_complete(in_use.streamQuery(self.cuda_stream), f"cudaStreamQuery({self.cuda_stream:#x})")
-        finally:
-            _exchange_device(previous)
+        handle = self.cuda_stream
+        if handle > STREAM_PER_THREAD:
+            return is_complete(cuda.streamQuery(handle), "cudaStreamQuery", handle)
+        with device(self.device_index):
+            return is_complete(cuda.streamQuery(handle), "cudaStreamQuery", handle)
 
     def synchronize(self) -> None:
         """Wait for all work submitted so far (``cudaStreamSynchronize``)."""
-        in_use = _lazy_init()
-        previous = enter_device(self.cuda_stream, self.device_index)
-        try:
-            in_use.streamSynchronize(self.cuda_stream)
-        finally:
-            _exchange_device(previous)
+        handle = self.cuda_stream
+        if handle > STREAM_PER_THREAD:
+            cuda.streamSynchronize(handle)
+            return
+        with device(self.device_index):
+            cuda.streamSynchronize(handle)
 
     def is_capturing(self) -> bool:
         """Return whether a graph is being captured on the stream (``cudaStreamIsCapturing``)."""
-        return _lazy_init().streamIsCapturing(self.cuda_stream)
+        return cuda.streamIsCapturing(self.cuda_stream)
 
     def wait_event(self, event: Event) -> None:
         """Make all work submitted from now on wait for ``event`` (``cudaStreamWaitEvent``); returns at once."""
@@ -153,9 +152,20 @@ class Stream:
         Args:
             stream: A stream of tcuda, CuPy or any library that knows ``__cuda_stream__``.
         """
-        event = Event()
-        event._record(*handle_and_device(stream))
-        event.wait(self)
+        other, index = handle_and_device(stream)
+        handle = self.cuda_stream
+        if min(other, handle) <= STREAM_PER_THREAD:  # a default stream: its handle says nothing of a device
+            event = Event()
+            event.record(stream)
+            event.wait(self)
+            return
+        pool = event_pool(index, EVENT_DISABLE_TIMING)
+        mark = pool.take()
+        try:
+            cuda.eventRecord(mark, other)
+            cuda.streamWaitEvent(handle, mark)
+        finally:
+            pool.give_back(mark)
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record ``event``, or a new one, and return it (``cudaEventRecord``)."""
@@ -262,12 +272,10 @@ def current_stream(device: DeviceArgument = None) -> Stream:
     Raises:
         RuntimeError: There is no such device.
     """
-    in_use = _lazy_init()
-    index = -1 if device is None else _stream_device(device)
-    current = in_use.currentStream(index)
+    current = cuda.currentStream(-1 if device is None else _stream_device(device))
     if isinstance(current, Stream):
         return current
-    if current.ptr == in_use.defaultStream().ptr:
+    if current is cuda.defaultStream:
         return default_stream(device)
     return _as_stream(current)
 
@@ -284,13 +292,12 @@ def default_stream(device: DeviceArgument = None) -> Stream:
     Raises:
         RuntimeError: There is no such device.
     """
-    in_use = _lazy_init()
-    index = -1 if device is None else _stream_device(device)
+    index = cuda.getDevice() if device is None else _stream_device(device)
     if index < 0:
-        index = in_use.getDevice()
+        index = cuda.getDevice()
     stream = _default_streams.get(index)
     if stream is None:
-        stream = _default_streams.setdefault(index, Stream._wrap(in_use.defaultStream().ptr, index))
+        stream = _default_streams.setdefault(index, Stream._wrap(cuda.defaultStream.ptr, index))
     return stream
 
 
@@ -342,8 +349,7 @@ def _sleep(cycles: int) -> None:
     """Keep the current stream busy for ``cycles`` clock cycles of the device (``torch.cuda._sleep``)."""
     if not isinstance(cycles, int):
         raise RuntimeError(f"torch.cuda._sleep(): expected 'int', got {cycles!r}, a {type(cycles).__name__}")
-    in_use = _lazy_init()
-    in_use.sleep(cycles, in_use.currentStream().ptr)
+    cuda.sleep(cycles, cuda.currentStream().ptr)
 
 
 __all__ = ["Event", "ExternalStream", "Stream"]

@@ -87,7 +87,16 @@ def test_set_device_selects_and_ignores_negative_numbers() -> None:
     assert tcuda.current_device() == 0
 
 
-@pytest.mark.parametrize("call", [tcuda.set_device, tcuda.synchronize, tcuda.mem_get_info, lambda d: tcuda.device(d).__enter__(), tcuda.Stream])  # fmt: skip
+OUT_OF_RANGE = [
+    tcuda.set_device,
+    tcuda.synchronize,
+    tcuda.mem_get_info,
+    tcuda.Stream,
+    lambda index: tcuda.device(index).__enter__(),
+]
+
+
+@pytest.mark.parametrize("call", OUT_OF_RANGE)
 def test_a_device_out_of_range_is_refused_and_nothing_changes(call: Any) -> None:
     with pytest.raises(tcuda.AcceleratorError, match="invalid device ordinal") as caught:
         call(99)
@@ -98,10 +107,15 @@ def test_a_device_out_of_range_is_refused_and_nothing_changes(call: Any) -> None
 def test_the_context_manager_goes_back_also_after_an_error() -> None:
     last = tcuda.device_count() - 1
     context = tcuda.device(last)
-    with pytest.raises(ZeroDivisionError), context:
-        assert tcuda.current_device() == last
-        tcuda.set_device(0)
-        _ = 1 / 0
+
+    def fail() -> None:
+        with context:
+            assert tcuda.current_device() == last
+            tcuda.set_device(0)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert tcuda.current_device() == 0
     assert (context.idx, context.prev_idx) == (last, 0)
 

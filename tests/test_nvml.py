@@ -157,8 +157,8 @@ def nvml(monkeypatch):
     names = {f"GPU-{uuids[0]}": 0, f"GPU-{uuids[1]}": 1, f"GPU-{uuids[2]}": 2, f"MIG-{uuids[3]}": 7}
     nvml = FakeNvml(names)
     runtime = FakeRuntime(nvml, [uuids[2], uuids[0], uuids[3]])
-    monkeypatch.setattr(_nvml, "_lazy_init", lambda: runtime)
-    monkeypatch.setattr(_device_index, "_lazy_init", lambda: runtime)
+    monkeypatch.setattr(_nvml, "cuda", runtime)
+    monkeypatch.setattr(_device_index, "cuda", runtime)
     monkeypatch.setattr(_nvml, "_session", None)
     return nvml
 

@@ -308,7 +308,7 @@ class TestCurrent:
                 assert tcuda.current_device() == last
                 assert tcuda.current_stream() is there
             assert tcuda.current_device() == 0
-            assert tcuda.current_stream() is (here if last else here)
+            assert tcuda.current_stream() is here
         assert tcuda.current_stream(last) is before if last else tcuda.current_stream() is before
         tcuda.set_stream(tcuda.default_stream(last))
         tcuda.set_device(0)

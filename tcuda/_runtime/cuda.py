@@ -30,7 +30,6 @@ _FROM_CUPY = (
     "eventCreateWithFlags",
     "eventDestroy",
     "eventElapsedTime",
-    "eventQuery",
     "eventRecord",
     "eventSynchronize",
     "free",
@@ -59,7 +58,6 @@ _FROM_CUPY = (
     "streamEndCapture",
     "streamGetFlags",
     "streamGetPriority",
-    "streamQuery",
     "streamSynchronize",
     "streamWaitEvent",
 )
@@ -103,12 +101,15 @@ class CudaRuntime:
         self._runtime = runtime
         for name in _FROM_CUPY:
             setattr(self, name, _translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
+        # These two return their status, and raise nothing that wants translation.
+        self.eventQuery: Callable[[int], int] = runtime.eventQuery
+        self.streamQuery: Callable[[int], int] = runtime.streamQuery
         # Plain CuPy functions, not methods: these four are on the path of every `with stream(s):`.
         self.currentStream: Callable[..., CurrentStream] = stream.get_current_stream
         self.useStream: Callable[[CurrentStream], None] = stream._BaseStream.use
         self.enterStream: Callable[[CurrentStream], None] = stream._BaseStream.__enter__
         per_thread = get_default_stream_ptr() == runtime.streamPerThread
-        self._default_stream: CurrentStream = stream.Stream.ptds if per_thread else stream.Stream.null
+        self.defaultStream: CurrentStream = stream.Stream.ptds if per_thread else stream.Stream.null
         self._leave: Callable[[None], None] = stream._BaseStream.__exit__
 
     def exitStream(self) -> None:
@@ -133,10 +134,6 @@ class CudaRuntime:
             return int(self._runtime.getDeviceCount())
         except self._runtime.CUDARuntimeError:
             return 0
-
-    def defaultStream(self) -> CurrentStream:
-        """Return CuPy's: the per-thread one where ``CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=1``, else the legacy one."""
-        return self._default_stream
 
     def streamIsCapturing(self, stream: int) -> bool:
         """Tell whether ``stream`` is capturing (``cudaStreamIsCapturing``)."""

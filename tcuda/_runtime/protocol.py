@@ -60,6 +60,9 @@ class Runtime(Protocol):
     array_module: str
     """The module whose functions make arrays on the current device, such as ``"cupy"``."""
 
+    defaultStream: CurrentStream
+    """The default stream, which every device has: its ``device_id`` is -1."""
+
     # Devices
 
     def driverGetVersion(self) -> int: ...
@@ -132,9 +135,6 @@ class Runtime(Protocol):
 
     def exitStream(self) -> None:
         """Make current again what was before the last :meth:`enterStream`; the device is that of then."""
-
-    def defaultStream(self) -> CurrentStream:
-        """Return the default stream, which every device has: its ``device_id`` is -1."""
 
     def pointerGetDevice(self, ptr: int) -> int:
         """Return the device on which ``ptr`` lies, -1 for host memory."""

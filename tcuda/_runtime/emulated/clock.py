@@ -12,7 +12,8 @@ class Clock:
     """A clock in nanoseconds that counts from 0 and is the same at every run of the same program."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Reentrant: the garbage collector may strike while it is held, and free arrays, which takes time.
+        self._lock = threading.RLock()
         self._now = 0
 
     def now(self) -> int:
@@ -34,5 +35,6 @@ class Clock:
     def wait_until(self, time: int) -> int:
         """Let time pass until ``time`` (none if that is past) and return the new time, in nanoseconds."""
         with self._lock:
-            self._now = max(self._now, time)
+            if time > self._now:  # no call in between, where a garbage collection might move the clock
+                self._now = time
             return self._now

@@ -76,6 +76,7 @@ class EmulatedRuntime:
 
     name = "emulated"
     array_module = "tcuda.emulation.xp"
+    defaultStream: CurrentStream = _DEFAULT_STREAM
 
     def __init__(self, devices: int, memory: int) -> None:
         if not 0 < devices <= _MAX_DEVICES:
@@ -313,11 +314,11 @@ class EmulatedRuntime:
             if capture is None:
                 raise AcceleratorError(Status.ILLEGAL_STATE, call)
             if not capture.may_end_here():
+                self._end(capture)
                 raise AcceleratorError(Status.STREAM_CAPTURE_WRONG_THREAD, call)
             if capture.origin is not timeline:
                 raise self._spoil(capture, call, Status.STREAM_CAPTURE_UNMATCHED)
-            capture.end()
-            self._captures.remove(capture)
+            self._end(capture)
             if not capture.valid:
                 raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, call)
             if not capture.joined():
@@ -362,8 +363,10 @@ class EmulatedRuntime:
         call = f"cudaEventRecordWithFlags({event:#x}, {stream:#x}, {flags})"
         with self._lock:
             external = flags == EVENT_RECORD_EXTERNAL
-            if flags not in (0, EVENT_RECORD_EXTERNAL) or (external and self._stream(stream, call).capture is None):
+            if flags not in (0, EVENT_RECORD_EXTERNAL):
                 raise AcceleratorError(Status.INVALID_VALUE, call)
+            if external and self._stream(stream, call).capture is None:
+                raise AcceleratorError(Status.ILLEGAL_STATE, call)
             self._record(event, stream, call, external=external)
 
     def eventQuery(self, event: int) -> int:
@@ -422,9 +425,6 @@ class EmulatedRuntime:
         device = self._thread.entered_on.pop()
         self._thread.entered[device].pop()
         self._thread.current[device] = self._thread.entered[device][-1]
-
-    def defaultStream(self) -> CurrentStream:
-        return _DEFAULT_STREAM
 
     def pointerGetDevice(self, ptr: int) -> int:
         owner = self._memory.owner(ptr)
@@ -582,6 +582,10 @@ class EmulatedRuntime:
     ) -> AcceleratorError:
         capture.valid = False
         return AcceleratorError(status, call)
+
+    def _end(self, capture: Capture) -> None:
+        capture.end()
+        self._captures.remove(capture)
 
     def _allocate(self, size: int, call: str) -> int:
         ptr = self.devices[self._thread.device].memory.allocate(size)
