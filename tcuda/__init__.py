@@ -4,6 +4,8 @@
 or its emulated counterpart where devices are emulated.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from tcuda import nvtx, streams
 from tcuda._cudart import check_error, cudart, cudaStatus
 from tcuda._device import (
@@ -28,7 +30,6 @@ from tcuda._device import (
     synchronize,
 )
 from tcuda._errors import AcceleratorError, CudaError, DeferredCudaCallError, OutOfMemoryError
-from tcuda._late import __getattr__
 from tcuda._lazy import _lazy_call, _lazy_init, init, is_initialized
 from tcuda._nvml import (
     clock_rate,
@@ -52,6 +53,13 @@ from tcuda.streams import (
     set_stream,
     stream,
 )
+
+if TYPE_CHECKING:
+    from tcuda import emulation
+
+    xp: Any
+else:
+    from tcuda._late import __getattr__
 
 __all__ = [
     "AcceleratorError",

@@ -47,6 +47,8 @@ class Event:
     cuda_event: int
     """The ``cudaEvent_t``; 0 until it is created."""
 
+    ptr: int  # CuPy's name for it; see below the class
+
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
     ) -> None:
@@ -218,3 +220,7 @@ class Event:
     @property
     def _as_parameter_(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self.cuda_event)
+
+
+# CuPy's name, for the functions of CuPy that take an event: the very slot, as with streams.
+setattr(Event, "ptr", Event.__dict__["cuda_event"])  # noqa: B010

@@ -143,8 +143,16 @@ class Stream:
         return cuda.streamIsCapturing(self.cuda_stream)
 
     def wait_event(self, event: Event) -> None:
-        """Make all work submitted from now on wait for ``event`` (``cudaStreamWaitEvent``); returns at once."""
-        event.wait(self)
+        """Make all work submitted from now on wait for ``event`` (``cudaStreamWaitEvent``); returns at once.
+
+        Args:
+            event: An event of tcuda or PyTorch, which have a method ``wait``, or of CuPy, which has a ``ptr``.
+        """
+        if hasattr(event, "wait"):
+            event.wait(self)
+        else:
+            with device(self.device_index):
+                cuda.streamWaitEvent(self.cuda_stream, event.ptr)
 
     def wait_stream(self, stream: Stream) -> None:
         """Make all work submitted from now on wait for what ``stream`` has been given so far; returns at once.

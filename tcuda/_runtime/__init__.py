@@ -54,9 +54,9 @@ def _choose() -> Runtime:
 
                 _in_use = CudaRuntime()
             elif choice == "emulated":
-                from tcuda._runtime.emulated import EmulatedRuntime
+                from tcuda._runtime.emulated import EmulatedRuntime, from_environment
 
-                _in_use = EmulatedRuntime.from_environment(os.environ)
+                _in_use = EmulatedRuntime(*from_environment(os.environ))
             else:
                 raise ValueError(f"TCUDA_RUNTIME is {choice!r}; it can be 'cuda' or 'emulated'.")
         return _in_use

@@ -8,17 +8,17 @@ the status that CUDA gives on an H200.
 from __future__ import annotations
 
 import os
-import re
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcuda._errors import AcceleratorError
-from tcuda._runtime.emulated import costs
+from tcuda._runtime.emulated import costs, settings
 from tcuda._runtime.emulated.capture import Capture
 from tcuda._runtime.emulated.clock import CALL, Clock
 from tcuda._runtime.emulated.device import CAPABILITY, STREAM_PRIORITY_RANGE, EmulatedDevice
 from tcuda._runtime.emulated.memory import Memory
 from tcuda._runtime.emulated.nvml import EmulatedNvml
+from tcuda._runtime.emulated.thread import DEFAULT_STREAM, Thread
 from tcuda._runtime.emulated.timeline import Mark, Timeline
 from tcuda._runtime.protocol import (
     CAPTURE_RELAXED,
@@ -42,33 +42,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _VERSION = 13000
-_UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
-_MAX_DEVICES = 64
 
 # Handles are never used again, and look like addresses so that nobody takes them for small integers.
 _FIRST_HANDLE = 0x7C0DA000
 _HANDLE_STEP = 0x10
-
-
-class _DefaultStream(NamedTuple):
-    """The default stream of every device, as CuPy's ``Stream.null`` is."""
-
-    ptr: int = 0
-    device_id: int = -1
-
-
-_DEFAULT_STREAM = _DefaultStream()
-
-
-class _Thread(threading.local):
-    """What CUDA and CuPy keep for each thread."""
-
-    def __init__(self, devices: int) -> None:
-        self.device = 0
-        self.current: list[CurrentStream] = [_DEFAULT_STREAM] * devices
-        self.entered: list[list[CurrentStream]] = [[_DEFAULT_STREAM] for _ in range(devices)]
-        self.entered_on: list[int] = []
-        self.handles: dict[tuple[str, int], int] = {}
 
 
 class EmulatedRuntime:
@@ -76,17 +53,14 @@ class EmulatedRuntime:
 
     name = "emulated"
     array_module = "tcuda.emulation.xp"
-    defaultStream: CurrentStream = _DEFAULT_STREAM
+    defaultStream: CurrentStream = DEFAULT_STREAM
 
     def __init__(self, devices: int, memory: int) -> None:
-        if not 0 < devices <= _MAX_DEVICES:
-            raise ValueError(f"Cannot emulate {devices} devices; 1 to {_MAX_DEVICES} are possible.")
-        if memory <= 0:
-            raise ValueError(f"Cannot emulate a device with {memory} bytes of memory; give it at least 1.")
+        settings.check(devices, memory)
         self.clock = Clock()
         self.devices = [EmulatedDevice(index, memory) for index in range(devices)]
         self._lock = threading.RLock()
-        self._thread = _Thread(devices)
+        self._thread = Thread(devices)
         self._memory = Memory(self.devices)
         self._streams: dict[int, Timeline] = {}
         self._events: dict[int, Mark] = {}
@@ -94,14 +68,6 @@ class EmulatedRuntime:
         self._graphs: dict[int, Capture] = {}
         self._per_thread: dict[tuple[int, int], Timeline] = {}
         self._next_handle = _FIRST_HANDLE
-
-    @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> EmulatedRuntime:
-        """Return the runtime that ``TCUDA_EMULATED_DEVICES`` and ``TCUDA_EMULATED_MEMORY`` ask for."""
-        devices = environ.get("TCUDA_EMULATED_DEVICES", "1")
-        if not devices.isascii() or not devices.isdecimal():
-            raise ValueError(f"TCUDA_EMULATED_DEVICES is {devices!r}; it takes a number of devices, such as 2.")
-        return cls(int(devices), parse_memory(environ.get("TCUDA_EMULATED_MEMORY", "2GiB")))
 
     # Devices
 
@@ -410,21 +376,16 @@ class EmulatedRuntime:
     # Beyond the CUDA runtime
 
     def currentStream(self, device: int = -1) -> CurrentStream:
-        return self._thread.current[self._thread.device if device == -1 else device]
+        return self._thread.current(device)
 
     def useStream(self, stream: CurrentStream) -> None:
-        self._thread.current[self._device_of(stream)] = stream
+        self._thread.use(stream)
 
     def enterStream(self, stream: CurrentStream) -> None:
-        device = self._device_of(stream)
-        self._thread.entered[device].append(stream)
-        self._thread.entered_on.append(device)
-        self._thread.current[device] = stream
+        self._thread.enter(stream)
 
     def exitStream(self) -> None:
-        device = self._thread.entered_on.pop()
-        self._thread.entered[device].pop()
-        self._thread.current[device] = self._thread.entered[device][-1]
+        self._thread.leave()
 
     def pointerGetDevice(self, ptr: int) -> int:
         owner = self._memory.owner(ptr)
@@ -601,16 +562,6 @@ class EmulatedRuntime:
             if copy.host_waits:
                 self.clock.wait_until(end)
 
-    def _device_of(self, stream: CurrentStream) -> int:
-        """Return the current device, which must be that of ``stream``."""
-        device = self._thread.device
-        if stream.device_id not in (-1, device):
-            raise RuntimeError(
-                f"The device that the stream is created on ({stream.device_id}) does not match with the current "
-                f"device ({device})"
-            )
-        return device
-
     def _new_handle(self) -> int:
         with self._lock:
             self._next_handle += _HANDLE_STEP
@@ -621,17 +572,3 @@ class EmulatedRuntime:
         if key not in self._thread.handles:
             self._thread.handles[key] = self._new_handle()
         return self._thread.handles[key]
-
-
-def parse_memory(size: int | str) -> int:
-    """Return ``size`` in bytes: a number, or a text such as ``"512MiB"`` or ``"2GiB"``.
-
-    Raises:
-        ValueError: The text is not a size.
-    """
-    if isinstance(size, int):
-        return size
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?I?B?)\s*", size.upper())
-    if match is None or match[2] not in _UNITS:
-        raise ValueError(f"{size!r} is not a memory size; write bytes, or KiB, MiB or GiB, such as '2GiB'.")
-    return int(float(match[1]) * _UNITS[match[2]])
