@@ -132,7 +132,8 @@ class device_of(device):
     __slots__ = ()
 
     def __init__(self, obj: object) -> None:
-        super().__init__(_index_where(obj))
+        self.idx = _index_where(obj)
+        self.prev_idx = -1
 
 
 def _index_where(obj: Any) -> int:

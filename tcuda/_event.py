@@ -156,7 +156,10 @@ class Event:
 
     def query(self) -> bool:
         """Return whether the work it stands for is complete; true if it was never recorded (``cudaEventQuery``)."""
-        return not self.cuda_event or is_complete(cuda.eventQuery(self.cuda_event), "cudaEventQuery", self.cuda_event)
+        if not self.cuda_event:
+            return True
+        status = cuda.eventQuery(self.cuda_event)
+        return status == 0 or is_complete(status, "cudaEventQuery", self.cuda_event)
 
     def synchronize(self) -> None:
         """Wait for the work it stands for (``cudaEventSynchronize``)."""

@@ -125,7 +125,8 @@ class Stream:
         """Return whether all work submitted so far is complete (``cudaStreamQuery``)."""
         handle = self.cuda_stream
         if handle > STREAM_PER_THREAD:
-            return is_complete(cuda.streamQuery(handle), "cudaStreamQuery", handle)
+            status = cuda.streamQuery(handle)
+            return status == 0 or is_complete(status, "cudaStreamQuery", handle)
         with device(self.device_index):
             return is_complete(cuda.streamQuery(handle), "cudaStreamQuery", handle)
 
@@ -281,11 +282,9 @@ def current_stream(device: DeviceArgument = None) -> Stream:
         RuntimeError: There is no such device.
     """
     current = cuda.currentStream(-1 if device is None else _stream_device(device))
-    if isinstance(current, Stream):
-        return current
     if current is cuda.defaultStream:
         return default_stream(device)
-    return _as_stream(current)
+    return current if isinstance(current, Stream) else _as_stream(current)
 
 
 def default_stream(device: DeviceArgument = None) -> Stream:

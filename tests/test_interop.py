@@ -43,6 +43,7 @@ def busy() -> Iterator[tcuda.Stream]:
 class TestCuPyTakesOurs:
     def test_it_launches_on_the_current_stream_and_gives_the_very_object_back(self, cupy: Any) -> None:
         stream, x = tcuda.Stream(), cupy.zeros(1 << 20)
+        x += 0  # compiles the kernel
         tcuda.synchronize()
         with tcuda.stream(stream):
             assert cupy.cuda.get_current_stream() is stream
@@ -148,8 +149,11 @@ class TestWeTakeCuPys:
         assert tcuda.device_of(cupy.zeros(1)).idx == 0
 
 
-def test_pytorch(busy: tcuda.Stream) -> None:
+def test_pytorch() -> None:
     torch = library("torch")
+    busy = tcuda.Stream()
+    with tcuda.stream(busy):
+        tcuda._sleep(LONG)
     theirs = torch.cuda.ExternalStream(busy.cuda_stream)
     assert not theirs.query()
     stream = torch.cuda.Stream()

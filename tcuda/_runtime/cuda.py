@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda._errors import AcceleratorError
 from tcuda._runtime import visible_devices
+from tcuda._runtime.protocol import Runtime
 from tcuda._status import Status
 
 if TYPE_CHECKING:
@@ -191,19 +193,35 @@ class CudaRuntime:
 
 
 def _translating(failure: type[RuntimeError], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function`` with CuPy's ``failure`` raised as :class:`AcceleratorError`; costs one frame."""
+    """Return ``function`` with CuPy's ``failure`` raised as :class:`AcceleratorError`.
 
-    def call(*args: Any) -> Any:
+    It costs one frame, on the path of every call: a frame without ``*args`` for the shortest ones saves 20 ns of 40.
+    """
+
+    def translated(error: RuntimeError, *args: Any) -> AcceleratorError:
+        status = error.status  # type: ignore[attr-defined]
+        return AcceleratorError(status, f"cuda{name[0].upper()}{name[1:]}({', '.join(map(repr, args))})")
+
+    def call() -> Any:
+        try:
+            return function()
+        except failure as error:
+            raise translated(error) from error
+
+    def call_with_one(argument: Any) -> Any:
+        try:
+            return function(argument)
+        except failure as error:
+            raise translated(error, argument) from error
+
+    def call_with_any(*args: Any) -> Any:
         try:
             return function(*args)
         except failure as error:
-            raise AcceleratorError(error.status, f"{_cuda_name(name)}{args!r}") from error  # type: ignore[attr-defined]
+            raise translated(error, *args) from error
 
-    return call
-
-
-def _cuda_name(name: str) -> str:
-    return f"cuda{name[0].upper()}{name[1:]}"
+    by_parameters: dict[int, Callable[..., Any]] = {1: call, 2: call_with_one}  # "self" is one of them
+    return by_parameters.get(len(inspect.signature(getattr(Runtime, name)).parameters), call_with_any)
 
 
 @functools.cache
