@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     xp: Any
 else:
-    from tcuda._late import __getattr__
+    from tcuda._late import __dir__, __getattr__
 
 __all__ = [
     "AcceleratorError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from tcuda._runtime import runtime
@@ -14,3 +15,7 @@ def __getattr__(name: str) -> Any:
     if name == "emulation":
         return importlib.import_module("tcuda.emulation")
     raise AttributeError(f"module 'tcuda' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*vars(sys.modules["tcuda"]), "emulation", "xp"})

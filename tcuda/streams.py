@@ -143,19 +143,26 @@ class Stream:
         """Return whether a graph is being captured on the stream (``cudaStreamIsCapturing``)."""
         return cuda.streamIsCapturing(self.cuda_stream)
 
-    def wait_event(self, event: Event) -> None:
+    def wait_event(self, event: Any) -> None:
         """Make all work submitted from now on wait for ``event`` (``cudaStreamWaitEvent``); returns at once.
 
         Args:
-            event: An event of tcuda or PyTorch, which have a method ``wait``, or of CuPy, which has a ``ptr``.
-        """
-        if hasattr(event, "wait"):
-            event.wait(self)
-        else:
-            with device(self.device_index):
-                cuda.streamWaitEvent(self.cuda_stream, event.ptr)
+            event: An event of tcuda, PyTorch or CuPy.
 
-    def wait_stream(self, stream: Stream) -> None:
+        Raises:
+            RuntimeError: ``event`` is no event.
+        """
+        if isinstance(event, Event):
+            event.wait(self)
+            return
+        handle = getattr(event, "cuda_event", getattr(event, "ptr", None))
+        if not isinstance(handle, int):
+            raise RuntimeError(f"expected event to be a tcuda.Event, or one of PyTorch or CuPy; got {event!r}")
+        if handle:  # 0: an event of PyTorch's that was never recorded
+            with device(self.device_index):
+                cuda.streamWaitEvent(self.cuda_stream, handle)
+
+    def wait_stream(self, stream: Any) -> None:
         """Make all work submitted from now on wait for what ``stream`` has been given so far; returns at once.
 
         Args:

@@ -26,7 +26,8 @@ def test_import_brings_in_nothing_heavy_and_initialises_nothing(output_of: Outpu
 
 
 def test_import_takes_less_than_100_ms(output_of: OutputOf) -> None:
-    code = "import time; start = time.perf_counter(); import tcuda; print(time.perf_counter() - start)"
+    code = "import time; start = time.process_time(); import tcuda; print(time.process_time() - start)"
+    # Processor time, of which a machine that is busy otherwise takes nothing away.
     best = min(float(output_of(code)) for _ in range(5))
     assert best < 0.1
 
@@ -53,3 +54,7 @@ def test_xp_is_the_array_module_of_the_runtime() -> None:
     from tcuda._runtime import runtime
 
     assert tcuda.xp.__name__ == runtime().array_module
+
+
+def test_names_that_come_late_are_listed() -> None:
+    assert {"xp", "emulation", "Stream"} <= set(dir(tcuda))

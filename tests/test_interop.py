@@ -140,7 +140,8 @@ class TestWeTakeCuPys:
         event, waiting = tcuda.Event(), tcuda.Stream()
         event.record(theirs)
         waiting.wait_stream(theirs)
-        assert not (event.query() or waiting.query())
+        assert not event.query()
+        assert not waiting.query()
         theirs.synchronize()
         waiting.synchronize()
 

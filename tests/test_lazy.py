@@ -145,6 +145,20 @@ def test_without_a_device_the_rest_says_why_and_what_to_do(run_python: RunPython
     assert "TCUDA_RUNTIME=emulated" in last
 
 
+def test_a_program_may_look_for_gpus_before_it_emulates_devices(output_of: OutputOf) -> None:
+    code = (
+        "import tcuda\n"
+        "if not tcuda.is_available(): tcuda.emulation.enable(devices=3)\n"
+        "print(tcuda.device_count(), tcuda.get_device_name(2))"
+    )
+    assert output_of(code, **WITHOUT_DEVICE) == "3 tcuda emulated device"
+
+
+def test_a_runtime_with_devices_is_not_given_up(run_python: RunPython) -> None:
+    done = run_python("import tcuda; tcuda.is_available(); tcuda.emulation.enable()")
+    assert "runtime is already in use" in done.stderr
+
+
 def test_without_cupy_there_is_no_device(run_python: RunPython) -> None:
     code = "import sys; sys.modules['cupy'] = None; import tcuda; print(tcuda.is_available()); tcuda.init()"
     done = run_python(code, TCUDA_RUNTIME=None)

@@ -405,6 +405,18 @@ def test_a_capture_spreads_by_events_and_ends_for_all_that_joined(x: Fixtures) -
     assert x.runtime.eventQuery(x.event) == 1  # the event stands for nothing now
 
 
+def test_captured_work_is_not_done(x: Fixtures) -> None:
+    ones, result = np.ones(8), np.zeros(8)
+    x.runtime.memcpy(x.ptr, ones.ctypes.data, 64, MEMCPY_HOST_TO_DEVICE)
+    x.runtime.streamBeginCapture(x.stream, CAPTURE_RELAXED)
+    x.runtime.memsetAsync(x.ptr, 0, 64, x.stream)
+    x.runtime.memcpyAsync(x.ptr, x.ptr + 1024, 64, MEMCPY_DEVICE_TO_DEVICE, x.stream)
+    x.runtime.graphDestroy(x.runtime.streamEndCapture(x.stream))
+    x.runtime.deviceSynchronize()
+    x.runtime.memcpy(result.ctypes.data, x.ptr, 64, MEMCPY_DEVICE_TO_HOST)
+    np.testing.assert_array_equal(result, ones)
+
+
 def test_work_that_was_not_joined_is_refused(x: Fixtures) -> None:
     x.runtime.streamBeginCapture(x.stream, CAPTURE_RELAXED)
     fork_and_join(x, join=False)

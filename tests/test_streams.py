@@ -241,6 +241,20 @@ class TestWaiting:
         assert stream.record_event(event) is event
         assert isinstance(stream.record_event(), tcuda.Event)
 
+    @pytest.mark.parametrize("name", ["ptr", "cuda_event"])
+    def test_wait_event_takes_foreign_events(self, name: str) -> None:
+        event, waiting = busy_stream().record_event(), tcuda.Stream()
+        waiting.wait_event(SimpleNamespace(**{name: event.cuda_event}))  # type: ignore[arg-type]
+        assert not waiting.query()
+        waiting.synchronize()
+        waiting.wait_event(SimpleNamespace(**{name: 0}))  # type: ignore[arg-type]
+        assert waiting.query()
+
+    @pytest.mark.parametrize("bad", ["a", 5, None, SimpleNamespace(ptr="a")])
+    def test_what_is_no_event_is_refused(self, bad: Any) -> None:
+        with pytest.raises(RuntimeError, match="expected event to be a tcuda.Event"):
+            tcuda.Stream().wait_event(bad)
+
     def test_wait_stream_takes_foreign_streams(self) -> None:
         busy, waiting = busy_stream(), tcuda.Stream()
         waiting.wait_stream(Foreign(busy.cuda_stream))  # type: ignore[arg-type]

@@ -9,6 +9,9 @@ namespace nb = nanobind;
 using tcuda::HostMemory;
 
 NB_MODULE(_core, module) {
+    // Devices and arrays may live as long as the process: an object that is alive at its end is no leak.
+    nb::set_leak_warnings(false);
+
     nb::class_<HostMemory>(module, "HostMemory")
         .def(nb::init<std::size_t>(), nb::arg("limit"))
         .def("allocate", &HostMemory::allocate, nb::arg("size"), nb::call_guard<nb::gil_scoped_release>())

@@ -29,14 +29,16 @@ def runtime() -> Runtime:
 def emulate(devices: int, memory: int) -> None:
     """Choose ``devices`` emulated devices with ``memory`` bytes each.
 
+    A program may look for GPUs first: CUDA without a device cannot have been used, and is given up.
+
     Raises:
-        RuntimeError: A runtime is already in use.
+        RuntimeError: A runtime with devices is already in use.
     """
     from tcuda._runtime.emulated import EmulatedRuntime
 
     global _in_use
     with _lock:
-        if _in_use is not None:
+        if _in_use is not None and _in_use.visibleDeviceCount():
             raise RuntimeError(
                 f"Cannot emulate devices: the {_in_use.name} runtime is already in use. Call "
                 "tcuda.emulation.enable() before anything that needs a device, or set TCUDA_RUNTIME=emulated."

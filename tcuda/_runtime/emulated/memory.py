@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcuda._errors import AcceleratorError
@@ -17,7 +18,7 @@ from tcuda._runtime.protocol import (
 from tcuda._status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tcuda._runtime.emulated.device import EmulatedDevice
 
@@ -28,6 +29,21 @@ _KINDS = {
     MEMCPY_DEVICE_TO_HOST: (False, True),
     MEMCPY_DEVICE_TO_DEVICE: (True, True),
 }
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy: where from, where to, how long it takes, and whether the host waits for it."""
+
+    dst: int
+    src: int
+    size: int
+    duration: int
+    host_waits: bool
+
+    def make(self) -> None:
+        """Copy the bytes."""
+        ctypes.memmove(self.dst, self.src, self.size)
 
 
 class Memory:
@@ -68,28 +84,33 @@ class Memory:
         """Tell whether all of that host memory is page-locked."""
         return any(start <= ptr and ptr + size <= start + length for start, length in self._registered.items())
 
-    def set(self, ptr: int, value: int, size: int, call: str) -> None:
-        """Fill device memory."""
+    def plan_set(self, ptr: int, value: int, size: int, call: str) -> Callable[[], object]:
+        """Check that device memory may be filled so, and return what does it."""
         if size:
             self._check(ptr, size, call)
             if self.owner(ptr) is None:
                 raise AcceleratorError(Status.INVALID_VALUE, call)
-            ctypes.memset(ptr, value, size)
+        return lambda: ctypes.memset(ptr, value, size)
 
-    def copy(self, dst: int, src: int, size: int, kind: int, call: str) -> Copy:
-        """Copy at once and return what kind of copy it was."""
+    def plan_copy(self, dst: int, src: int, size: int, kind: int, call: str) -> Copy:
+        """Check that memory may be copied so, and return the copy, which is not made yet."""
         if kind not in (*_KINDS, MEMCPY_DEFAULT):
             raise AcceleratorError(Status.INVALID_MEMCPY_DIRECTION, call)
         if size == 0:
-            return Copy(None, None, 0, pinned=True)
+            return Copy(dst, src, 0, duration=0, host_waits=False)
         self._check(dst, size, call)
         self._check(src, size, call)
         target, source = self.owner(dst), self.owner(src)
         if kind != MEMCPY_DEFAULT and _KINDS[kind] != (target is not None, source is not None):
             raise AcceleratorError(Status.INVALID_VALUE, call)
-        ctypes.memmove(dst, src, size)
-        host = src if source is None else dst
-        return Copy(target, source, size, pinned=self.is_registered(host, size))
+        pinned = self.is_registered(src if source is None else dst, size)
+        if target is not None and source is not None:
+            same = target is source
+            duration = costs.copy_on_device(size) if same else costs.copy_between_devices(size)
+        else:
+            duration = 0 if target is source else costs.copy_to_or_from_host(size, pinned=pinned)
+        # As cudaMemcpyAsync: a copy to pageable memory returns when it is complete.
+        return Copy(dst, src, size, duration, host_waits=target is None and not pinned)
 
     def _check(self, ptr: int, size: int, call: str) -> None:
         """Refuse a null pointer and a range that leaves the block it starts in."""
@@ -99,22 +120,3 @@ class Memory:
             block = device.memory.block_at(ptr)
             if block is not None and ptr + size > sum(block):
                 raise AcceleratorError(Status.INVALID_VALUE, call)
-
-
-class Copy:
-    """A copy that was made: how long it takes, and whether the host waits for it."""
-
-    def __init__(
-        self, target: EmulatedDevice | None, source: EmulatedDevice | None, size: int, *, pinned: bool
-    ) -> None:
-        on_host = target is None or source is None
-        if size == 0 or (target is None and source is None):
-            self.duration = 0
-        elif on_host:
-            self.duration = costs.copy_to_or_from_host(size, pinned=pinned)
-        elif target is source:
-            self.duration = costs.copy_on_device(size)
-        else:
-            self.duration = costs.copy_between_devices(size)
-        # As cudaMemcpyAsync: a copy from the device to pageable memory returns when it is complete.
-        self.host_waits = size > 0 and target is None and not pinned

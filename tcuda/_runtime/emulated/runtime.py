@@ -183,9 +183,8 @@ class EmulatedRuntime:
     def memcpy(self, dst: int, src: int, size: int, kind: int) -> None:
         call = f"cudaMemcpy({dst:#x}, {src:#x}, {size}, {kind})"
         with self._lock:
-            default = self._stream(0, call)
-            copy = self._memory.copy(dst, src, size, kind, call)
-            self.clock.wait_until(self._enqueue(default, copy.duration, call))
+            copy = self._memory.plan_copy(dst, src, size, kind, call)
+            self.clock.wait_until(self._run(copy.make, self._stream(0, call), copy.duration, call))
 
     def memcpyAsync(self, dst: int, src: int, size: int, kind: int, stream: int) -> None:
         self._copy(dst, src, size, kind, stream, f"cudaMemcpyAsync({dst:#x}, {src:#x}, {size}, {kind}, {stream:#x})")
@@ -200,9 +199,8 @@ class EmulatedRuntime:
     def memsetAsync(self, ptr: int, value: int, size: int, stream: int) -> None:
         call = f"cudaMemsetAsync({ptr:#x}, {value}, {size}, {stream:#x})"
         with self._lock:
-            timeline = self._stream(stream, call)
-            self._memory.set(ptr, value, size, call)
-            self._enqueue(timeline, costs.kernel(size), call)
+            fill = self._memory.plan_set(ptr, value, size, call)
+            self._run(fill, self._stream(stream, call), costs.kernel(size), call)
 
     # Streams
 
@@ -485,6 +483,13 @@ class EmulatedRuntime:
             self.devices[timeline.device].activity.append((start, timeline.ready))
         return timeline.ready
 
+    def _run(self, work: Callable[[], object], timeline: Timeline, duration: int, call: str) -> int:
+        """Add ``work`` to ``timeline`` and do it, unless it is captured; return when it is complete."""
+        end = self._enqueue(timeline, duration, call)
+        if timeline.capture is None:
+            work()
+        return end
+
     def _record(self, event: int, stream: int, call: str, *, external: bool) -> None:
         with self._lock:
             mark, timeline = self._event(event, call), self._stream(stream, call)
@@ -556,9 +561,8 @@ class EmulatedRuntime:
 
     def _copy(self, dst: int, src: int, size: int, kind: int, stream: int, call: str) -> None:
         with self._lock:
-            timeline = self._stream(stream, call)
-            copy = self._memory.copy(dst, src, size, kind, call)
-            end = self._enqueue(timeline, copy.duration, call)
+            copy = self._memory.plan_copy(dst, src, size, kind, call)
+            end = self._run(copy.make, self._stream(stream, call), copy.duration, call)
             if copy.host_waits:
                 self.clock.wait_until(end)
 

@@ -1,0 +1,45 @@
+"""Docstrings as the reference shows them: Sphinx's roles become links, and ``__new__`` gives a class its parameters."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import griffe
+
+if TYPE_CHECKING:
+    from griffe import Class, Object
+
+_ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):`(~?)([\w.]+)`")
+
+
+class Docstrings(griffe.Extension):
+    """Prepares the docstrings of tcuda for the site."""
+
+    def on_class(self, *, cls: Class, **_: Any) -> None:
+        """Let the parameters of ``__new__`` be those of the class, where it has no ``__init__``."""
+        new = cls.members.get("__new__")
+        if isinstance(new, griffe.Function) and "__init__" not in cls.members:
+            cls.set_member("__init__", griffe.Function("__init__", parameters=new.parameters))
+
+    def on_object(self, *, obj: Object, **_: Any) -> None:
+        """Turn ``:func:`name``` into a link to what the name means in that place, or into code if no page has it."""
+        if obj.docstring is not None:
+            text = _ROLE.sub(lambda role: _link(obj, role[2], short=bool(role[1])), obj.docstring.value)
+            obj.docstring.value = text.replace("\n::\n", "\n")
+
+
+def _link(obj: Object, name: str, *, short: bool) -> str:
+    shown = name.rpartition(".")[2] if short else name
+    return f'<autoref identifier="{_meaning(obj, name)}" optional><code>{shown}</code></autoref>'
+
+
+def _meaning(obj: Object, name: str) -> str:
+    """Return the full name of what ``name`` means to a reader of the docstring of ``obj``."""
+    scope: Object | None = obj
+    while scope is not None and not name.startswith("tcuda."):
+        try:
+            return scope.resolve(name)
+        except griffe.NameResolutionError:
+            scope = scope.parent
+    return name
