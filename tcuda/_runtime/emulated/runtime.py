@@ -95,7 +95,7 @@ class EmulatedRuntime:
         with self._lock:
             device = self._thread.device
             for capture in list(self._captures):
-                if capture.origin.device == device:
+                if capture.device == device:
                     raise self._spoil(capture, call)
             self._forbid_unsafe(call)
             self.clock.wait_until(max(stream.ready for stream in self._on(device)))
@@ -252,7 +252,7 @@ class EmulatedRuntime:
             if mark.capture is not None:
                 self._wait_in_capture(timeline, mark, mark.capture, call)
             elif timeline.capture is not None and flags == EVENT_WAIT_EXTERNAL:
-                timeline.capture.add(timeline)
+                timeline.capture.add(timeline.handle)
             elif timeline.capture is not None and mark.time is not None:
                 raise self._spoil(timeline.capture, call, Status.STREAM_CAPTURE_ISOLATION)
             elif mark.time is not None:
@@ -268,7 +268,8 @@ class EmulatedRuntime:
                 raise AcceleratorError(Status.STREAM_CAPTURE_UNSUPPORTED, call)
             if timeline.capture is not None:
                 raise AcceleratorError(Status.ILLEGAL_STATE, call)
-            self._captures.append(Capture(timeline, mode))
+            timeline.capture = Capture(timeline.handle, timeline.device, mode)
+            self._captures.append(timeline.capture)
 
     def streamEndCapture(self, stream: int) -> int:
         call = f"cudaStreamEndCapture({stream:#x})"
@@ -280,7 +281,7 @@ class EmulatedRuntime:
             if not capture.may_end_here():
                 self._end(capture)
                 raise AcceleratorError(Status.STREAM_CAPTURE_WRONG_THREAD, call)
-            if capture.origin is not timeline:
+            if capture.origin != timeline.handle:
                 raise self._spoil(capture, call, Status.STREAM_CAPTURE_UNMATCHED)
             self._end(capture)
             if not capture.valid:
@@ -466,7 +467,7 @@ class EmulatedRuntime:
         if timeline.capture is not None:
             if not timeline.capture.valid:
                 raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, call)
-            timeline.capture.add(timeline)
+            timeline.capture.add(timeline.handle)
             return self.clock.now()
         start = max(self.clock.advance(CALL), timeline.ready)
         default = self.devices[timeline.device].default
@@ -497,12 +498,12 @@ class EmulatedRuntime:
                 raise AcceleratorError(Status.INVALID_RESOURCE_HANDLE, call)
             if timeline.capture is not None:
                 if external:
-                    timeline.capture.add(timeline)
+                    timeline.capture.add(timeline.handle)
                 else:
-                    timeline.capture.record(timeline, mark)
+                    mark.time, mark.capture = None, timeline.capture
+                    mark.progress = timeline.capture.seen_by(timeline.handle)
             else:
-                mark.time = self._enqueue(timeline, 0, call)
-                mark.capture = mark.progress = None
+                mark.time, mark.capture = self._enqueue(timeline, 0, call), None
 
     def _wait_in_capture(self, timeline: Timeline, mark: Mark, capture: Capture, call: str) -> None:
         if not capture.active:
@@ -512,7 +513,8 @@ class EmulatedRuntime:
         if timeline.capture not in (None, capture):
             timeline.capture.valid = False
             raise self._spoil(capture, call, Status.STREAM_CAPTURE_MERGE)
-        capture.wait(timeline, mark)
+        timeline.capture = capture
+        capture.wait(timeline.handle, mark.progress)
 
     def _reach(self, stream: int, call: str) -> Timeline:
         """Return the stream for a call that looks at how far it has come, which captures forbid."""
@@ -550,8 +552,11 @@ class EmulatedRuntime:
         return AcceleratorError(status, call)
 
     def _end(self, capture: Capture) -> None:
-        capture.end()
+        capture.active = False
         self._captures.remove(capture)
+        for timeline in (*self._streams.values(), *self._per_thread.values()):
+            if timeline.capture is capture:
+                timeline.capture = None
 
     def _allocate(self, size: int, call: str) -> int:
         ptr = self.devices[self._thread.device].memory.allocate(size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, EVENT_INTERPROCESS, STREAM_NON_BLOCKING
@@ -55,7 +55,7 @@ class Mark:
     flags: int
     time: int | None = None
     capture: Capture | None = None
-    progress: Progress | None = None
+    progress: Progress = field(default_factory=dict)
 
     @property
     def timed(self) -> bool:
