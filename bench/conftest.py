@@ -1,0 +1,8 @@
+"""Lets the benchmarks import the modules beside them, as the scripts beside them do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

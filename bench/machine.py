@@ -1,0 +1,29 @@
+"""What a measurement was made on."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import sys
+
+from sides import ON_CUDA
+
+import tcuda
+from tcuda._lazy import _lazy_init
+
+
+@functools.cache
+def machine() -> dict[str, str]:
+    """Return the device and the versions, for the record."""
+    runtime = _lazy_init()
+    found = {
+        "runtime": runtime.name,
+        "device": tcuda.get_device_name(),
+        "Python": platform.python_version(),
+        "tcuda": tcuda.__version__,
+    }
+    if ON_CUDA:
+        found["CUDA driver"] = str(runtime.driverGetVersion())
+        found["CUDA runtime"] = str(runtime.runtimeGetVersion())
+        found |= {name: str(sys.modules[name].__version__) for name in ("cupy", "torch") if name in sys.modules}
+    return found

@@ -1,0 +1,119 @@
+"""Fails if a call has become slower against the layer below it: ``python bench/regression.py``.
+
+Nanoseconds differ from machine to machine; the ratio of two sides measured side by side does so far less. The ratio of
+each call is compared with that in ``baseline.json``. A call that seems slow is measured again before it counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from baseline import Baseline
+from results import Results, UnusableError
+from table import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+TOLERANCE = 1.5
+"""A call fails if its ratio is more than so many times that in the baseline."""
+
+RERUNS = 2
+"""So many further runs must find it slow too."""
+
+RUNS_OF_A_BASELINE = 5
+"""So many runs make a baseline: their medians."""
+
+BENCH = Path(__file__).parent
+
+
+def measure() -> Results:
+    """Run the benchmarks of tcuda and of the layer below in a process of their own.
+
+    Raises:
+        UnusableError: A benchmark failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results.json"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not torch", BENCH.name]
+        done = subprocess.run(
+            [*command, f"--benchmark-json={path}"], cwd=BENCH.parent, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise UnusableError(f"the benchmarks failed:\n{done.stdout}{done.stderr}")
+        return Results.read(path)
+
+
+def slower(ratios: Mapping[str, float], baseline: Baseline) -> list[str]:
+    """Return the calls whose ratio is beyond the tolerance.
+
+    Raises:
+        UnusableError: ``ratios`` and ``baseline`` are not of the same calls.
+    """
+    measured, known = ratios.keys(), baseline.ratios.keys()
+    if measured != known:
+        raise UnusableError(
+            f"not measured: {_listed(known - measured)}; not in the baseline: {_listed(measured - known)}. "
+            "If the benchmarks changed, --update writes a new baseline."
+        )
+    return [call for call, ratio in ratios.items() if ratio > TOLERANCE * baseline.ratios[call]]
+
+
+def check(given: Path | None, path: Path) -> int:
+    """Compare with the baseline, print the comparison, and return the exit status."""
+    results = Results.read(given) if given else measure()
+    baseline = Baseline.read(path, results.machine["runtime"])
+    ratios = results.ratios
+    for _ in range(0 if given else RERUNS):
+        if not slower(ratios, baseline):
+            break
+        again = measure().ratios
+        ratios = {call: min(ratio, again[call]) for call, ratio in ratios.items()}
+    slow = slower(ratios, baseline)
+    print(_table(ratios, baseline, slow))
+    print(f"\n{len(slow)} of {len(ratios)} calls cost over {TOLERANCE} times what the baseline has: {_listed(slow)}.")
+    return 1 if slow else 0
+
+
+def _table(ratios: Mapping[str, float], baseline: Baseline, slow: list[str]) -> str:
+    rows = [("call", "tcuda / below", "baseline", "change", "")]
+    for call, ratio in ratios.items():
+        known = baseline.ratios[call]
+        rows.append((call, f"{ratio:.2f}", f"{known:.2f}", f"{ratio / known:.2f}", "SLOWER" if call in slow else ""))
+    return plain(rows)
+
+
+def _listed(calls: Iterable[str]) -> str:
+    return ", ".join(sorted(calls)) or "none"
+
+
+def update(given: Path | None, path: Path) -> int:
+    """Write the baseline of the runtime in use."""
+    runs = [Results.read(given)] if given else [measure() for _ in range(RUNS_OF_A_BASELINE)]
+    ratios = {call: statistics.median(run.ratios[call] for run in runs) for call in runs[0].ratios}
+    Baseline(runs[0].machine, ratios).write(path)
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line asks for; 0: no call is slower, 1: one is, 2: there is nothing to compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--update", action="store_true", help="write the baseline of the runtime in use")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="use these results instead of running")
+    parser.add_argument("--baseline", type=Path, metavar="FILE", default=BENCH / "baseline.json")
+    options = parser.parse_args(arguments)
+    try:
+        return (update if options.update else check)(options.json, options.baseline)
+    except UnusableError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

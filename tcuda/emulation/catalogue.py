@@ -1,0 +1,140 @@
+"""Which of CuPy's functions there are, by what they take and give.
+
+A name belongs here only if CuPy has it: what runs on emulated devices must run on a GPU. Names that the NumPy in use
+does not have yet, or any more, are left out of the namespace.
+"""
+
+from __future__ import annotations
+
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
+UFUNCS = _names("""
+absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_count bitwise_or bitwise_xor cbrt
+ceil conjugate copysign cos cosh deg2rad degrees divide divmod equal exp exp2 expm1 fabs float_power floor floor_divide
+fmax fmin fmod frexp gcd greater greater_equal heaviside hypot invert isfinite isinf isnan lcm ldexp left_shift less
+less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul maximum
+minimum modf multiply negative nextafter not_equal positive power rad2deg radians reciprocal remainder right_shift rint
+sign signbit sin sinh sqrt square subtract tan tanh trunc
+""")
+"""Universal functions."""
+
+VIEWS = _names("""
+array_split atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to diag diagonal dsplit expand_dims flip fliplr
+flipud hsplit imag matrix_transpose moveaxis ravel real reshape rollaxis rot90 split squeeze swapaxes transpose vsplit
+""")
+"""Functions whose results share the memory of the first argument where that is possible."""
+
+ON_ONE = _names("""
+all amax amin angle any argmax argmin argpartition argwhere around average bincount convolve corrcoef count_nonzero cov
+cumprod cumsum cumulative_prod cumulative_sum diag_indices_from diagflat diff digitize ediff1d flatnonzero gradient
+histogram histogram2d histogramdd i0 iscomplex isneginf isposinf isreal kaiser max mean median min nan_to_num nanargmax
+nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar nonzero packbits pad
+partition percentile poly polyval prod ptp quantile real_if_close repeat resize roll roots round sinc sort_complex std
+sum tile trace trapezoid tril tril_indices_from trim_zeros triu triu_indices_from unique unique_all unique_counts
+unique_inverse unique_values unpackbits unwrap vander var
+""")
+"""Functions of one array; what follows it are parameters, which may be lists."""
+
+ON_TWO = _names("""
+allclose append array_equal array_equiv correlate cross dot extract inner intersect1d isclose isin kron outer polyadd
+polyfit polymul polysub searchsorted setdiff1d setxor1d tensordot union1d vdot
+""")
+"""Functions of two arrays."""
+
+ON_THREE = _names("clip interp where")
+"""Functions of up to three arrays, of which some may be None."""
+
+ON_MANY = _names("""
+choose column_stack concatenate dstack einsum hstack ix_ lexsort meshgrid ravel_multi_index select stack vstack
+""")
+"""Functions of sequences of arrays."""
+
+SORTING = _names("argsort sort")
+"""Functions that sort, as CuPy does always stably."""
+
+INDEXED = {"compress": 0, "delete": 1, "take": 1, "take_along_axis": 1, "unravel_index": 0}
+"""Functions of an array and of indices, which may come from the host; the number is the place of the indices."""
+
+WRITING = _names("copyto fill_diagonal place putmask")
+"""Functions that write to their first argument and return nothing."""
+
+WRITING_INDEXED = {"put": 1, "put_along_axis": 1}
+"""Functions that write to their first argument at indices, which may come from the host."""
+
+ASKING = _names("""
+common_type iscomplexobj isfortran isrealobj may_share_memory min_scalar_type ndim result_type shape shares_memory size
+""")
+"""Functions that ask for types, shapes and addresses: no kernel runs, and the answer is no array."""
+
+GENERATING = _names("""
+arange bartlett blackman diag_indices eye hamming hanning identity indices linspace logspace tri tril_indices
+triu_indices
+""")
+"""Functions that make arrays of numbers."""
+
+ALIASES = {
+    "abs": "absolute",
+    "acos": "arccos",
+    "acosh": "arccosh",
+    "asin": "arcsin",
+    "asinh": "arcsinh",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "atanh": "arctanh",
+    "bitwise_invert": "invert",
+    "bitwise_left_shift": "left_shift",
+    "bitwise_not": "invert",
+    "bitwise_right_shift": "right_shift",
+    "concat": "concatenate",
+    "conj": "conjugate",
+    "fix": "trunc",
+    "mod": "remainder",
+    "permute_dims": "transpose",
+    "pow": "power",
+    "true_divide": "divide",
+}
+"""Second names of functions."""
+
+LINALG = _names("""
+cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matmul matrix_power matrix_rank matrix_transpose norm pinv
+qr slogdet solve svd tensorinv tensorsolve
+""")
+"""Functions of ``numpy.linalg``."""
+
+FFT = _names("""
+fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftn
+""")
+"""Functions of ``numpy.fft`` of one array."""
+
+FFT_FREQUENCIES = _names("fftfreq rfftfreq")
+"""Functions of ``numpy.fft`` that make arrays of numbers."""
+
+CREATION = _names("""
+array asanyarray asarray ascontiguousarray asfortranarray astype copy empty empty_like from_dlpack full full_like ones
+ones_like zeros zeros_like
+""")
+"""Functions of :mod:`tcuda.emulation.creation`."""
+
+HOST = _names("""
+array2string array_repr array_str asnumpy format_float_positional format_float_scientific frombuffer fromfile
+fromfunction fromiter fromstring genfromtxt load loadtxt save savetxt savez savez_compressed
+""")
+"""Functions of :mod:`tcuda.emulation.host`."""
+
+GRIDS = _names("c_ mgrid ogrid r_")
+"""Objects that make arrays of what is in their brackets."""
+
+PLAIN = _names("""
+bool bool_ byte cdouble complex128 complex64 complexfloating csingle double float16 float32 float64 floating generic
+half inexact int16 int32 int64 int8 int_ intc integer intp long longlong number short signedinteger single ubyte uint
+uint16 uint32 uint64 uint8 uintc uintp ulong ulonglong unsignedinteger ushort
+
+e euler_gamma inf nan newaxis pi
+
+base_repr binary_repr broadcast_shapes can_cast dtype exceptions finfo get_printoptions iinfo index_exp isdtype isscalar
+issubdtype iterable mintypecode ndindex printoptions promote_types s_ set_printoptions typename
+""")
+"""Types, constants, and questions about these: CuPy, too, has them from NumPy."""

@@ -1,0 +1,93 @@
+"""Between arrays of a device and what the host has: NumPy's arrays, buffers, files and text."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcuda.emulation import creation, transfer
+from tcuda.emulation.strided import Strided
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+
+def asnumpy(
+    a: Any,
+    stream: Any = None,
+    order: str = "C",
+    out: npt.NDArray[Any] | None = None,
+    *,
+    blocking: bool = True,
+) -> npt.NDArray[Any]:
+    """Return ``a`` as an array of NumPy's.
+
+    Args:
+        a: An array of a device, which is copied, or anything that NumPy makes an array of.
+        stream: The stream that copies; the current one if None.
+        order: The layout of the copy: ``"C"``, ``"F"``, or ``"A"`` for that of ``a``.
+        out: The array to copy to.
+        blocking: Whether to wait until the copy is complete.
+    """
+    if isinstance(a, Strided):
+        return transfer.to_host(a, stream, order, out, blocking)
+    converted = np.asarray(a, order=order)  # type: ignore[call-overload]
+    if out is None:
+        return converted  # type: ignore[no-any-return]
+    out[...] = converted
+    return out
+
+
+def _from_host(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``function`` of NumPy's with its result copied to the current device."""
+
+    @functools.wraps(function)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return creation.array(function(*args, **kwargs))
+
+    return make
+
+
+def _to_host(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``function`` of NumPy's with the arrays among its arguments copied to the host."""
+
+    def get(value: Any) -> Any:
+        return asnumpy(value) if isinstance(value, Strided) else value
+
+    @functools.wraps(function)
+    def write(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(get, args), **{name: get(value) for name, value in kwargs.items()})
+
+    return write
+
+
+frombuffer = _from_host(np.frombuffer)
+fromfile = _from_host(np.fromfile)
+fromfunction = _from_host(np.fromfunction)
+fromiter = _from_host(np.fromiter)
+fromstring = _from_host(np.fromstring)
+genfromtxt = _from_host(np.genfromtxt)
+loadtxt = _from_host(np.loadtxt)
+
+array2string = _to_host(np.array2string)
+array_repr = _to_host(np.array_repr)
+array_str = _to_host(np.array_str)
+format_float_positional = _to_host(np.format_float_positional)
+format_float_scientific = _to_host(np.format_float_scientific)
+save = _to_host(np.save)
+savetxt = _to_host(np.savetxt)
+savez = _to_host(np.savez)
+savez_compressed = _to_host(np.savez_compressed)
+
+
+def load(file: Any) -> Any:
+    """Return the array that :func:`save` has written to ``file``, or a dict of those that :func:`savez` has."""
+    loaded = np.load(file)
+    if isinstance(loaded, np.ndarray):
+        return creation.array(loaded)
+    with loaded:
+        return {name: creation.array(loaded[name]) for name in loaded.files}

@@ -1,0 +1,96 @@
+"""What may stand in the brackets of an array, and reading and writing through it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcuda.emulation import creation, kernel
+from tcuda.emulation.strided import Strided
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+def getitem(array: Strided, index: Any) -> Any:
+    """Return ``array[index]``: a view, unless there is an array in the index."""
+    items = prepare(index)
+    run = kernel.call if any(isinstance(item, Strided) for item in items) else kernel.view
+    return run(_select, (array, items))
+
+
+def setitem(array: Strided, index: Any, value: Any) -> None:
+    """Assign ``value`` to ``array[index]``.
+
+    Raises:
+        ValueError: ``value`` is a list or an array of NumPy's, and there is no array in the index. So it is in CuPy.
+    """
+    items = prepare(index)
+    if not isinstance(value, Strided):
+        if any(isinstance(item, Strided) for item in items):
+            value = creation.array(value, dtype=array.dtype)
+        else:
+            value = scalar(value, array.dtype)
+    kernel.modify(_assign, (array, items, value))
+
+
+def prepare(index: Any) -> tuple[Any, ...]:
+    """Return ``index`` as a tuple with an Ellipsis in it, in which lists and arrays of NumPy's are on the device.
+
+    Thanks to the Ellipsis NumPy selects a single element as an array without axes.
+
+    Raises:
+        IndexError: An array in it is of neither integers nor booleans.
+    """
+    items = tuple(_item(item) for item in (index if isinstance(index, tuple) else (index,)))
+    return items if any(item is Ellipsis for item in items) else (*items, Ellipsis)
+
+
+def array_of_indices(indices: Any) -> Any:
+    """Return ``indices`` as an array on the device; an integer as it is.
+
+    Raises:
+        IndexError: They are neither integers nor booleans.
+    """
+    if isinstance(indices, (int, np.integer)) and not isinstance(indices, bool):
+        return indices
+    if not isinstance(indices, Strided):
+        # Of a list without elements nothing tells the type, and NumPy would make it an array of floats.
+        empty = isinstance(indices, (list, tuple)) and not np.size(indices)
+        indices = creation.array(indices, dtype=np.intp if empty else None)
+    if indices.dtype.kind not in "biu":
+        raise IndexError(
+            f"arrays used as indices must be of integer or boolean type (actual: {indices.dtype.type.__name__})"
+        )
+    return indices
+
+
+def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return ``value``, a scalar of Python's or NumPy's, as one of ``dtype``.
+
+    Raises:
+        ValueError: It is more than a scalar.
+    """
+    converted = np.asarray(value, dtype=dtype)
+    if converted.shape != ():
+        raise ValueError(
+            "non-scalar numpy.ndarray cannot be used for fill; make an array of the device of it with asarray(), or "
+            "use set()"
+        )
+    return converted[()]
+
+
+def _item(item: Any) -> Any:
+    if isinstance(item, (Strided, bool, np.bool_, list, tuple, np.ndarray)):
+        return array_of_indices(item)
+    return item
+
+
+def _select(host: npt.NDArray[Any], items: tuple[Any, ...]) -> npt.NDArray[Any]:
+    selected: npt.NDArray[Any] = host[items]
+    return selected
+
+
+def _assign(host: npt.NDArray[Any], items: tuple[Any, ...], value: Any) -> None:
+    host[items] = value

@@ -1,0 +1,209 @@
+"""What an array knows without computing anything: its memory, and how its elements lie in it."""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tcuda.emulation.memory import Block, MemoryPointer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    from typing_extensions import Self
+
+    from tcuda._device_index import Device
+
+_DTYPES = frozenset("?bhilqBHILQefdFD")
+"""The dtypes that CuPy's kernels know, by NumPy's characters."""
+
+
+@dataclass(frozen=True)
+class Flags:
+    """How an array lies in memory, as ``cupy.ndarray.flags``.
+
+    Attributes:
+        c_contiguous: Whether the elements lie in row-major order without gaps.
+        f_contiguous: Whether they lie in column-major order without gaps.
+        owndata: Whether the array is no view of another.
+    """
+
+    c_contiguous: bool
+    f_contiguous: bool
+    owndata: bool
+
+    @property
+    def fnc(self) -> bool:
+        """Whether the order is column-major and not row-major."""
+        return self.f_contiguous and not self.c_contiguous
+
+    @property
+    def forc(self) -> bool:
+        """Whether the order is column-major or row-major."""
+        return self.f_contiguous or self.c_contiguous
+
+    def __getitem__(self, name: str) -> bool:
+        names = {"C": "c_contiguous", "F": "f_contiguous", "O": "owndata"}
+        flag: bool = getattr(self, names.get(name, name.lower()))
+        return flag
+
+
+class Strided:
+    """A strided view of a :class:`~tcuda.emulation.memory.Block`.
+
+    Args:
+        shape: The lengths of the axes.
+        dtype: The type of the elements.
+        memptr: Where they lie; newly allocated on the current device if None.
+        strides: The bytes from one element to the next along each axis; without gaps if None.
+        order: ``"C"`` or ``"F"``, for want of ``strides``.
+
+    Raises:
+        ValueError: The dtype is none that CuPy knows, or the array does not fit in the memory.
+        OutOfMemoryError: The device has not that much memory left.
+    """
+
+    __slots__ = ("__weakref__", "_base", "_block", "_host")
+
+    _host: npt.NDArray[Any]
+    _block: Block
+    _base: Strided | None
+
+    array_type: ClassVar[type[Strided]]
+    """The class of the arrays that operations return: the subclass that has operations."""
+
+    def __init_subclass__(cls) -> None:
+        # The first one: a user's own subclass does not change what operations return.
+        if not hasattr(Strided, "array_type"):
+            Strided.array_type = cls
+
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        dtype: npt.DTypeLike = float,
+        memptr: MemoryPointer | None = None,
+        strides: Sequence[int] | None = None,
+        order: str | None = "C",
+    ) -> None:
+        lengths = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
+        if any(length < 0 for length in lengths):
+            raise ValueError("Negative dimensions are not allowed")
+        if order not in (None, "C", "F"):
+            raise ValueError(f"order not understood: {order!r}; an array is laid out in 'C' or 'F' order")
+        kind = supported(dtype)
+        if memptr is None:
+            memptr = MemoryPointer(Block(math.prod(lengths) * kind.itemsize))
+        self._block = memptr.mem
+        self._base = None
+        self._host = np.ndarray(
+            lengths,
+            kind,
+            memptr.mem.host(),
+            memptr.offset,
+            strides,
+            "F" if order == "F" else "C",
+        )
+
+    @classmethod
+    def _view_of(cls, base: Strided, host: npt.NDArray[Any]) -> Self:
+        """Return the array whose elements are those of ``host``, which lies in the memory of ``base``."""
+        view = cls.__new__(cls)
+        view._block = base._block
+        view._base = base if base._base is None else base._base
+        # NumPy protects diagonals, and warns those who so much as ask whether what it has broadcast is protected.
+        view._host = _unprotected(host, base._block) if 0 in host.strides or not host.flags.writeable else host
+        return view
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes; set it to reshape in place, which never copies."""
+        return self._host.shape
+
+    @shape.setter
+    def shape(self, shape: int | Sequence[int]) -> None:
+        host = self._host.reshape(shape)
+        if host.size and not np.may_share_memory(host, self._host):
+            raise AttributeError(
+                f"incompatible shape: an array of shape {self.shape} and strides {self.strides} cannot take the shape "
+                f"{shape} without a copy; use reshape()"
+            )
+        self._host = host
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        return self._host.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._host.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._host.size
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements, gaps between them not counted."""
+        return self._host.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return self._host.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The bytes from one element to the next along each axis."""
+        return self._host.strides
+
+    @property
+    def flags(self) -> Flags:
+        """How the elements lie in memory."""
+        flags = self._host.flags
+        return Flags(flags.c_contiguous, flags.f_contiguous, self._base is None)
+
+    @property
+    def base(self) -> Strided | None:
+        """The array of which this is a view, None if it is no view."""
+        return self._base
+
+    @property
+    def data(self) -> MemoryPointer:
+        """The address of the first element; ``data.ptr`` as a number."""
+        return MemoryPointer(self._block, self._host.ctypes.data - self._block.ptr if self._host.size else 0)
+
+    @property
+    def device(self) -> Device:
+        """The device in whose memory the array lies."""
+        return MemoryPointer(self._block).device
+
+
+def supported(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return ``dtype`` as an object.
+
+    Raises:
+        ValueError: No kernel of CuPy's knows it.
+    """
+    kind = np.dtype(dtype)
+    if kind.char not in _DTYPES or kind.byteorder not in "=|":
+        raise ValueError(f"Unsupported dtype {kind}")
+    return kind
+
+
+def _unprotected(host: npt.NDArray[Any], block: Block) -> npt.NDArray[Any]:
+    """Return ``host``, a view of ``block``, without NumPy's write protection, which CuPy does not have."""
+    unprotected: npt.NDArray[Any]
+    if host.size:
+        offset = host.ctypes.data - block.ptr
+        unprotected = np.ndarray(host.shape, host.dtype, block.host(), offset, host.strides)
+    else:  # nowhere in the block
+        unprotected = host.copy()
+    return unprotected

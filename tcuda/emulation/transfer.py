@@ -1,0 +1,153 @@
+"""Copies between the host and a device, and from one device to another."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tcuda._device import device
+from tcuda._lazy import cuda
+from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
+from tcuda.emulation import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from tcuda.emulation.ndarray import ndarray
+    from tcuda.emulation.strided import Strided
+
+
+class _Stream(NamedTuple):
+    """A stream by its handle, of which alone a caller must tell us."""
+
+    ptr: int
+    device_id: int = -1
+
+
+@contextlib.contextmanager
+def _current(stream: Any) -> Iterator[int]:
+    """Make ``stream`` the current one, if it is not None, and give the handle of the current one."""
+    if stream is None:
+        yield cuda.currentStream().ptr
+        return
+    cuda.enterStream(_Stream(stream.ptr, getattr(stream, "device_id", -1)))
+    try:
+        yield stream.ptr
+    finally:
+        cuda.exitStream()
+
+
+def from_host(source: npt.NDArray[Any], order: str = "C") -> ndarray:
+    """Return a new array on the current device with the elements of ``source``, copied on the current stream."""
+    source = np.asarray(source, order="F" if order == "F" else "C")
+    target = kernel.new(source.shape, source.dtype, order)
+    if source.ndim == 0:  # an argument of a kernel, as a scalar is
+        kernel.launch(lambda: np.copyto(target._host, source), fresh=[target])
+        return target
+    with kernel.unfinished(target):
+        _upload(target, source, None)
+    return target
+
+
+def to_device(target: Strided, source: Any, stream: Any) -> None:
+    """Copy ``source``, an array of NumPy's, to ``target``, on ``stream`` or else on the current one.
+
+    Raises:
+        TypeError: ``source`` is no array of NumPy's, or has another dtype.
+        ValueError: ``source`` has another shape.
+        RuntimeError: ``target`` has gaps between its elements.
+    """
+    if not isinstance(source, np.ndarray):
+        raise TypeError(f"Only numpy.ndarray can be set to an array of a device, not {type(source)}")
+    if source.dtype != target.dtype:
+        raise TypeError(f"{source.dtype} array cannot be set to {target.dtype} array")
+    if source.shape != target.shape:
+        raise ValueError(f"Shape mismatch. Old shape: {target.shape}, new shape: {source.shape}")
+    if not target.flags.forc:
+        raise RuntimeError("Cannot set to non-contiguous array; assign an array of the device to it instead")
+    order = "C" if target.flags.c_contiguous else "F"
+    with device(target.device):
+        _upload(target, np.asarray(source, order=order), stream)  # type: ignore[call-overload]
+
+
+def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | None, blocking: bool) -> npt.NDArray[Any]:
+    """Return the elements of ``source`` in an array of NumPy's, copied on ``stream`` or else on the current one.
+
+    Raises:
+        TypeError: ``out`` is no array of NumPy's, or has another dtype.
+        ValueError: ``out`` has another shape.
+        RuntimeError: ``out`` has gaps between its elements.
+    """
+    if out is None:
+        out = np.empty(source.shape, source.dtype, _order(source, order))
+    else:
+        _check_out(source, out)
+    if source.size:
+        with device(source.device), _current(stream) as handle:
+            contiguous = _laid_out_as(out, source)
+            cuda.memcpyAsync(out.ctypes.data, contiguous.data.ptr, out.nbytes, MEMCPY_DEVICE_TO_HOST, handle)
+            if blocking:
+                cuda.streamSynchronize(handle)
+    return out
+
+
+def to_current_device(source: Strided, order: str) -> ndarray:
+    """Return a copy of ``source``, an array of another device, on the current one."""
+    order = _order(source, "A" if order == "K" else order)
+    with device(source.device):
+        contiguous = source
+        if not (source.flags.c_contiguous if order == "C" else source.flags.f_contiguous):
+            contiguous = kernel.call(np.array, (source,), {"order": order})
+    target = kernel.new(source.shape, source.dtype, order)
+    here, there = target.data, contiguous.data
+    with kernel.unfinished(target):
+        cuda.memcpyPeerAsync(
+            here.ptr, here.device_id, there.ptr, there.device_id, source.nbytes, cuda.currentStream().ptr
+        )
+    return target
+
+
+def synchronize(array: Strided) -> None:
+    """Wait for the current stream of the device of ``array``."""
+    with device(array.device):
+        cuda.streamSynchronize(cuda.currentStream().ptr)
+
+
+def _upload(target: Strided, source: npt.NDArray[Any], stream: Any) -> None:
+    with _current(stream) as handle:
+        cuda.memcpyAsync(target.data.ptr, source.ctypes.data, source.nbytes, MEMCPY_HOST_TO_DEVICE, handle)
+
+
+def _laid_out_as(out: npt.NDArray[Any], source: Strided) -> Strided:
+    """Return ``source`` with its elements in the order of those of ``out``: itself, or a copy."""
+    for flag in ("c_contiguous", "f_contiguous"):
+        if getattr(out.flags, flag) and getattr(source.flags, flag):
+            return source
+    order = "C" if out.flags.c_contiguous else "F"
+    copy: Strided = kernel.call(np.array, (source,), {"order": order})
+    return copy
+
+
+def _check_out(source: Strided, out: Any) -> None:
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"Only numpy.ndarray can be obtained from an array of a device, not {type(out)}")
+    if out.dtype != source.dtype:
+        raise TypeError(f"{out.dtype} array cannot be obtained from {source.dtype} array")
+    if out.shape != source.shape:
+        raise ValueError(f"Shape mismatch. Expected shape: {source.shape}, actual shape: {out.shape}")
+    if not out.flags.forc:
+        raise RuntimeError("`out` cannot be specified when copying to non-contiguous ndarray")
+
+
+def _order(source: Strided, order: str) -> Any:
+    """Return ``"C"`` or ``"F"``, whichever ``order`` means for a copy of ``source``."""
+    wanted = order.upper()
+    if wanted == "A":
+        return "F" if source.flags.fnc else "C"
+    if wanted not in ("C", "F"):
+        raise ValueError(f"unsupported order: {order}; it can be 'C', 'F' or 'A'")
+    return wanted

@@ -1,0 +1,141 @@
+"""Universal functions on arrays of emulated devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcuda.emulation import flops, indexing, kernel
+from tcuda.emulation.operands import SCALARS, Operands
+from tcuda.emulation.strided import Strided
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_OPTIONS = {"out", "dtype", "casting"}
+
+
+class ufunc:
+    """A universal function, as ``cupy.ufunc``: NumPy's arithmetic and types, on arrays and scalars only.
+
+    Args:
+        function: NumPy's function of that name.
+
+    Attributes:
+        nin: The number of inputs.
+        nout: The number of outputs.
+        nargs: The number of both.
+    """
+
+    def __init__(self, function: np.ufunc) -> None:
+        self._function = function
+        self.__name__ = self.name = function.__name__
+        self.__doc__ = function.__doc__
+        self.nin = function.nin
+        self.nout = function.nout
+        self.nargs = function.nargs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Apply the function to each element.
+
+        Args:
+            args: The inputs, arrays or scalars, and after them the outputs, if they are given by position.
+            kwargs: ``out``, an array or a tuple of arrays; ``dtype``, in which to compute; ``casting``.
+        """
+        inputs, outs = args[: self.nin], args[self.nin :]
+        unknown = kwargs.keys() - _OPTIONS
+        if unknown:
+            raise TypeError(f"Wrong arguments {sorted(unknown)} for {self.name!r}; it takes {sorted(_OPTIONS)}.")
+        if outs and kwargs.get("out") is not None:
+            raise ValueError("Cannot specify 'out' as both a positional and keyword argument")
+        if len(inputs) != self.nin or len(outs) > self.nout:
+            raise TypeError(
+                f"Wrong number of arguments for {self.name!r}. It must be either {self.nin} or {self.nargs} (with "
+                f"outputs), but given {len(args)}."
+            )
+        require_operands(inputs)
+        if self._function.signature is not None:  # matmul, whose elements are not those of its inputs
+            if outs:
+                kwargs["out"] = outs
+            return kernel.call(self._function, inputs, kwargs, flops=flops.ESTIMATES.get(self._function))
+        out = kwargs.pop("out", None)
+        if out is not None:
+            outs = out if isinstance(out, tuple) else (out,)
+        return _elementwise(self._function, inputs, outs, kwargs)
+
+    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Reduce ``array`` along ``axis`` (``numpy.ufunc.reduce``)."""
+        require_operands([array])
+        return kernel.call(self._function.reduce, (array, axis, dtype), {"out": _single(out), "keepdims": keepdims})
+
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Accumulate the results along ``axis`` (``numpy.ufunc.accumulate``)."""
+        require_operands([array])
+        return kernel.call(self._function.accumulate, (array, axis, dtype), {"out": _single(out)})
+
+    def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Reduce the slices of ``array`` that start at ``indices`` (``numpy.ufunc.reduceat``)."""
+        require_operands([array])
+        arguments = (array, indexing.array_of_indices(indices), axis, dtype)
+        return kernel.call(self._function.reduceat, arguments, {"out": _single(out)})
+
+    def outer(self, first: Any, second: Any, **kwargs: Any) -> Any:
+        """Apply the function to all pairs of an element of ``first`` and one of ``second`` (``numpy.ufunc.outer``)."""
+        require_operands([first, second])
+        return kernel.call(self._function.outer, (first, second), kwargs)
+
+    def at(self, array: Any, indices: Any, *others: Any) -> None:
+        """Change the elements of ``array`` at ``indices`` in place, as often as an index comes (``numpy.ufunc.at``)."""
+        require_operands([array, *others])
+        kernel.modify(self._function.at, (array, indexing.prepare(indices), *others))
+
+    def __repr__(self) -> str:
+        return f"<ufunc {self.name!r} of tcuda.emulation>"
+
+
+def require_operands(operands: Sequence[Any]) -> None:
+    """Refuse what is neither an array of a device nor a scalar.
+
+    Raises:
+        TypeError: There is something else, such as a list or an array of NumPy's.
+    """
+    for operand in operands:
+        if not isinstance(operand, (Strided, *SCALARS)):
+            raise TypeError(f"Unsupported type {type(operand)}")
+
+
+def _single(out: Any) -> Any:
+    """Return the array to write to, which NumPy hands on as a tuple of one."""
+    return out[0] if isinstance(out, tuple) else out
+
+
+def _elementwise(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """Apply ``function`` in one kernel that writes to the memory of the results."""
+    if any(not isinstance(out, Strided) and out is not None for out in outs):
+        raise TypeError("Output arguments type must be an array of the device")
+    operands = Operands()
+    arguments, settings = operands.take(inputs, options)
+    given = [out for out in outs if out is not None]
+    kernel.require_current_device([*operands.arrays, *given])
+
+    shape = np.broadcast_shapes(*(array.shape for array in (*operands.arrays, *given)))
+    results = [*outs, *[None] * (function.nout - len(outs))]
+    missing = [place for place, result in enumerate(results) if result is None]
+    dtypes = _dtypes(function, inputs, options)
+    fresh = kernel.new_each((shape, dtypes[place], "C") for place in missing)
+    for place, result in zip(missing, fresh, strict=True):
+        results[place] = result
+    targets = tuple(result._host for result in results)
+    kernel.launch(
+        lambda: function(*arguments, out=targets, **settings), reads=operands.arrays, writes=given, fresh=fresh
+    )
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _dtypes(function: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) -> list[np.dtype[Any]]:
+    """Return the types of the results, which NumPy tells when it is given arrays without elements."""
+    samples = [np.empty(0, value.dtype) if isinstance(value, Strided) else value for value in inputs]
+    with np.errstate(all="ignore"):
+        results = function(*samples, **options)
+    return [np.asarray(result).dtype for result in (results if function.nout > 1 else (results,))]

@@ -1,0 +1,209 @@
+"""The benchmarks cover every call, their check for regressions fails when it must, and their report judges."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = Path(__file__).parents[1]
+BASELINE = ROOT / "bench" / "baseline.json"
+
+CALLS = {
+    "is_available()",
+    "device_count()",
+    "current_device()",
+    "set_device(0)",
+    "with device(0)",
+    "with device_of(x)",
+    "current_stream()",
+    "default_stream()",
+    "Stream()",
+    "with stream(s)",
+    "set_stream(s)",
+    "Event()",
+    "event.record()",
+    "stream.record_event()",
+    "event.query()",
+    "event.wait()",
+    "stream.wait_stream(s2)",
+    "stream.query()",
+    "stream.synchronize()",
+    "event.synchronize()",
+    "start.elapsed_time(end)",
+    "synchronize()",
+    "get_device_properties()",
+    "get_device_name()",
+    "mem_get_info()",
+    "nvtx.range_push() + range_pop()",
+    "utilization()",
+    "temperature()",
+    "import tcuda",
+}
+
+
+class Check(Protocol):
+    def __call__(
+        self, ratios: Mapping[str, float], *options: str, runtime: str = "emulated"
+    ) -> subprocess.CompletedProcess[str]: ...
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=120)
+
+
+def benchmark(call: str, side: str, nanoseconds: float, ratio: float, runtime: str) -> dict[str, object]:
+    """Return what pytest-benchmark writes about one side of a call, as far as it is read."""
+    return {
+        "group": call,
+        "params": {"on": side},
+        "extra_info": {"runtime": runtime, "ratio": ratio},
+        "stats": {"median": nanoseconds * 1e-9},
+    }
+
+
+def write(path: Path, benchmarks: list[dict[str, object]]) -> None:
+    path.write_text(json.dumps({"benchmarks": benchmarks}))
+
+
+@pytest.fixture
+def ratios() -> dict[str, float]:
+    """Those of the committed baseline."""
+    found: dict[str, float] = json.loads(BASELINE.read_text())["emulated"]["ratios"]
+    return found
+
+
+@pytest.fixture
+def check(tmp_path: Path) -> Check:
+    """Run the check, as CI does, on results with these ratios."""
+
+    def regression(
+        ratios: Mapping[str, float], *options: str, runtime: str = "emulated"
+    ) -> subprocess.CompletedProcess[str]:
+        path = tmp_path / "results.json"
+        sides = [
+            benchmark(call, side, 100 * ratio, ratio, runtime)
+            for call, tcuda in ratios.items()
+            for side, ratio in (("tcuda", tcuda), ("below", 1.0))
+        ]
+        write(path, sides)
+        return run("bench/regression.py", "--json", str(path), *options)
+
+    return regression
+
+
+def test_every_call_has_a_benchmark_of_tcuda_and_of_the_layer_below() -> None:
+    done = run("-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "bench")
+    assert done.returncode == 0, done.stdout + done.stderr
+    calls = re.findall(r"::test_call\[(.*)-(tcuda|below)\]", done.stdout)
+    imports = re.findall(r"::test_import\[(tcuda|below)\]", done.stdout)
+    measured = {*calls, *(("import tcuda", side) for side in imports)}
+    assert measured == {(call, side) for call in CALLS for side in ("tcuda", "below")}
+
+
+def test_the_baseline_has_every_call(ratios: dict[str, float]) -> None:
+    assert ratios.keys() == CALLS
+
+
+def test_ratios_like_those_of_the_baseline_pass(check: Check, ratios: dict[str, float]) -> None:
+    done = check(ratios)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SLOWER" not in done.stdout
+
+
+@pytest.mark.parametrize("call", ["event.record()", "get_device_name()", "import tcuda"])
+def test_a_call_that_became_twice_as_slow_fails_and_is_named(check: Check, ratios: dict[str, float], call: str) -> None:
+    done = check({**ratios, call: 2 * ratios[call]})
+    assert done.returncode == 1
+    (row,) = [line for line in done.stdout.splitlines() if "SLOWER" in line]
+    assert row.startswith(call)
+    assert done.stdout.rstrip().endswith(f": {call}.")
+
+
+def test_a_call_within_the_tolerance_passes(check: Check, ratios: dict[str, float]) -> None:
+    assert check({call: 1.4 * ratio for call, ratio in ratios.items()}).returncode == 0
+
+
+def test_a_call_that_was_not_measured_is_an_error(check: Check, ratios: dict[str, float]) -> None:
+    del ratios["Event()"]
+    done = check(ratios)
+    assert done.returncode == 2
+    assert "not measured: Event(); not in the baseline: none" in done.stderr
+
+
+def test_a_call_that_the_baseline_does_not_know_is_an_error(check: Check, ratios: dict[str, float]) -> None:
+    done = check({**ratios, "warp_drive()": 1.0})
+    assert done.returncode == 2
+    assert "not measured: none; not in the baseline: warp_drive()" in done.stderr
+    assert "--update" in done.stderr
+
+
+def test_a_runtime_without_a_baseline_is_an_error(check: Check, ratios: dict[str, float]) -> None:
+    done = check(ratios, runtime="abacus")
+    assert done.returncode == 2
+    assert "no section for the abacus runtime" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"benchmarks": []}', '{"benchmarks": [{"group": "another project"}]}'], ids=repr
+)
+def test_a_file_without_results_is_an_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(text)
+    for script in ("bench/regression.py", "bench/report.py"):
+        done = run(script, *(["--json"] if "regression" in script else []), str(path))
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"error: {path} holds no results")
+
+
+def test_results_of_one_side_only_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    write(path, [benchmark("Event()", "tcuda", 100, 1.0, "emulated")])
+    done = run("bench/regression.py", "--json", str(path))
+    assert done.returncode == 2
+    assert "Event() for tcuda only" in done.stderr
+
+
+def test_update_writes_the_section_of_the_runtime_and_keeps_the_others(tmp_path: Path, check: Check) -> None:
+    path = tmp_path / "baseline.json"
+    other = {"machine": {"runtime": "cuda"}, "ratios": {"Event()": 2.0}}
+    path.write_text(json.dumps({"cuda": other, "emulated": other}))
+    assert check({"Event()": 3.0}, "--update", "--baseline", str(path)).returncode == 0
+    sections = json.loads(path.read_text())
+    assert sections["cuda"] == other
+    assert sections["emulated"] == {"machine": {"runtime": "emulated"}, "ratios": {"Event()": 3.0}}
+    assert check({"Event()": 3.0}, "--baseline", str(path)).returncode == 0
+
+
+def test_the_report_judges_by_the_targets_on_cuda(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    costs = {"Event()": (399, 500, 450), "Stream()": (501, 5000, 600), "mem_get_info()": (4000, 3000, 3900)}
+    write(
+        path,
+        [
+            benchmark(call, side, cost, 1.0, "cuda")
+            for call, sides in costs.items()
+            for side, cost in zip(("tcuda", "below", "torch"), sides, strict=True)
+        ],
+    )
+    done = run("bench/report.py", str(path))
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"Event\(\) +399 +500 +450 +-101 +0\.89 +≤ 400, ≤ torch +yes", done.stdout)
+    assert done.stdout.endswith("1 of 3 calls meet their targets; not: Stream(), mem_get_info().\n")
+    in_markdown = run("bench/report.py", str(path), "--markdown").stdout
+    assert "| Event() | 399 | 500 | 450 | -101 | 0.89 | ≤ 400, ≤ torch | yes |" in in_markdown
+
+
+def test_the_report_judges_nothing_on_emulated_devices(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    write(path, [benchmark("Event()", side, 9999, 1.0, "emulated") for side in ("tcuda", "below")])
+    done = run("bench/report.py", str(path))
+    assert re.search(r"Event\(\) +9,999 +9,999 +- +\+0 +- +- +-\n", done.stdout)

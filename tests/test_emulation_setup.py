@@ -1,0 +1,201 @@
+"""Choosing emulated devices in code, and leaving the process with arrays still alive: each in a process of its own."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.emulated
+
+
+@pytest.fixture
+def run(run_python):
+    """Run a program without a chosen runtime; return its output, having checked that it ended well and quietly."""
+
+    def run(program, **environment):
+        nothing_chosen = dict.fromkeys(["TCUDA_RUNTIME", "TCUDA_EMULATED_DEVICES", "TCUDA_EMULATED_MEMORY"])
+        done = run_python(textwrap.dedent(program), **nothing_chosen | environment)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.split()
+
+    return run
+
+
+def test_enable_chooses_devices_and_memory_before_first_use(run):
+    assert run("""
+        import tcuda.emulation as emulation
+        from tcuda._lazy import _lazy_init
+        emulation.enable(devices=3, memory="64MiB")
+        runtime = _lazy_init()
+        print(runtime.name, runtime.getDeviceCount(), runtime.memGetInfo()[1], emulation.clock().now())
+        try:
+            emulation.enable()
+        except RuntimeError as error:
+            print("already" in str(error))
+    """) == ["emulated", "3", str(64 << 20), "0", "True"]  # fmt: skip
+
+
+def test_enable_takes_one_device_of_2_gib_by_default(run):
+    assert run("""
+        from tcuda import emulation
+        emulation.enable()
+        from tcuda._lazy import _lazy_init
+        print(_lazy_init().getDeviceCount(), _lazy_init().memGetInfo()[1], len(emulation.xp.zeros(5)))
+    """) == ["1", str(2 << 30), "5"]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", ["devices=0", "devices=65", "memory=0", "memory='many'"])
+def test_enable_refuses_what_cannot_be_emulated_and_leaves_the_choice_open(run, arguments):
+    assert run(f"""
+        from tcuda import emulation
+        try:
+            emulation.enable({arguments})
+        except ValueError as error:
+            print("refused")
+        emulation.enable()
+        print(emulation.xp.ones(2).sum())
+    """) == ["refused", "2.0"]  # fmt: skip
+
+
+def test_the_clock_belongs_to_emulated_devices_only(run):
+    assert run("""
+        import tcuda._runtime
+        from tcuda import emulation
+        class OtherRuntime:
+            name = "other"
+        tcuda._runtime._in_use = OtherRuntime()
+        try:
+            emulation.clock()
+        except RuntimeError as error:
+            print("The other runtime is in use" in str(error), "enable()" in str(error))
+    """) == ["True", "True"]  # fmt: skip
+
+
+def test_importing_the_package_uses_no_device(run):
+    assert run("""
+        from tcuda import emulation
+        from tcuda import _lazy, _runtime
+        print(_runtime._in_use, _lazy.is_initialized())
+        emulation.xp.float32, emulation.xp.linalg.norm, emulation.ndarray
+        print(_runtime._in_use)
+    """) == ["None", "False", "None"]  # fmt: skip
+
+
+def test_a_process_ends_well_with_arrays_alive_in_every_corner(run):
+    assert run(
+        """
+        import atexit, builtins, sys, threading
+        from tcuda.emulation import xp
+
+        class Node:
+            pass
+
+        node = Node()
+        node.itself, node.array = node, xp.ones(10)          # in a cycle
+        builtins.kept = xp.ones(10)                          # until the very end
+        sys.kept = [xp.ones(10)[1:]]                         # a view alone
+        local = threading.local()
+        local.array = xp.ones(10)
+        thread = threading.Thread(target=lambda array: None, args=(xp.ones(10),))
+        thread.start()
+        atexit.register(lambda: print(float(kept.sum())))    # arrays can be used until then
+
+        class Late:
+            def __init__(self):
+                self.array = xp.ones(10)
+            def __del__(self):
+                del self.array
+
+        builtins.late = Late()
+        """,
+        TCUDA_RUNTIME="emulated",
+    ) == ["10.0"]
+
+
+def test_nothing_is_freed_once_the_process_is_exiting(run):
+    assert run(
+        """
+        import builtins, os
+        from tcuda.emulation import xp
+        from tcuda._lazy import _lazy_init
+
+        runtime, free = _lazy_init(), _lazy_init().freeAsync
+        runtime.freeAsync = lambda ptr, stream: (os.write(1, b"freed "), free(ptr, stream))
+        array = xp.ones(10)
+        del array
+        builtins.kept = xp.ones(10)
+        """,
+        TCUDA_RUNTIME="emulated",
+    ) == ["freed"]
+
+
+def test_the_garbage_collector_may_strike_anywhere(run):
+    """Also while the clock's lock is held, where a free that took that lock again would wait for ever."""
+    assert run(
+        """
+        import faulthandler, gc
+        faulthandler.dump_traceback_later(30, exit=True)
+        from tcuda.emulation import clock, xp
+
+        class Node:
+            pass
+
+        gc.collect()
+        gc.freeze()
+        for threshold in (1, 2, 3, 4):
+            for _ in range(100):
+                gc.disable()
+                node = Node()
+                node.itself, node.array = node, xp.empty(8)
+                gc.collect(0)
+                gc.set_threshold(threshold, 100, 100)
+                gc.enable()
+                node = None
+                clock().wait_until(5)
+        gc.unfreeze()
+        gc.collect()
+        from tcuda._lazy import _lazy_init
+        free, total = _lazy_init().memGetInfo()
+        print(total - free)
+        """,
+        TCUDA_RUNTIME="emulated",
+    ) == ["0"]
+
+
+def test_a_forked_child_leaves_the_memory_to_its_parent(run):
+    """It must not even ask the runtime, whose lock another thread of the parent may have held."""
+    assert run(
+        """
+        import os, signal, threading, warnings
+        from tcuda.emulation import xp
+        from tcuda._lazy import _lazy_init
+
+        array = xp.arange(3)
+        held, done = threading.Event(), threading.Event()
+
+        def hold():
+            with _lazy_init()._lock:
+                held.set()
+                done.wait()
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python warns of forks while there are threads
+            child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            del array
+            try:
+                xp.ones(3)
+            except RuntimeError as error:
+                os._exit(7 if "Cannot re-initialize" in str(error) else 1)
+        done.set()
+        thread.join()
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), array.sum())
+        """,
+        TCUDA_RUNTIME="emulated",
+    ) == ["7", "3"]
