@@ -161,6 +161,11 @@ class Event:
         status = cuda.eventQuery(self.cuda_event)
         return status == 0 or is_complete(status, "cudaEventQuery", self.cuda_event)
 
+    @property
+    def done(self) -> bool:
+        """Whether the work it stands for is complete: :meth:`query` under CuPy's name."""
+        return self.query()
+
     def synchronize(self) -> None:
         """Wait for the work it stands for (``cudaEventSynchronize``)."""
         if self.cuda_event:

@@ -190,10 +190,21 @@ class Stream:
         event.record(self)
         return event
 
+    # What CuPy calls on the stream that is current, under its own names.
+
     def use(self) -> Self:
-        """Make it the current stream, as CuPy's streams do; :func:`stream` is to be preferred."""
+        """Make it the current stream, under CuPy's name; :func:`stream` is to be preferred."""
         select(self)
         return self
+
+    def record(self, event: Event | None = None) -> Event:
+        """Record ``event``, or a new one, and return it: :meth:`record_event` under CuPy's name."""
+        return self.record_event(event)
+
+    @property
+    def done(self) -> bool:
+        """Whether all work submitted so far is complete: :meth:`query` under CuPy's name."""
+        return self.query()
 
     def __enter__(self) -> Self:
         context = StreamContext(self)

@@ -107,6 +107,16 @@ class TestRecording:
         stream.synchronize()
         assert event.query()
 
+    def test_cupys_names_say_the_same(self) -> None:
+        stream, given = tcuda.Stream(), tcuda.Event()
+        keep_busy(stream)
+        event = stream.record()
+        assert stream.record(given) is given
+        assert (event.done, given.done, stream.done) == (False, False, False)
+        stream.synchronize()
+        assert (event.done, given.done, stream.done) == (True, True, True)
+        assert event.ptr == event.cuda_event
+
     def test_recording_again_is_what_counts(self) -> None:
         stream, event = tcuda.Stream(), tcuda.Event()
         event.record(stream)

@@ -69,6 +69,38 @@ class TestCuPyTakesOurs:
         kernel((1,), (8,), (x,), stream=busy)
         assert (x.get(stream=busy) == 2 * host).all()
 
+    def test_cupys_own_copies_work_on_it(self, cupy: Any) -> None:
+        host = np.arange(1 << 16, dtype=np.float32)
+        with tcuda.stream(tcuda.Stream()):
+            x = cupy.asarray(host)  # staged in pinned memory that CuPy frees when an event it records is done
+            y = cupy.empty_like(x)
+            y.set(host)
+            assert (cupy.asnumpy(x + y) == 2 * host).all()
+            assert (cupy.array([x, y]).get() == [host, host]).all()
+            z = cupy.from_dlpack(x)
+            assert z.data.ptr == x.data.ptr
+            assert float(cupy.linalg.norm(x)) == pytest.approx(float(np.linalg.norm(host)), rel=1e-3)
+            assert cupy.allclose(cupy.fft.ifft(cupy.fft.fft(x[:64])).real, x[:64], atol=1e-3)
+
+    def test_an_array_goes_to_a_library_that_waits_on_another_stream(self, cupy: Any) -> None:
+        torch = library("torch")
+        with tcuda.stream(tcuda.Stream()):
+            x = cupy.zeros(1 << 16, dtype=cupy.float32)
+            x += 0
+            tcuda._sleep(LONG)
+            x += 1
+            tensor = torch.from_dlpack(x)  # CuPy lets torch's stream wait for its own current one
+        assert float(tensor.min()) == 1
+
+    def test_its_names_for_streams_and_events(self, busy: tcuda.Stream) -> None:
+        event = busy.record()
+        assert isinstance(event, tcuda.Event)
+        assert not event.done
+        assert not busy.done
+        busy.synchronize()
+        assert event.done
+        assert busy.done
+
     def test_its_events_and_ours_are_of_one_kind(self, cupy: Any, busy: tcuda.Stream) -> None:
         start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
         start.record(busy)
