@@ -30,7 +30,7 @@ def _cuda_devices() -> int:
         return 0
 
 
-# Before anything imports tcuda, and in the environment, so that processes which tests start use the same.
+# In the environment, so that processes which tests start use the same.
 if "TCUDA_RUNTIME" not in os.environ:
     os.environ["TCUDA_RUNTIME"] = "cuda" if _cuda_devices() else "emulated"
 os.environ.setdefault("TCUDA_EMULATED_DEVICES", "2")

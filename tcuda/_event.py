@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._device import _exchange_device, device, existing_device
 from tcuda._device_index import Device
+from tcuda._errors import AcceleratorError
 from tcuda._lazy import cuda
 from tcuda._pools import EventPool, create_event, destroy_event, event_pool
 from tcuda._runtime.protocol import (
@@ -18,6 +19,7 @@ from tcuda._runtime.protocol import (
     EVENT_WAIT_EXTERNAL,
     STREAM_PER_THREAD,
 )
+from tcuda._status import Status
 from tcuda._stream_handle import handle_and_device, is_complete
 
 if TYPE_CHECKING:
@@ -186,9 +188,12 @@ class Event:
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if not (self.cuda_event and end_event.cuda_event):
             raise ValueError("Both events must be recorded before calculating elapsed time.")
-        if not (self.query() and end_event.query()):
-            raise RuntimeError("Both events must be completed before calculating elapsed time.")
-        return cuda.eventElapsedTime(self.cuda_event, end_event.cuda_event)
+        try:
+            return cuda.eventElapsedTime(self.cuda_event, end_event.cuda_event)
+        except AcceleratorError as error:
+            if error.error_code != Status.NOT_READY:
+                raise
+            raise RuntimeError("Both events must be completed before calculating elapsed time.") from error
 
     def ipc_handle(self) -> bytes:
         """Return the 64 bytes by which another process opens it (``cudaIpcGetEventHandle``).

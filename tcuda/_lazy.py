@@ -27,20 +27,29 @@ _initializing = threading.local()
 _queued: list[tuple[Callable[[], object], list[str]]] = []
 
 
-class _LazyRuntime:
+class _ReadyRuntime:
+    """The members of the runtime in use, in the instance's own dictionary: finding one there costs next to nothing."""
+
+
+class _LazyRuntime(_ReadyRuntime):
     """The runtime in use, which the first use of any of its members initialises.
 
-    What was used once is found in the instance's own dictionary from then on, so that laziness costs nothing later.
+    The object then becomes a :class:`_ReadyRuntime`, because Python looks up every attribute the long way, at 50 ns,
+    where a class has ``__getattr__``.
     """
 
     def __getattr__(self, name: str) -> Any:
-        member = getattr(_initialize(), name)
-        if _initialized is not None:
-            self.__dict__[name] = member
-        return member
+        return getattr(_initialize(), name)
+
+    def become_ready(self, in_use: Runtime) -> None:
+        """Take over the members of ``in_use``."""
+        self.__dict__.update({name: getattr(in_use, name) for name in dir(in_use) if name[0] != "_"})
+        self.__class__ = _ReadyRuntime  # type: ignore[assignment]
 
 
-cuda: Runtime = cast("Runtime", _LazyRuntime())
+_lazy = _LazyRuntime()
+cuda: Runtime = cast("Runtime", _lazy)
+"""The runtime in use, as everything above it calls it."""
 
 
 def init() -> None:
@@ -94,6 +103,7 @@ def _initialize() -> Runtime:
         finally:
             del _initializing.by_this_thread
         _initialized = in_use
+        _lazy.become_ready(in_use)
         return in_use
 
 
@@ -128,7 +138,8 @@ def _after_fork_in_child() -> None:
     global _initialized, _in_bad_fork, _lock
     _in_bad_fork = _in_bad_fork or _initialized is not None
     _initialized = None
-    cuda.__dict__.clear()
+    _lazy.__dict__.clear()
+    _lazy.__class__ = _LazyRuntime
     _lock = threading.RLock()  # another thread of the parent may have held it
 
 

@@ -299,9 +299,14 @@ def current_stream(device: DeviceArgument = None) -> Stream:
     Raises:
         RuntimeError: There is no such device.
     """
-    current = cuda.currentStream(-1 if device is None else _stream_device(device))
-    if current is cuda.defaultStream:
-        return default_stream(device)
+    if device is None:
+        current = cuda.currentStream()
+        if current is cuda.defaultStream:
+            return _default_streams.get(cuda.getDevice()) or default_stream()
+    else:
+        current = cuda.currentStream(_stream_device(device))
+        if current is cuda.defaultStream:
+            return default_stream(device)
     return current if isinstance(current, Stream) else _as_stream(current)
 
 

@@ -118,10 +118,11 @@ def test_nothing_is_freed_once_the_process_is_exiting(run):
         """
         import builtins, os
         from tcuda.emulation import xp
-        from tcuda._lazy import _lazy_init
+        from tcuda._lazy import cuda, init
 
-        runtime, free = _lazy_init(), _lazy_init().freeAsync
-        runtime.freeAsync = lambda ptr, stream: (os.write(1, b"freed "), free(ptr, stream))
+        init()
+        free = cuda.freeAsync
+        cuda.freeAsync = lambda ptr, stream: (os.write(1, b"freed "), free(ptr, stream))
         array = xp.ones(10)
         del array
         builtins.kept = xp.ones(10)

@@ -186,7 +186,7 @@ def test_pytorch() -> None:
     torch = library("torch")
     busy = tcuda.Stream()
     with tcuda.stream(busy):
-        tcuda._sleep(LONG)
+        tcuda._sleep(20 * LONG)  # torch takes its time to make its streams
     theirs = torch.cuda.ExternalStream(busy.cuda_stream)
     assert not theirs.query()
     stream = torch.cuda.Stream()

@@ -1,0 +1,53 @@
+"""``tcuda demo``: train a small network on handwritten digits."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tcuda.cli.terminal import console
+from tcuda.demo.config import Config
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "demo",
+        help="train a small network on handwritten digits, with streams and events",
+        description="Train a two-layer network on 1,437 handwritten digits and examine it on 360 others, with streams, "
+        "events and as many devices as asked for. Runs on emulated devices where there is no GPU.",
+    )
+    parser.add_argument("--epochs", type=int, default=Config.epochs, help="how often each digit is shown (%(default)s)")
+    parser.add_argument("--seed", type=int, default=Config.seed, help="decides every bit of the result (%(default)s)")
+    parser.add_argument("--devices", type=int, default=Config.devices, help="devices that share a batch (%(default)s)")
+    parser.add_argument("--no-overlap", dest="overlap", action="store_false", help="do everything on one stream")
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, all else on stderr")
+    parser.set_defaults(run=run, usage_error=parser.error)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
+    try:
+        config = Config(options.epochs, options.seed, options.devices, options.overlap)
+    except ValueError as error:
+        options.usage_error(str(error))
+    # Only now: these settle which runtime is in use.
+    from tcuda.demo.devices import emulate_for_want_of_gpu
+
+    screen = console(stderr=options.json)
+    told = emulate_for_want_of_gpu(config.devices)
+    if told:
+        screen.print(told)
+
+    from tcuda.demo import digits, report
+    from tcuda.demo.train import train
+
+    with report.progress(screen, config) as on_epoch:
+        result = train(config, digits.load(), on_epoch)
+    if options.json:
+        print(json.dumps(report.as_dict(result), indent=2))
+    else:
+        report.show(screen, result)

@@ -1,0 +1,49 @@
+"""How commands write: in colour and with lines on a terminal, as plain text that is never wrapped elsewhere."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NEVER_WRAPPED = 1 << 16  # columns
+_UNITS = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
+_QUANTITY = re.compile(r"[\d,.]+( \S+)?|unknown")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console on stdout, or on stderr."""
+    is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    width = None if is_terminal else _NEVER_WRAPPED
+    return Console(stderr=stderr, force_terminal=is_terminal, width=width, markup=False, highlight=False)
+
+
+def print_table(console: Console, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table in which quantities, with or without a unit, are aligned to the right."""
+    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
+    for name, cells in zip(head, zip(*rows, strict=True), strict=True):
+        quantities = all(map(_QUANTITY.fullmatch, cells))
+        table.add_column(name, justify="right" if quantities else "left", no_wrap=quantities, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def percent(part: float) -> str:
+    """Return ``part``, a fraction of 1, in percent."""
+    return f"{100 * part:.1f} %"
+
+
+def memory(size: int) -> str:
+    """Return ``size``, in bytes, in the largest unit that keeps it at 1 or more."""
+    for unit, scale in _UNITS.items():
+        if size >= scale:
+            return f"{size / scale:,.1f} {unit}"
+    return f"{size} B"

@@ -1,0 +1,20 @@
+"""The types of arrays that the demo's signatures name."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+Rows: TypeAlias = NDArray[numpy.uint8]
+"""Digits on the host, a row each: 64 pixels, then what the digit is."""
+
+Indices: TypeAlias = NDArray[numpy.int64]
+"""Which rows, on the host."""
+
+Floats: TypeAlias = NDArray[numpy.float32]
+"""Numbers on the host."""
+
+DeviceArray: TypeAlias = Any
+"""An array of ``tcuda.xp``: ``cupy.ndarray``, or its emulated counterpart."""

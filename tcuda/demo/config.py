@@ -1,0 +1,46 @@
+"""What the demo can be asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of one training run; the defaults recognise 98 % to 99 % of digits that the network has not seen.
+
+    Attributes:
+        epochs: How often every digit is shown.
+        seed: Decides the first parameters and the order of the digits, and with them every later bit.
+        devices: How many devices share each batch.
+        overlap: Whether batches are copied on a stream of their own; the result is the same without.
+        batch_size: Digits between two updates, on all devices together.
+        hidden_units: Width of the hidden layer.
+        learning_rate: Step size.
+        momentum: How much of the last step goes into the next.
+
+    Raises:
+        ValueError: A number is too small, or there are more devices than digits in a batch.
+    """
+
+    epochs: int = 15
+    seed: int = 0
+    devices: int = 1
+    overlap: bool = True
+    # Together they keep matrix products so small that NumPy, where it stands in for a GPU, uses one thread for them:
+    # many threads take turns badly on a machine that is busy with something else.
+    batch_size: int = 32
+    hidden_units: int = 128
+    learning_rate: float = 0.2
+    momentum: float = 0.9
+
+    def __post_init__(self) -> None:
+        for name, least in (("epochs", 1), ("seed", 0), ("devices", 1), ("batch_size", 1), ("hidden_units", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be {least} or more.")
+        if self.devices > self.batch_size:
+            raise ValueError(f"A batch of {self.batch_size} digits cannot be shared by {self.devices} devices.")
+
+    def share(self, device: int) -> slice:
+        """Return which digits of every batch ``device`` computes with."""
+        return slice(device, self.batch_size, self.devices)

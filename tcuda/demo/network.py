@@ -1,0 +1,99 @@
+"""The network: 64 pixels, a hidden layer of ReLUs, ten classes; as plain functions on arrays of the current device."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy
+
+from tcuda import xp
+from tcuda.demo.digits import BRIGHTEST, CLASSES, PIXELS
+
+if TYPE_CHECKING:
+    from tcuda.demo.arrays import DeviceArray, Floats
+
+
+class Parameters:
+    """Weights and biases, or gradients of them.
+
+    They are views of one flat vector, so that an update, a sum over devices or a copy is one operation.
+
+    Attributes:
+        flat: That vector.
+        hidden_weight: Its part with the weights from the pixels to the hidden units.
+        hidden_bias: Its part with the biases of the hidden units.
+        output_weight: Its part with the weights from the hidden units to the classes.
+        output_bias: Its part with the biases of the classes.
+    """
+
+    def __init__(self, flat: DeviceArray, hidden_units: int) -> None:
+        self.flat = flat
+        views = []
+        start = 0
+        for shape in _shapes(hidden_units):
+            end = start + math.prod(shape)
+            views.append(flat[start:end].reshape(shape))
+            start = end
+        self.hidden_weight, self.hidden_bias, self.output_weight, self.output_bias = views
+
+
+def _shapes(hidden_units: int) -> list[tuple[int, ...]]:
+    return [(PIXELS, hidden_units), (hidden_units,), (hidden_units, CLASSES), (CLASSES,)]
+
+
+def initial_parameters(hidden_units: int, random: numpy.random.Generator) -> Floats:
+    """Return a flat vector of parameters to start from, on the host (He et al. 2015; biases are 0)."""
+    return numpy.concatenate(
+        [
+            random.standard_normal(math.prod(shape), numpy.float32) * numpy.float32(math.sqrt(2 / shape[0]))
+            if len(shape) == 2
+            else numpy.zeros(shape, numpy.float32)
+            for shape in _shapes(hidden_units)
+        ]
+    )
+
+
+class Activations(NamedTuple):
+    """What the layers said, which the way back needs."""
+
+    pixels: DeviceArray
+    hidden: DeviceArray
+    log_probabilities: DeviceArray
+
+
+def unpack(rows: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
+    """Return the images of ``rows`` as pixels from 0 to 1, and their digits as rows of ten with a single 1."""
+    pixels = rows[:, :PIXELS].astype(xp.float32) / BRIGHTEST
+    targets = (rows[:, PIXELS:] == xp.arange(CLASSES)).astype(xp.float32)
+    return pixels, targets
+
+
+def forward(parameters: Parameters, pixels: DeviceArray) -> Activations:
+    """Return what every layer says about the images."""
+    hidden = xp.maximum(pixels @ parameters.hidden_weight + parameters.hidden_bias, 0)
+    scores = hidden @ parameters.output_weight + parameters.output_bias
+    scores = scores - scores.max(axis=1, keepdims=True)  # so that exp() cannot overflow
+    log_probabilities = scores - xp.log(xp.exp(scores).sum(axis=1, keepdims=True))
+    return Activations(pixels, hidden, log_probabilities)
+
+
+def backward(parameters: Parameters, activations: Activations, targets: DeviceArray, gradients: Parameters) -> None:
+    """Write the gradients of :func:`loss` into ``gradients``."""
+    pixels, hidden, log_probabilities = activations
+    output_error = xp.exp(log_probabilities) - targets
+    hidden_error = (output_error @ parameters.output_weight.T) * (hidden > 0)
+    gradients.output_weight[...] = hidden.T @ output_error
+    gradients.output_bias[...] = output_error.sum(axis=0)
+    gradients.hidden_weight[...] = pixels.T @ hidden_error
+    gradients.hidden_bias[...] = hidden_error.sum(axis=0)
+
+
+def loss(activations: Activations, targets: DeviceArray) -> DeviceArray:
+    """Return the cross entropy, summed over the images."""
+    return -(activations.log_probabilities * targets).sum()
+
+
+def correct(activations: Activations, targets: DeviceArray) -> DeviceArray:
+    """Return how many images were recognised."""
+    return (activations.log_probabilities.argmax(axis=1) == targets.argmax(axis=1)).sum()

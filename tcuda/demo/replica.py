@@ -1,0 +1,104 @@
+"""One device's part in the training: its copy of the network, its share of every batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tcuda
+from tcuda import xp
+from tcuda.demo import network
+from tcuda.demo.network import Parameters
+from tcuda.demo.optimizer import Momentum
+from tcuda.demo.phases import Phases
+
+if TYPE_CHECKING:
+    from tcuda.demo.arrays import DeviceArray, Floats, Rows
+    from tcuda.demo.config import Config
+
+
+class Replica:
+    """The network on one device.
+
+    Methods return as soon as the device has been given the work. What one device does with an array of another is
+    ordered by events: no device waits for the program, and the program for no device.
+
+    Args:
+        device: Index of the device.
+        parameters: What to start from, on the host.
+        config: The settings.
+
+    Attributes:
+        device: Index of the device.
+        parameters: The network.
+        phases: How long the device took.
+    """
+
+    def __init__(self, device: int, parameters: Floats, config: Config) -> None:
+        self.device = device
+        self.phases = Phases()
+        with tcuda.device(device):
+            self.parameters = Parameters(xp.array(parameters), config.hidden_units)
+            self._gradients = Parameters(xp.zeros_like(self.parameters.flat), config.hidden_units)
+            self._optimizer = Momentum(self.parameters.flat, config.learning_rate, config.momentum)
+            self._loss = xp.zeros((), xp.float32)
+            self._correct = xp.zeros((), xp.int64)
+        self._gradients_ready = tcuda.Event()
+        self._parameters_ready = tcuda.Event()
+
+    def compute_gradients(self, batch: DeviceArray) -> None:
+        """Run ``batch`` through the network and back."""
+        with tcuda.device(self.device):
+            with self.phases.measure("forward"):
+                pixels, targets = network.unpack(batch)
+                activations = network.forward(self.parameters, pixels)
+                self._loss += network.loss(activations, targets)
+                self._correct += network.correct(activations, targets)
+            with self.phases.measure("backward"):
+                network.backward(self.parameters, activations, targets, self._gradients)
+            self._gradients_ready.record()
+
+    def add_gradients_of(self, other: Replica) -> None:
+        """Add the gradients of another device to those of this one."""
+        with tcuda.device(self.device):
+            other._gradients_ready.wait()
+            with self.phases.measure("exchange"):
+                self._gradients.flat += xp.array(other._gradients.flat)
+
+    def update(self, batch_size: int) -> None:
+        """Follow the gradients, which are sums over the ``batch_size`` digits of all devices."""
+        with tcuda.device(self.device):
+            with self.phases.measure("update"):
+                self._optimizer.step(self._gradients.flat / batch_size)
+            self._parameters_ready.record()
+
+    def copy_parameters_of(self, other: Replica) -> None:
+        """Take over the parameters of another device.
+
+        This also holds the work that follows until the other device has read this one's gradients; and the other
+        device changes its parameters only after it has waited for gradients that were computed after this copy.
+        """
+        with tcuda.device(self.device):
+            other._parameters_ready.wait()
+            with self.phases.measure("exchange"):
+                self.parameters.flat[...] = xp.array(other.parameters.flat)
+
+    def take_score(self) -> tuple[float, int]:
+        """Return the loss and the recognised digits, both summed since the last call; waits for the device."""
+        with tcuda.device(self.device):
+            score = float(self._loss), int(self._correct)
+            self._loss[...] = 0
+            self._correct[...] = 0
+        self.phases.collect()
+        return score
+
+    def parameters_on_host(self) -> Floats:
+        """Return a copy of the parameters."""
+        with tcuda.device(self.device):
+            parameters: Floats = self.parameters.flat.get()
+        return parameters
+
+    def accuracy(self, rows: Rows) -> float:
+        """Return which part of ``rows``, which are on the host, the network recognises."""
+        with tcuda.device(self.device):
+            pixels, targets = network.unpack(xp.array(rows))
+            return int(network.correct(network.forward(self.parameters, pixels), targets)) / len(rows)

@@ -1,0 +1,79 @@
+"""What the demo shows while it runs and when it is done."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tcuda._runtime import runtime
+from tcuda.cli.terminal import memory, percent, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.console import Console
+
+    from tcuda.demo.config import Config
+    from tcuda.demo.result import Epoch, Result
+
+_TIMES = {
+    "cuda": "Times were measured by CUDA events.",
+    "emulated": "Times are modelled, not measured: emulated devices have a clock of their own.",
+}
+
+
+@contextlib.contextmanager
+def progress(console: Console, config: Config) -> Iterator[Callable[[Epoch], None]]:
+    """Give a function to call after every epoch: it moves a bar, or writes a line where there is no terminal."""
+    if not console.is_terminal:
+        yield lambda epoch: console.print(_line(epoch, config))
+        return
+    with Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console) as bar:
+        task = bar.add_task("compiling and starting", total=config.epochs)
+        yield lambda epoch: bar.update(task, completed=epoch.number, description=_line(epoch, config))
+
+
+def _line(epoch: Epoch, config: Config) -> str:
+    return (
+        f"epoch {epoch.number:>{len(str(config.epochs))}}/{config.epochs}  loss {epoch.loss:.4f}  "
+        f"accuracy {percent(epoch.accuracy)}"
+    )
+
+
+def show(console: Console, result: Result) -> None:
+    """Print accuracy, times and memory."""
+    console.print(f"accuracy on digits that were held out: {percent(result.accuracy)}")
+    console.print()
+    total = sum(result.phases.values())
+    print_table(
+        console,
+        ("phase", "total", "share"),
+        [(name, f"{time:.2f} ms", percent(time / total)) for name, time in result.phases.items()],
+    )
+    console.print(f"{total:.2f} ms of work in {result.elapsed:.2f} ms. {_TIMES[runtime().name]}")
+    console.print()
+    print_table(
+        console,
+        ("device", "name", "used", "free"),
+        [(str(device.index), device.name, memory(device.used), memory(device.free)) for device in result.devices],
+    )
+
+
+def as_dict(result: Result) -> dict[str, Any]:
+    """Return the result as ``--json`` prints it: times in milliseconds, memory in bytes."""
+    total = sum(result.phases.values())
+    return {
+        "runtime": runtime().name,
+        "times": _TIMES[runtime().name],
+        "config": asdict(result.config),
+        "accuracy": result.accuracy,
+        "epochs": [asdict(epoch) for epoch in result.epochs],
+        "phases": {name: {"milliseconds": time, "share": time / total} for name, time in result.phases.items()},
+        "elapsed_milliseconds": result.elapsed,
+        "parameters_sha256": hashlib.sha256(result.parameters.tobytes()).hexdigest(),
+        "devices": [asdict(device) for device in result.devices],
+    }

@@ -1,0 +1,338 @@
+"""The command line: what it prints where, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+from tcuda.cli import main
+from tcuda.cli.interrupt import interruptible
+from tcuda.cli.terminal import memory
+from tcuda.demo import train
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# Python installs no handler for Ctrl-C in a process that is started in the background; these may be.
+WITH_CTRL_C = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from tcuda.cli import main; sys.exit(main())"
+)
+WITHOUT_CUPY = "import sys; sys.modules['cupy'] = None; from tcuda.cli import main; sys.exit(main())"
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
+
+
+def environment(**variables: str) -> dict[str, str]:
+    ours = ("TCUDA_", "CUDA_VISIBLE_DEVICES")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)} | variables
+
+
+@pytest.fixture
+def tcuda_command(tmp_path: Path) -> Any:
+    """Run the command in a process of its own, away from the source tree, with the variables given and no others."""
+
+    def run(*arguments: str, code: str | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+        start = ["-m", "tcuda"] if code is None else ["-c", code]
+        return subprocess.run(
+            [sys.executable, *start, *arguments],
+            cwd=tmp_path,
+            env=environment(**variables),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    return run
+
+
+# Usage
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(["--version"])
+    assert exit.value.code == 0
+    assert capsys.readouterr().out == f"tcuda {tcuda.__version__}\n"
+
+
+def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(["--help"])
+    assert exit.value.code == 0
+    assert {"info", "demo"} <= set(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["dem"],
+        ["info", "--frobnicate"],
+        ["demo", "--epochs", "0"],
+        ["demo", "--seed", "x"],
+        ["demo", "--devices=33"],
+    ],
+)
+def test_bad_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(arguments)
+    assert exit.value.code == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "usage: tcuda" in output.err
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (3 << 19, "1.5 MiB"), (2 << 40, "2,048.0 GiB")]
+)
+def test_memory_is_written_for_people(size: int, text: str) -> None:
+    assert memory(size) == text
+
+
+# tcuda info
+
+
+def test_info_describes_the_devices_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["problem"] is None
+    assert facts["runtime"] == os.environ["TCUDA_RUNTIME"]
+    assert facts["chosen_by"] == "environment"
+    assert facts["environment"]["TCUDA_RUNTIME"] == os.environ["TCUDA_RUNTIME"]
+    assert facts["architectures"] == tcuda.get_arch_list()
+    assert int(facts["driver"].split(".")[0]) >= 12
+    assert len(facts["devices"]) == tcuda.device_count()
+    for index, device in enumerate(facts["devices"]):
+        properties = tcuda.get_device_properties(index)
+        assert device["index"] == index
+        assert device["name"] == properties.name
+        assert device["capability"] == f"{properties.major}.{properties.minor}"
+        assert device["uuid"] == str(properties.uuid)
+        assert device["multiprocessors"] == properties.multi_processor_count
+        assert device["total_memory"] == tcuda.mem_get_info(index)[1]
+        assert 0 < device["free_memory"] <= device["total_memory"]
+        assert 0 <= device["driver_used_memory"] < device["total_memory"]
+
+
+def test_info_is_plain_text_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["tcuda", tcuda.__version__]
+    for index in range(tcuda.device_count()):
+        properties = tcuda.get_device_properties(index)
+        (line,) = (line for line in lines if str(properties.uuid) in line)  # one line, however long
+        assert properties.name in line
+    assert all(line.isascii() and line.isprintable() for line in lines)
+
+
+def test_info_on_emulated_devices(tcuda_command: Any) -> None:
+    done = tcuda_command("info", "--json", TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES="3", **NO_GPU)
+    assert (done.returncode, done.stderr) == (0, "")
+    facts = json.loads(done.stdout)
+    assert (facts["runtime"], facts["chosen_by"], len(facts["devices"])) == ("emulated", "environment", 3)
+    assert facts["environment"] == {
+        "CUDA_VISIBLE_DEVICES": "",
+        "TCUDA_EMULATED_DEVICES": "3",
+        "TCUDA_RUNTIME": "emulated",
+    }
+
+
+def test_info_without_a_gpu_says_why_and_what_to_do(tcuda_command: Any) -> None:
+    done = tcuda_command("info", **NO_GPU)
+    assert (done.returncode, done.stderr) == (0, "")
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("There is no device. "))
+    assert "CUDA_VISIBLE_DEVICES=''" in line or "CuPy cannot be imported" in line
+    assert "TCUDA_RUNTIME=emulated" in line
+    assert "tcuda emulated device" not in done.stdout
+
+
+def test_info_without_a_gpu_as_json(tcuda_command: Any) -> None:
+    facts = json.loads(tcuda_command("info", "--json", **NO_GPU).stdout)
+    assert facts["devices"] == facts["architectures"] == []
+    assert facts["problem"]
+    assert facts["runtime"] != "emulated"
+    assert facts["chosen_by"] == "default"
+
+
+def test_info_without_cupy_says_so(tcuda_command: Any) -> None:
+    done = tcuda_command("info", "--json", code=WITHOUT_CUPY)
+    assert (done.returncode, done.stderr) == (0, "")
+    facts = json.loads(done.stdout)
+    assert (facts["runtime"], facts["driver"], facts["allocator"]) == (None, None, None)
+    assert "CuPy cannot be imported" in facts["problem"]
+
+
+@pytest.mark.parametrize("command", ["info", "demo"])
+@pytest.mark.parametrize(
+    "variables", [{"TCUDA_RUNTIME": "hip"}, {"TCUDA_RUNTIME": "emulated", "TCUDA_EMULATED_DEVICES": "many"}]
+)
+def test_bad_environment_is_one_line_on_stderr(tcuda_command: Any, command: str, variables: dict[str, str]) -> None:
+    done = tcuda_command(command, **variables)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    name, value = list(variables.items())[-1]
+    assert line.startswith(f"tcuda {command}: {name} is {value!r}; ")
+
+
+# tcuda demo
+
+
+@pytest.mark.parametrize("devices", range(1, min(2, tcuda.device_count()) + 1))
+def test_demo_json_is_one_object(devices: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--epochs", "2", "--seed", "5", "--devices", str(devices), "--json"]) == 0
+    output = capsys.readouterr()
+    result = json.loads(output.out)
+    assert set(result) == {
+        "runtime",
+        "times",
+        "config",
+        "accuracy",
+        "epochs",
+        "phases",
+        "elapsed_milliseconds",
+        "parameters_sha256",
+        "devices",
+    }
+    assert result["runtime"] == os.environ["TCUDA_RUNTIME"]
+    assert ("modelled" in result["times"]) == (result["runtime"] == "emulated")
+    asked = {"epochs": 2, "seed": 5, "devices": devices, "overlap": True}
+    assert result["config"].items() >= asked.items()
+    assert 0.5 < result["accuracy"] <= 1
+    assert [set(epoch) for epoch in result["epochs"]] == [{"number", "loss", "accuracy"}] * 2
+    assert all(set(phase) == {"milliseconds", "share"} for phase in result["phases"].values())
+    assert sum(phase["share"] for phase in result["phases"].values()) == pytest.approx(1)
+    assert all(phase["milliseconds"] > 0 for phase in result["phases"].values())
+    assert result["elapsed_milliseconds"] > 0
+    assert len(result["parameters_sha256"]) == 64
+    assert [set(device) for device in result["devices"]] == [{"index", "name", "used", "free"}] * devices
+    assert len([line for line in output.err.splitlines() if line.startswith("epoch ")]) == 2
+
+
+def test_demo_options_reach_the_training(capsys: pytest.CaptureFixture[str]) -> None:
+    def result(*arguments: str) -> Any:
+        assert main(["demo", "--epochs", "1", "--json", *arguments]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    overlapping, in_a_row, other = result(), result("--no-overlap"), result("--seed", "1")
+    assert (overlapping["config"]["overlap"], in_a_row["config"]["overlap"]) == (True, False)
+    assert overlapping["parameters_sha256"] == in_a_row["parameters_sha256"] != other["parameters_sha256"]
+
+
+def test_demo_report_is_plain_text_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--epochs", "2"]) == 0
+    output = capsys.readouterr()
+    assert output.err == ""
+    lines = output.out.splitlines()
+    assert [line.split()[1] for line in lines[:2]] == ["1/2", "2/2"]
+    assert lines[2].startswith("accuracy on digits that were held out: ")
+    firsts = [line.split()[0] for line in lines if line]
+    assert firsts[3:8] == ["phase", "copy", "forward", "backward", "update"]
+    assert any(tcuda.get_device_name(0) in line for line in lines)
+    assert all(line.isascii() and line.isprintable() for line in lines)
+
+
+def test_demo_with_too_many_devices_is_one_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--devices", str(tcuda.device_count() + 1)]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    (line,) = output.err.splitlines()
+    assert line.startswith("tcuda demo: CUDA error: invalid device ordinal. ")
+
+
+def test_demo_without_a_gpu_emulates_devices_and_says_so(tcuda_command: Any) -> None:
+    done = tcuda_command("demo", "--epochs", "1", "--devices", "3", "--json", **NO_GPU)
+    assert done.returncode == 0
+    assert done.stderr.startswith("There is no GPU: using 3 emulated devices")
+    result = json.loads(done.stdout)
+    assert result["runtime"] == "emulated"
+    assert len(result["devices"]) == 3
+
+
+def test_demo_does_not_emulate_where_cuda_was_asked_for(tcuda_command: Any) -> None:
+    done = tcuda_command("demo", TCUDA_RUNTIME="cuda", **NO_GPU)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("tcuda demo: ")
+    assert "TCUDA_RUNTIME=emulated" in line
+
+
+# Ctrl-C
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+def test_interrupted_training_ends_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = iter([train.train_step] * 3)
+
+    def step(*arguments: Any) -> None:
+        try:
+            next(steps)(*arguments)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(train, "train_step", step)
+    assert main(["demo"]) == 130
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", "tcuda: interrupted\n")
+
+
+def test_ctrl_c_ends_the_process_with_130(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WITH_CTRL_C, "demo", "--epochs", "1000000"],
+        cwd=tmp_path,
+        env=dict(os.environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert any(line.startswith("epoch ") for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert errors == "tcuda: interrupted\n"
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_in_a_destructor_is_not_lost() -> None:
+    class Interrupted:
+        def __del__(self) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), interruptible():  # noqa: PT012 - the first line must not raise
+        Interrupted()
+        assert threading.Event().wait(60), "the interrupt was lost"
+
+
+def test_other_errors_in_destructors_are_reported_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+
+    class Broken:
+        def __del__(self) -> None:
+            raise ZeroDivisionError
+
+    with interruptible():
+        Broken()
+    assert [unraisable.exc_type for unraisable in reported] == [ZeroDivisionError]
+    with contextlib.suppress(KeyboardInterrupt), interruptible():
+        raise KeyboardInterrupt
+    assert sys.unraisablehook == reported.append
