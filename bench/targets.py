@@ -17,9 +17,9 @@ class Target(NamedTuple):
     at_most: float = math.inf
     over_below: float = math.inf
 
-    def met(self, tcuda: float, below: float, torch: float = math.inf) -> bool:
-        """Return whether what tcuda costs is within all bounds."""
-        return tcuda <= min(self.at_most, below + self.over_below, torch)
+    def met(self, tcuda: float, over_below: float, torch: float = math.inf) -> bool:
+        """Return whether what tcuda costs, in all and above the layer below, is within all bounds."""
+        return tcuda <= min(self.at_most, torch) and over_below <= self.over_below
 
     def __str__(self) -> str:
         bounds = [f"≤ {self.at_most:,}"] if self.at_most < math.inf else []

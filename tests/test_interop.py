@@ -184,9 +184,10 @@ class TestWeTakeCuPys:
 
 def test_pytorch() -> None:
     torch = library("torch")
+    torch.cuda.Stream().record_event().synchronize()  # what torch loads at first waits for the device
     busy = tcuda.Stream()
     with tcuda.stream(busy):
-        tcuda._sleep(20 * LONG)  # torch takes its time to make its streams
+        tcuda._sleep(LONG)
     theirs = torch.cuda.ExternalStream(busy.cuda_stream)
     assert not theirs.query()
     stream = torch.cuda.Stream()
