@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from typing import TYPE_CHECKING, Any
 
 from tcuda._device import _exchange_device, device, existing_device
@@ -29,6 +30,21 @@ if TYPE_CHECKING:
 
 _IPC_HANDLE_SIZE = 64
 
+_FLAGS = {
+    (timing, blocking, interprocess): (
+        (EVENT_DEFAULT if timing else EVENT_DISABLE_TIMING)
+        | (EVENT_BLOCKING_SYNC if blocking else 0)
+        | (EVENT_INTERPROCESS if interprocess else 0)
+    )
+    for timing in (False, True)
+    for blocking in (False, True)
+    for interprocess in (False, True)
+}
+
+
+def _truth(argument: int) -> bool:
+    return bool(operator.index(argument))
+
 
 class Event:
     """A CUDA event (``torch.cuda.Event``).
@@ -42,6 +58,9 @@ class Event:
         interprocess: Whether another process can open it by its IPC handle; cannot be combined with timing.
         external: Whether a captured graph records it, or waits for it, as a node of its own instead of keeping the
             dependency for itself.
+
+    Raises:
+        TypeError: An argument is neither a truth value nor an integer.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_device_index", "_external", "_flags", "_pool", "cuda_event")
@@ -54,11 +73,10 @@ class Event:
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
     ) -> None:
-        self._flags = (
-            (EVENT_DEFAULT if enable_timing else EVENT_DISABLE_TIMING)
-            | (EVENT_BLOCKING_SYNC if blocking else 0)
-            | (EVENT_INTERPROCESS if interprocess else 0)
-        )
+        try:
+            self._flags = _FLAGS[enable_timing, blocking, interprocess]
+        except KeyError:  # integers other than 0 and 1, as torch takes them
+            self._flags = _FLAGS[_truth(enable_timing), _truth(blocking), _truth(interprocess)]
         self._external = external
         self._device_index = -1
         self._pool: EventPool | None = None
@@ -73,7 +91,7 @@ class Event:
             handle: The 64 bytes that :meth:`ipc_handle` returned there.
 
         Raises:
-            RuntimeError: The handle has another length.
+            RuntimeError: The handle has another length, or the device is none of CUDA's.
             AcceleratorError: The handle is of this process, or of none.
         """
         if not isinstance(handle, bytes) or len(handle) != _IPC_HANDLE_SIZE:
@@ -81,7 +99,10 @@ class Event:
             raise RuntimeError(
                 f"cudaIpcEventHandle_t expects byte-like object of size {_IPC_HANDLE_SIZE}, but got {size}"
             )
-        index = existing_device(device)
+        try:
+            index = existing_device(device)
+        except ValueError as error:
+            raise RuntimeError(f"Event can only be created on CUDA devices, but got device {device!r}") from error
         event = cls(enable_timing=False, interprocess=True)
         previous = _exchange_device(index)
         try:
@@ -121,12 +142,18 @@ class Event:
 
     def _record(self, handle: int, index: int) -> None:
         """Record it on the stream ``handle`` of the device ``index``, the current one for a default stream."""
-        if index != self._device_index:
+        created = index != self._device_index
+        if created:
             self._create_on(index)
-        if self._external and cuda.streamIsCapturing(handle):
-            cuda.eventRecordWithFlags(self.cuda_event, handle, EVENT_RECORD_EXTERNAL)
-        else:
-            cuda.eventRecord(self.cuda_event, handle)
+        try:
+            if self._external and cuda.streamIsCapturing(handle):
+                cuda.eventRecordWithFlags(self.cuda_event, handle, EVENT_RECORD_EXTERNAL)
+            else:
+                cuda.eventRecord(self.cuda_event, handle)
+        except AcceleratorError:
+            if created:
+                self._release()
+            raise
 
     def wait(self, stream: Any = None) -> None:
         """Make all work given to ``stream`` from now on wait for it (``cudaStreamWaitEvent``); returns at once.
@@ -203,9 +230,15 @@ class Event:
         Raises:
             AcceleratorError: It was not made with ``interprocess=True``.
         """
-        if not self.cuda_event:
+        created = not self.cuda_event
+        if created:
             self._create_on(cuda.getDevice())
-        return cuda.ipcGetEventHandle(self.cuda_event)
+        try:
+            return cuda.ipcGetEventHandle(self.cuda_event)
+        except AcceleratorError:
+            if created:
+                self._release()
+            raise
 
     def _create_on(self, index: int) -> None:
         if self.cuda_event:
@@ -220,12 +253,17 @@ class Event:
             self.cuda_event = self._pool.take()
         self._device_index = index
 
+    def _release(self) -> None:
+        """Give the CUDA event up."""
+        event, self.cuda_event, self._device_index = self.cuda_event, 0, -1
+        if self._pool is not None:
+            self._pool.give_back(event)
+        else:
+            destroy_event(event)
+
     def __del__(self) -> None:
-        if self.cuda_event:
-            if self._pool is not None:
-                self._pool.give_back(self.cuda_event)
-            else:
-                destroy_event(self.cuda_event)
+        if getattr(self, "cuda_event", 0):  # not there if __init__ refused its arguments
+            self._release()
 
     def __repr__(self) -> str:
         return f"<tcuda.Event {self.cuda_event:#x}>" if self.cuda_event else "<tcuda.Event uninitialized>"

@@ -11,6 +11,7 @@ import pytest
 
 import tcuda
 from tcuda._device_index import Device
+from tcuda._lazy import cuda
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 
 if TYPE_CHECKING:
@@ -80,6 +81,35 @@ class TestCreation:
             event.record()
         assert event.cuda_event == 0
         assert event.device is None
+
+    def test_a_first_record_that_fails_leaves_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(event: int, stream: int) -> None:
+            raise tcuda.AcceleratorError(400, "cudaEventRecord()")
+
+        event = tcuda.Event()
+        with monkeypatch.context() as patch:
+            patch.setattr(cuda, "eventRecord", refuse)
+            with pytest.raises(tcuda.AcceleratorError):
+                event.record()
+        assert (event.cuda_event, event.device) == (0, None)
+        event.record()
+        with monkeypatch.context() as patch:
+            patch.setattr(cuda, "eventRecord", refuse)
+            with pytest.raises(tcuda.AcceleratorError):
+                event.record()
+        assert event.device == Device("cuda", 0)  # what was recorded before still is
+
+    @pytest.mark.parametrize("bad", ["a", 1.5, None, []])
+    @pytest.mark.parametrize("name", ["enable_timing", "blocking", "interprocess"])
+    def test_flags_are_truth_values_or_integers(self, name: str, bad: Any) -> None:
+        with pytest.raises(TypeError):
+            tcuda.Event(**{name: bad})
+        assert tcuda.Event(**{name: 2})._flags == tcuda.Event(**{name: True})._flags
+
+    def test_an_unknown_argument_is_refused_without_a_trace(self) -> None:
+        with pytest.raises(TypeError, match="colour"):
+            tcuda.Event(colour=1)  # type: ignore[call-arg]
+        gc.collect()
 
     def test_it_can_carry_attributes(self) -> None:
         event = tcuda.Event()
@@ -275,8 +305,10 @@ class TestInterprocess:
         assert event.device == Device("cuda", tcuda.current_device())
 
     def test_a_plain_event_has_none(self) -> None:
+        event = tcuda.Event()
         with pytest.raises(tcuda.AcceleratorError, match="invalid resource handle"):
-            tcuda.Event().ipc_handle()
+            event.ipc_handle()
+        assert (event.cuda_event, event.device) == (0, None)
 
     def test_it_opens_in_another_process_only(self) -> None:
         handle = tcuda.Event(interprocess=True).ipc_handle()
@@ -291,7 +323,7 @@ class TestInterprocess:
             tcuda.Event.from_ipc_handle(0, bad)
 
     def test_events_live_on_devices(self) -> None:
-        with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
+        with pytest.raises(RuntimeError, match="Event can only be created on CUDA devices, but got device 'cpu'"):
             tcuda.Event.from_ipc_handle("cpu", bytes(64))
 
 

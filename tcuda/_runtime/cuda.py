@@ -165,7 +165,10 @@ class CudaRuntime:
 
     def sleep(self, cycles: int, stream: int) -> None:
         """Launch one thread that reads the clock until ``cycles`` have passed."""
-        self._spin((1,), (1,), (cycles,), stream=_Handle(stream))
+        try:
+            self._spin((1,), (1,), (cycles,), stream=_Handle(stream))
+        except self._cupy.cuda.driver.CUDADriverError as error:
+            raise AcceleratorError(error.status, f"tcuda_spin({cycles}, {stream:#x})") from error
 
     @functools.cached_property
     def _spin(self) -> Any:
