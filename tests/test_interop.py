@@ -13,6 +13,8 @@ import tcuda
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from conftest import OutputOf
+
 pytestmark = pytest.mark.gpu
 
 LONG = 200_000_000
@@ -180,6 +182,23 @@ class TestWeTakeCuPys:
     def test_its_device_and_arrays_name_a_device(self, cupy: Any) -> None:
         assert tcuda.get_device_name(cupy.cuda.Device(0)) == tcuda.get_device_name(0)
         assert tcuda.device_of(cupy.zeros(1)).idx == 0
+
+
+def test_the_per_thread_default_stream_is_the_default_where_cupy_makes_it_so(output_of: OutputOf) -> None:
+    code = (
+        "import cupy, tcuda\n"
+        "default = tcuda.default_stream()\n"
+        "assert tcuda.current_stream() is default\n"
+        "assert default.cuda_stream == cupy.cuda.Stream.ptds.ptr == 2\n"
+        "tcuda._sleep(200_000_000)\n"
+        "event = default.record_event()\n"
+        "assert not (event.query() or default.query())\n"
+        "with tcuda.stream(tcuda.Stream()), tcuda.stream(default):\n"
+        "    assert cupy.cuda.get_current_stream() is cupy.cuda.Stream.ptds\n"
+        "default.synchronize()\n"
+        "print(event.query())"
+    )
+    assert output_of(code, CUPY_CUDA_PER_THREAD_DEFAULT_STREAM="1") == "True"
 
 
 def test_pytorch() -> None:
