@@ -36,7 +36,7 @@ class Baseline(NamedTuple):
 
     def write(self, path: Path) -> None:
         """Replace the section of the runtime that was measured, and leave the others as they are."""
-        rounded = {call: round(ratio, 3) for call, ratio in self.ratios.items()}
+        rounded = {call: float(f"{ratio:.4g}") for call, ratio in self.ratios.items()}
         sections = {**_sections(path), self.machine["runtime"]: {"machine": self.machine, "ratios": rounded}}
         path.write_text(json.dumps(sections, indent=2) + "\n", encoding="utf-8")
 

@@ -85,7 +85,7 @@ def _table(ratios: Mapping[str, float], baseline: Baseline, slow: list[str]) -> 
     rows = [("call", "tcuda / below", "baseline", "change", "")]
     for call, ratio in ratios.items():
         known = baseline.ratios[call]
-        rows.append((call, f"{ratio:.2f}", f"{known:.2f}", f"{ratio / known:.2f}", "SLOWER" if call in slow else ""))
+        rows.append((call, f"{ratio:.3g}", f"{known:.3g}", f"{ratio / known:.2f}", "SLOWER" if call in slow else ""))
     return plain(rows)
 
 

@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import Any, NoReturn
+
 class HostMemory:
     """Memory of an emulated device: host memory behind a limit, in blocks as ``cudaMalloc`` gives them."""
 
@@ -14,3 +17,8 @@ class HostMemory:
     def used(self) -> int: ...
     @property
     def live(self) -> int: ...
+
+def translated(
+    function: Callable[..., Any], failure: type[BaseException], raise_instead: Callable[..., NoReturn]
+) -> Callable[..., Any]:
+    """Return ``function`` with ``raise_instead(error, *args)`` called where it raises ``failure``; costs no frame."""

@@ -30,20 +30,14 @@ if TYPE_CHECKING:
 
 _IPC_HANDLE_SIZE = 64
 
-_FLAGS = {
-    (timing, blocking, interprocess): (
-        (EVENT_DEFAULT if timing else EVENT_DISABLE_TIMING)
-        | (EVENT_BLOCKING_SYNC if blocking else 0)
-        | (EVENT_INTERPROCESS if interprocess else 0)
+
+def _flags(enable_timing: int, blocking: int, interprocess: int) -> int:
+    """Return the flags for ``cudaEventCreateWithFlags``; like torch, take integers for truth values."""
+    return (
+        (EVENT_DEFAULT if operator.index(enable_timing) else EVENT_DISABLE_TIMING)
+        | (EVENT_BLOCKING_SYNC if operator.index(blocking) else 0)
+        | (EVENT_INTERPROCESS if operator.index(interprocess) else 0)
     )
-    for timing in (False, True)
-    for blocking in (False, True)
-    for interprocess in (False, True)
-}
-
-
-def _truth(argument: int) -> bool:
-    return bool(operator.index(argument))
 
 
 class Event:
@@ -73,10 +67,10 @@ class Event:
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
     ) -> None:
-        try:
-            self._flags = _FLAGS[enable_timing, blocking, interprocess]
-        except KeyError:  # integers other than 0 and 1, as torch takes them
-            self._flags = _FLAGS[_truth(enable_timing), _truth(blocking), _truth(interprocess)]
+        if enable_timing is blocking is interprocess is False:  # as most events are made
+            self._flags = EVENT_DISABLE_TIMING
+        else:
+            self._flags = _flags(enable_timing, blocking, interprocess)
         self._external = external
         self._device_index = -1
         self._pool: EventPool | None = None

@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 
 #include "host_memory.hpp"
+#include "translated.hpp"
 
 namespace nb = nanobind;
 using tcuda::HostMemory;
@@ -28,4 +29,18 @@ NB_MODULE(_core, module) {
         .def_prop_ro("limit", &HostMemory::limit)
         .def_prop_ro("used", &HostMemory::used)
         .def_prop_ro("live", &HostMemory::live);
+
+    const nb::object translated_type = nb::steal(tcuda::make_translated_type());
+    if (!translated_type.is_valid())
+        nb::raise_python_error();
+    module.def(
+        "translated",
+        [translated_type](nb::object function, nb::object failure, nb::object raise_instead) {
+            nb::object made = nb::steal(
+                tcuda::make_translated(translated_type.ptr(), function.ptr(), failure.ptr(), raise_instead.ptr()));
+            if (!made.is_valid())
+                nb::raise_python_error();
+            return made;
+        },
+        nb::arg("function"), nb::arg("failure"), nb::arg("raise_instead"));
 }
