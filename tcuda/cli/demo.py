@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from tcuda.cli import report
 from tcuda.cli.terminal import console
+from tcuda.demo import digits
 from tcuda.demo.config import Config
+from tcuda.demo.devices import emulate_for_want_of_gpu
 
 if TYPE_CHECKING:
     import argparse
@@ -34,15 +37,12 @@ def run(options: argparse.Namespace) -> None:
         config = Config(options.epochs, options.seed, options.devices, options.overlap)
     except ValueError as error:
         options.usage_error(str(error))
-    # Only now: these settle which runtime is in use.
-    from tcuda.demo.devices import emulate_for_want_of_gpu
-
     screen = console(stderr=options.json)
     told = emulate_for_want_of_gpu(config.devices)
     if told:
         screen.print(told)
 
-    from tcuda.demo import digits, report
+    # Only now: it takes tcuda.xp, which settles the runtime that is in use.
     from tcuda.demo.train import train
 
     with report.progress(screen, config) as on_epoch:
