@@ -128,6 +128,8 @@ class CudaRuntime:
 
     def visibleDeviceCount(self) -> int:
         """Ask NVML, which makes no context that a later fork would inherit; ask CUDA where NVML cannot say."""
+        if self._runtime.driverGetVersion() // 1000 < self._runtime.runtimeGetVersion() // 1000:
+            return 0  # there is no driver, or one too old for CuPy's CUDA, whatever NVML sees
         count = visible_devices.count()
         if count is not None:
             return count

@@ -105,6 +105,7 @@ def array(
         blocking: Whether to wait until a copy from the host is complete.
 
     Raises:
+        NotImplementedError: ``subok`` is true, as with CuPy.
         ValueError: ``obj`` has a dtype that no kernel knows, or ``copy`` is False and ``obj`` must be copied.
     """
     if subok:
