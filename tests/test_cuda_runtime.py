@@ -18,8 +18,8 @@ class FailureError(RuntimeError):
         self.status = status
 
 
-def runtime_with(*, driver: int = 13000, runtime: int = 13020, devices: int | None = None) -> cuda.CudaRuntime:
-    """Return a runtime over a CUDA of these versions, which fails to count its devices if ``devices`` is None."""
+def runtime_with(*, devices: int | None = None) -> cuda.CudaRuntime:
+    """Return a runtime over a CUDA 13 that fails to count its devices if ``devices`` is None."""
 
     def count() -> int:
         if devices is None:
@@ -27,34 +27,24 @@ def runtime_with(*, driver: int = 13000, runtime: int = 13020, devices: int | No
         return devices
 
     made = object.__new__(cuda.CudaRuntime)
-    made._runtime = SimpleNamespace(
-        driverGetVersion=lambda: driver,
-        runtimeGetVersion=lambda: runtime,
-        getDeviceCount=count,
-        CUDARuntimeError=FailureError,
-    )
+    made._cuda_major = 13
+    made._runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=FailureError)
     return made
 
 
-@pytest.fixture
-def nvml_sees(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setattr(visible_devices, "count", lambda: 2)
-    return monkeypatch
+@pytest.mark.parametrize(("nvml", "devices", "counted"), [(2, 3, 2), (0, 3, 0), (None, 3, 3), (None, None, 0)])
+def test_cuda_is_asked_only_where_nvml_cannot_say(
+    monkeypatch: pytest.MonkeyPatch, nvml: int | None, devices: int | None, counted: int
+) -> None:
+    asked_for: list[int] = []
 
+    def count(cuda_major: int) -> int | None:
+        asked_for.append(cuda_major)
+        return nvml
 
-@pytest.mark.usefixtures("nvml_sees")
-@pytest.mark.parametrize(
-    ("driver", "runtime", "devices"),
-    [(13000, 13020, 2), (13020, 12090, 2), (12090, 13020, 0), (0, 13020, 0)],
-)
-def test_devices_count_if_the_driver_is_of_the_major_version_at_least(driver: int, runtime: int, devices: int) -> None:
-    assert runtime_with(driver=driver, runtime=runtime).visibleDeviceCount() == devices
-
-
-def test_cuda_is_asked_where_nvml_cannot_say(nvml_sees: pytest.MonkeyPatch) -> None:
-    nvml_sees.setattr(visible_devices, "count", lambda: None)
-    assert runtime_with(devices=3).visibleDeviceCount() == 3
-    assert runtime_with().visibleDeviceCount() == 0
+    monkeypatch.setattr(visible_devices, "count", count)
+    assert runtime_with(devices=devices).visibleDeviceCount() == counted
+    assert asked_for == [13]
 
 
 def test_an_error_of_cupy_is_raised_with_the_call_and_its_arguments() -> None:

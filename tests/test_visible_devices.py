@@ -175,6 +175,10 @@ class FakePynvml(ModuleType):
         self._enter("nvmlShutdown")
         self.users -= 1
 
+    def nvmlSystemGetCudaDriverVersion_v2(self):
+        self._enter("nvmlSystemGetCudaDriverVersion_v2")
+        return 13000
+
     def nvmlDeviceGetCount(self):
         self._enter("nvmlDeviceGetCount")
         return len(UUIDS)
@@ -213,8 +217,12 @@ def nvml(monkeypatch):
     assert fake.users == 0, "nvmlInit and nvmlShutdown are not balanced"
 
 
-def visible(text=None):
-    return visible_devices.count({} if text is None else {"CUDA_VISIBLE_DEVICES": text})
+def visible(text=None, cuda_major=13):
+    return visible_devices.count(cuda_major, {} if text is None else {"CUDA_VISIBLE_DEVICES": text})
+
+
+def test_a_driver_older_than_cuda_shows_it_nothing(nvml):
+    assert [visible(cuda_major=major) for major in (12, 13, 14)] == [3, 3, 0]
 
 
 @pytest.mark.parametrize(("text", "expected"), RULES)
@@ -247,6 +255,7 @@ def test_count_where_a_gpu_is_in_mig_mode(nvml, text, expected):
         ("nvmlInit", pynvml.NVML_ERROR_LIBRARY_NOT_FOUND),
         ("nvmlInit", pynvml.NVML_ERROR_DRIVER_NOT_LOADED),
         ("nvmlInit", pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH),
+        ("nvmlSystemGetCudaDriverVersion_v2", pynvml.NVML_ERROR_FUNCTION_NOT_FOUND),
         ("nvmlDeviceGetCount", pynvml.NVML_ERROR_UNKNOWN),
         ("nvmlDeviceGetHandleByIndex", pynvml.NVML_ERROR_NO_PERMISSION),
         ("nvmlDeviceGetUUID", pynvml.NVML_ERROR_GPU_IS_LOST),

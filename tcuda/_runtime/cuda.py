@@ -91,7 +91,7 @@ class CudaRuntime:
     def __init__(self) -> None:
         try:
             import cupy
-            from cupy.cuda import runtime, stream
+            from cupy.cuda import driver, runtime, stream
             from cupy_backends.cuda.stream import get_default_stream_ptr
         except ImportError as error:
             raise RuntimeError(
@@ -100,6 +100,7 @@ class CudaRuntime:
             ) from error
         self._cupy = cupy
         self._runtime = runtime
+        self._cuda_major = driver.get_build_version() // 1000
         for name in _FROM_CUPY:
             setattr(self, name, _translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
         # These two return their status, and raise nothing that wants translation.
@@ -128,9 +129,7 @@ class CudaRuntime:
 
     def visibleDeviceCount(self) -> int:
         """Ask NVML, which makes no context that a later fork would inherit; ask CUDA where NVML cannot say."""
-        if self._runtime.driverGetVersion() // 1000 < self._runtime.runtimeGetVersion() // 1000:
-            return 0  # there is no driver, or one too old for CuPy's CUDA, whatever NVML sees
-        count = visible_devices.count()
+        count = visible_devices.count(self._cuda_major)
         if count is not None:
             return count
         try:

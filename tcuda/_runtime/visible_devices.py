@@ -18,10 +18,11 @@ _INDEX = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]{1,20})")  # what strtoul reads o
 _UUID_DIGITS = 32
 
 
-def count(environ: Mapping[str, str] | None = None) -> int | None:
+def count(cuda_major: int = 0, environ: Mapping[str, str] | None = None) -> int | None:
     """Return how many devices CUDA will show, by NVML and ``CUDA_VISIBLE_DEVICES``.
 
     Args:
+        cuda_major: The major version of the CUDA that asks; an older driver shows it nothing.
         environ: Where to look for ``CUDA_VISIBLE_DEVICES``; None for ``os.environ``.
 
     Returns:
@@ -37,6 +38,8 @@ def count(environ: Mapping[str, str] | None = None) -> int | None:
         return None
     try:
         with _initialized(pynvml):
+            if pynvml.nvmlSystemGetCudaDriverVersion_v2() // 1000 < cuda_major:
+                return 0
             uuids, partitioned = _gpus(pynvml)
             if partitioned and (text is None or not text.startswith("MIG-")):
                 return None
