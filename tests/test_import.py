@@ -58,3 +58,17 @@ def test_xp_is_the_array_module_of_the_runtime() -> None:
 
 def test_names_that_come_late_are_listed() -> None:
     assert {"xp", "emulation", "Stream"} <= set(dir(tcuda))
+
+
+def test_late_names_are_in_their_places_after_initialisation(output_of: OutputOf) -> None:
+    code = (
+        "import tcuda\n"
+        "assert '__getattr__' in vars(tcuda) and 'xp' not in vars(tcuda)\n"
+        "xp = tcuda.xp\n"
+        "tcuda.init()\n"
+        "assert '__getattr__' not in vars(tcuda) and vars(tcuda)['xp'] is xp\n"
+        "assert tcuda.emulation.enable\n"
+        "try: tcuda.warp_drive\n"
+        "except AttributeError as error: print(error)"
+    )
+    assert output_of(code) == "module 'tcuda' has no attribute 'warp_drive'"
