@@ -298,26 +298,3 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 def is_tf32_supported() -> bool:
     """Return whether the current device computes with TF32 (``torch.cuda.is_tf32_supported``)."""
     return is_bf16_supported(including_emulation=False)
-
-
-__all__ = [
-    "can_device_access_peer",
-    "current_blas_handle",
-    "current_device",
-    "current_solver_handle",
-    "device",
-    "device_count",
-    "device_of",
-    "get_arch_list",
-    "get_device_capability",
-    "get_device_name",
-    "get_device_properties",
-    "get_gencode_flags",
-    "has_half",
-    "is_available",
-    "is_bf16_supported",
-    "is_tf32_supported",
-    "mem_get_info",
-    "set_device",
-    "synchronize",
-]
