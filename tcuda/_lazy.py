@@ -24,6 +24,7 @@ _lock = threading.RLock()
 _initialized: Runtime | None = None
 _in_bad_fork = False
 _initializing = threading.local()
+_own: list[Callable[[], object]] = []
 _queued: list[tuple[Callable[[], object], list[str]]] = []
 
 
@@ -83,6 +84,11 @@ def _lazy_call(callable: Callable[[], object], **kwargs: Any) -> None:
             _queued.append((callable, traceback.format_stack()))
 
 
+def at_initialization(call: Callable[[], object]) -> None:
+    """Let initialisation make ``call``, a part of tcuda's own, before the queued calls; what it raises ends it."""
+    _own.append(call)
+
+
 def _initialize() -> Runtime:
     global _initialized
     with _lock:
@@ -99,6 +105,8 @@ def _initialize() -> Runtime:
         _require_device(in_use)
         _initializing.by_this_thread = True
         try:
+            for call in _own:
+                call()
             _run_queued()
         finally:
             del _initializing.by_this_thread

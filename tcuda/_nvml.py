@@ -103,6 +103,16 @@ def clock_rate(device: DeviceArgument = None) -> int:
     return int(_ask("nvmlDeviceGetClockInfo", device, _CLOCK_SM))
 
 
+def process_memory(device: DeviceArgument = None) -> int | None:
+    """Return the bytes of device memory that this process has, by all its libraries; None if NVML does not tell."""
+    try:
+        processes = _ask("nvmlDeviceGetComputeRunningProcesses", device)
+    except RuntimeError:
+        return None
+    own = [process.usedGpuMemory for process in processes if process.pid == os.getpid()]
+    return int(own[0]) if own and own[0] is not None else None
+
+
 def device_memory_used(device: DeviceArgument = None) -> int:
     """Return the bytes of device memory that all processes and the driver have (``torch.cuda.device_memory_used``).
 

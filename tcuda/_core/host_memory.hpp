@@ -31,22 +31,36 @@ public:
     // False, with nothing changed, unless `address` starts a live block.
     bool release(std::uintptr_t address);
 
-    // The live block that holds `address`.
+    // The live block, or the range of mapped memory without a gap, that holds `address`.
     std::optional<Block> block_at(std::uintptr_t address) const;
+
+    // Virtual memory, as cuMemAddressReserve, cuMemCreate and cuMemMap. Sizes are multiples of `page`. What is mapped
+    // begins as zeros: physical memory keeps nothing while it is not mapped. Each returns whether it could.
+    bool reserve(std::size_t size, std::uintptr_t *address);
+    bool unreserve(std::uintptr_t address, std::size_t size);
+    bool create(std::size_t size, std::uint64_t *physical);
+    bool destroy(std::uint64_t physical);
+    bool map(std::uintptr_t address, std::size_t size, std::uint64_t physical);
+    bool unmap(std::uintptr_t address, std::size_t size);
 
     std::size_t limit() const { return limit_; }
     std::size_t used() const;
-    std::size_t live() const;
+    std::size_t live() const; // blocks, mappings and reservations
 
     static constexpr std::size_t alignment = 512;
+    static constexpr std::size_t page = std::size_t(2) << 20;
 
 private:
     static std::size_t rounded(std::size_t size) { return (size + alignment - 1) / alignment * alignment; }
 
     const std::size_t limit_;
     mutable std::mutex mutex_;
-    std::map<std::uintptr_t, std::size_t> blocks_; // address -> size asked for
-    std::size_t used_ = 0;                         // sum of the rounded sizes
+    std::map<std::uintptr_t, std::size_t> blocks_;       // address -> size asked for
+    std::map<std::uintptr_t, std::size_t> reservations_; // address -> size
+    std::map<std::uintptr_t, std::size_t> mappings_;     // address -> size
+    std::map<std::uint64_t, std::size_t> physical_;      // number -> size
+    std::uint64_t next_physical_ = 1;
+    std::size_t used_ = 0; // sum of the rounded sizes
 };
 
 } // namespace tcuda

@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 
 #include "host_memory.hpp"
+#include "ledger_module.hpp"
 #include "translated.hpp"
 
 namespace nb = nanobind;
@@ -29,6 +30,8 @@ NB_MODULE(_core, module) {
         .def_prop_ro("limit", &HostMemory::limit)
         .def_prop_ro("used", &HostMemory::used)
         .def_prop_ro("live", &HostMemory::live);
+
+    tcuda::bind_ledger(module);
 
     const nb::object translated_type = nb::steal(tcuda::make_translated_type());
     if (!translated_type.is_valid())

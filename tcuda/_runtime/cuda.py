@@ -11,8 +11,9 @@ import ctypes
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from tcuda import _core
 from tcuda._core import translated
-from tcuda._errors import AcceleratorError
+from tcuda._errors import AcceleratorError, OutOfMemoryError
 from tcuda._runtime import visible_devices
 from tcuda._status import Status
 
@@ -92,6 +93,8 @@ class CudaRuntime:
         try:
             import cupy
             from cupy.cuda import driver, runtime, stream
+            from cupy.cuda.memory import OutOfMemoryError as CupyOutOfMemoryError
+            from cupy_backends.cuda.stream import __pyx_capi__ as stream_functions
             from cupy_backends.cuda.stream import get_default_stream_ptr
         except ImportError as error:
             raise RuntimeError(
@@ -112,6 +115,8 @@ class CudaRuntime:
         self.enterStream: Callable[[CurrentStream], None] = stream._BaseStream.__enter__
         per_thread = get_default_stream_ptr() == runtime.streamPerThread
         self.defaultStream: CurrentStream = stream.Stream.ptds if per_thread else stream.Stream.null
+        self._current_stream = stream_functions["get_current_stream_ptr"]
+        self.OutOfMemoryError = _joined(CupyOutOfMemoryError)
         self._leave: Callable[[None], None] = stream._BaseStream.__exit__
 
     def exitStream(self) -> None:
@@ -188,11 +193,73 @@ class CudaRuntime:
         """Return CuPy's cuSOLVER handle of this thread and device."""
         return int(self._cupy.cuda.device.get_cusolver_handle())
 
+    def memoryDriver(self) -> _core.Driver:
+        """Return the table of ``libcuda.so.1``."""
+        return _core.CudaDriver()
+
+    def memorySource(self, backend: str, ledger: _core.Ledger) -> _core.Source:
+        """Return CuPy's ``MemoryPool``, which takes its segments from ``ledger``, or its ``MemoryAsyncPool``."""
+        cuda = self._cupy.cuda
+        if backend == "cudaMallocAsync":
+            return _core.PythonSource(_Pool(cuda, cuda.MemoryAsyncPool()), reports_segments=False, unit=_CUPY_UNIT)
+
+        def refuse() -> NoReturn:  # CuPy's pool then gives back what it keeps, and tries again
+            raise self._runtime.CUDARuntimeError(int(Status.MEMORY_ALLOCATION))
+
+        segments = cuda.CFunctionAllocator(*ledger.cupy_segment_functions(self._current_stream, refuse), ledger)
+        pool = _Pool(cuda, cuda.MemoryPool(segments.malloc))
+        return _core.PythonSource(pool, reports_segments=True, unit=_CUPY_UNIT)
+
+    def useLedger(self, ledger: _core.Ledger) -> None:
+        """Make ``ledger`` CuPy's allocator, by C functions: an allocation crosses no Python frame."""
+        functions = ledger.cupy_functions(self._current_stream)
+        self._cupy.cuda.set_allocator(self._cupy.cuda.CFunctionAllocator(*functions, ledger).malloc)
+
     def nvml(self) -> Any:
         """Return ``pynvml``."""
         import pynvml
 
         return pynvml
+
+
+_CUPY_UNIT = 512  # what CuPy's pools round sizes up to
+
+
+class _Pool:
+    """A pool of CuPy's, for a given device and stream instead of the current ones."""
+
+    def __init__(self, cuda: Any, pool: Any) -> None:
+        self._cuda = cuda
+        self._pool = pool
+
+    def allocate(self, size: int, device: int, stream: int) -> Any:
+        with self._cuda.Device(device):
+            if self._cuda.get_current_stream().ptr == stream:
+                return self._pool.malloc(size)
+            with self._cuda.ExternalStream(stream, device):
+                return self._pool.malloc(size)
+
+    def empty_cache(self, device: int) -> None:
+        with self._cuda.Device(device):
+            self._pool.free_all_blocks()
+
+
+def _joined(cupy_error: type[MemoryError]) -> type[OutOfMemoryError]:
+    """Return an error that is tcuda's and CuPy's."""
+
+    class CupyOutOfMemoryError(OutOfMemoryError, cupy_error):  # type: ignore[misc, valid-type]
+        __doc__ = OutOfMemoryError.__doc__
+
+        # CuPy's takes numbers, of which it makes a message.
+        def __init__(self, message: str) -> None:
+            RuntimeError.__init__(self, message)
+
+        def __reduce__(self) -> tuple[type[OutOfMemoryError], tuple[Any, ...]]:
+            return OutOfMemoryError, self.args  # CuPy may be missing where it is unpickled
+
+    CupyOutOfMemoryError.__name__ = CupyOutOfMemoryError.__qualname__ = OutOfMemoryError.__name__
+    CupyOutOfMemoryError.__module__ = OutOfMemoryError.__module__
+    return CupyOutOfMemoryError
 
 
 def _translating(failure: type[RuntimeError], name: str, function: Callable[..., Any]) -> Callable[..., Any]:

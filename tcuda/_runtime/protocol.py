@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tcuda._core import Driver, Ledger, Source
+    from tcuda._errors import OutOfMemoryError
+
 MEMCPY_HOST_TO_HOST = 0
 MEMCPY_HOST_TO_DEVICE = 1
 MEMCPY_DEVICE_TO_HOST = 2
@@ -59,6 +62,9 @@ class Runtime(Protocol):
 
     array_module: str
     """The module whose functions make arrays on the current device, such as ``"cupy"``."""
+
+    OutOfMemoryError: type[OutOfMemoryError]
+    """What is raised for want of memory: tcuda's error, and that of the array module too."""
 
     defaultStream: CurrentStream
     """The default stream, which every device has: its ``device_id`` is -1."""
@@ -150,6 +156,15 @@ class Runtime(Protocol):
 
     def solverHandle(self) -> int:
         """Return this thread's ``cusolverDnHandle_t`` on the current device."""
+
+    def memoryDriver(self) -> Driver:
+        """Return the driver table by which the allocator takes memory of these devices."""
+
+    def memorySource(self, backend: str, ledger: Ledger) -> Source:
+        """Return a source that takes memory from the array module's own pool: ``"cupy"`` or ``"cudaMallocAsync"``."""
+
+    def useLedger(self, ledger: Ledger) -> None:
+        """Let arrays get their memory from ``ledger`` from now on."""
 
     def nvml(self) -> Any:
         """Return the NVML of these devices: a module, or what answers like one, spelled as ``pynvml``."""

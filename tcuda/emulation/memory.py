@@ -1,4 +1,4 @@
-"""Blocks: memory that the runtime has allocated on an emulated device, owned by the arrays over it."""
+"""Blocks: memory of an emulated device that the allocator has handed out, owned by the arrays over it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._device_index import Device
-from tcuda._errors import AcceleratorError, OutOfMemoryError
 from tcuda._lazy import cuda, is_initialized
-from tcuda._runtime.protocol import STREAM_NON_BLOCKING
-from tcuda._status import Status
+from tcuda._ledger import ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
-
-
-_reclaiming: dict[int, int] = {}
-"""For each device, the stream on which dead blocks are freed."""
 
 
 class Block:
@@ -49,10 +43,9 @@ class Block:
         self.device = cuda.getDevice()
         self.nbytes = nbytes
         if nbytes:
-            # The stream comes first: making it may fail, and must not do so with the memory in hand.
-            stream = _reclaiming_stream(self.device)
-            self._release = cuda.freeAsync, stream
-            self.ptr = _allocate(nbytes)
+            in_use = ledger()
+            self._release = in_use.free
+            self.ptr = in_use.allocate(self.device, nbytes, cuda.currentStream().ptr)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -70,8 +63,7 @@ class Block:
         """Free the memory now, though arrays over it may be alive: for those that an error has left unfinished."""
         ptr, self.ptr, self.nbytes = self.ptr, 0, 0
         if ptr:
-            free, stream = self._release
-            free(ptr, stream)
+            self._release(ptr)
 
     # The two questions are bound here because the names of modules may be gone when the interpreter exits.
     def __del__(
@@ -82,46 +74,6 @@ class Block:
         # In a forked child the runtime is no longer initialised, and its memory is not the child's to free.
         if not _exiting() and _initialized():
             self.free()
-
-
-def _reclaiming_stream(device: int) -> int:
-    """Return a stream of ``device``, the current one, for frees only.
-
-    A block may die anywhere, in the hands of the garbage collector too. On the default stream its free would spoil
-    whatever another stream captures; on the stream it was allocated on it would fail once that is destroyed. A stream
-    that blocks nobody and captures nothing is right in any thread, whichever device is current.
-    """
-    stream = _reclaiming.get(device)
-    if stream is None:
-        stream = _reclaiming[device] = cuda.streamCreateWithPriority(STREAM_NON_BLOCKING, 0)
-    return stream
-
-
-def _allocate(nbytes: int) -> int:
-    try:
-        return cuda.mallocAsync(nbytes, cuda.currentStream().ptr)
-    except AcceleratorError as error:
-        if error.error_code != Status.MEMORY_ALLOCATION:
-            raise
-    free, total = cuda.memGetInfo()
-    raise OutOfMemoryError(
-        f"CUDA out of memory. Tried to allocate {_size(nbytes)}. GPU {cuda.getDevice()} has a total capacity of "
-        f"{_size(total)} of which {_size(free)} is free. "
-        + (
-            "The emulated device has room for it, but the host has not: close other programs, or allocate less."
-            if nbytes <= free
-            else f"This process has {_size(total - free)} in use. Drop arrays that are no longer needed, or emulate a "
-            "device with more memory: TCUDA_EMULATED_MEMORY, or tcuda.emulation.enable(memory=...)."
-        )
-    )
-
-
-def _size(nbytes: int) -> str:
-    """Return ``nbytes`` for people to read, rounded and with the units of torch's message."""
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if nbytes >= unit:
-            return f"{nbytes / unit:.2f} {name}"
-    return f"{nbytes} bytes"
 
 
 @dataclass(frozen=True)

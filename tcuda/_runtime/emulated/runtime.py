@@ -11,13 +11,16 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcuda._errors import AcceleratorError
+from tcuda import _core
+from tcuda._errors import AcceleratorError, OutOfMemoryError
 from tcuda._runtime.emulated import costs, settings
 from tcuda._runtime.emulated.capture import Capture
 from tcuda._runtime.emulated.clock import CALL, Clock
 from tcuda._runtime.emulated.device import CAPABILITY, STREAM_PRIORITY_RANGE, EmulatedDevice
 from tcuda._runtime.emulated.memory import Memory
 from tcuda._runtime.emulated.nvml import EmulatedNvml
+from tcuda._runtime.emulated.pools import MemoryAsyncPool, MemoryPool
+from tcuda._runtime.emulated.streams import DriverStreams
 from tcuda._runtime.emulated.thread import DEFAULT_STREAM, Thread
 from tcuda._runtime.emulated.timeline import Mark, Timeline
 from tcuda._runtime.protocol import (
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _VERSION = 13000
+_POOL_UNIT = 512  # what CuPy's pools round sizes up to
 
 # Handles are never used again, and look like addresses so that nobody takes them for small integers.
 _FIRST_HANDLE = 0x7C0DA000
@@ -53,6 +57,7 @@ class EmulatedRuntime:
 
     name = "emulated"
     array_module = "tcuda.emulation.xp"
+    OutOfMemoryError = OutOfMemoryError
     defaultStream: CurrentStream = DEFAULT_STREAM
 
     def __init__(self, devices: int, memory: int) -> None:
@@ -423,8 +428,32 @@ class EmulatedRuntime:
     def solverHandle(self) -> int:
         return self._library_handle("cusolver")
 
+    def memoryDriver(self) -> _core.Driver:
+        return _core.HostDriver([device.memory for device in self.devices], DriverStreams(self))
+
+    def memorySource(self, backend: str, ledger: _core.Ledger) -> _core.Source:
+        if backend == "cudaMallocAsync":
+            return _core.PythonSource(MemoryAsyncPool(self.devices), reports_segments=False, unit=_POOL_UNIT)
+        return _core.PythonSource(MemoryPool(ledger), reports_segments=True, unit=_POOL_UNIT)
+
+    def useLedger(self, ledger: _core.Ledger) -> None:
+        pass  # emulated arrays ask for it themselves
+
     def nvml(self) -> EmulatedNvml:
         return EmulatedNvml(self.devices, self.clock)
+
+    # For the allocator
+
+    def stream_of(self, device: int, handle: int) -> Timeline:
+        """Return the stream of ``handle`` on ``device``, whichever is current."""
+        if handle in (0, STREAM_LEGACY):
+            return self.devices[device].default
+        return self._stream(handle, f"cudaStreamQuery({handle:#x})")
+
+    def streams_of(self, device: int) -> list[Timeline]:
+        """Return every stream of ``device``."""
+        with self._lock:
+            return self._on(device)
 
     # Below the protocol
 

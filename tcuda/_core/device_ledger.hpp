@@ -1,0 +1,210 @@
+// The ledger of a device: every allocation goes through it, whichever source the memory comes from.
+//
+// It counts, keeps the history, routes to pools, holds back what other streams still use, and reports a lack of memory.
+//
+// Lock rules
+//   1. `mutex_` guards all state of a device. It is a leaf: no other lock of tcuda's is taken under it.
+//   2. Under it nothing calls Python, nor a library of a user: external sources and the driver's streams and events are
+//      called with the lock given back, and what they need is taken out of the state before.
+//   3. So a thread that waits for the lock may hold Python's global lock, and anything that Python runs (a finalizer in
+//      a garbage collection, a signal handler) may come back here from within a call.
+// Lifetime rules
+//   1. A ledger that arrays use is never destroyed: they may die after everything else, and their frees must find it.
+//      One that is gives back all its memory.
+//   2. After abandon(), in a forked child, frees do nothing. After close(), at interpreter exit, they only count.
+//   3. A block keeps its source alive, a pool its library; both outlive what replaced them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "address_map.hpp"
+#include "caching_allocator.hpp"
+#include "driver.hpp"
+#include "external_source.hpp"
+#include "history.hpp"
+#include "settings.hpp"
+#include "statistics.hpp"
+
+namespace tcuda {
+
+// What a message about a lack of memory tells.
+struct OutOfMemory : std::exception {
+    int device = 0;
+    std::size_t requested = 0, total = 0, free = 0, limit = 0, allocated = 0, reserved = 0, largest_free = 0;
+    Stream stream = 0;
+    bool limited = false; // by set_per_process_memory_fraction()
+    const char *what() const noexcept override { return "CUDA out of memory"; }
+};
+
+struct DriverError : std::exception {
+    DriverError(int status, const char *call) : status(status), call(call) {}
+    int status;
+    const char *call;
+    const char *what() const noexcept override { return call; }
+};
+
+// A library has handed out memory that is still in use.
+struct DuplicatePointer : std::exception {
+    explicit DuplicatePointer(Address address) : address(address) {}
+    Address address;
+    const char *what() const noexcept override { return "the allocator returned memory that is still in use"; }
+};
+
+// Measures what happens while it is attached.
+class Tracker {
+public:
+    explicit Tracker(bool of_thread);
+    bool follows_this_thread() const;
+    std::int64_t current = 0, peak = 0, allocated = 0, freed = 0, allocations = 0;
+
+private:
+    const void *thread_;
+};
+
+struct BlockView {
+    Address address;
+    std::size_t size, requested;
+    Block::State state;
+    StackId stack;
+};
+
+struct SegmentView {
+    Address address;
+    std::size_t size;
+    Stream stream;
+    bool is_large, expandable;
+    PoolId pool;
+    StackId stack;
+    std::vector<BlockView> blocks;
+};
+
+class DeviceLedger {
+public:
+    DeviceLedger(int device, Driver &driver, const Settings &settings);
+    ~DeviceLedger();
+    DeviceLedger(const DeviceLedger &) = delete;
+    DeviceLedger &operator=(const DeviceLedger &) = delete;
+
+    // Memory of at least `size` bytes, which is not 0, from `source`, or from the caching allocator if that is null.
+    // Throws OutOfMemory or DriverError, and then nothing has changed but the counts of failures.
+    Address allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source);
+
+    // False, with nothing changed, if no live allocation begins at `address`.
+    bool free(Address address);
+
+    // Keeps the allocation at `address`, once it is freed, until the work that is on `stream` by then is complete.
+    bool record_stream(Address address, Stream stream);
+
+    void empty_cache();
+
+    // Segments for sources that report theirs.
+    Address allocate_segment(std::size_t size);
+    void free_segment(Address address) noexcept;
+
+    // Pools
+    void create_pool(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom);
+    void release_pool(PoolId id);
+    int pool_uses(PoolId id);
+    void begin_pool(PoolId id);          // allocations of this thread go there ...
+    void end_pool(PoolId id) noexcept;   // ... until this
+
+    void change_settings(const Settings &settings);
+
+    // The share of the device's memory that may be reserved.
+    void set_memory_fraction(double fraction);
+    double memory_fraction();
+
+    Statistics statistics();
+    struct Bytes {
+        Counter allocated_bytes, reserved_bytes;
+    };
+    Bytes bytes();
+    void reset_peaks();
+    void reset_accumulated();
+    bool used() const { return used_.load(std::memory_order_relaxed); }
+
+    void attach(Tracker *tracker);
+    void detach(Tracker *tracker);
+    Tracker read(const Tracker &tracker);
+
+    void record_history(Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear);
+    void stop_history();
+    void set_metadata(std::uint32_t metadata);
+    std::vector<SegmentView> snapshot(const PoolId *pool);
+    std::vector<Occurrence> events();
+
+    // The bytes of the live allocation that begins at `address`, 0 if none does.
+    std::size_t size_of(Address address);
+
+    void abandon() { abandoned_.store(true, std::memory_order_relaxed); }
+    void close() { closed_.store(true, std::memory_order_relaxed); }
+
+    // Notes the Python stack of the caller; 0 where there is none. Called without the lock.
+    static std::atomic<StackId (*)()> note_stack;
+
+private:
+    struct Wait {
+        Block *block;
+        Event event; // 0 if it could not be recorded yet
+    };
+    struct Queue {
+        Stream stream;
+        std::vector<Wait> waits;
+    };
+    struct Route {
+        Pool *pool;
+        const void *thread;
+    };
+    using Lock = std::unique_lock<std::mutex>;
+
+    Pool &route();
+    Pool &pool(PoolId id);
+    Block *take_or_grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
+    Block *from_source(Lock &lock, const std::shared_ptr<ExternalSource> &source, std::size_t size, Stream stream);
+    bool grow_from_library(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
+    Block *take_from_spare_pools(Stream stream, std::size_t size);
+    void recycle(Lock &lock, std::size_t enough, bool wait);
+    void collect_garbage(Lock &lock, std::size_t size);
+    std::vector<Heap *> heaps_to_release();
+    void free_returned(Lock &lock, std::vector<ReturnedSegment> &returned);
+    [[noreturn]] void fail(Lock &lock, std::size_t size, Stream stream, StackId stack);
+
+    void count_allocation(Block *block, StackId stack);
+    void complete_free(Lock &lock, Block *block);
+    void hold_back(Lock &lock, Block *block);
+    void settle(Lock &lock, bool wait);
+    bool advance(Wait &wait, Stream stream, bool wait_for_it);
+    bool can_wait_for(Stream stream);
+    StackId stack(Stacks wanted) const;
+    std::size_t limit();
+
+    const int device_;
+    Driver &driver_;
+    Settings settings_;
+    std::mutex mutex_;
+    Statistics statistics_;
+    History history_;
+    CachingAllocator native_;
+    Pool common_;
+    std::map<PoolId, std::unique_ptr<Pool>> pools_;
+    std::vector<Route> routes_;
+    AddressMap<Block> live_;
+    std::map<Address, std::size_t> reported_segments_;
+    std::vector<Queue> queues_;
+    std::vector<Tracker *> trackers_;
+    std::vector<std::shared_ptr<ExternalSource>> sources_;
+    double fraction_ = 1;
+    std::size_t limit_ = 0; // 0: not asked yet
+    std::uint64_t recycled_ = 0;
+    std::atomic<bool> used_{false}, abandoned_{false}, closed_{false};
+};
+
+} // namespace tcuda

@@ -1,0 +1,52 @@
+// What the allocator asks of a CUDA driver: one table, filled from libcuda or from the memory of an emulated device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tcuda {
+
+using Address = std::uintptr_t;
+using Stream = std::uintptr_t;
+using Event = std::uintptr_t;
+using Physical = std::uint64_t; // physical memory without an address (CUmemGenericAllocationHandle)
+
+// The statuses that the allocator acts on; all others are handed on as they are.
+constexpr int success = 0;
+constexpr int out_of_memory = 2;
+constexpr int not_ready = 600;
+
+// Every entry returns a CUDA status and leaves nothing behind when it fails.
+//
+// Lock rule: the memory entries may be called under the ledger's lock, so they must not call Python, nor anything that
+// could come back to the ledger. The stream and event entries may call Python, and are never called under that lock.
+class Driver {
+public:
+    virtual ~Driver() = default;
+
+    // Memory
+    virtual int allocate(int device, std::size_t size, Address *address) = 0;
+    virtual int free(int device, Address address) = 0;
+    virtual int memory_info(int device, std::size_t *free, std::size_t *total) = 0;
+
+    // Virtual memory. A granularity of 0 says that the device has none.
+    virtual int granularity(int device, std::size_t *bytes) = 0;
+    virtual int reserve(int device, std::size_t size, Address *address) = 0;
+    virtual int release(int device, Address address, std::size_t size) = 0;
+    virtual int create(int device, std::size_t size, Physical *physical) = 0;
+    virtual int destroy(int device, Physical physical) = 0;
+    virtual int map(int device, Address address, std::size_t size, Physical physical) = 0;
+    virtual int unmap(int device, Address address, std::size_t size) = 0;
+
+    // Streams and events
+    virtual int record(int device, Stream stream, Event *event) = 0; // a new event
+    virtual int query(int device, Event event) = 0;                  // success or not_ready
+    virtual int synchronize(int device, Event event) = 0;
+    virtual int destroy_event(int device, Event event) = 0;
+    virtual int query_stream(int device, Stream stream) = 0; // success, not_ready, or that the stream is gone
+    virtual int synchronize_stream(int device, Stream stream) = 0;
+    virtual int synchronize_device(int device) = 0;
+    virtual int is_capturing(int device, Stream stream, bool *capturing) = 0;
+};
+
+} // namespace tcuda

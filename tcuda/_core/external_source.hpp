@@ -1,0 +1,76 @@
+// Sources of memory other than the caching allocator: pools of CuPy, libraries of users, the driver itself.
+#pragma once
+
+#include <cstddef>
+
+#include "block.hpp"
+#include "driver.hpp"
+
+namespace tcuda {
+
+// What the ledger cannot see by itself of the memory that a source keeps.
+enum class Reserve {
+    each,     // every allocation is a segment of its own
+    reported, // the source takes its segments from DeviceLedger::allocate_segment()
+    unknown,  // the source does not say: what is reserved counts as 0
+};
+
+// Lock rule: neither call is made under the ledger's lock, so that both may call Python, or come back to the ledger.
+class ExternalSource {
+public:
+    ExternalSource(Reserve reserve, std::size_t unit) : reserve(reserve), unit(unit) {}
+    virtual ~ExternalSource() = default;
+
+    // Memory of `size` bytes for use on `stream`, or 0 if there is none. `token` is handed back to free().
+    virtual Address allocate(std::size_t size, int device, Stream stream, void **token) = 0;
+    virtual void free(Address address, std::size_t size, int device, Stream stream, void *token) noexcept = 0;
+
+    // Gives back what is kept for later.
+    virtual void empty_cache(int) {}
+
+    const Reserve reserve;
+    const std::size_t unit; // what sizes are rounded up to
+};
+
+// The driver, with nothing kept for later.
+class UncachedSource : public ExternalSource {
+public:
+    explicit UncachedSource(Driver &driver) : ExternalSource(Reserve::each, unit_size), driver_(driver) {}
+
+    Address allocate(std::size_t size, int device, Stream, void **) override {
+        Address address = 0;
+        return driver_.allocate(device, size, &address) == success ? address : 0;
+    }
+    void free(Address address, std::size_t, int device, Stream, void *) noexcept override {
+        driver_.free(device, address);
+    }
+
+private:
+    static constexpr std::size_t unit_size = tcuda::unit;
+    Driver &driver_;
+};
+
+// Functions of a shared library, with the signatures of torch's pluggable allocator.
+class LibrarySource : public ExternalSource {
+public:
+    using Allocate = void *(std::ptrdiff_t size, int device, void *stream);
+    using Free = void(void *address, std::ptrdiff_t size, int device, void *stream);
+
+    LibrarySource(Allocate *allocate, Free *free)
+        : ExternalSource(Reserve::each, 1), allocate_(allocate), free_(free) {}
+
+    Address allocate(std::size_t size, int device, Stream stream, void **) override {
+        return reinterpret_cast<Address>(
+            allocate_(static_cast<std::ptrdiff_t>(size), device, reinterpret_cast<void *>(stream)));
+    }
+    void free(Address address, std::size_t size, int device, Stream stream, void *) noexcept override {
+        free_(reinterpret_cast<void *>(address), static_cast<std::ptrdiff_t>(size), device,
+              reinterpret_cast<void *>(stream));
+    }
+
+private:
+    Allocate *allocate_;
+    Free *free_;
+};
+
+} // namespace tcuda

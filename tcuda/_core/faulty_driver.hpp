@@ -1,0 +1,57 @@
+// A driver table in which one call fails: for tests of what happens then.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "driver.hpp"
+
+namespace tcuda {
+
+class FaultyDriver : public Driver {
+public:
+    explicit FaultyDriver(Driver &driver) : driver_(driver) {}
+
+    // The entry of that name fails with `status` once, after `calls` calls that go through.
+    void fail(const std::string &entry, int calls, int status) {
+        entry_ = entry;
+        status_ = status;
+        left_ = calls;
+    }
+    // Whether the failure that was asked for last has come.
+    bool failed() const { return left_ < 0; }
+
+    int allocate(int d, std::size_t s, Address *a) override { return run("allocate", [&] { return driver_.allocate(d, s, a); }); }
+    int free(int d, Address a) override { return run("free", [&] { return driver_.free(d, a); }); }
+    int memory_info(int d, std::size_t *f, std::size_t *t) override { return run("memory_info", [&] { return driver_.memory_info(d, f, t); }); }
+    int granularity(int d, std::size_t *b) override { return run("granularity", [&] { return driver_.granularity(d, b); }); }
+    int reserve(int d, std::size_t s, Address *a) override { return run("reserve", [&] { return driver_.reserve(d, s, a); }); }
+    int release(int d, Address a, std::size_t s) override { return run("release", [&] { return driver_.release(d, a, s); }); }
+    int create(int d, std::size_t s, Physical *p) override { return run("create", [&] { return driver_.create(d, s, p); }); }
+    int destroy(int d, Physical p) override { return run("destroy", [&] { return driver_.destroy(d, p); }); }
+    int map(int d, Address a, std::size_t s, Physical p) override { return run("map", [&] { return driver_.map(d, a, s, p); }); }
+    int unmap(int d, Address a, std::size_t s) override { return run("unmap", [&] { return driver_.unmap(d, a, s); }); }
+    int record(int d, Stream s, Event *e) override { return run("record", [&] { return driver_.record(d, s, e); }); }
+    int query(int d, Event e) override { return run("query", [&] { return driver_.query(d, e); }); }
+    int synchronize(int d, Event e) override { return run("synchronize", [&] { return driver_.synchronize(d, e); }); }
+    int destroy_event(int d, Event e) override { return run("destroy_event", [&] { return driver_.destroy_event(d, e); }); }
+    int query_stream(int d, Stream s) override { return run("query_stream", [&] { return driver_.query_stream(d, s); }); }
+    int synchronize_stream(int d, Stream s) override { return run("synchronize_stream", [&] { return driver_.synchronize_stream(d, s); }); }
+    int synchronize_device(int d) override { return run("synchronize_device", [&] { return driver_.synchronize_device(d); }); }
+    int is_capturing(int d, Stream s, bool *c) override { return run("is_capturing", [&] { return driver_.is_capturing(d, s, c); }); }
+
+private:
+    template <typename Call> int run(const char *entry, Call call) {
+        if (entry_ == entry && left_-- == 0) {
+            return status_;
+        }
+        return call();
+    }
+
+    Driver &driver_;
+    std::string entry_;
+    int status_ = success;
+    std::atomic<int> left_{0};
+};
+
+} // namespace tcuda

@@ -1,0 +1,74 @@
+// The ledgers of all devices, and the source that they allocate from.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device_ledger.hpp"
+
+namespace tcuda {
+
+// Lock rule: `mutex_` guards the choice of the source and the numbers of pools; no other lock is taken under it.
+class Ledger {
+public:
+    Ledger(Driver &driver, int devices, const Settings &settings) {
+        for (int device = 0; device < devices; ++device)
+            ledgers_.push_back(std::make_unique<DeviceLedger>(device, driver, settings));
+        chosen_.push_back(nullptr);
+        chosen_.push_back(std::make_shared<UncachedSource>(driver));
+        source_ = &chosen_[native];
+    }
+
+    int devices() const { return static_cast<int>(ledgers_.size()); }
+    DeviceLedger &of(int device) { return *ledgers_.at(static_cast<std::size_t>(device)); }
+
+    Address allocate(int device, std::size_t size, Stream stream) {
+        const bool caching = caching_.load(std::memory_order_relaxed);
+        return of(device).allocate(size, stream, caching ? *source_.load(std::memory_order_acquire) : chosen_[uncached]);
+    }
+
+    // False if no live allocation of any device begins at `address`.
+    bool free(Address address) {
+        for (const auto &ledger : ledgers_)
+            if (ledger->free(address))
+                return true;
+        return false;
+    }
+
+    // From now on allocations come from `source`, or from the caching allocator if it is null. False, with nothing
+    // changed, if anything was allocated before.
+    bool change_source(std::shared_ptr<ExternalSource> source) {
+        const std::lock_guard lock(mutex_);
+        for (const auto &ledger : ledgers_)
+            if (ledger->used())
+                return false;
+        chosen_.push_back(std::move(source));
+        source_.store(&chosen_.back(), std::memory_order_release);
+        return true;
+    }
+
+    void enable_caching(bool enabled) { caching_.store(enabled, std::memory_order_relaxed); }
+    bool caching() const { return caching_.load(std::memory_order_relaxed); }
+
+    std::uint64_t next_pool() { return pools_.fetch_add(1) + 1; }
+
+    template <typename Visit> void each(Visit visit) {
+        for (const auto &ledger : ledgers_)
+            visit(*ledger);
+    }
+
+private:
+    static constexpr std::size_t native = 0, uncached = 1;
+
+    std::mutex mutex_;
+    std::deque<std::shared_ptr<ExternalSource>> chosen_; // every source that ever was; references stay valid
+    std::atomic<const std::shared_ptr<ExternalSource> *> source_;
+    std::vector<std::unique_ptr<DeviceLedger>> ledgers_;
+    std::atomic<bool> caching_{true};
+    std::atomic<std::uint64_t> pools_{0};
+};
+
+} // namespace tcuda

@@ -1,0 +1,110 @@
+#include "python_sources.hpp"
+
+#include "stream_key.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+// Drops a reference, unless Python is no longer there to drop it.
+void drop(nb::object &object) {
+    if (!Py_IsInitialized()) {
+        object.release();
+        return;
+    }
+    const nb::gil_scoped_acquire lock;
+    object.reset();
+}
+
+} // namespace
+
+PythonSource::~PythonSource() { drop(pool_); }
+
+Address PythonSource::allocate(std::size_t size, int device, Stream stream, void **token) {
+    const nb::gil_scoped_acquire lock;
+    try {
+        nb::object memory = pool_.attr("allocate")(size, device, stream);
+        const auto address = nb::cast<Address>(memory.attr("ptr"));
+        *token = memory.release().ptr();
+        return address;
+    } catch (nb::python_error &error) {
+        if (!error.matches(PyExc_MemoryError))
+            throw;
+        return 0;
+    }
+}
+
+void PythonSource::free(Address, std::size_t, int, Stream, void *token) noexcept {
+    if (!Py_IsInitialized())
+        return;
+    const nb::gil_scoped_acquire lock;
+    nb::object(nb::steal(static_cast<PyObject *>(token))).reset();
+}
+
+void PythonSource::empty_cache(int device) {
+    const nb::gil_scoped_acquire lock;
+    pool_.attr("empty_cache")(device);
+}
+
+OwnedLibrarySource::~OwnedLibrarySource() { drop(owner_); }
+
+template <typename... Arguments>
+int PythonStreams::call(std::int64_t *result, const char *entry, Arguments... arguments) {
+    const nb::gil_scoped_acquire lock;
+    try {
+        *result = nb::cast<std::int64_t>(streams_.attr(entry)(arguments...));
+        return success;
+    } catch (nb::python_error &error) {
+        constexpr int unknown = 999;
+        return nb::cast<int>(nb::getattr(error.value(), "error_code", nb::int_(unknown)));
+    }
+}
+
+int PythonStreams::status(const char *entry, int device, std::uintptr_t what) {
+    std::int64_t result = 0;
+    const int status = call(&result, entry, device, what);
+    return status != success ? status : static_cast<int>(result);
+}
+
+int PythonStreams::status_of_stream(const char *entry, int device, Stream key, std::int64_t *result) {
+    Stream handle;
+    const int status = handle_of(key, &handle);
+    return status != success ? status : call(result, entry, device, handle);
+}
+
+int PythonStreams::record(int device, Stream stream, Event *event) {
+    std::int64_t made = 0;
+    const int status = status_of_stream("record", device, stream, &made);
+    *event = static_cast<Event>(made);
+    return status;
+}
+
+int PythonStreams::query(int device, Event event) { return status("query", device, event); }
+
+int PythonStreams::synchronize(int device, Event event) { return status("synchronize", device, event); }
+
+int PythonStreams::destroy_event(int device, Event event) { return status("destroy_event", device, event); }
+
+int PythonStreams::query_stream(int device, Stream stream) {
+    std::int64_t result = 0;
+    const int status = status_of_stream("query_stream", device, stream, &result);
+    return status != success ? status : static_cast<int>(result);
+}
+
+int PythonStreams::synchronize_stream(int device, Stream stream) {
+    std::int64_t result = 0;
+    const int status = status_of_stream("synchronize_stream", device, stream, &result);
+    return status != success ? status : static_cast<int>(result);
+}
+
+int PythonStreams::synchronize_device(int device) { return status("synchronize_device", device, 0); }
+
+int PythonStreams::is_capturing(int device, Stream stream, bool *capturing) {
+    std::int64_t answer = 0;
+    const int status = status_of_stream("is_capturing", device, stream, &answer);
+    *capturing = answer != 0;
+    return status;
+}
+
+} // namespace tcuda

@@ -1,0 +1,59 @@
+// The counters behind torch's memory_stats().
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace tcuda {
+
+struct Counter {
+    std::int64_t current = 0;
+    std::int64_t peak = 0;
+    std::int64_t allocated = 0;
+    std::int64_t freed = 0;
+
+    void add(std::int64_t amount) {
+        current += amount;
+        if (amount >= 0) {
+            allocated += amount;
+            peak = std::max(peak, current);
+        } else {
+            freed -= amount;
+        }
+    }
+    void reset_peak() { peak = current; }
+    void reset_accumulated() { allocated = freed = 0; }
+};
+
+// A counter of everything, and of each of the two pools.
+struct PooledCounter {
+    Counter all, small, large;
+
+    void add(bool is_large, std::int64_t amount) {
+        all.add(amount);
+        (is_large ? large : small).add(amount);
+    }
+};
+
+// The names are those of memory_stats(); what each counts is said in docs/memory.md.
+struct Statistics {
+    PooledCounter active, active_bytes, allocated_bytes, allocation, inactive_split, inactive_split_bytes,
+        requested_bytes, reserved_bytes, segment;
+    Counter oversize_allocations, oversize_segments;
+    std::int64_t max_split_size = -1, num_alloc_retries = 0, num_device_alloc = 0, num_device_free = 0, num_ooms = 0,
+                 num_sync_all_streams = 0;
+
+    template <typename Visit> void each_counter(Visit visit) {
+        for (PooledCounter *counter : {&active, &active_bytes, &allocated_bytes, &allocation, &inactive_split,
+                                       &inactive_split_bytes, &requested_bytes, &reserved_bytes, &segment}) {
+            visit(counter->all);
+            visit(counter->small);
+            visit(counter->large);
+        }
+        visit(oversize_allocations);
+        visit(oversize_segments);
+    }
+};
+
+} // namespace tcuda

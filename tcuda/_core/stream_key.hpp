@@ -1,0 +1,26 @@
+// What tells streams apart: their handles, but for the two default streams.
+#pragma once
+
+#include "driver.hpp"
+
+namespace tcuda {
+
+constexpr Stream legacy_stream = 1;     // another name of the stream 0
+constexpr Stream per_thread_stream = 2; // a stream of its own in every thread
+
+// The same handle means another stream in each thread, so an odd number stands for it, which no handle is.
+inline Stream key_of(Stream handle) {
+    static thread_local char mark;
+    if (handle == per_thread_stream)
+        return reinterpret_cast<Stream>(&mark) << 1 | 1;
+    return handle == legacy_stream ? 0 : handle;
+}
+
+// The handle of a stream in this thread; an error if it is the default stream of another thread.
+inline int handle_of(Stream key, Stream *handle) {
+    *handle = (key & 1) == 0 ? key : per_thread_stream;
+    constexpr int invalid_resource_handle = 400;
+    return key_of(*handle) == key ? success : invalid_resource_handle;
+}
+
+} // namespace tcuda

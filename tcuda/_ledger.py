@@ -1,0 +1,189 @@
+"""The ledger through which arrays get their memory: made at initialisation, and what it says when it cannot.
+
+The ledger itself is in the core. Here it gets the driver of the runtime in use and the allocator that the settings
+name, and the runtime is told to take the memory of arrays from it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from typing import TYPE_CHECKING, NoReturn
+
+from tcuda import _core
+from tcuda._alloc_conf import AllocConf, from_environment
+from tcuda._errors import AcceleratorError
+from tcuda._lazy import _lazy_init, at_initialization, cuda
+from tcuda._nvml import process_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Observer = Callable[[int, int, int, int], object]
+
+_lock = threading.Lock()
+_ledger: _core.Ledger | None = None
+_conf: AllocConf | None = None
+_chosen: tuple[str, _core.Source] | None = None
+_observers: list[Observer] = []
+
+
+def ledger() -> _core.Ledger:
+    """Return the ledger of all devices; initialises tcuda if that was not done."""
+    if _ledger is None:
+        _lazy_init()
+    return _ledger  # type: ignore[return-value]  # initialisation has called _connect()
+
+
+def ledger_if_any() -> _core.Ledger | None:
+    """Return the ledger, or None before tcuda is initialised."""
+    return _ledger
+
+
+def conf() -> AllocConf:
+    """Return the settings in force.
+
+    Raises:
+        ValueError: The environment variable holds what it must not.
+    """
+    global _conf
+    if _conf is None:
+        _conf = from_environment(os.environ)
+    return _conf
+
+
+def change_conf(changed: AllocConf) -> None:
+    """Go by other settings from now on.
+
+    Raises:
+        ValueError: They name another backend than the one in use.
+    """
+    global _conf
+    if changed.backend != conf().backend and _ledger is not None:
+        raise ValueError(
+            f"The backend is {conf().backend!r}, and cannot become {changed.backend!r} any more: it is settled when tcuda "
+            "is initialised. Set TCUDA_ALLOC_CONF before that."
+        )
+    _conf = changed
+    if _ledger is not None:
+        _ledger.change_settings(changed.settings())
+        _limit(_ledger, changed)
+
+
+def backend() -> str:
+    """Return the name of the source that memory comes from."""
+    return _chosen[0] if _chosen is not None else conf().backend
+
+
+def choose(name: str, source: _core.Source) -> bool:
+    """Take all memory from ``source``; False if some has already been taken from another."""
+    global _chosen
+    with _lock:
+        if _ledger is not None and not _ledger.change_source(source):
+            return False
+        _chosen = name, source
+        return True
+
+
+def chosen_source() -> _core.Source | None:
+    """Return the source that :func:`choose` was given, if any."""
+    return _chosen[1] if _chosen is not None else None
+
+
+def attach_observer(observer: Observer) -> None:
+    """Call ``observer(device, size, total, free)`` at every lack of memory, before the error is raised."""
+    _observers.append(observer)
+
+
+def _connect() -> None:
+    """Make the ledger and let the arrays of the runtime in use come from it."""
+    global _ledger
+    with _lock:
+        made = _core.Ledger(cuda.memoryDriver(), cuda.getDeviceCount(), conf().settings(), _fail_memory, _fail_driver)
+        source = chosen_source()
+        if source is None and conf().backend != "native":
+            source = cuda.memorySource(conf().backend, made)
+        if source is not None:
+            made.change_source(source)
+        _limit(made, conf())
+        cuda.useLedger(made)
+        _ledger = made
+    atexit.register(made.close)
+
+
+def _limit(changed: _core.Ledger, by: AllocConf) -> None:
+    if by.memory_fraction < 1:
+        for device in range(cuda.getDeviceCount()):
+            changed.set_memory_fraction(device, by.memory_fraction)
+
+
+def _after_fork_in_child() -> None:
+    global _ledger, _lock
+    _lock = threading.Lock()
+    if _ledger is not None:
+        _ledger.abandon()
+        _ledger = None
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+at_initialization(_connect)
+
+
+def _fail_driver(status: int, call: str) -> NoReturn:
+    raise AcceleratorError(status, call)
+
+
+def _fail_memory(
+    device: int,
+    requested: int,
+    total: int,
+    free: int,
+    limit: int | None,
+    allocated: int,
+    reserved: int,
+    largest_free: int,
+) -> NoReturn:
+    for observer in _observers:
+        observer(device, requested, total, free)
+    used = process_memory(device)
+    unallocated = max(0, reserved - allocated)
+    sentences = [
+        f"CUDA out of memory. Tried to allocate {size_text(requested)}.",
+        f"GPU {device} has a total capacity of {size_text(total)} of which {size_text(free)} is free.",
+        f"This process has {size_text(used)} memory in use." if used is not None else "",
+        f"{size_text(limit)} is the most that it may reserve, by set_per_process_memory_fraction()."
+        if limit is not None
+        else "",
+        f"Of the reserved memory, {size_text(allocated)} is allocated, and {size_text(unallocated)} is reserved but "
+        f"unallocated, the largest free block of it {size_text(largest_free)}.",
+        _advice(requested, limit, free, reserved, unallocated),
+    ]
+    raise cuda.OutOfMemoryError(" ".join(filter(None, sentences)))
+
+
+def _advice(requested: int, limit: int | None, free: int, reserved: int, unallocated: int) -> str:
+    """Return what to try, by what stands in the way."""
+    if limit is not None and requested <= free:
+        return "Raise the limit, or drop arrays that are no longer needed."
+    if unallocated >= requested:
+        return (
+            "Much is reserved but unallocated, so the memory is fragmented: call tcuda.empty_cache(), or set "
+            "TCUDA_ALLOC_CONF=expandable_segments:True if it is off."
+        )
+    if free >= requested:
+        return "The device has room for it, but nothing gave it: close other programs, or allocate less."
+    if reserved > 0:
+        return (
+            "Drop arrays that are no longer needed; tcuda.memory_summary() and tcuda.memory_snapshot() tell which there "
+            "are."
+        )
+    return "Allocate less at a time, or use a device with more memory."
+
+
+def size_text(size: int) -> str:
+    """Return ``size`` in bytes for people to read, with the units of torch's message."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:.2f} {name}"
+    return f"{size} bytes"

@@ -1,0 +1,82 @@
+// The data of the page, as objects. Every index of a band, site or stack is one into the lists here.
+
+const data = JSON.parse(byId("data").textContent);
+
+const frames = data.frames.map(([name, file, line, user]) => ({
+  name: data.texts[name], file: data.texts[file], line, user: Boolean(user),
+}));
+
+const stackFrames = (stack) => data.stacks[stack].map((frame) => frames[frame]);
+
+const HUES = 10;
+
+/** The colour of a site: the first ten have one of their own, later ones a paler one, and unknown ones none. */
+function siteColour(site) {
+  if (site.frame === null) return { name: "unknown", alpha: 1 };
+  return { name: `hue-${site.hue % HUES}`, alpha: site.hue < HUES ? 1 : 0.55 };
+}
+
+/** How a site is called in a line: its function, its file without the folder, its line. */
+function siteName(frame) {
+  if (frame === null) return { name: "no stack recorded", place: "" };
+  const { name, file, line } = frames[frame];
+  return { name, place: line ? `${baseName(file)}:${line}` : baseName(file) };
+}
+
+const siteText = (frame) => Object.values(siteName(frame)).filter(Boolean).join("  ");
+
+function sums(values) {
+  let sum = 0;
+  return Float64Array.from(values, (value) => (sum += value));
+}
+
+const usage = ([atPeak, atEnd, count, total]) => ({ atPeak, atEnd, count, total });
+
+function unpackSite([frame, ...rest]) {
+  const stacks = rest.pop();
+  return { frame, ...usage(rest), stacks: stacks.map(([stack, ...sums]) => ({ stack, ...usage(sums) })) };
+}
+
+function unpackBand([address, size, stream, stack, start, released, end, freedBy, note], siteOfFrame) {
+  const site = siteOfFrame.get(data.siteOfStack[stack]);
+  return { address, size, stream, stack, start, released, end, freedBy, note, site, colour: siteColour(site) };
+}
+
+function unpackSegment([address, size, kind, expandable, stack, blocks], group) {
+  const segment = { address, size, kind, expandable: Boolean(expandable), stack, group };
+  segment.blocks = blocks.map(([address, offset, size, requested, state, stack]) => (
+    { address, offset, size, requested, state, stack, segment }
+  ));
+  return segment;
+}
+
+function unpackGroup(packed) {
+  const group = { ...packed, bytes: [0, 0, 0] };
+  group.segments = packed.segments.map((segment) => unpackSegment(segment, group));
+  for (const segment of group.segments) for (const block of segment.blocks) group.bytes[block.state] += block.size;
+  group.reserved = group.segments.reduce((sum, segment) => sum + segment.size, 0);
+  return group;
+}
+
+function unpackDevice(packed) {
+  const sites = packed.sites.map(unpackSite);
+  sites.filter((site) => site.frame !== null).forEach((site, hue) => { site.hue = hue; });
+  const siteOfFrame = new Map(sites.map((site) => [site.frame, site]));
+  const live = sums(packed.live);
+  const groups = packed.groups.map(unpackGroup);
+  return {
+    ...packed, live, sites, groups,
+    times: sums(packed.times),
+    bands: packed.bands.map((band) => unpackBand(band, siteOfFrame)),
+    reservedPeak: packed.reserved.reduce((most, [, bytes]) => Math.max(most, bytes), 0),
+    peakBytes: live[packed.peak],
+    endBytes: live[packed.events],
+    segmentCount: groups.reduce((sum, group) => sum + group.segments.length, 0),
+    blockCount: groups.reduce((sum, group) => group.segments.reduce((sum, segment) => sum + segment.blocks.length, sum), 0),
+  };
+}
+
+const deviceAt = (() => {
+  const unpacked = [];
+  return (position) => (unpacked[position] ??= unpackDevice(data.devices[position]));
+})();

@@ -1,0 +1,160 @@
+// The panel at the side: all that is known about the one thing that is pointed at.
+
+const STATE_NAMES = ["allocated", "awaiting free", "free"];
+const STATE_CLASSES = ["allocated", "awaiting", "free"];
+
+const VIEWS = ["timeline", "segments", "sites"];
+
+const HELP = {
+  timeline: {
+    text: [
+      "Every band is an allocation, from left to right as long as it lived, and as high as its size. Point at one to see its stack; a click keeps it here.",
+      "Sizes are as requested, before rounding. Hatched is memory that was freed while another stream could still use it.",
+    ],
+    keys: [["drag", "move"], ["wheel", "zoom"], ["shift wheel", "zoom the bytes"], ["← →", "other event"], ["↑ ↓", "other allocation"],
+      ["enter", "keep it here"], ["+ −", "zoom"], ["0", "fit"], ["P", "go to the peak"], ["esc", "let go"]],
+  },
+  segments: {
+    text: ["Every bar is a segment, memory that the allocator holds at the end, with its blocks. Point at one to see who allocated it; a click keeps it here."],
+    keys: [["← →", "other block"], ["↑ ↓", "other row"], ["esc", "let go"]],
+  },
+  sites: {
+    text: ["A site is the innermost line of a stack that is in Python code of your own. A click on a row shows the stacks that led there."],
+    keys: [],
+  },
+};
+
+const details = (() => {
+  const panel = byId("details");
+  let kept = null;
+
+  function table(rows) {
+    return element("dl", {}, ...rows.filter(Boolean).flatMap(([name, value, className]) => [
+      element("dt", {}, name), element("dd", { className: className ?? "" }, value),
+    ]));
+  }
+
+  function stackList(stack) {
+    if (!data.stacks[stack].length) return element("p", {}, "No stack was recorded.");
+    return element("ol", { className: "stack" }, ...stackFrames(stack).map(({ name, file, line, user }) => (
+      element("li", { className: user ? "user" : "" }, element("b", {}, name), element("span", {}, line ? `${file}:${line}` : file))
+    )));
+  }
+
+  const section = (title, content) => [element("h3", {}, title), content];
+
+  function eventText(device, event) {
+    if (!device.times.length || !event) return countText(event);
+    return `${countText(event)}, at ${durationText(device.times[event - 1] - device.times[0])}`;
+  }
+
+  function lifetime(device, band) {
+    if (!band.start || band.end === null || !device.times.length) return null;
+    return ["Lived", durationText(device.times[band.end - 1] - device.times[band.start - 1])];
+  }
+
+  function ofBand(device, band) {
+    return [
+      element("h2", {}, swatch(band.site), "Allocation"),
+      table([
+        ["Size", exactBytesText(band.size)],
+        ["Address", band.address, "hex"],
+        ["Stream", streamText(band.stream)],
+        ["Allocated", band.start ? `event ${eventText(device, band.start)}` : "before the trace began"],
+        band.released !== null && ["Free asked", `event ${eventText(device, band.released)}`],
+        ["Freed", band.end === null ? "still there at the end" : `event ${eventText(device, band.end)}`],
+        lifetime(device, band),
+        band.note && ["Note", band.note],
+      ]),
+      ...section("Allocated by", stackList(band.stack)),
+      ...(data.stacks[band.freedBy].length ? section("Freed by", stackList(band.freedBy)) : []),
+    ];
+  }
+
+  function ofBlock(device, block) {
+    const { segment } = block;
+    const used = block.state !== 2;
+    return [
+      element("h2", {}, element("i", { className: `swatch ${STATE_CLASSES[block.state]}` }), `Block, ${STATE_NAMES[block.state]}`),
+      table([
+        ["Size", exactBytesText(block.size)],
+        used && ["Requested", exactBytesText(block.requested)],
+        ["Address", block.address, "hex"],
+        ["Offset", exactBytesText(block.offset)],
+      ]),
+      ...(used ? section("Allocated by", stackList(block.stack)) : []),
+      element("h3", {}, "Segment"),
+      table([
+        ["Size", exactBytesText(segment.size)],
+        ["Address", segment.address, "hex"],
+        ["Kind", [segment.kind, segment.expandable && "expandable"].filter(Boolean).join(", ") || "unknown"],
+        ["Pool", poolText(segment.group.pool)],
+        ["Stream", streamText(segment.group.stream)],
+        ["Blocks", countText(segment.blocks.length)],
+      ]),
+      ...(data.stacks[segment.stack].length ? section("Segment allocated by", stackList(segment.stack)) : []),
+    ];
+  }
+
+  function ofSite(device, site, showInTimeline) {
+    const shown = site.stacks.slice(0, 5);
+    const more = site.stacks.length - shown.length;
+    return [
+      element("h2", {}, swatch(site), siteName(site.frame).name),
+      table([
+        ["Where", site.frame === null ? "unknown" : `${frames[site.frame].file}:${frames[site.frame].line}`],
+        ["At the peak", `${bytesText(site.atPeak)}, ${percentText(site.atPeak, device.peakBytes)}`],
+        ["At the end", `${bytesText(site.atEnd)}, ${percentText(site.atEnd, device.endBytes)}`],
+        ["Allocations", countText(site.count)],
+        ["In all", exactBytesText(site.total)],
+      ]),
+      element("button", { className: "plain", onclick: showInTimeline }, "Show in the timeline"),
+      ...shown.flatMap(({ stack, atPeak, count }) => (
+        section(`${countOf(count, "allocation")}, ${bytesText(atPeak)} at the peak`, stackList(stack))
+      )),
+      ...(more > 0 ? [element("h3", {}, `${countOf(more, "more stack")}, smaller`)] : []),
+    ];
+  }
+
+  function nothing() {
+    const { text, keys } = HELP[VIEWS.find((view) => !byId(view).hidden)];
+    panel.replaceChildren(
+      element("h2", {}, "Details"),
+      ...text.map((paragraph) => element("p", {}, paragraph)),
+      element("dl", { className: "keys" }, ...keys.flatMap(([key, what]) => [element("dt", {}, key), element("dd", {}, what)])),
+    );
+  }
+
+  return {
+    ofBand, ofBlock, ofSite,
+    /** Show the parts, unless something was kept. */
+    show(...parts) {
+      if (kept === null) panel.replaceChildren(...parts);
+    },
+    keep(thing, ...parts) {
+      kept = thing;
+      panel.replaceChildren(...parts);
+      panel.scrollTop = 0;
+    },
+    clear() {
+      if (kept === null) nothing();
+    },
+    letGo() {
+      kept = null;
+      nothing();
+    },
+    kept: () => kept,
+  };
+})();
+
+function swatch(site) {
+  const { name, alpha } = siteColour(site);
+  const made = element("i", { className: "swatch" });
+  made.style.background = `var(--${name})`;
+  made.style.opacity = alpha;
+  return made;
+}
+
+const isDefaultPool = (pool) => pool.every((part) => part === 0);
+
+const poolText = (pool) => (isDefaultPool(pool) ? "default pool" : `private pool (${pool.join(", ")})`);

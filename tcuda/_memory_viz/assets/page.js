@@ -1,0 +1,105 @@
+// Tabs, the choice of the device, and the figures at the top.
+
+const page = (() => {
+  const tabs = VIEWS.map((view) => byId(`tab-${view}`));
+  let view = VIEWS[0];
+  let position = 0;
+
+  function showView(name) {
+    view = name;
+    VIEWS.forEach((other, index) => {
+      byId(other).hidden = other !== name;
+      tabs[index].setAttribute("aria-selected", String(other === name));
+      tabs[index].tabIndex = other === name ? 0 : -1;
+    });
+    details.letGo();
+    if (name === "timeline") timeline.draw();
+    if (name === "segments") segmentMap.draw();
+    remember();
+  }
+
+  function showDevice(newPosition) {
+    position = newPosition;
+    const device = deviceAt(position);
+    byId("device").value = position;
+    details.letGo();
+    showTotals(device);
+    timeline.show(device);
+    segmentMap.show(device);
+    siteTable.show(device, (site) => { showView("timeline"); timeline.highlight(site); });
+    remember();
+  }
+
+  /** The address tells view and device, so that a reload or a link shows the same. */
+  function remember() {
+    try {
+      history.replaceState(null, "", `#${view}/${data.devices[position].index}`);
+    } catch {
+      // A viewer that shows the page in a frame of its own need not allow it.
+    }
+  }
+
+  function showTotals(device) {
+    const { times } = device;
+    const totals = [
+      ["peak", "Peak allocated", bytesText(device.peakBytes)],
+      ["end", "Allocated at the end", bytesText(device.endBytes)],
+      ["reserved", "Reserved at the end", bytesText(device.reservedAtEnd)],
+      device.reservedPeak > device.reservedAtEnd && ["most-reserved", "Peak reserved", bytesText(device.reservedPeak)],
+      ["events", "Events", countText(device.events)],
+      ["segment-count", "Segments", countText(device.segmentCount)],
+    ].filter(Boolean);
+    byId("totals").replaceChildren(...totals.map(([id, name, value]) => (
+      element("div", {}, element("dt", {}, name), element("dd", { id: `total-${id}` }, value))
+    )));
+    const last = times.length - 1;
+    byId("subtitle").textContent = [
+      `Device ${device.index}`,
+      !device.events && "no history",
+      last > 0 && `${durationText(times[last] - times[0])} of history`,
+      last >= 0 && `until ${new Date(times[last] / 1000).toLocaleString()}`,
+    ].filter(Boolean).join(" · ");
+    document.title = `${data.title}: peak ${bytesText(device.peakBytes)}, ${bytesText(device.reservedAtEnd)} reserved, ${countOf(device.events, "event")}`;
+  }
+
+  function startTabs() {
+    tabs.forEach((tab, index) => {
+      tab.addEventListener("click", () => showView(VIEWS[index]));
+      tab.addEventListener("keydown", (event) => {
+        const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!by) return;
+        const next = (index + by + VIEWS.length) % VIEWS.length;
+        showView(VIEWS[next]);
+        tabs[next].focus();
+      });
+    });
+  }
+
+  function startDevices() {
+    const choice = byId("device");
+    choice.replaceChildren(...data.devices.map(({ index }, place) => element("option", { value: place }, String(index))));
+    choice.addEventListener("change", () => showDevice(Number(choice.value)));
+    byId("device-choice").hidden = data.devices.length < 2;
+  }
+
+  function start() {
+    const [, wantedView, wantedDevice] = location.hash.match(/^#(\w+)\/(\d+)$/) ?? [];
+    startTabs();
+    startDevices();
+    if (VIEWS.includes(wantedView)) view = wantedView;
+    const wanted = data.devices.findIndex(({ index }) => String(index) === wantedDevice);
+    showView(view);
+    showDevice(Math.max(0, wanted >= 0 ? wanted : busiest()));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { timeline.draw(); segmentMap.draw(); });
+    document.documentElement.dataset.ready = "true";
+  }
+
+  function busiest() {
+    const peaks = data.devices.map((_, place) => deviceAt(place).peakBytes);
+    return peaks.indexOf(Math.max(...peaks));
+  }
+
+  return { start };
+})();
+
+page.start();

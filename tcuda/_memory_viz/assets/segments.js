@@ -1,0 +1,214 @@
+// The segments, as bars that flow like words: every byte is as wide as every other, and long bars go on in the next row.
+
+const segmentMap = (() => {
+  const ROW = { height: 22, step: 27, gap: 3 };
+  const MOST_ROWS = 400; // a canvas must not get too high
+  const holder = byId("groups");
+  const choice = byId("row-bytes");
+  let device = null;
+  let maps = [];
+  let rowBytes = 0;
+
+  function show(newDevice) {
+    device = newDevice;
+    const reserved = Math.max(device.reservedAtEnd, 1);
+    const options = rowSizes(reserved);
+    rowBytes = options.find((bytes) => bytes >= reserved / 12) ?? options[options.length - 1];
+    choice.replaceChildren(...options.map((bytes) => (
+      element("option", { value: bytes, selected: bytes === rowBytes }, tickText(bytes))
+    )));
+    maps = device.groups.map((group) => ({ group, canvas: canvasOf(group), rows: [], chosen: null }));
+    holder.replaceChildren(...(maps.length ? maps.map(section) : [element("p", { className: "hint" }, "There are no segments.")]));
+    maps.forEach(listen);
+    byId("segments").dataset.segments = device.segmentCount;
+    byId("segments").dataset.blocks = device.blockCount;
+    draw();
+  }
+
+  function rowSizes(reserved) {
+    const sizes = [];
+    for (let bytes = 2 ** 20; bytes < 2 * reserved || !sizes.length; bytes *= 2) {
+      if (reserved / bytes < MOST_ROWS / 2) sizes.push(bytes);
+    }
+    return sizes;
+  }
+
+  function canvasOf(group) {
+    const canvas = element("canvas", { tabIndex: 0 });
+    canvas.setAttribute("role", "application");
+    canvas.setAttribute("aria-roledescription", "map");
+    canvas.setAttribute("aria-label", `${countOf(group.segments.length, "segment")} of ${groupName(group)}`);
+    return canvas;
+  }
+
+  const groupName = (group) => `${poolText(group.pool)}, ${streamText(group.stream)}`;
+
+  function section({ group, canvas }) {
+    const [allocated, awaiting, free] = group.bytes;
+    const name = groupName(group);
+    const facts = [
+      countOf(group.segments.length, "segment"),
+      `${bytesText(group.reserved)} reserved`,
+      `${bytesText(allocated)} allocated (${percentText(allocated, group.reserved)})`,
+      awaiting && `${bytesText(awaiting)} awaiting free`,
+      `${bytesText(free)} free, at most ${bytesText(group.largestFree)} in one piece`,
+      group.rounding && `${bytesText(group.rounding)} lost to rounding`,
+    ];
+    return element("div", { className: "group" },
+      element("h2", {}, name[0].toUpperCase() + name.slice(1)),
+      element("p", {}, facts.filter(Boolean).join(" · ")), canvas);
+  }
+
+  // Geometry
+
+  /** Rows of pieces. A piece is the part of a block that is in one row; `starts` and `ends` tell the edges of segments. */
+  function layOut(group, width) {
+    const rows = [[]];
+    let x = 0;
+    const newRow = () => { rows.push([]); x = 0; };
+    for (const segment of group.segments) {
+      const full = Math.max(2, (segment.size / rowBytes) * width);
+      const perByte = full / segment.size;
+      if (x && x + full > width + 0.01) newRow();
+      for (const block of segment.blocks) {
+        let left = block.size * perByte;
+        let starts = block === segment.blocks[0];
+        while (left > 0) {
+          const part = Math.min(left, width - x);
+          if (part > 0) rows[rows.length - 1].push({ block, x, width: part, starts, ends: false });
+          starts = false;
+          left -= part;
+          x += part;
+          if (left > 1e-6) newRow();
+          else left = 0;
+        }
+      }
+      const row = rows[rows.length - 1];
+      if (row.length) row[row.length - 1].ends = true;
+      x += ROW.gap;
+      if (x >= width) newRow();
+    }
+    return rows.filter((row) => row.length);
+  }
+
+  // Drawing
+
+  function draw() {
+    const width = holder.clientWidth;
+    if (!width) return;
+    for (const map of maps) {
+      map.rows = layOut(map.group, width);
+      map.canvas.style.height = `${map.rows.length * ROW.step}px`;
+      drawMap(map);
+    }
+    byId("segments").dataset.drawn = maps.reduce((sum, map) => sum + new Set(map.rows.flat().map(({ block }) => block)).size, 0);
+  }
+  const drawSoon = soon(draw);
+
+  function drawMap({ canvas, rows, chosen }) {
+    const { context } = freshCanvas(canvas, holder.clientWidth, rows.length * ROW.step);
+    const colour = themeColours();
+    const fills = ["allocated", "awaiting", "free"].map(colour);
+    rows.forEach((row, number) => {
+      const y = number * ROW.step + 2;
+      for (const { block, x, width } of row) {
+        context.fillStyle = fills[block.state];
+        context.fillRect(x, y, width, ROW.height);
+      }
+      context.fillStyle = colour("surface");
+      for (const { block, x, width, starts } of row) {
+        if (!starts && width > 3 && block.state !== 2) context.fillRect(x - 0.5, y, 1, ROW.height);
+      }
+      outlineSegments(context, row, y, colour("line-strong"));
+    });
+    if (chosen) outlineChosen(context, rows, chosen, colour("ink"));
+  }
+
+  function outlineSegments(context, row, y, colour) {
+    context.strokeStyle = colour;
+    let left = 0;
+    row.forEach((piece, index) => {
+      if (!index || piece.starts) left = piece.x;
+      if (!piece.ends && index + 1 < row.length) return;
+      const right = piece.x + piece.width;
+      if (right - left > 3) context.strokeRect(left + 0.5, y + 0.5, right - left - 1, ROW.height - 1);
+    });
+  }
+
+  function outlineChosen(context, rows, chosen, colour) {
+    context.strokeStyle = colour;
+    context.lineWidth = 2;
+    rows.forEach((row, number) => {
+      for (const { block, x, width } of row) {
+        if (block === chosen) context.strokeRect(x, number * ROW.step + 1, Math.max(width, 2), ROW.height + 2);
+      }
+    });
+  }
+
+  // Choosing
+
+  function blockUnder(map, x, y) {
+    const row = map.rows[Math.floor(y / ROW.step)] ?? [];
+    return row.find((piece) => x >= piece.x && x < Math.max(piece.x + piece.width, piece.x + 1))?.block ?? null;
+  }
+
+  function choose(map, block) {
+    for (const other of maps) {
+      if (other.chosen === (other === map ? block : null)) continue;
+      other.chosen = other === map ? block : null;
+      drawMap(other);
+    }
+    if (block) details.show(...details.ofBlock(device, block));
+    else details.clear();
+  }
+
+  function keep(map) {
+    details.letGo();
+    if (map.chosen) details.keep(map.chosen, ...details.ofBlock(device, map.chosen));
+  }
+
+  function step(map, by) {
+    const blocks = map.group.segments.flatMap((segment) => segment.blocks);
+    const now = blocks.indexOf(map.chosen);
+    choose(map, blocks[Math.min(Math.max(now < 0 ? 0 : now + by, 0), blocks.length - 1)] ?? null);
+    keep(map);
+  }
+
+  function stepRow(map, by) {
+    const now = map.rows.findIndex((row) => row.some((piece) => piece.block === map.chosen));
+    const from = map.rows[now]?.find((piece) => piece.block === map.chosen);
+    const row = map.rows[Math.min(Math.max(now + by, 0), map.rows.length - 1)] ?? [];
+    const middle = from ? from.x + from.width / 2 : 0;
+    const next = row.find((piece) => piece.x + piece.width > middle) ?? row[row.length - 1];
+    choose(map, next?.block ?? null);
+    keep(map);
+  }
+
+  function listen(map) {
+    const { canvas } = map;
+    canvas.addEventListener("pointermove", (event) => {
+      if (details.kept() === null) choose(map, blockUnder(map, event.offsetX, event.offsetY));
+    });
+    canvas.addEventListener("pointerleave", () => { if (details.kept() === null) choose(map, null); });
+    canvas.addEventListener("click", (event) => {
+      details.letGo();
+      choose(map, blockUnder(map, event.offsetX, event.offsetY));
+      keep(map);
+    });
+    const keys = {
+      ArrowLeft: () => step(map, -1), ArrowRight: () => step(map, 1),
+      ArrowUp: () => stepRow(map, -1), ArrowDown: () => stepRow(map, 1),
+      Enter: () => keep(map), Escape: () => { details.letGo(); choose(map, null); },
+    };
+    canvas.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in keys)) return;
+      event.preventDefault();
+      keys[event.key]();
+    });
+  }
+
+  choice.addEventListener("change", () => { rowBytes = Number(choice.value); draw(); });
+  new ResizeObserver(drawSoon).observe(byId("segments"));
+
+  return { show, draw };
+})();

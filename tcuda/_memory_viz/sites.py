@@ -1,0 +1,67 @@
+"""Who allocated how much: allocations summed up by the line that made them, and by the whole stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tcuda._memory_viz.history import History
+    from tcuda._memory_viz.stacks import Stacks
+
+
+@dataclass(slots=True)
+class Usage:
+    """Sums over some allocations."""
+
+    at_peak: int = 0
+    at_end: int = 0
+    count: int = 0
+    total: int = 0
+
+    def add(self, other: Usage) -> None:
+        """Add the sums of ``other``."""
+        self.at_peak += other.at_peak
+        self.at_end += other.at_end
+        self.count += other.count
+        self.total += other.total
+
+    @property
+    def rank(self) -> tuple[int, int, int, int]:
+        """A key by which the largest sorts last."""
+        return self.at_peak, self.at_end, self.total, self.count
+
+
+@dataclass(slots=True)
+class Site:
+    """A line that allocated."""
+
+    frame: int | None
+    """Its number; None for all allocations without a stack."""
+    usage: Usage = field(default_factory=Usage)
+    stacks: dict[int, Usage] = field(default_factory=dict)
+    """The stacks that led there, the largest first."""
+
+
+def sites(history: History, stacks: Stacks) -> list[Site]:
+    """Return the sites of all allocations, the largest at the peak first."""
+    by_frame: dict[int | None, Site] = {}
+    for stack, usage in sorted(_by_stack(history).items(), key=lambda item: item[1].rank, reverse=True):
+        site = by_frame.setdefault(stacks.site(stack), Site(stacks.site(stack)))
+        site.usage.add(usage)
+        site.stacks[stack] = usage
+    return sorted(by_frame.values(), key=lambda site: site.usage.rank, reverse=True)
+
+
+def _by_stack(history: History) -> dict[int, Usage]:
+    peak = history.peak
+    found: dict[int, Usage] = {}
+    for allocation in history.allocations:
+        size = allocation.size
+        at_peak = size if allocation.is_live(peak) else 0
+        at_end = size if allocation.end is None else 0
+        found.setdefault(allocation.stack, Usage()).add(Usage(at_peak, at_end, 1, size))
+    return found
+
+
+__all__ = ["Site", "Usage", "sites"]

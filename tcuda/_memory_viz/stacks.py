@@ -1,0 +1,77 @@
+"""Stacks by number, each kept once, and the line of a stack that its reader wrote."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Frame(NamedTuple):
+    """A frame of a stack, of Python or of native code."""
+
+    name: str
+    filename: str
+    line: int
+
+
+NO_STACK = 0
+
+_HERE = str(Path(__file__).parents[1])  # the package, which need not be where packages are installed
+_INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|[Ll]ib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
+_ALLOCATORS = re.compile(r"unwind|CapturedTraceback|gather_with_cpp|Allocator")  # at the top of every native stack
+_PYTHON = re.compile(r"\.pyw?$|^<(?!frozen |unknown)")  # <stdin>, <ipython-input-1-...>
+
+
+class Stacks:
+    """The stacks of a snapshot, innermost frame first. Number 0 is the stack that nobody recorded."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.stacks: list[tuple[int, ...]] = [()]
+        self._number_of_frame: dict[Frame, int] = {}
+        self._number_of_stack: dict[tuple[int, ...], int] = {(): NO_STACK}
+        self._number_by_id: dict[int, int] = {}
+        self._sites: list[int | None] = [None]
+
+    def number(self, frames: Sequence[dict[str, Any]]) -> int:
+        """Return the number of a stack. The dicts must stay alive: they are known again by ``id()``."""
+        stack = tuple([self._frame(frame) for frame in frames])
+        if stack not in self._number_of_stack:
+            self._number_of_stack[stack] = len(self.stacks)
+            self.stacks.append(stack)
+            self._sites.append(self._find_site(stack))
+        return self._number_of_stack[stack]
+
+    def site(self, stack: int) -> int | None:
+        """Return the number of the frame that the allocations of a stack are put down to; None for no stack."""
+        return self._sites[stack]
+
+    def is_user(self, frame: int) -> bool:
+        """Return whether a frame is in Python code that was not installed: most likely in the reader's own."""
+        filename = self.frames[frame].filename
+        return bool(_PYTHON.search(filename)) and not (_INSTALLED.search(filename) or filename.startswith(_HERE))
+
+    def _frame(self, frame: dict[str, Any]) -> int:
+        number = self._number_by_id.get(id(frame))
+        if number is None:
+            key = Frame(frame["name"], frame["filename"], frame["line"])
+            number = self._number_of_frame.setdefault(key, len(self.frames))
+            if number == len(self.frames):
+                self.frames.append(key)
+            self._number_by_id[id(frame)] = number
+        return number
+
+    def _find_site(self, stack: tuple[int, ...]) -> int | None:
+        """Return the innermost frame of the user's, else of Python's, else the one that called the allocator."""
+        users = (frame for frame in stack if self.is_user(frame))
+        pythons = (frame for frame in stack if _PYTHON.search(self.frames[frame].filename))
+        callers = (frame for frame in stack if not _ALLOCATORS.search(self.frames[frame].name))
+        return next(itertools.chain(users, pythons, callers, stack), None)
+
+
+__all__ = ["NO_STACK", "Frame", "Stacks"]

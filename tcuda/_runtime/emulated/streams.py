@@ -1,0 +1,70 @@
+"""The streams of emulated devices as the allocator asks about them: the stream entries of the core's driver table.
+
+What the allocator does is no part of what a program captures, and no capture forbids it; it takes no emulated time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from tcuda._status import Status
+
+if TYPE_CHECKING:
+    from tcuda._runtime.emulated.runtime import EmulatedRuntime
+    from tcuda._runtime.emulated.timeline import Timeline
+
+
+class DriverStreams:
+    """The entries, for the streams of ``runtime``; the allocator's events are its own, and no handles."""
+
+    def __init__(self, runtime: EmulatedRuntime) -> None:
+        self._runtime = runtime
+        self._events: dict[int, int] = {}  # what each waits for, in nanoseconds of the clock
+        self._numbers = itertools.count(1)
+
+    def record(self, device: int, stream: int) -> int:
+        """Return an event that is complete when ``stream`` has done what it has to do now."""
+        event = next(self._numbers)
+        self._events[event] = self._timeline(device, stream).ready
+        return event
+
+    def query(self, device: int, event: int) -> int:
+        """Return whether ``event`` is complete, as a status."""
+        return self._status(self._events[event])
+
+    def synchronize(self, device: int, event: int) -> int:
+        """Wait for ``event``."""
+        self._runtime.clock.wait_until(self._events[event])
+        return Status.SUCCESS
+
+    def destroy_event(self, device: int, event: int) -> int:
+        """Forget ``event``."""
+        del self._events[event]
+        return Status.SUCCESS
+
+    def query_stream(self, device: int, stream: int) -> int:
+        """Return whether ``stream`` is idle, as a status."""
+        return self._status(self._timeline(device, stream).ready)
+
+    def synchronize_stream(self, device: int, stream: int) -> int:
+        """Wait for ``stream``."""
+        self._runtime.clock.wait_until(self._timeline(device, stream).ready)
+        return Status.SUCCESS
+
+    def synchronize_device(self, device: int, _: int) -> int:
+        """Wait for all streams of ``device``."""
+        self._runtime.clock.wait_until(max(stream.ready for stream in self._runtime.streams_of(device)))
+        return Status.SUCCESS
+
+    def is_capturing(self, device: int, stream: int) -> bool:
+        """Return whether ``stream`` captures; of the default stream, whether one that waits for it does."""
+        if stream == 0:
+            return any(other.blocking and other.capture is not None for other in self._runtime.streams_of(device))
+        return self._timeline(device, stream).capture is not None
+
+    def _timeline(self, device: int, stream: int) -> Timeline:
+        return self._runtime.stream_of(device, stream)
+
+    def _status(self, ready: int) -> int:
+        return Status.SUCCESS if ready <= self._runtime.clock.now() else Status.NOT_READY

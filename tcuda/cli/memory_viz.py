@@ -1,0 +1,58 @@
+"""``tcuda memory-viz``: a page that shows where the memory went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcuda.cli.terminal import memory
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from tcuda._memory_viz import Device
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "memory-viz",
+        help="make a page of HTML of an allocator snapshot",
+        description="Make a page of HTML of an allocator snapshot: allocations over time, segments, and who allocated. "
+        "The page needs no network, and nothing in the snapshot is run.",
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="what tcuda.memory._dump_snapshot() wrote, or torch's")
+    parser.add_argument("-o", "--output", metavar="PAGE", type=Path, help="where to write (FILE with suffix .html)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the command.
+
+    Raises:
+        RuntimeError: A file cannot be read or written.
+        ValueError: The file holds no snapshot, or the page would take its place.
+    """
+    from tcuda._memory_viz import devices, read_snapshot, render
+
+    output = options.output or options.file.with_suffix(".html")
+    try:
+        found, stacks = devices(read_snapshot(options.file))
+        if output.exists() and output.samefile(options.file):
+            raise ValueError(
+                f"The page would take the place of the snapshot {str(output)!r}; give another name with -o."
+            )
+        output.write_text(render(found, stacks, options.file.name), encoding="utf-8", errors="xmlcharrefreplace")
+    except OSError as error:
+        raise RuntimeError(f"{error.strerror}: {str(error.filename)!r}") from error
+    print(f"{output}: {_summary(found)}")
+
+
+def _summary(devices: Sequence[Device]) -> str:
+    """Return the figures that tell whether it is the right snapshot."""
+    events = sum(device.events for device in devices)
+    segments = sum(device.segments for device in devices)
+    busiest = max(devices, key=lambda device: device.peak_bytes)
+    where = f" on device {busiest.index}" if len(devices) > 1 else ""
+    return f"{events:,} events, {segments:,} segments, {memory(busiest.peak_bytes)} allocated at the peak{where}"

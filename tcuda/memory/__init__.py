@@ -1,0 +1,86 @@
+"""Device memory: the allocator, its statistics and its history (``torch.cuda.memory``)."""
+
+from tcuda._device import mem_get_info
+from tcuda._nvml import list_gpu_processes
+from tcuda.memory._allocators import (
+    CUDAPluggableAllocator,
+    _CUDAAllocator,
+    _get_current_allocator,
+    _set_allocator_settings,
+    attach_out_of_memory_observer,
+    change_current_allocator,
+    get_allocator_backend,
+    torch_allocator,
+)
+from tcuda.memory._cache import (
+    caching_allocator_alloc,
+    caching_allocator_delete,
+    caching_allocator_disabled,
+    caching_allocator_enable,
+    empty_cache,
+    get_per_process_memory_fraction,
+    record_stream,
+    set_per_process_memory_fraction,
+)
+from tcuda.memory._pools import MemPool, graph_pool_handle, use_mem_pool
+from tcuda.memory._snapshots import (
+    _dump_snapshot,
+    _get_memory_metadata,
+    _record_memory_history,
+    _set_memory_metadata,
+    _snapshot,
+    memory_snapshot,
+)
+from tcuda.memory._statistics import (
+    max_memory_allocated,
+    max_memory_cached,
+    max_memory_reserved,
+    memory_allocated,
+    memory_cached,
+    memory_reserved,
+    memory_stats,
+    memory_stats_as_nested_dict,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_memory_stats,
+)
+from tcuda.memory._summary import memory_summary
+from tcuda.memory._tracking import Usage, track
+
+__all__ = [
+    "CUDAPluggableAllocator",
+    "MemPool",
+    "Usage",
+    "attach_out_of_memory_observer",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "caching_allocator_disabled",
+    "caching_allocator_enable",
+    "change_current_allocator",
+    "empty_cache",
+    "get_allocator_backend",
+    "get_per_process_memory_fraction",
+    "graph_pool_handle",
+    "list_gpu_processes",
+    "max_memory_allocated",
+    "max_memory_cached",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_cached",
+    "memory_reserved",
+    "memory_snapshot",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "record_stream",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_memory_stats",
+    "set_per_process_memory_fraction",
+    "torch_allocator",
+    "track",
+    "use_mem_pool",
+]

@@ -1,0 +1,162 @@
+"""Which source the memory comes from: tcuda's own allocator, CuPy's pools, or a library of the user's."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from tcuda import _core, _ledger
+
+
+class _CUDAAllocator:
+    """A source of memory (``torch.cuda.memory._CUDAAllocator``)."""
+
+    def __init__(self, allocator: _core.Source | None) -> None:
+        self._allocator = allocator
+
+    def allocator(self) -> _core.Source | None:
+        """Return what the core calls; None for the source that is not a library."""
+        return self._allocator
+
+
+class CUDAPluggableAllocator(_CUDAAllocator):
+    """Functions of a shared library that allocate and free (``torch.cuda.CUDAPluggableAllocator``).
+
+    A library for torch works as it is. The functions are, in C::
+
+        void *alloc_fn(ssize_t size, int device, cudaStream_t stream);
+        void free_fn(void *ptr, ssize_t size, int device, cudaStream_t stream);
+
+    They may be called by any thread, and two at a time. ``NULL`` says that there is no memory, and becomes
+    :class:`tcuda.OutOfMemoryError`. The library stays loaded as long as anything that it allocated is alive.
+
+    Args:
+        path_to_so_file: The shared library.
+        alloc_fn_name: The function that allocates.
+        free_fn_name: The function that frees.
+
+    Raises:
+        OSError: The library cannot be loaded.
+        AttributeError: It has no such function.
+    """
+
+    def __init__(self, path_to_so_file: str, alloc_fn_name: str, free_fn_name: str) -> None:
+        library = ctypes.CDLL(path_to_so_file)
+        alloc, free = (_address(getattr(library, name)) for name in (alloc_fn_name, free_fn_name))
+        super().__init__(_core.LibrarySource(alloc, free, library))
+
+
+def _address(function: Any) -> int:
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None  # a function that was found has one
+    return address
+
+
+def change_current_allocator(allocator: _CUDAAllocator) -> None:
+    """Take the memory of all arrays from ``allocator`` (``torch.cuda.memory.change_current_allocator``).
+
+    Args:
+        allocator: A :class:`CUDAPluggableAllocator`.
+
+    Raises:
+        RuntimeError: Memory was allocated before: the allocator can be changed only before the first allocation. A
+            :class:`MemPool` can have another allocator at any time.
+        TypeError: It is no allocator.
+    """
+    source = source_of(allocator)
+    if source is None or not _ledger.choose("pluggable", source):
+        raise RuntimeError(
+            "Can't swap an already initialized allocator: memory was allocated before. Call change_current_allocator() "
+            "before the first array is made, or use the allocator for a part of the program by "
+            "tcuda.use_mem_pool(tcuda.MemPool(allocator))."
+        )
+
+
+def source_of(allocator: Any) -> _core.Source | None:
+    """Return what the core calls of an allocator, or of what its ``allocator()`` returned.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    if isinstance(allocator, _CUDAAllocator):
+        return allocator.allocator()
+    if isinstance(allocator, _core.Source):
+        return allocator
+    raise TypeError(
+        f"Expected a tcuda.memory.CUDAPluggableAllocator, or what its allocator() returns; got "
+        f"{type(allocator).__name__}."
+    )
+
+
+def get_allocator_backend() -> str:
+    """Return the source of the memory (``torch.cuda.get_allocator_backend``).
+
+    ``TCUDA_ALLOC_CONF=backend:...`` chooses one of the first three.
+
+    Returns:
+        ``"native"`` for tcuda's own caching allocator, ``"cupy"`` for ``cupy.cuda.MemoryPool``, ``"cudaMallocAsync"``
+        for ``cupy.cuda.MemoryAsyncPool``, ``"pluggable"`` after :func:`change_current_allocator`.
+
+    Raises:
+        ValueError: ``TCUDA_ALLOC_CONF`` holds what it must not.
+    """
+    return _ledger.backend()
+
+
+def _get_current_allocator() -> _CUDAAllocator:
+    """Return the allocator in use (``torch.cuda.memory._get_current_allocator``)."""
+    return _CUDAAllocator(_ledger.chosen_source())
+
+
+def _set_allocator_settings(env: str) -> None:
+    """Change the options of the allocator (``torch.cuda.memory._set_allocator_settings``).
+
+    Args:
+        env: Options as in ``TCUDA_ALLOC_CONF``; those that it does not name go back to their defaults.
+
+    Raises:
+        ValueError: An option is unknown, or has a value that it cannot have, or the backend is another.
+    """
+    from tcuda._alloc_conf import parse
+
+    _ledger.change_conf(parse(env))
+
+
+def torch_allocator() -> Any:
+    """Return an allocator for PyTorch that takes memory from tcuda, so that both libraries share one pool.
+
+    ::
+
+        torch.cuda.memory.change_current_allocator(tcuda.memory.torch_allocator())
+
+    It has to be done before torch's first allocation, as torch demands. Then tensors and arrays use the same memory,
+    and ``tcuda.memory_stats()`` counts both; torch's own statistics stay at nothing. ``Tensor.record_stream()`` reaches
+    the pool. Out of memory, torch raises a ``RuntimeError`` with tcuda's message.
+
+    Returns:
+        A ``torch.cuda.memory.CUDAPluggableAllocator``.
+
+    Raises:
+        ImportError: PyTorch is not installed.
+    """
+    import torch
+
+    _ledger.ledger().share()
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(_core.__file__, "tcuda_torch_malloc", "tcuda_torch_free")
+    record_stream = _address(ctypes.CDLL(_core.__file__).tcuda_torch_record_stream)
+    allocator.allocator().set_record_stream_fn(record_stream)
+    return allocator
+
+
+def attach_out_of_memory_observer(observer: _ledger.Observer) -> None:
+    """Call ``observer`` at every lack of memory, before :class:`tcuda.OutOfMemoryError` is raised.
+
+    This is ``torch._C._cuda_attach_out_of_memory_observer``. It is the place to dump a snapshot.
+
+    Args:
+        observer: Called with the index of the device, the size that was asked for, and the device's total and free
+            memory, all in bytes. What it raises takes the place of the error.
+    """
+    _ledger.attach_observer(observer)
+
+

@@ -1,0 +1,174 @@
+"""The allocator itself: what it caches, how much it may take, and memory without arrays."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from tcuda._lazy import cuda
+from tcuda._ledger import ledger, ledger_if_any
+from tcuda._stream_handle import handle_and_device
+from tcuda.memory._statistics import _index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcuda._device_index import DeviceArgument
+    from tcuda._runtime.protocol import CurrentStream
+
+
+def empty_cache() -> None:
+    """Give memory that no array uses back to the devices (``torch.cuda.empty_cache``).
+
+    Waits for the streams that used it. Does nothing before tcuda is initialised. It makes room for other processes, and
+    none for this one: what is free is handed out again in any case.
+
+    Raises:
+        AcceleratorError: The driver failed to take it back.
+    """
+    known = ledger_if_any()
+    if known is not None:
+        for device in range(cuda.getDeviceCount()):
+            known.empty_cache(device)
+
+
+def set_per_process_memory_fraction(fraction: float, device: DeviceArgument = None) -> None:
+    """Let the allocator hold no more than a share of the memory of ``device``.
+
+    This is ``torch.cuda.set_per_process_memory_fraction``. An allocation that would take more raises
+    :class:`tcuda.OutOfMemoryError`; what is held already stays.
+
+    Args:
+        fraction: The share of the total memory, 0 to 1.
+        device: The device; None for the current one.
+
+    Raises:
+        TypeError: ``fraction`` is not a ``float``.
+        RuntimeError: There is no such device.
+        ValueError: ``fraction`` is out of range, or ``device`` is not a CUDA device.
+    """
+    if not isinstance(fraction, float):
+        raise TypeError(f"Invalid type for fraction argument, must be `float`; got {fraction!r}")
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+    in_use = ledger()
+    in_use.set_memory_fraction(_index(device), fraction)
+
+
+def get_per_process_memory_fraction(device: DeviceArgument = None) -> float:
+    """Return the share of the memory of ``device`` that the allocator may hold.
+
+    This is ``torch.cuda.get_per_process_memory_fraction``.
+
+    Args:
+        device: The device; None for the current one.
+
+    Raises:
+        RuntimeError: There is no such device.
+        ValueError: ``device`` is not a CUDA device.
+    """
+    in_use = ledger()
+    return in_use.memory_fraction(_index(device))
+
+
+def caching_allocator_alloc(
+    size: int, device: DeviceArgument = None, stream: CurrentStream | int | None = None
+) -> int:
+    """Allocate memory without an array (``torch.cuda.caching_allocator_alloc``).
+
+    For libraries that want a buffer out of the same pool as the arrays.
+
+    Args:
+        size: How many bytes; nothing is allocated for 0.
+        device: The device; None for the current one.
+        stream: The stream that will use it, or its handle; None for the device's current stream.
+
+    Returns:
+        The address, to be freed with :func:`caching_allocator_delete`; 0 if ``size`` is 0.
+
+    Raises:
+        OutOfMemoryError: There is not that much memory.
+        RuntimeError: There is no such device.
+        ValueError: ``size`` is negative, or ``device`` is not a CUDA device.
+    """
+    in_use = ledger()
+    index = cuda.getDevice() if device is None else _index(device)
+    if stream is None:
+        handle = cuda.currentStream(index).ptr
+    elif isinstance(stream, int):
+        handle = stream
+    else:
+        handle, _ = handle_and_device(stream)
+    if size > 0:
+        return in_use.allocate(index, size, handle)
+    if size < 0:
+        raise ValueError(f"Cannot allocate {size} bytes: the size must be 0 or more.")
+    return 0
+
+
+def caching_allocator_delete(mem_ptr: int) -> None:
+    """Free what :func:`caching_allocator_alloc` gave (``torch.cuda.caching_allocator_delete``).
+
+    Args:
+        mem_ptr: The address; 0 frees nothing.
+
+    Raises:
+        RuntimeError: Nothing that is in use begins there.
+    """
+    if not ledger().free(mem_ptr) and mem_ptr != 0:
+        raise RuntimeError(
+            f"invalid device pointer: {mem_ptr:#x}. It is not what caching_allocator_alloc() returned, or was deleted "
+            "before."
+        )
+
+
+def caching_allocator_enable(value: bool = True) -> None:
+    """Cache memory, or take and give back every piece of it by itself (``torch.cuda.caching_allocator_enable``).
+
+    Without a cache, tools such as ``compute-sanitizer`` see every array, and every allocation is slow.
+
+    Args:
+        value: Whether to cache, from now on; what is in use stays where it is.
+    """
+    ledger().caching = value
+
+
+@contextlib.contextmanager
+def caching_allocator_disabled() -> Iterator[None]:
+    """Return a context manager in which nothing is cached (``torch.cuda.caching_allocator_disabled``).
+
+    See :func:`caching_allocator_enable`. Afterwards it is as it was before.
+    """
+    in_use = ledger()
+    before = in_use.caching
+    in_use.caching = False
+    try:
+        yield
+    finally:
+        in_use.caching = before
+
+
+def record_stream(array: Any, stream: CurrentStream) -> None:
+    """Let the memory of ``array`` be free only when ``stream`` has done what it has to do when the array dies.
+
+    This is ``torch.Tensor.record_stream`` for the arrays of CuPy. The allocator knows the stream that was current when
+    the array was made; of another stream that uses it, it has to be told, unless the program itself waits.
+
+    Args:
+        array: An array of ``tcuda.xp``; of a view, all of the array that it is of.
+        stream: A stream of tcuda, CuPy or PyTorch on the same device.
+
+    Raises:
+        RuntimeError: ``stream`` is no stream.
+        TypeError: ``array`` is no array of a device.
+        ValueError: The memory of the array is not tcuda's.
+    """
+    memory = getattr(getattr(array, "data", None), "mem", None)
+    if memory is None:
+        raise TypeError(f"record_stream() takes an array of tcuda.xp; got {type(array).__name__}.")
+    handle, _ = handle_and_device(stream)
+    if memory.ptr and not ledger().record_stream(memory.device.id, memory.ptr, handle):
+        raise ValueError(
+            f"The memory of the array, at {memory.ptr:#x}, was not allocated by tcuda: the library that it is of has to "
+            "know who uses it."
+        )

@@ -1,0 +1,160 @@
+"""What memory there is, where it came from, and what happened to it: snapshots and the history in them."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tcuda._core import Stacks
+from tcuda._ledger import conf, ledger
+
+if TYPE_CHECKING:
+    import os
+
+    from tcuda._device_index import DeviceArgument
+
+_ACTIONS = (
+    "alloc",
+    "free_requested",
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+    "segment_unmap",
+    "snapshot",
+    "oom",
+)
+_CONTEXTS = {None: Stacks.NONE, "state": Stacks.LIVE, "alloc": Stacks.ALLOCATIONS, "all": Stacks.ALL}
+
+
+def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: bool = True) -> list[dict[str, Any]]:
+    """Return the segments of all devices, and the blocks in them (``torch.cuda.memory_snapshot``).
+
+    Args:
+        mempool_id: The pool whose segments are wanted, such as ``MemPool.id``; None for all.
+        include_traces: Taken for torch's sake: this list has no traces, :func:`_snapshot` has them.
+
+    Returns:
+        A dictionary for each segment, in the order of addresses: ``device``, ``address``, ``total_size``,
+        ``allocated_size``, ``active_size``, ``requested_size`` (bytes), ``stream`` (the handle), ``segment_type``
+        (``"small"`` or ``"large"``), ``segment_pool_id``, ``is_expandable``, ``frames`` (the stack that caused it) and
+        ``blocks``: ``address``, ``size``, ``requested_size``, ``state`` (``"active_allocated"``,
+        ``"active_awaiting_free"`` or ``"inactive"``) and ``frames``.
+    """
+    segments, _ = ledger().snapshot(mempool_id, False)
+    return segments
+
+
+def _snapshot(device: DeviceArgument = None, augment_with_fx_traces: bool = False) -> dict[str, Any]:
+    """Return a snapshot of all devices with the history (``torch.cuda.memory._snapshot``).
+
+    Args:
+        device: Taken for torch's sake: as in torch, all devices are in it.
+        augment_with_fx_traces: Taken for torch's sake: it is about torch's compiler.
+
+    Returns:
+        ``segments`` as in :func:`memory_snapshot`, ``device_traces`` (for each device a list of what happened, oldest
+        first), ``allocator_settings`` and ``external_annotations``.
+    """
+    segments, traces = ledger().snapshot(None, True)
+    settings = conf()
+    return {
+        "segments": segments,
+        "device_traces": traces,
+        "allocator_settings": {
+            "PYTORCH_CUDA_ALLOC_CONF": settings.text,
+            "max_split_size": settings.max_split_size,
+            "garbage_collection_threshold": settings.garbage_collection_threshold,
+            "expandable_segments": settings.expandable_segments,
+            "pinned_num_register_threads": 1,
+            "release_lock_on_cudamalloc": False,
+            "pinned_use_cuda_host_register": False,
+            "graph_capture_record_stream_reuse": False,
+            "roundup_power2_divisions": {
+                str(1 << power): divisions for power, divisions in enumerate(settings.roundup_power2_divisions)
+            },
+        },
+        "external_annotations": [],
+    }
+
+
+def _dump_snapshot(
+    filename: str | os.PathLike[str] = "dump_snapshot.pickle", augment_with_fx_traces: bool = False
+) -> None:
+    """Write :func:`_snapshot` to a file (``torch.cuda.memory._dump_snapshot``).
+
+    ``tcuda memory-viz FILE`` makes a page of it, and so does https://pytorch.org/memory_viz.
+
+    Args:
+        filename: The file.
+        augment_with_fx_traces: Taken for torch's sake: it is about torch's compiler.
+    """
+    with Path(filename).open("wb") as file:
+        pickle.dump(_snapshot(), file)
+
+
+def _record_memory_history(
+    enabled: str | bool | None = "all",
+    context: str | None = "all",
+    stacks: str = "all",
+    max_entries: int = sys.maxsize,
+    device: DeviceArgument = None,
+    clear_history: bool = False,
+    compile_context: bool = False,
+    global_record_annotations: bool = False,
+    skip_actions: list[str] | None = None,
+) -> None:
+    """Note stacks and what happens to memory, or stop doing so (``torch.cuda.memory._record_memory_history``).
+
+    Args:
+        enabled: ``"all"`` to keep a history, ``"state"`` for the stacks of live memory alone, None to stop and forget.
+            True and False, torch's older spelling, stand for ``"all"`` and None.
+        context: What to note the Python stack of: ``"state"`` for live memory, ``"alloc"`` for allocations in the
+            history too, ``"all"`` for frees as well, None for nothing.
+        stacks: ``"python"`` or ``"all"``; the frames of C++ that torch adds for the second are not noted.
+        max_entries: How many events the history keeps; older ones are forgotten.
+        device: Taken for torch's sake: as in torch, all devices are recorded.
+        clear_history: Whether to forget what was recorded before.
+        compile_context: Taken for torch's sake: it is about torch's compiler.
+        global_record_annotations: Taken for torch's sake.
+        skip_actions: Kinds of events to leave out, such as ``["free_requested"]``.
+
+    Raises:
+        ValueError: An argument is not one of the above.
+    """
+    if enabled is True or enabled is False:
+        enabled = "all" if enabled else None
+    _check("enabled", enabled, (None, "state", "all"))
+    _check("context", context, tuple(_CONTEXTS))
+    _check("stacks", stacks, ("python", "all"))
+    if max_entries < 0:
+        raise ValueError(f"Expected max_entries to be 0 or more; got {max_entries}.")
+    skipped = 0
+    for action in skip_actions or ():
+        _check("skip_actions", action, _ACTIONS)
+        skipped |= 1 << _ACTIONS.index(action)
+    if enabled is None:
+        ledger().stop_history()
+        return
+    ledger().record_history(_CONTEXTS[context], max_entries if enabled == "all" else 0, skipped, clear_history)
+
+
+def _check(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"Expected {name} to be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+
+
+def _set_memory_metadata(metadata: str) -> None:
+    """Attach a text to what happens from now on (``torch.cuda.memory._set_memory_metadata``).
+
+    Args:
+        metadata: The text, ``user_metadata`` in the history; ``""`` for none.
+    """
+    ledger().set_metadata(metadata)
+
+
+def _get_memory_metadata() -> str:
+    """Return the text that :func:`_set_memory_metadata` was given last (``torch.cuda.memory._get_memory_metadata``)."""
+    return ledger().metadata()

@@ -1,0 +1,93 @@
+"""The statistics as a table for people to read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcuda._ledger import ledger
+from tcuda.memory._statistics import _index, memory_stats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tcuda._device_index import DeviceArgument
+
+_WIDTH = 75
+_POOLS = (("all", "{}"), ("large_pool", "      from large pool"), ("small_pool", "      from small pool"))
+_FIGURES = ("current", "peak", "allocated", "freed")
+_COUNTERS = (
+    ("allocated_bytes", "Allocated memory"),
+    ("active_bytes", "Active memory"),
+    ("requested_bytes", "Requested memory"),
+    ("reserved_bytes", "GPU reserved memory"),
+    ("inactive_split_bytes", "Non-releasable memory"),
+    ("allocation", "Allocations"),
+    ("active", "Active allocs"),
+    ("segment", "GPU reserved segments"),
+    ("inactive_split", "Non-releasable allocs"),
+)
+_OVERSIZE = (("oversize_allocations", "Oversize allocations"), ("oversize_segments", "Oversize GPU segments"))
+
+
+def memory_summary(device: DeviceArgument = None, abbreviated: bool = False) -> str:
+    """Return the statistics of ``device`` as a table (``torch.cuda.memory_summary``).
+
+    Args:
+        device: The device; None for the current one.
+        abbreviated: Whether to leave out the lines of the small and the large pool.
+
+    Raises:
+        RuntimeError: There is no such device.
+        ValueError: ``device`` is not a CUDA device.
+    """
+    ledger()
+    index = _index(device)
+    return "".join(f"|{line}|\n" for line in _lines(index, memory_stats(index), abbreviated))
+
+
+def _lines(index: int, stats: dict[str, int], abbreviated: bool) -> Iterator[str]:
+    yield "=" * _WIDTH
+    yield f"{f'tcuda memory summary, device ID {index}':^{_WIDTH}}"
+    yield "-" * _WIDTH
+    ooms, retries = stats["num_ooms"], stats["num_alloc_retries"]
+    yield f"            CUDA OOMs: {ooms:<12d} |        cudaMalloc retries: {retries:<8d}  "
+    yield "=" * _WIDTH
+    yield "        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  "
+    for counter, title in _COUNTERS:
+        yield "-" * _WIDTH
+        cell = _size if counter.endswith("bytes") else _count
+        # One unit a column, that of the sum of both pools.
+        scales = [stats[f"{counter}.all.{figure}"] for figure in _FIGURES]
+        for pool, name in _POOLS[: 1 if abbreviated else None]:
+            values = [stats[f"{counter}.{pool}.{figure}"] for figure in _FIGURES]
+            yield _row(name.format(title), values, scales, cell)
+    for counter, title in _OVERSIZE:
+        yield "-" * _WIDTH
+        values = [stats[f"{counter}.{figure}"] for figure in _FIGURES]
+        yield _row(title, values, values, _count)
+    yield "=" * _WIDTH
+
+
+def _row(title: str, values: list[int], scales: list[int], cell: Callable[[int, int], str]) -> str:
+    return f" {title:<21} | " + " | ".join(map(cell, values, scales)) + " "
+
+
+def _size(size: int, scale: int) -> str:
+    units = ("B  ", "KiB", "MiB", "GiB", "TiB", "PiB")
+    power = _power(scale, 768 * 1024, 1024, len(units) - 1)
+    return f"{size // 1024**power:6d} {units[power]}"
+
+
+def _count(count: int, scale: int) -> str:
+    units = (" ", "K", "M")
+    power = _power(scale, 750 * 1000, 1000, len(units) - 1)
+    return f"{count // 1000**power:7d} {units[power]} "
+
+
+def _power(value: float, limit: int, base: int, most: int) -> int:
+    """Return by which power of ``base`` to divide ``value`` so that it is below ``limit``."""
+    power = 0
+    while power < most and value >= limit:
+        value /= base
+        power += 1
+    return power

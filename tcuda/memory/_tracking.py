@@ -1,0 +1,145 @@
+"""Measuring the memory of a part of a program, without disturbing other measurements."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from tcuda._core import Tracker
+from tcuda._ledger import ledger
+from tcuda.memory._statistics import _index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from tcuda._device_index import DeviceArgument
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class Usage(NamedTuple):
+    """What a part of a program did with the memory of a device, in bytes as :func:`tcuda.memory_allocated` counts.
+
+    Attributes:
+        current: What it allocated less what it freed; negative if it freed more than it allocated.
+        peak: The highest value of that.
+        allocated: The sum of all that it allocated.
+        freed: The sum of all that it freed, also of what was allocated before.
+        allocations: How often it allocated.
+    """
+
+    current: int = 0
+    peak: int = 0
+    allocated: int = 0
+    freed: int = 0
+    allocations: int = 0
+
+
+class track:
+    """Context manager and decorator that measures the memory of a block of code, or of the calls of a function.
+
+    Measurements nest and overlap as they like, and leave the peaks of :func:`tcuda.memory_stats` alone::
+
+        with tcuda.memory.track() as usage:
+            y = step(x)
+        print(usage.peak, usage.current)
+
+        @tcuda.memory.track(report=print)
+        def step(x): ...
+
+    Inside the block the attributes are those of now; after it they stay as they were at its end. torch has nothing like
+    it: there one has to reset the peaks of the whole process.
+
+    Args:
+        device: The device; None for the one that is current when the block begins.
+        thread: Whether to count only what the thread that enters the block does.
+        report: Called with a :class:`Usage` at the end of every block or call.
+
+    Attributes:
+        usage: The :class:`Usage` so far, or of the block that ended last.
+
+    Raises:
+        RuntimeError: There is no such device, or the block was entered while it is active.
+        ValueError: ``device`` is not a CUDA device.
+    """
+
+    def __init__(
+        self,
+        device: DeviceArgument = None,
+        *,
+        thread: bool = False,
+        report: Callable[[Usage], object] | None = None,
+    ) -> None:
+        self._device = device
+        self._thread = thread
+        self._report = report
+        self._active: tuple[int, Tracker] | None = None
+        self._last = Usage()
+
+    @property
+    def usage(self) -> Usage:
+        """What was measured so far, or in the block that ended last."""
+        if self._active is None:
+            return self._last
+        return Usage(*ledger().read(*self._active))
+
+    @property
+    def current(self) -> int:
+        """What was allocated less what was freed, in bytes."""
+        return self.usage.current
+
+    @property
+    def peak(self) -> int:
+        """The highest value of :attr:`current`, in bytes."""
+        return self.usage.peak
+
+    @property
+    def allocated(self) -> int:
+        """The sum of all that was allocated, in bytes."""
+        return self.usage.allocated
+
+    @property
+    def freed(self) -> int:
+        """The sum of all that was freed, in bytes."""
+        return self.usage.freed
+
+    @property
+    def allocations(self) -> int:
+        """How many allocations there were."""
+        return self.usage.allocations
+
+    def __enter__(self) -> track:
+        if self._active is not None:
+            raise RuntimeError("This measurement is already active; make a tcuda.memory.track() for every block.")
+        in_use = ledger()
+        active = _index(self._device), Tracker(self._thread)
+        in_use.attach(*active)
+        self._active = active
+        return self
+
+    def __exit__(
+        self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        active = self._active
+        assert active is not None  # __enter__ has set it
+        ledger().detach(*active)
+        self._last = Usage(*ledger().read(*active))
+        self._active = None
+        if self._report is not None:
+            self._report(self._last)
+
+    def __call__(self, function: F) -> F:
+        """Return ``function`` with every call measured; calls may nest and run in several threads."""
+
+        @functools.wraps(function)
+        def measured(*args: Any, **kwargs: Any) -> Any:
+            with track(self._device, thread=self._thread, report=self._finish):
+                return function(*args, **kwargs)
+
+        return measured  # type: ignore[return-value]
+
+    def _finish(self, usage: Usage) -> None:
+        self._last = usage
+        if self._report is not None:
+            self._report(usage)
