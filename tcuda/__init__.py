@@ -53,7 +53,6 @@ from tcuda.memory import (
     empty_cache,
     get_allocator_backend,
     get_per_process_memory_fraction,
-    graph_pool_handle,
     max_memory_allocated,
     max_memory_cached,
     max_memory_reserved,
@@ -71,6 +70,7 @@ from tcuda.memory import (
     set_per_process_memory_fraction,
     use_mem_pool,
 )
+from tcuda.memory._pools import graph_pool_handle
 from tcuda.streams import (
     Event,
     ExternalStream,

@@ -1,4 +1,5 @@
-from collections.abc import Callable
+import enum
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 class HostMemory:
@@ -10,7 +11,7 @@ class HostMemory:
     def release(self, address: int) -> bool:
         """Free the block that starts at ``address``; False, with nothing changed, if none does."""
     def block_at(self, address: int) -> tuple[int, int] | None:
-        """Return ``(address, size)`` of the live block that holds ``address``."""
+        """Return ``(address, size)`` of the live block, or of the mapped range, that holds ``address``."""
     @property
     def limit(self) -> int: ...
     @property
@@ -22,3 +23,135 @@ def translated(
     function: Callable[..., Any], failure: type[BaseException], raise_instead: Callable[..., NoReturn]
 ) -> Callable[..., Any]:
     """Return ``function`` with ``raise_instead(error, *args)`` called where it raises ``failure``; costs no frame."""
+
+class Settings:
+    """The options of the caching allocator."""
+
+    max_split_size: int
+    max_non_split_rounding: int
+    garbage_collection_threshold: float
+    expandable_segments: bool
+    roundup_power2_divisions: Sequence[int]
+
+class Driver:
+    """A driver table: what the allocator asks of a CUDA driver."""
+
+class CudaDriver(Driver):
+    """The table of ``libcuda.so.1``; RuntimeError if that cannot be used."""
+
+class HostDriver(Driver):
+    """The table of emulated devices with ``memories``; ``streams`` has the stream and event entries as methods."""
+
+    def __init__(self, memories: list[HostMemory], streams: object) -> None: ...
+
+class FaultyDriver(Driver):
+    """The table of ``driver``, one call of which fails."""
+
+    def __init__(self, driver: Driver) -> None: ...
+    def fail(self, entry: str, calls: int, status: int) -> None:
+        """Let ``entry`` fail once with ``status``, after ``calls`` calls that go through."""
+    @property
+    def failed(self) -> bool:
+        """Whether that has happened."""
+
+class Source:
+    """Where memory comes from, if not from the caching allocator."""
+
+class PythonSource(Source):
+    """A pool that is a Python object: ``allocate(size, device, stream)`` returns what holds memory at its ``ptr``."""
+
+    def __init__(self, pool: object, reports_segments: bool, unit: int) -> None: ...
+
+class LibrarySource(Source):
+    """Two functions with the signatures of torch's pluggable allocator, in a library that ``owner`` keeps loaded."""
+
+    def __init__(self, allocate: int, free: int, owner: object) -> None: ...
+
+class Tracker:
+    """Measures allocations while it is attached to the ledger of a device."""
+
+    def __init__(self, of_thread: bool) -> None: ...
+
+class Stacks(enum.IntEnum):
+    """Which stacks the history notes."""
+
+    NONE = ...
+    LIVE = ...
+    ALLOCATIONS = ...
+    ALL = ...
+
+class Ledger:
+    """The ledger of all devices, through which every allocation goes.
+
+    ``fail_memory(**facts)`` and ``fail_driver(status, call)`` raise what a failure is for Python.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        devices: int,
+        settings: Settings,
+        fail_memory: Callable[..., NoReturn],
+        fail_driver: Callable[[int, str], NoReturn],
+    ) -> None: ...
+    def allocate(self, device: int, size: int, stream: int) -> int:
+        """Return the address of ``size`` bytes for use on ``stream``."""
+    def free(self, address: int) -> bool:
+        """Free what begins at ``address``; False, with nothing changed, if nothing live does."""
+    def record_stream(self, device: int, address: int, stream: int) -> bool:
+        """Hold back what begins at ``address``, once freed, until ``stream`` is done with it; False if nothing does."""
+    def size_of(self, device: int, address: int) -> int:
+        """Return the size of what begins at ``address``, 0 if nothing live does."""
+    def stream_created(self, device: int, stream: int) -> None:
+        """Let the handle be used for questions about the stream."""
+    def stream_about_to_be_destroyed(self, device: int, stream: int) -> None:
+        """Let the handle not be used any more."""
+    def empty_cache(self, device: int) -> None:
+        """Give what is free back to the device."""
+    def allocate_segment(self, device: int, size: int) -> int:
+        """Return the address of new memory for a source that reports its segments, 0 if there is none."""
+    def free_segment(self, device: int, address: int) -> None:
+        """Give back what :meth:`allocate_segment` gave."""
+    def cupy_functions(self, current_stream: object) -> tuple[int, int, int]:
+        """Return ``param``, ``malloc`` and ``free`` for ``CFunctionAllocator``; the ledger then lives for ever."""
+    def cupy_segment_functions(self, current_stream: object, refuse: Callable[[], NoReturn]) -> tuple[int, int, int]:
+        """Return the same for the segments of a CuPy pool, to which ``refuse()`` says that there is no memory."""
+    def share(self) -> None:
+        """Let the functions that torch loads use this ledger, which then lives for ever."""
+    def change_source(self, source: Source | None) -> bool:
+        """Take memory from ``source``, or the caching allocator; False if some was taken before."""
+    def change_settings(self, settings: Settings) -> None: ...
+
+    caching: bool
+
+    def next_pool(self) -> int: ...
+    def create_pool(
+        self, device: int, id: tuple[int, int], library: Source | None, split: bool, use_on_oom: bool
+    ) -> None: ...
+    def release_pool(self, device: int, id: tuple[int, int]) -> None: ...
+    def pool_uses(self, device: int, id: tuple[int, int]) -> int: ...
+    def begin_pool(self, device: int, id: tuple[int, int]) -> None: ...
+    def end_pool(self, device: int, id: tuple[int, int]) -> None: ...
+    def set_memory_fraction(self, device: int, fraction: float) -> None: ...
+    def memory_fraction(self, device: int) -> float: ...
+    def statistics(self, device: int) -> dict[str, int]: ...
+    def allocated(self, device: int) -> int: ...
+    def peak_allocated(self, device: int) -> int: ...
+    def reserved(self, device: int) -> int: ...
+    def peak_reserved(self, device: int) -> int: ...
+    def reset_peaks(self, device: int) -> None: ...
+    def reset_accumulated(self, device: int) -> None: ...
+    def attach(self, device: int, tracker: Tracker) -> None: ...
+    def detach(self, device: int, tracker: Tracker) -> None: ...
+    def read(self, device: int, tracker: Tracker) -> tuple[int, int, int, int, int]: ...
+    def record_history(self, stacks: Stacks, capacity: int, skipped: int, clear: bool) -> None: ...
+    def stop_history(self) -> None: ...
+    def set_metadata(self, text: str) -> None: ...
+    def metadata(self) -> str: ...
+    def snapshot(
+        self, pool: tuple[int, int] | None, traces: bool
+    ) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]: ...
+    def abandon(self) -> None:
+        """Let frees do nothing: this is a forked child."""
+    def close(self) -> None:
+        """Let frees only count: the process is exiting."""

@@ -62,8 +62,8 @@ def change_conf(changed: AllocConf) -> None:
     global _conf
     if changed.backend != conf().backend and _ledger is not None:
         raise ValueError(
-            f"The backend is {conf().backend!r}, and cannot become {changed.backend!r} any more: it is settled when tcuda "
-            "is initialised. Set TCUDA_ALLOC_CONF before that."
+            f"The backend is {conf().backend!r}, and cannot become {changed.backend!r} any more: it is settled when "
+            "tcuda is initialised. Set TCUDA_ALLOC_CONF before that."
         )
     _conf = changed
     if _ledger is not None:
@@ -157,13 +157,15 @@ def _fail_memory(
         else "",
         f"Of the reserved memory, {size_text(allocated)} is allocated, and {size_text(unallocated)} is reserved but "
         f"unallocated, the largest free block of it {size_text(largest_free)}.",
-        _advice(requested, limit, free, reserved, unallocated),
+        _advice(requested, total, limit, free, unallocated),
     ]
     raise cuda.OutOfMemoryError(" ".join(filter(None, sentences)))
 
 
-def _advice(requested: int, limit: int | None, free: int, reserved: int, unallocated: int) -> str:
+def _advice(requested: int, total: int, limit: int | None, free: int, unallocated: int) -> str:
     """Return what to try, by what stands in the way."""
+    if requested > total:
+        return "No device of this kind has that much: allocate less at a time."
     if limit is not None and requested <= free:
         return "Raise the limit, or drop arrays that are no longer needed."
     if unallocated >= requested:
@@ -173,12 +175,7 @@ def _advice(requested: int, limit: int | None, free: int, reserved: int, unalloc
         )
     if free >= requested:
         return "The device has room for it, but nothing gave it: close other programs, or allocate less."
-    if reserved > 0:
-        return (
-            "Drop arrays that are no longer needed; tcuda.memory_summary() and tcuda.memory_snapshot() tell which there "
-            "are."
-        )
-    return "Allocate less at a time, or use a device with more memory."
+    return "Drop arrays that are no longer needed; tcuda.memory_summary() and tcuda.memory_snapshot() tell of them."
 
 
 def size_text(size: int) -> str:

@@ -8,6 +8,7 @@ import threading
 
 from tcuda._device import _exchange_device
 from tcuda._lazy import cuda, is_initialized
+from tcuda._ledger import ledger
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING
 
 _STREAMS = 32
@@ -37,7 +38,9 @@ class StreamPool:
             previous = _exchange_device(self._device)
             try:
                 while len(self._handles) <= turn:
-                    self._handles.append(cuda.streamCreateWithPriority(STREAM_NON_BLOCKING, self._priority))
+                    handle = cuda.streamCreateWithPriority(STREAM_NON_BLOCKING, self._priority)
+                    ledger().stream_created(self._device, handle)
+                    self._handles.append(handle)
             finally:
                 _exchange_device(previous)
             return self._handles[turn]

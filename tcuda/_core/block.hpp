@@ -42,8 +42,12 @@ struct Block {
     Pool *pool = nullptr;
     ExternalSource *source = nullptr; // null for blocks of segments
     void *token = nullptr;            // the source's own name for it
-    std::unique_ptr<std::vector<Stream>> used_by; // streams beside its own
-    std::size_t waits = 0;                        // how many of them it waits for, once it is freed
+    struct Use {
+        Stream stream;
+        Event event; // of a stream that is destroyed: its last work; else 0
+    };
+    std::unique_ptr<std::vector<Use>> uses; // by streams beside its own
+    std::size_t waits = 0;                  // how many of them it waits for, once it is freed
 
     bool is_free() const { return state == State::free; }
     bool is_mapped() const { return state != State::unmapped; }
@@ -79,13 +83,13 @@ struct BySize {
     bool operator()(std::size_t size, const Block *right) const { return size < right->size; }
 };
 
-// Free blocks, to be found by size. Up to a MiB there is a list for each size and a bitmap of the lists that have
+// Free blocks, to be found by size. Below 2 MiB there is a list for each size and a bitmap of the lists that have
 // members, so that the best fit is found, taken and put back in constant time; the few larger ones are in a tree.
 class FreeBlocks {
 public:
     void insert(Block *block) {
         bytes_ += block->size;
-        if (block->size > listed) {
+        if (block->size >= listed) {
             tree_.insert(block);
             return;
         }
@@ -101,7 +105,7 @@ public:
 
     void erase(Block *block) {
         bytes_ -= block->size;
-        if (block->size > listed) {
+        if (block->size >= listed) {
             tree_.erase(block);
             return;
         }
@@ -122,7 +126,7 @@ public:
 
     // The smallest block of at least `size` bytes, or null.
     Block *best_fit(std::size_t size) const {
-        if (size <= listed) {
+        if (size < listed) {
             const std::size_t list = size / unit;
             const std::uint64_t here = words_[list / 64] >> (list % 64);
             if (here != 0)
@@ -151,12 +155,12 @@ public:
     }
 
 private:
-    static constexpr std::size_t listed = std::size_t(1) << 20;
+    static constexpr std::size_t listed = std::size_t(2) << 20;
     static std::uint64_t bit(std::size_t number) { return std::uint64_t(1) << (number % 64); }
     static std::size_t lowest(std::uint64_t word) { return static_cast<std::size_t>(__builtin_ctzll(word)); }
 
-    std::array<Block *, listed / unit + 1> lists_{};
-    std::array<std::uint64_t, listed / unit / 64 + 1> words_{};
+    std::array<Block *, listed / unit> lists_{};
+    std::array<std::uint64_t, listed / unit / 64> words_{};
     std::uint64_t summary_ = 0;
     std::set<Block *, BySize> tree_;
     std::size_t bytes_ = 0;
@@ -170,6 +174,9 @@ struct Heap {
     FreeBlocks free;
     std::set<Block *, ByAddress> holes; // unmapped ranges of the expandable segment
     Segment *expandable = nullptr;
+    std::size_t mapped = 0; // bytes of it that have physical memory
+    bool orphaned = false; // the stream is destroyed, and its handle may mean another one by now
+    Event last_work = 0;   // of an orphan, until it is known to be complete
 };
 
 } // namespace tcuda

@@ -28,8 +28,15 @@ std::size_t CachingAllocator::rounded(std::size_t size) const {
     return round_up(size, unit);
 }
 
+namespace {
+
+// Never 0, which the map has for an empty place.
+std::uintptr_t key_of_heap(Stream stream, bool is_large) { return (stream << 1 | (is_large ? 1 : 0)) + 1; }
+
+} // namespace
+
 Heap &CachingAllocator::heap(Pool &pool, Stream stream, bool is_large) {
-    const std::uintptr_t key = (stream << 1 | (is_large ? 1 : 0)) + 1;
+    const std::uintptr_t key = key_of_heap(stream, is_large);
     if (Heap *known = pool.by_stream.find(key))
         return *known;
     auto made = std::make_unique<Heap>();
@@ -40,6 +47,11 @@ Heap &CachingAllocator::heap(Pool &pool, Stream stream, bool is_large) {
     pool.heaps.push_back(std::move(made));
     pool.by_stream.insert(key, pool.heaps.back().get());
     return *pool.heaps.back();
+}
+
+void CachingAllocator::orphan(Heap &heap) {
+    heap.pool->by_stream.erase(key_of_heap(heap.stream, heap.is_large));
+    heap.orphaned = true;
 }
 
 Block *CachingAllocator::new_block() {
@@ -54,7 +66,6 @@ Block *CachingAllocator::new_block() {
 }
 
 void CachingAllocator::delete_block(Block *block) {
-    block->used_by.reset();
     block->after = spare_blocks_;
     spare_blocks_ = block;
 }
@@ -307,8 +318,13 @@ int CachingAllocator::grow_by_mapping(Heap &heap, std::size_t size, std::size_t 
     Block *hole = *found;
     const std::size_t beside = free_size(hole->before);
     const std::size_t needed = std::min(round_up(size - std::min(beside, size - 1), small_segment), hole->size);
-    const bool ahead = heap.is_large && size < own_segment;
-    std::size_t wanted = std::min(round_up(needed, ahead ? large_segment : small_segment), hole->size);
+    // Every mapping takes the driver as long as another of up to 128 MiB. So a large heap that is full grows by more than
+    // is needed; one that only has nothing of the right size does not.
+    std::size_t step = heap.is_large && size < own_segment ? large_segment : small_segment;
+    const std::size_t ahead = heap.mapped / growth_share / small_segment * small_segment;
+    if (heap.is_large && heap.free.bytes() <= ahead)
+        step = std::max(step, std::min(ahead, mapping_limit));
+    std::size_t wanted = std::min(round_up(needed, step), hole->size);
     if (wanted > limit || reserved() > limit - wanted)
         wanted = needed;
     if (wanted > limit || reserved() > limit - wanted)
@@ -344,6 +360,7 @@ int CachingAllocator::grow_by_mapping(Heap &heap, std::size_t size, std::size_t 
     history_.record(Action::segment_map, hole->address, wanted, heap.stream, stack);
     after.add(merge(heap, hole));
     count(heap, before, after);
+    heap.mapped += wanted;
     statistics_.reserved_bytes.add(heap.is_large, static_cast<std::int64_t>(wanted));
     if (ranges != 0)
         statistics_.segment.add(heap.is_large, ranges);
@@ -520,6 +537,7 @@ int CachingAllocator::release_mapping(Heap &heap, Block **block, Address from, A
         heap.holes.insert(hole);
     *block = tail;
     count(heap, before, after);
+    heap.mapped -= to - from;
     statistics_.reserved_bytes.add(heap.is_large, -static_cast<std::int64_t>(to - from));
     if (ranges != 0)
         statistics_.segment.add(heap.is_large, ranges);

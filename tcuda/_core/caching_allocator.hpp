@@ -96,6 +96,9 @@ public:
     bool is_large(std::size_t size) const { return size > small_limit; }
     bool expandable(const Pool &pool);
     Heap &heap(Pool &pool, Stream stream, bool is_large);
+
+    // The stream of the heap is no more: another of the same handle gets another heap.
+    void orphan(Heap &heap);
     const std::set<Segment *> &segments() const { return segments_; }
     std::size_t reserved() const { return static_cast<std::size_t>(statistics_.reserved_bytes.all.current); }
 
@@ -108,6 +111,7 @@ public:
     static constexpr std::size_t large_segment = std::size_t(20) << 20;
     static constexpr std::size_t own_segment = std::size_t(10) << 20; // from here on a request has one for itself
     static constexpr std::size_t mapping_limit = std::size_t(128) << 20;
+    static constexpr std::size_t growth_share = 64; // large heaps grow by at least this part of what they have
 
 private:
     struct Splits {

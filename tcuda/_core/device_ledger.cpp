@@ -12,7 +12,7 @@ constexpr std::size_t everything = std::numeric_limits<std::size_t>::max();
 
 // How much of what is handed out may be given back to the driver and taken again, to hold less memory: one byte in so
 // many. It bounds the time that this takes, where a program's needs go up and down for ever.
-constexpr std::uint64_t handed_out_per_recycled = 64;
+constexpr std::uint64_t handed_out_per_recycled = 16;
 
 } // namespace
 
@@ -103,12 +103,12 @@ Pool &DeviceLedger::route() {
 }
 
 Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId noted) {
-    collect_garbage(lock, size);
+    collect_garbage(lock, size, stream);
     // What is free elsewhere is given back first, if nothing uses it, so that less memory is held.
     const std::size_t wanted = native_.segment_size(size);
     if (recycled_ <= static_cast<std::uint64_t>(statistics_.reserved_bytes.all.current) +
                          native_.handed_out() / handed_out_per_recycled)
-        recycle(lock, wanted, false);
+        recycle(lock, wanted, false, &stream);
     for (const bool last : {false, true}) {
         if (Block *block = native_.take(pool, stream, size))
             return block;
@@ -128,7 +128,7 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
             settle(lock, true);
             if (Block *block = native_.take(pool, stream, size))
                 return block;
-            recycle(lock, everything, true);
+            recycle(lock, everything, true, &stream);
         }
     }
     return take_from_spare_pools(stream, size);
@@ -265,7 +265,7 @@ bool DeviceLedger::free(Address address) {
             tracker->freed += bytes;
             tracker->current -= bytes;
         }
-    if (block->used_by != nullptr && !closed_.load(std::memory_order_relaxed))
+    if (block->uses != nullptr && !closed_.load(std::memory_order_relaxed))
         hold_back(lock, block);
     else
         complete_free(lock, block);
@@ -309,32 +309,33 @@ bool DeviceLedger::record_stream(Address address, Stream stream) {
         return false;
     if (stream == block->stream)
         return true;
-    if (block->used_by == nullptr)
-        block->used_by = std::make_unique<std::vector<Stream>>();
-    if (std::find(block->used_by->begin(), block->used_by->end(), stream) == block->used_by->end())
-        block->used_by->push_back(stream);
+    if (block->uses == nullptr)
+        block->uses = std::make_unique<std::vector<Block::Use>>();
+    const auto same = [&](const Block::Use &use) { return use.stream == stream && use.event == 0; };
+    if (std::none_of(block->uses->begin(), block->uses->end(), same))
+        block->uses->push_back({stream, 0});
     return true;
 }
 
 // Puts a block into the queue of every stream that uses it, at the work that is there now.
 void DeviceLedger::hold_back(Lock &lock, Block *block) {
     block->state = Block::State::awaiting_free;
-    block->waits = block->used_by->size();
-    const std::vector<Stream> streams = *block->used_by;
+    block->waits = block->uses->size();
+    const std::vector<Block::Use> uses = *block->uses;
     lock.unlock();
     std::vector<Event> events;
-    for (const Stream stream : streams) {
-        Event event = 0;
-        if (!can_wait_for(stream) || driver_.record(device_, stream, &event) != success)
+    for (const auto &[stream, known] : uses) {
+        Event event = known;
+        if (event == 0 && (!can_wait_for(stream) || driver_.record(device_, stream, &event) != success))
             event = 0;
         events.push_back(event);
     }
     lock.lock();
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-        const auto of_stream = [&](const Queue &queue) { return queue.stream == streams[i]; };
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+        const auto of_stream = [&](const Queue &queue) { return queue.stream == uses[i].stream; };
         auto queue = std::find_if(queues_.begin(), queues_.end(), of_stream);
         if (queue == queues_.end())
-            queue = queues_.insert(queues_.end(), Queue{streams[i], {}});
+            queue = queues_.insert(queues_.end(), Queue{uses[i].stream, {}});
         queue->waits.push_back({block, events[i]});
     }
 }
@@ -364,7 +365,7 @@ void DeviceLedger::settle(Lock &lock, bool wait) {
     }
     for (Block *block : passed) {
         if (--block->waits == 0) {
-            block->used_by.reset();
+            block->uses.reset();
             complete_free(lock, block);
         }
     }
@@ -410,28 +411,34 @@ std::vector<Heap *> DeviceLedger::heaps_to_release() {
 }
 
 // Gives free memory back to the driver, `enough` bytes of it or all: of the streams that are idle, or of all streams,
-// which are waited for.
-void DeviceLedger::recycle(Lock &lock, std::size_t enough, bool wait) {
+// which are waited for. `current` is the stream of the caller, if there is one.
+void DeviceLedger::recycle(Lock &lock, std::size_t enough, bool wait, const Stream *current) {
     std::vector<Heap *> heaps = heaps_to_release();
     if (heaps.empty())
         return;
+    std::vector<bool> known;
+    for (const Heap *heap : heaps)
+        known.push_back(is_known(*heap, current));
+    const std::vector<Stream> streams(announced_.begin(), announced_.end());
     const std::uint64_t settled = native_.frees();
     lock.unlock();
-    const auto in_use = [&](const Heap *heap) {
-        bool capturing = false;
-        if (driver_.is_capturing(device_, heap->stream, &capturing) == success && capturing)
-            return true;
-        const int status = wait ? driver_.synchronize_stream(device_, heap->stream)
-                                : driver_.query_stream(device_, heap->stream);
-        if (status == success || status == not_ready)
-            return status == not_ready;
-        return driver_.synchronize_device(device_) != success; // the stream is gone
-    };
-    heaps.erase(std::remove_if(heaps.begin(), heaps.end(), in_use), heaps.end());
+    bool device_is_settled = false;
+    if (wait && std::find(known.begin(), known.end(), false) != known.end()) {
+        // A stream of which only the handle is known: nothing tells how far it has come but the device as a whole, which
+        // must not be waited for while anything captures.
+        const auto waits_for_nothing = [&](Stream stream) { return can_wait_for(stream); };
+        device_is_settled = can_wait_for(0) && (current == nullptr || can_wait_for(*current)) &&
+                            std::all_of(streams.begin(), streams.end(), waits_for_nothing) &&
+                            driver_.synchronize_device(device_) == success;
+    }
+    std::vector<Heap *> ready;
+    for (std::size_t i = 0; i < heaps.size(); ++i)
+        if (is_settled(*heaps[i], wait, known[i], device_is_settled))
+            ready.push_back(heaps[i]);
     lock.lock();
     std::vector<ReturnedSegment> returned;
     int status = success;
-    const std::size_t released = native_.release(heaps, settled, enough, returned, &status);
+    const std::size_t released = native_.release(ready, settled, enough, returned, &status);
     if (!wait)
         recycled_ += released;
     else
@@ -439,6 +446,78 @@ void DeviceLedger::recycle(Lock &lock, std::size_t enough, bool wait) {
     free_returned(lock, returned);
     if (status != success && wait)
         throw DriverError(status, "giving memory back to the driver");
+}
+
+// Whether the stream of a heap may be asked, and waited for, by its handle.
+bool DeviceLedger::is_known(const Heap &heap, const Stream *current) const {
+    return heap.orphaned || heap.stream == 0 || (current != nullptr && *current == heap.stream) ||
+           announced_.count(heap.stream) != 0;
+}
+
+// Whether nothing uses what is free in a heap any more.
+bool DeviceLedger::is_settled(Heap &heap, bool wait, bool known, bool device_is_settled) {
+    if (device_is_settled)
+        return true;
+    if (!known)
+        return false;
+    if (heap.orphaned) {
+        const Event event = heap.last_work;
+        return event == 0 || (wait ? driver_.synchronize(device_, event) : driver_.query(device_, event)) == success;
+    }
+    if (!can_wait_for(heap.stream))
+        return false;
+    return (wait ? driver_.synchronize_stream(device_, heap.stream) : driver_.query_stream(device_, heap.stream)) == success;
+}
+
+void DeviceLedger::stream_created(Stream stream) {
+    const Lock lock(mutex_);
+    announced_.insert(stream);
+}
+
+void DeviceLedger::stream_about_to_be_destroyed(Stream stream) {
+    Lock lock(mutex_);
+    if (stream == 0 || announced_.erase(stream) == 0)
+        return;
+    // What its frees wait for has to be noted while it is there.
+    const auto last_work = [&] {
+        Event event = 0;
+        lock.unlock();
+        if (!can_wait_for(stream) || driver_.record(device_, stream, &event) != success) {
+            event = 0;
+            driver_.synchronize_device(device_);
+        }
+        lock.lock();
+        return event;
+    };
+    std::vector<Heap *> orphans;
+    const auto orphan = [&](Pool &pool) {
+        for (const auto &heap : pool.heaps)
+            if (heap->stream == stream && !heap->orphaned) {
+                native_.orphan(*heap);
+                orphans.push_back(heap.get());
+            }
+    };
+    orphan(common_);
+    for (const auto &[id, pool] : pools_)
+        orphan(*pool);
+    for (Heap *heap : orphans)
+        heap->last_work = last_work();
+    std::vector<std::pair<Address, Event>> used;
+    live_.each([&](const Block *block) {
+        if (block->uses != nullptr && block->state == Block::State::allocated)
+            for (const Block::Use &use : *block->uses)
+                if (use.stream == stream && use.event == 0)
+                    used.push_back({block->address, 0});
+    });
+    for (auto &[address, event] : used)
+        event = last_work();
+    for (const auto &[address, event] : used) { // it may have been freed meanwhile, with an event of its own
+        Block *block = live_.find(address);
+        if (block != nullptr && block->uses != nullptr && block->state == Block::State::allocated)
+            for (Block::Use &use : *block->uses)
+                if (use.stream == stream && use.event == 0)
+                    use.event = event;
+    }
 }
 
 void DeviceLedger::free_returned(Lock &lock, std::vector<ReturnedSegment> &returned) {
@@ -451,19 +530,19 @@ void DeviceLedger::free_returned(Lock &lock, std::vector<ReturnedSegment> &retur
     lock.lock();
 }
 
-void DeviceLedger::collect_garbage(Lock &lock, std::size_t size) {
+void DeviceLedger::collect_garbage(Lock &lock, std::size_t size, Stream stream) {
     if (settings_.garbage_collection_threshold <= 0 || fraction_ >= 1)
         return;
     const auto threshold = static_cast<std::size_t>(settings_.garbage_collection_threshold * static_cast<double>(limit()));
     const std::size_t after = native_.reserved() + native_.segment_size(size);
     if (after > threshold)
-        recycle(lock, after - threshold, true);
+        recycle(lock, after - threshold, true, &stream);
 }
 
 void DeviceLedger::empty_cache() {
     Lock lock(mutex_);
     settle(lock, true);
-    recycle(lock, everything, true);
+    recycle(lock, everything, true, nullptr);
     const auto sources = sources_;
     lock.unlock();
     for (const auto &source : sources)
@@ -519,7 +598,7 @@ void DeviceLedger::create_pool(PoolId id, std::shared_ptr<ExternalSource> librar
 void DeviceLedger::release_pool(PoolId id) {
     Lock lock(mutex_);
     if (--pool(id).uses == 0)
-        recycle(lock, everything, true);
+        recycle(lock, everything, true, nullptr);
 }
 
 int DeviceLedger::pool_uses(PoolId id) {

@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,11 @@ public:
     // Keeps the allocation at `address`, once it is freed, until the work that is on `stream` by then is complete.
     bool record_stream(Address address, Stream stream);
 
+    // The lives of streams. Only of a stream that was announced here is the handle used when nobody else uses it: a
+    // destroyed stream crashes the driver. The default streams, and the stream of the caller, are there in any case.
+    void stream_created(Stream stream);
+    void stream_about_to_be_destroyed(Stream stream);
+
     void empty_cache();
 
     // Segments for sources that report theirs.
@@ -171,8 +177,10 @@ private:
     Block *from_source(Lock &lock, const std::shared_ptr<ExternalSource> &source, std::size_t size, Stream stream);
     bool grow_from_library(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
     Block *take_from_spare_pools(Stream stream, std::size_t size);
-    void recycle(Lock &lock, std::size_t enough, bool wait);
-    void collect_garbage(Lock &lock, std::size_t size);
+    void recycle(Lock &lock, std::size_t enough, bool wait, const Stream *current);
+    bool is_settled(Heap &heap, bool wait, bool known, bool device_is_settled);
+    bool is_known(const Heap &heap, const Stream *current) const;
+    void collect_garbage(Lock &lock, std::size_t size, Stream stream);
     std::vector<Heap *> heaps_to_release();
     void free_returned(Lock &lock, std::vector<ReturnedSegment> &returned);
     [[noreturn]] void fail(Lock &lock, std::size_t size, Stream stream, StackId stack);
@@ -199,6 +207,7 @@ private:
     AddressMap<Block> live_;
     std::map<Address, std::size_t> reported_segments_;
     std::vector<Queue> queues_;
+    std::set<Stream> announced_;
     std::vector<Tracker *> trackers_;
     std::vector<std::shared_ptr<ExternalSource>> sources_;
     double fraction_ = 1;

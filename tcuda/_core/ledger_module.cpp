@@ -402,6 +402,11 @@ void bind_ledger(nb::module_ &module) {
                  return self.ledger.of(device).record_stream(address, key_of(stream));
              },
              nb::arg("device"), nb::arg("address"), nb::arg("stream"))
+        .def("stream_created", [](Self &self, int device, Stream stream) { self.ledger.of(device).stream_created(stream); },
+             nb::arg("device"), nb::arg("stream"))
+        .def("stream_about_to_be_destroyed",
+             [](Self &self, int device, Stream stream) { self.ledger.of(device).stream_about_to_be_destroyed(stream); },
+             nb::arg("device"), nb::arg("stream"))
         .def("size_of", [](Self &self, int device, Address address) { return self.ledger.of(device).size_of(address); },
              nb::arg("device"), nb::arg("address"))
         .def("empty_cache",

@@ -114,7 +114,7 @@ class _Replay:
         self._trace = trace
         self._found: list[Allocation] = []
         self._open: dict[int, Allocation] = {}
-        self._seen: set[int] = set()
+        self._latest: dict[int, Allocation] = {}
         # Whoever records can leave out kinds of events.
         completed = any(event["action"] == "free_completed" for event in trace)
         self._last_of_free = "free_completed" if completed else "free_requested"
@@ -144,7 +144,7 @@ class _Replay:
     def _free(self, number: int, event: dict[str, Any]) -> None:
         address = event["addr"]
         if address not in self._open:
-            if address in self._seen:
+            if address in self._latest:
                 return
             # Allocated before the trace began, by whom it does not tell: the event has the stack of the free.
             self._begin(BEFORE, address, event["size"], {"stream": event.get("stream", 0)})
@@ -157,9 +157,11 @@ class _Replay:
             del self._open[address]
 
     def _alive_at_end(self, address: int, block: dict[str, Any]) -> None:
-        if known := self._open.get(address):
-            if known.stack == NO_STACK:
-                known.stack = self._stacks.number(block.get("frames", ()))
+        known = self._latest.get(address)
+        if known and known.released == known.end and block["state"] != "active_allocated":
+            known.end = None  # the end of its free was not left out: it has not come yet
+        if known and known.end is None:
+            known.stack = known.stack or self._stacks.number(block.get("frames", ()))
             return
         self._begin(BEFORE, address, block.get("requested_size") or block["size"], block)
 
@@ -168,7 +170,7 @@ class _Replay:
         new = Allocation(address, size, event.get("stream", 0), stack, number)
         self._found.append(new)
         self._open[address] = new
-        self._seen.add(address)
+        self._latest[address] = new
         return new
 
 

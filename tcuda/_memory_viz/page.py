@@ -43,14 +43,15 @@ def render(devices: Sequence[Device], stacks: Stacks, title: str) -> str:
     """Return the page that shows ``devices``."""
     style, script = _asset("page.css"), _script()
     data = {"title": title, **_stacks(stacks), "devices": [_device(device) for device in devices]}
-    return Template(_asset("page.html")).substitute(
+    text = Template(_asset("page.html")).substitute(
         title=html.escape(title),
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:",
         style=style,
         script=script,
         # Not even a name of a function can end the element or begin a comment in it.
-        data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
+        data=json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
     )
+    return text.encode(errors="replace").decode()  # names of files can have halves of characters in them
 
 
 def _asset(name: str) -> str:

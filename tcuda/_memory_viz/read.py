@@ -34,7 +34,8 @@ def read_snapshot(path: str | Path) -> Snapshot:
     except OSError:
         raise
     except Exception as error:  # a file that is no pickle can fail in any way
-        raise ValueError(f"{str(path)!r} holds no allocator snapshot: {error}. {_WHAT_TO_DO}") from error
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{str(path)!r} holds no allocator snapshot: {reason}. {_WHAT_TO_DO}") from error
 
 
 class _Unpickler(pickle.Unpickler):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +22,7 @@ class Frame(NamedTuple):
 
 NO_STACK = 0
 
-_HERE = str(Path(__file__).parents[1])  # the package, which need not be where packages are installed
+_HERE = f"{Path(__file__).parents[1]}{os.sep}"  # the package, which need not be where packages are installed
 _INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|[Ll]ib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
 _ALLOCATORS = re.compile(r"unwind|CapturedTraceback|gather_with_cpp|Allocator")  # at the top of every native stack
 _PYTHON = re.compile(r"\.pyw?$|^<(?!frozen |unknown)")  # <stdin>, <ipython-input-1-...>

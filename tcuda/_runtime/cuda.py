@@ -214,6 +214,7 @@ class CudaRuntime:
         """Make ``ledger`` CuPy's allocator, by C functions: an allocation crosses no Python frame."""
         functions = ledger.cupy_functions(self._current_stream)
         self._cupy.cuda.set_allocator(self._cupy.cuda.CFunctionAllocator(*functions, ledger).malloc)
+        _announce_streams(self._cupy.cuda.Stream, ledger)
 
     def nvml(self) -> Any:
         """Return ``pynvml``."""
@@ -242,6 +243,28 @@ class _Pool:
     def empty_cache(self, device: int) -> None:
         with self._cuda.Device(device):
             self._pool.free_all_blocks()
+
+
+def _announce_streams(stream_class: Any, ledger: _core.Ledger) -> None:
+    """Let ``ledger`` know of CuPy's streams, and of the end of each before the driver does.
+
+    The driver crashes when it is asked about a stream that is destroyed, and CuPy destroys a stream with its object.
+    """
+    create, destroy = stream_class.__init__, stream_class.__del__
+
+    @functools.wraps(create)
+    def announce(self: Any, *args: Any, **kwargs: Any) -> None:
+        create(self, *args, **kwargs)
+        if self.device_id >= 0:  # not a default stream, which every device has
+            ledger.stream_created(self.device_id, self.ptr)
+
+    @functools.wraps(destroy)
+    def retract(self: Any, *args: Any, **kwargs: Any) -> None:
+        if getattr(self, "device_id", -1) >= 0:
+            ledger.stream_about_to_be_destroyed(self.device_id, self.ptr)
+        destroy(self, *args, **kwargs)
+
+    stream_class.__init__, stream_class.__del__ = announce, retract
 
 
 def _joined(cupy_error: type[MemoryError]) -> type[OutOfMemoryError]:

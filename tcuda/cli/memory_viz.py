@@ -36,14 +36,14 @@ def run(options: argparse.Namespace) -> None:
     """
     from tcuda._memory_viz import devices, read_snapshot, render
 
-    output = options.output or options.file.with_suffix(".html")
     try:
         found, stacks = devices(read_snapshot(options.file))
+        output = options.output or options.file.with_suffix(".html")
         if output.exists() and output.samefile(options.file):
             raise ValueError(
                 f"The page would take the place of the snapshot {str(output)!r}; give another name with -o."
             )
-        output.write_text(render(found, stacks, options.file.name), encoding="utf-8", errors="xmlcharrefreplace")
+        output.write_text(render(found, stacks, options.file.name), encoding="utf-8")
     except OSError as error:
         raise RuntimeError(f"{error.strerror}: {str(error.filename)!r}") from error
     print(f"{output}: {_summary(found)}")
@@ -51,8 +51,12 @@ def run(options: argparse.Namespace) -> None:
 
 def _summary(devices: Sequence[Device]) -> str:
     """Return the figures that tell whether it is the right snapshot."""
-    events = sum(device.events for device in devices)
-    segments = sum(device.segments for device in devices)
+    events = _count(sum(device.events for device in devices), "event")
+    segments = _count(sum(device.segments for device in devices), "segment")
     busiest = max(devices, key=lambda device: device.peak_bytes)
     where = f" on device {busiest.index}" if len(devices) > 1 else ""
-    return f"{events:,} events, {segments:,} segments, {memory(busiest.peak_bytes)} allocated at the peak{where}"
+    return f"{events}, {segments}, {memory(busiest.peak_bytes)} allocated at the peak{where}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -22,7 +22,7 @@ from tcuda.memory._cache import (
     record_stream,
     set_per_process_memory_fraction,
 )
-from tcuda.memory._pools import MemPool, graph_pool_handle, use_mem_pool
+from tcuda.memory._pools import MemPool, use_mem_pool
 from tcuda.memory._snapshots import (
     _dump_snapshot,
     _get_memory_metadata,
@@ -61,7 +61,6 @@ __all__ = [
     "empty_cache",
     "get_allocator_backend",
     "get_per_process_memory_fraction",
-    "graph_pool_handle",
     "list_gpu_processes",
     "max_memory_allocated",
     "max_memory_cached",

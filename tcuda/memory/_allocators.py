@@ -158,5 +158,3 @@ def attach_out_of_memory_observer(observer: _ledger.Observer) -> None:
             memory, all in bytes. What it raises takes the place of the error.
     """
     _ledger.attach_observer(observer)
-
-

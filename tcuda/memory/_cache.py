@@ -71,9 +71,7 @@ def get_per_process_memory_fraction(device: DeviceArgument = None) -> float:
     return in_use.memory_fraction(_index(device))
 
 
-def caching_allocator_alloc(
-    size: int, device: DeviceArgument = None, stream: CurrentStream | int | None = None
-) -> int:
+def caching_allocator_alloc(size: int, device: DeviceArgument = None, stream: CurrentStream | int | None = None) -> int:
     """Allocate memory without an array (``torch.cuda.caching_allocator_alloc``).
 
     For libraries that want a buffer out of the same pool as the arrays.
@@ -163,12 +161,13 @@ def record_stream(array: Any, stream: CurrentStream) -> None:
         TypeError: ``array`` is no array of a device.
         ValueError: The memory of the array is not tcuda's.
     """
-    memory = getattr(getattr(array, "data", None), "mem", None)
+    pointer: Any = getattr(array, "data", None)
+    memory = getattr(pointer, "mem", None)
     if memory is None:
         raise TypeError(f"record_stream() takes an array of tcuda.xp; got {type(array).__name__}.")
     handle, _ = handle_and_device(stream)
-    if memory.ptr and not ledger().record_stream(memory.device.id, memory.ptr, handle):
+    if memory.ptr and not ledger().record_stream(pointer.device_id, memory.ptr, handle):
         raise ValueError(
-            f"The memory of the array, at {memory.ptr:#x}, was not allocated by tcuda: the library that it is of has to "
-            "know who uses it."
+            f"The memory of the array, at {memory.ptr:#x}, was not allocated by tcuda: the library that it is of has "
+            "to know who uses it."
         )

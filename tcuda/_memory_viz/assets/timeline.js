@@ -51,6 +51,11 @@ const timeline = (() => {
     const notes = [];
     if (!device.events) notes.push("No history was recorded: this is what was allocated at the end.");
     else if (device.beforeTrace) notes.push(`${countOf(device.beforeTrace, "allocation")} began before the trace.`);
+    const [event, , asked, free] = device.marks.findLast(([, action]) => action === "oom") ?? [];
+    if (event) {
+      const left = free === null ? "" : `, with ${bytesText(free)} free on the device`;
+      notes.push(`Memory ran out at event ${countText(event)}: ${bytesText(asked)} asked for${left}.`);
+    }
     if (small) notes.push(`The largest ${countText(device.bands.length)} are drawn one by one.`);
     byId("timeline-note").textContent = notes.join(" ");
     chart.setAttribute("aria-label", `Allocations over ${countOf(device.events, "event")}, peak ${bytesText(device.peakBytes)}`);

@@ -73,6 +73,7 @@ class EmulatedRuntime:
         self._graphs: dict[int, Capture] = {}
         self._per_thread: dict[tuple[int, int], Timeline] = {}
         self._next_handle = _FIRST_HANDLE
+        self._ledger: _core.Ledger | None = None
 
     # Devices
 
@@ -218,7 +219,9 @@ class EmulatedRuntime:
             self._streams[handle] = Timeline(
                 handle, self._thread.device, flags, min(least, max(greatest, priority)), ready=self.clock.now()
             )
-            return handle
+        if self._ledger is not None:
+            self._ledger.stream_created(self._thread.device, handle)
+        return handle
 
     def streamDestroy(self, stream: int) -> None:
         call = f"cudaStreamDestroy({stream:#x})"
@@ -228,7 +231,10 @@ class EmulatedRuntime:
             timeline = self._stream(stream, call)
             if timeline.capture is not None:
                 raise self._spoil(timeline.capture, call)
-            del self._streams[stream]
+        if self._ledger is not None:
+            self._ledger.stream_about_to_be_destroyed(timeline.device, stream)
+        with self._lock:
+            self._streams.pop(stream, None)
 
     def streamGetFlags(self, stream: int) -> int:
         return self._stream(stream, f"cudaStreamGetFlags({stream:#x})").flags
@@ -437,7 +443,9 @@ class EmulatedRuntime:
         return _core.PythonSource(MemoryPool(ledger), reports_segments=True, unit=_POOL_UNIT)
 
     def useLedger(self, ledger: _core.Ledger) -> None:
-        pass  # emulated arrays ask for it themselves
+        self._ledger = ledger  # emulated arrays ask for it themselves
+        for handle, timeline in self._streams.items():
+            ledger.stream_created(timeline.device, handle)
 
     def nvml(self) -> EmulatedNvml:
         return EmulatedNvml(self.devices, self.clock)
