@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_VARIABLES = ("CUDA_LAUNCH_BLOCKING", "CUDA_VISIBLE_DEVICES", "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM")
-_ALLOCATORS = {"cuda": "CuPy's default memory pool", "emulated": "the emulated devices' own memory"}
+_VARIABLES = (
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_VISIBLE_DEVICES",
+    "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+)
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -96,7 +101,7 @@ def _runtime_facts() -> dict[str, Any]:
         "chosen_by": chosen_by,
         "driver": _answer(lambda: _version(in_use.driverGetVersion())),
         "cuda": _answer(lambda: _version(in_use.runtimeGetVersion())),
-        "allocator": _ALLOCATORS[in_use.name],
+        "allocator": tcuda.get_allocator_backend(),
     }
 
 

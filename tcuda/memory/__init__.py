@@ -4,9 +4,9 @@ from tcuda._device import mem_get_info
 from tcuda._nvml import list_gpu_processes
 from tcuda.memory._allocators import (
     CUDAPluggableAllocator,
-    _CUDAAllocator,
-    _get_current_allocator,
-    _set_allocator_settings,
+    _CUDAAllocator as _CUDAAllocator,
+    _get_current_allocator as _get_current_allocator,
+    _set_allocator_settings as _set_allocator_settings,
     attach_out_of_memory_observer,
     change_current_allocator,
     get_allocator_backend,
@@ -24,11 +24,11 @@ from tcuda.memory._cache import (
 )
 from tcuda.memory._pools import MemPool, use_mem_pool
 from tcuda.memory._snapshots import (
-    _dump_snapshot,
-    _get_memory_metadata,
-    _record_memory_history,
-    _set_memory_metadata,
-    _snapshot,
+    _dump_snapshot as _dump_snapshot,
+    _get_memory_metadata as _get_memory_metadata,
+    _record_memory_history as _record_memory_history,
+    _set_memory_metadata as _set_memory_metadata,
+    _snapshot as _snapshot,
     memory_snapshot,
 )
 from tcuda.memory._statistics import (
