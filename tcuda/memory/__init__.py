@@ -4,13 +4,19 @@ from tcuda._device import mem_get_info
 from tcuda._nvml import list_gpu_processes
 from tcuda.memory._allocators import (
     CUDAPluggableAllocator,
-    _CUDAAllocator as _CUDAAllocator,
-    _get_current_allocator as _get_current_allocator,
-    _set_allocator_settings as _set_allocator_settings,
     attach_out_of_memory_observer,
     change_current_allocator,
     get_allocator_backend,
     torch_allocator,
+)
+from tcuda.memory._allocators import (
+    _CUDAAllocator as _CUDAAllocator,
+)
+from tcuda.memory._allocators import (
+    _get_current_allocator as _get_current_allocator,
+)
+from tcuda.memory._allocators import (
+    _set_allocator_settings as _set_allocator_settings,
 )
 from tcuda.memory._cache import (
     caching_allocator_alloc,
@@ -25,10 +31,20 @@ from tcuda.memory._cache import (
 from tcuda.memory._pools import MemPool, use_mem_pool
 from tcuda.memory._snapshots import (
     _dump_snapshot as _dump_snapshot,
+)
+from tcuda.memory._snapshots import (
     _get_memory_metadata as _get_memory_metadata,
+)
+from tcuda.memory._snapshots import (
     _record_memory_history as _record_memory_history,
+)
+from tcuda.memory._snapshots import (
     _set_memory_metadata as _set_memory_metadata,
+)
+from tcuda.memory._snapshots import (
     _snapshot as _snapshot,
+)
+from tcuda.memory._snapshots import (
     memory_snapshot,
 )
 from tcuda.memory._statistics import (
