@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     Observer = Callable[[int, int, int, int], object]
 
+_NO_CACHING = ("TCUDA_NO_MEMORY_CACHING", "PYTORCH_NO_CUDA_MEMORY_CACHING")
+"""Variables that turn the cache off, so that compute-sanitizer sees every array by itself."""
+
 _lock = threading.Lock()
 _ledger: _core.Ledger | None = None
 _conf: AllocConf | None = None
@@ -107,6 +110,7 @@ def _connect() -> None:
         if source is not None:
             made.change_source(source)
         _limit(made, conf())
+        made.caching = not any(os.environ.get(name) for name in _NO_CACHING)
         cuda.useLedger(made)
         _ledger = made
     atexit.register(made.close)

@@ -242,6 +242,23 @@ def test_demo_report_is_plain_text_where_there_is_no_terminal(capsys: pytest.Cap
     assert all(line.isascii() and line.isprintable() for line in lines)
 
 
+def test_demo_writes_a_page_of_its_memory_and_then_records_no_more(tmp_path: Path) -> None:
+    output = tmp_path / "page.html"
+    assert main(["demo", "--epochs", "1", "--memory-viz", str(output)]) == 0
+    page = output.read_text()
+    assert "network.py" in page  # who allocated
+    assert "http" not in page.replace("http-equiv", "")
+    kept = tcuda.xp.ones(1000)
+    traces = tcuda.memory._snapshot()["device_traces"]
+    assert traces == [[]] * tcuda.device_count(), kept
+
+
+def test_demo_says_where_it_could_not_write_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "missing" / "page.html"
+    assert main(["demo", "--epochs", "1", "--memory-viz", str(output)]) == 1
+    assert capsys.readouterr().err == f"tcuda demo: No such file or directory: {str(output)!r}\n"
+
+
 def test_demo_with_too_many_devices_is_one_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--devices", str(tcuda.device_count() + 1)]) == 1
     output = capsys.readouterr()

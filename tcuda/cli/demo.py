@@ -58,12 +58,12 @@ def run(options: argparse.Namespace) -> None:
         tcuda.memory._record_memory_history(max_entries=_HISTORY)
     with report.progress(screen, config) as on_epoch:
         result = train(config, digits.load(), on_epoch)
-    if options.memory_viz:
-        _write_page(options.memory_viz)
     if options.json:
         print(json.dumps(report.as_dict(result), indent=2))
     else:
         report.show(screen, result)
+    if options.memory_viz:
+        _write_page(options.memory_viz)
 
 
 def _write_page(output: Path) -> None:
