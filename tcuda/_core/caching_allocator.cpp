@@ -318,12 +318,14 @@ int CachingAllocator::grow_by_mapping(Heap &heap, std::size_t size, std::size_t 
     Block *hole = *found;
     const std::size_t beside = free_size(hole->before);
     const std::size_t needed = std::min(round_up(size - std::min(beside, size - 1), small_segment), hole->size);
-    // Every mapping takes the driver as long as another of up to 128 MiB. So a large heap that is full grows by more than
-    // is needed; one that only has nothing of the right size does not.
+    // Every mapping takes the driver as long as another of up to 128 MiB. So a heap that is full grows by more than is
+    // needed; one that only has nothing of the right size does not.
+    const std::size_t ahead = heap.is_large
+                                  ? std::min(heap.mapped / 64, mapping_limit) / small_segment * small_segment
+                                  : std::size_t(1) << log2_floor(std::min(heap.mapped / 16, small_growth_limit) | 1);
     std::size_t step = heap.is_large && size < own_segment ? large_segment : small_segment;
-    const std::size_t ahead = heap.mapped / growth_share / small_segment * small_segment;
-    if (heap.is_large && heap.free.bytes() <= ahead)
-        step = std::max(step, std::min(ahead, mapping_limit));
+    if (heap.free.bytes() <= ahead)
+        step = std::max(step, ahead);
     std::size_t wanted = std::min(round_up(needed, step), hole->size);
     if (wanted > limit || reserved() > limit - wanted)
         wanted = needed;

@@ -111,7 +111,7 @@ public:
     static constexpr std::size_t large_segment = std::size_t(20) << 20;
     static constexpr std::size_t own_segment = std::size_t(10) << 20; // from here on a request has one for itself
     static constexpr std::size_t mapping_limit = std::size_t(128) << 20;
-    static constexpr std::size_t growth_share = 64; // large heaps grow by at least this part of what they have
+    static constexpr std::size_t small_growth_limit = std::size_t(8) << 20;
 
 private:
     struct Splits {
