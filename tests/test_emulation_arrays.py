@@ -16,10 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import tcuda
 import tcuda.emulation
 from tcuda._errors import AcceleratorError, OutOfMemoryError
+from tcuda._ledger import size_text
 from tcuda._runtime.emulated import costs
-from tcuda._runtime.protocol import CAPTURE_RELAXED, STREAM_NON_BLOCKING
+from tcuda._runtime.protocol import CAPTURE_GLOBAL, CAPTURE_RELAXED, CAPTURE_THREAD_LOCAL, STREAM_NON_BLOCKING
 from tcuda.emulation import ndarray, xp
 
 pytestmark = pytest.mark.emulated
@@ -30,13 +32,18 @@ thorough = settings(max_examples=60, deadline=None, suppress_health_check=[Healt
 
 
 @pytest.fixture(autouse=True)
-def _memory_comes_back(runtime):
+def _memory_comes_back():
     """A test that drops its arrays gives all their memory back, whatever went wrong in between."""
-    before = [device.memory.used for device in runtime.devices]
+    before = allocated()
     yield
-    if [device.memory.used for device in runtime.devices] != before:
+    if allocated() != before:
         gc.collect()
-    assert [device.memory.used for device in runtime.devices] == before
+    assert allocated() == before
+
+
+def allocated():
+    """Return the bytes that arrays take up on each device."""
+    return [tcuda.memory_allocated(index) for index in range(tcuda.device_count())]
 
 
 @contextlib.contextmanager
@@ -438,9 +445,9 @@ VIEWS = {
 def test_views_share_memory_and_cost_nothing(runtime, view):
     host = numbers("D")
     array = xp.asarray(host)
-    used, time = runtime.memGetInfo(), runtime.clock.now()
+    used, time = allocated(), runtime.clock.now()
     seen = view(array)
-    assert (runtime.memGetInfo(), runtime.clock.now()) == (used, time)
+    assert (allocated(), runtime.clock.now()) == (used, time)
     assert seen.base is array
     assert xp.shares_memory(seen, array)
     view(array)[...] = 7
@@ -470,31 +477,55 @@ def test_parts_of_complex_numbers_can_be_set():
     assert xp.ones(2).imag.tolist() == [0, 0]
 
 
-def test_a_view_keeps_the_memory(runtime):
-    free, _ = runtime.memGetInfo()
+def test_a_view_keeps_the_memory():
+    before = allocated()
     view = xp.arange(1024.0)[1000:]
-    assert runtime.memGetInfo()[0] < free
+    with_view = allocated()
+    assert with_view != before
     gc.collect()
     assert view.tolist() == list(range(1000, 1024))
     last = view[:1].data
     del view
-    assert runtime.memGetInfo()[0] < free
+    assert allocated() == with_view
     del last
-    assert runtime.memGetInfo()[0] == free
+    assert allocated() == before
 
 
-def test_the_memory_of_an_array_is_freed_when_it_dies(runtime):
-    free, _ = runtime.memGetInfo()
+def test_the_memory_of_an_array_is_freed_when_it_dies():
+    before = allocated()
     array = xp.zeros(1 << 20, "B")
-    assert runtime.memGetInfo()[0] <= free - (1 << 20)
+    assert allocated()[0] == before[0] + (1 << 20)
     del array
+    assert allocated() == before
+
+
+def test_memory_is_used_again_and_given_back_on_demand(runtime):
+    tcuda.empty_cache()
+    free, _ = runtime.memGetInfo()
+    array = xp.empty(30 << 20, "B")
+    address, held = array.data.ptr, free - runtime.memGetInfo()[0]
+    assert held >= 30 << 20
+    del array
+    assert runtime.memGetInfo()[0] == free - held
+    again = xp.empty(30 << 20, "B")
+    assert again.data.ptr == address
+    del again
+    tcuda.empty_cache()
     assert runtime.memGetInfo()[0] == free
+
+
+def test_memory_takes_no_time_and_is_no_work_of_a_stream(runtime):
+    runtime.sleep(MILLISECOND, 0)
+    time, ready = runtime.clock.now(), runtime.devices[0].default.ready
+    array = xp.empty(30 << 20, "B")
+    del array
+    assert (runtime.clock.now(), runtime.devices[0].default.ready) == (time, ready)
 
 
 def test_arrays_without_elements_take_no_memory(runtime):
-    free = runtime.memGetInfo()
+    before = allocated()
     array = xp.zeros((3, 0, 2))
-    assert runtime.memGetInfo() == free
+    assert allocated() == before
     assert array.data.ptr == 0
     assert (array + 1).shape == array.get().shape == (3, 0, 2)
     assert array.sum().item() == 0
@@ -635,16 +666,17 @@ def test_an_array_is_a_sequence():
 # Memory that runs out, kernels that fail
 
 
-def test_out_of_memory_says_what_was_asked_and_leaves_nothing(runtime):
-    before = runtime.memGetInfo()
+def test_out_of_memory_says_what_was_asked_and_leaves_nothing():
+    before = allocated()
     with pytest.raises(OutOfMemoryError) as raised:
         xp.empty(1 << 34, "B")
     assert str(raised.value).startswith(
         "CUDA out of memory. Tried to allocate 16.00 GiB. GPU 0 has a total capacity of 2.00 GiB of which 2.00 GiB is "
         "free."
     )
-    assert "TCUDA_EMULATED_MEMORY" in str(raised.value)
-    assert runtime.memGetInfo() == before
+    assert f"Of the reserved memory, {size_text(before[0])} is allocated" in str(raised.value)
+    assert "allocate less at a time" in str(raised.value)
+    assert allocated() == before
     assert float(xp.ones(3).sum()) == 3
 
 
@@ -662,26 +694,31 @@ def test_out_of_memory_says_what_was_asked_and_leaves_nothing(runtime):
         lambda array: xp.linalg.eigh(xp.outer(array[:20], array[:20])),
     ],
 )
-def test_operations_that_run_out_of_memory_leave_nothing(runtime, function):
+def test_operations_that_run_out_of_memory_leave_nothing(function):
     array = xp.ones(1000, "f")
-    free, _ = runtime.memGetInfo()
-    filler = xp.empty(free - 5000, "B")  # nobody touches it, so it costs the host nothing
-    before = runtime.memGetInfo()
+    room = xp.empty(4608, "B")
+    fillers = []  # nobody touches them, so they cost the host nothing
+    for size in (1 << power for power in range(30, 8, -1)):
+        with contextlib.suppress(OutOfMemoryError):
+            while True:
+                fillers.append(xp.empty(size, "B"))
+    del room
+    before = allocated()
     try:
         kept = function(array)
     except OutOfMemoryError as error:
-        assert runtime.memGetInfo() == before, "while the traceback is alive"
+        assert allocated() == before, "while the traceback is alive"
         del error
     else:
         del kept
-    del filler
+    del fillers
     assert array.tolist() == [1] * 1000
 
 
 def test_a_kernel_that_fails_leaves_no_memory_and_no_time(runtime):
     array, exponent = xp.arange(1000), xp.full(1000, -1)
     runtime.sleep(MILLISECOND, 0)
-    before, ready = runtime.memGetInfo(), runtime.devices[0].default.ready
+    before, ready = allocated(), runtime.devices[0].default.ready
     failures = []
     for function in (
         lambda: array**exponent,
@@ -693,20 +730,20 @@ def test_a_kernel_that_fails_leaves_no_memory_and_no_time(runtime):
         with pytest.raises(ValueError) as raised:  # noqa: PT011
             function()
         failures.append(raised)
-    assert runtime.memGetInfo() == before, "while the tracebacks are alive"
+    assert allocated() == before, "while the tracebacks are alive"
     assert runtime.devices[0].default.ready == ready
 
 
 def test_a_stream_that_captures_takes_no_kernel(runtime):
     array = xp.ones(100)
-    before = runtime.memGetInfo()
+    before = allocated()
     with new_stream(runtime) as stream:
         runtime.enterStream(stream)
         runtime.streamBeginCapture(stream.ptr, CAPTURE_RELAXED)
         try:
             with pytest.raises(AcceleratorError) as raised:
                 array + 1
-            assert runtime.memGetInfo() == before, "while the traceback is alive"
+            assert allocated() == before, "while the traceback is alive"
             with pytest.raises(AcceleratorError):
                 array += 1
         finally:
@@ -717,11 +754,15 @@ def test_a_stream_that_captures_takes_no_kernel(runtime):
     assert array.tolist() == [1] * 100
 
 
-def test_an_array_that_dies_during_a_capture_does_not_spoil_it(runtime):
-    array = xp.ones(100)  # on the default stream, where a free would be forbidden
+@pytest.mark.parametrize("mode", [CAPTURE_GLOBAL, CAPTURE_THREAD_LOCAL, CAPTURE_RELAXED])
+def test_an_array_that_lives_or_dies_during_a_capture_does_not_spoil_it(runtime, mode):
+    array = xp.ones(100)  # on the default stream, where an operation would be forbidden
+    other = xp.empty(100)
     blocking = runtime.streamCreateWithPriority(0, 0)
-    runtime.streamBeginCapture(blocking, CAPTURE_RELAXED)
-    del array
+    tcuda.memory.record_stream(other, types.SimpleNamespace(ptr=blocking))
+    runtime.streamBeginCapture(blocking, mode)
+    del array, other
+    xp.empty(100 << 20, "B")  # the device has to be asked for it
     runtime.graphDestroy(runtime.streamEndCapture(blocking))
     runtime.streamDestroy(blocking)
 
@@ -793,12 +834,12 @@ def test_copies_go_to_the_current_device(runtime, copying, view):
 
 
 def test_an_array_dies_on_its_own_device(runtime):
+    before = allocated()
     with on_device(runtime, 1):
-        free = runtime.memGetInfo()
         array = xp.ones(1000)
+    assert allocated()[1] == before[1] + 8192
     del array
-    with on_device(runtime, 1):
-        assert runtime.memGetInfo() == free
+    assert allocated() == before
 
 
 # Between host and device
@@ -960,13 +1001,13 @@ def test_arrays_can_be_pickled_and_copied_but_not_hashed(tmp_path):
 def test_dlpack_shares_the_memory_with_numpy(runtime):
     array = xp.arange(6.0).reshape(2, 3)
     assert array.__dlpack_device__() == (1, 0)
-    free = runtime.memGetInfo()
+    before = allocated()
     host = np.from_dlpack(array[:, 1:])
     array += 1
     assert host.tolist() == [[2, 3], [5, 6]]
     del array
     gc.collect()
-    assert runtime.memGetInfo() == free
+    assert allocated() == before
     assert host.tolist() == [[2, 3], [5, 6]]
 
 
@@ -1109,7 +1150,7 @@ def test_the_clock_can_be_read_and_advanced(runtime):
 
 
 def test_threads_compute_at_the_same_time(runtime):
-    free = [device.memory.used for device in runtime.devices]
+    before = allocated()
     failures = []
 
     def work(seed):
@@ -1131,15 +1172,15 @@ def test_threads_compute_at_the_same_time(runtime):
     for thread in threads:
         thread.join()
     assert not failures
-    assert [device.memory.used for device in runtime.devices] == free
+    assert allocated() == before
 
 
 def test_an_array_may_die_in_another_thread(runtime):
-    free = runtime.memGetInfo()
+    before = allocated()
     arrays = [xp.ones(100)]
     with on_device(runtime, 1):
         arrays.append(xp.ones(100))
     thread = threading.Thread(target=arrays.clear)
     thread.start()
     thread.join()
-    assert runtime.memGetInfo() == free
+    assert allocated() == before

@@ -117,12 +117,16 @@ def test_nothing_is_freed_once_the_process_is_exiting(run):
     assert run(
         """
         import builtins, os
-        from tcuda.emulation import xp
-        from tcuda._lazy import cuda, init
+        from tcuda._ledger import ledger
+        from tcuda.emulation import memory, xp
 
-        init()
-        free = cuda.freeAsync
-        cuda.freeAsync = lambda ptr, stream: (os.write(1, b"freed "), free(ptr, stream))
+        class Watched:
+            allocate = ledger().allocate
+            def free(self, ptr):
+                os.write(1, b"freed ")
+                return ledger().free(ptr)
+
+        memory.ledger = Watched
         array = xp.ones(10)
         del array
         builtins.kept = xp.ones(10)
@@ -132,23 +136,28 @@ def test_nothing_is_freed_once_the_process_is_exiting(run):
 
 
 def test_the_garbage_collector_may_strike_anywhere(run):
-    """Also while the clock's lock is held, where a free that took that lock again would wait for ever."""
+    """Also while the clock's lock is held, where a finalizer that took that lock again would wait for ever."""
     assert run(
         """
         import faulthandler, gc
         faulthandler.dump_traceback_later(30, exit=True)
+        import tcuda
         from tcuda.emulation import clock, xp
 
         class Node:
             pass
 
+        stream = tcuda.Stream()
         gc.collect()
         gc.freeze()
         for threshold in (1, 2, 3, 4):
             for _ in range(100):
                 gc.disable()
                 node = Node()
-                node.itself, node.array = node, xp.empty(8)
+                node.itself, node.array, node.pool = node, xp.empty(8), tcuda.MemPool()
+                tcuda.memory.record_stream(node.array, stream)  # its free asks for the time
+                with tcuda.use_mem_pool(node.pool):
+                    xp.empty(8)  # which the end of the pool waits for
                 gc.collect(0)
                 gc.set_threshold(threshold, 100, 100)
                 gc.enable()
@@ -156,9 +165,7 @@ def test_the_garbage_collector_may_strike_anywhere(run):
                 clock().wait_until(5)
         gc.unfreeze()
         gc.collect()
-        from tcuda._lazy import _lazy_init
-        free, total = _lazy_init().memGetInfo()
-        print(total - free)
+        print(tcuda.memory_allocated())
         """,
         TCUDA_RUNTIME="emulated",
     ) == ["0"]
