@@ -26,7 +26,7 @@ constexpr std::size_t unit = 512;
 
 // A range of a segment that is handed out, free, or without physical memory.
 struct Block {
-    enum class State : std::uint8_t { unmapped, free, allocated, awaiting_free };
+    enum class State : std::uint8_t { unmapped, free, recent, allocated, awaiting_free };
 
     Address address = 0;
     std::size_t size = 0;      // a multiple of unit
@@ -51,7 +51,6 @@ struct Block {
 
     bool is_free() const { return state == State::free; }
     bool is_mapped() const { return state != State::unmapped; }
-    bool is_live() const { return state == State::allocated || state == State::awaiting_free; }
 };
 
 // Memory that the driver, or the library of a pool, has given; or a range of addresses that is mapped bit by bit.
@@ -173,6 +172,7 @@ struct Heap {
     bool is_large = false;
     FreeBlocks free;
     std::set<Block *, ByAddress> holes; // unmapped ranges of the expandable segment
+    Block *recent = nullptr; // freed last: nothing is done about it until it is known that it is not taken at once
     Segment *expandable = nullptr;
     std::size_t mapped = 0; // bytes of it that have physical memory
     bool orphaned = false; // the stream is destroyed, and its handle may mean another one by now

@@ -61,11 +61,12 @@ Block *CachingAllocator::new_block() {
     }
     Block *block = spare_blocks_;
     spare_blocks_ = block->after;
-    *block = Block{};
+    block->before = block->after = nullptr;
     return block;
 }
 
 void CachingAllocator::delete_block(Block *block) {
+    *block = Block{};
     block->after = spare_blocks_;
     spare_blocks_ = block;
 }
@@ -153,7 +154,15 @@ bool CachingAllocator::should_split(const Block *block, std::size_t size) const 
 
 Block *CachingAllocator::take(Pool &pool, Stream stream, std::size_t size) {
     Heap &heap = this->heap(pool, stream, is_large(size));
-    Block *block = find(heap, size);
+    Block *block = heap.recent;
+    if (block != nullptr && block->size == size) {
+        heap.recent = nullptr;
+        block->state = Block::State::allocated;
+        handed_out_ += size;
+        return block;
+    }
+    merge_recent(heap);
+    block = find(heap, size);
     if (block == nullptr)
         return nullptr;
     Splits before, after;
@@ -180,6 +189,19 @@ Block *CachingAllocator::take(Pool &pool, Stream stream, std::size_t size) {
 
 void CachingAllocator::give(Block *block) {
     Heap &heap = *block->segment->heap;
+    merge_recent(heap);
+    block->state = Block::State::recent;
+    block->freed_at = ++frees_;
+    heap.recent = block;
+    if (heap.is_large) // it may be long until it is taken, and large requests want what is merged
+        merge_recent(heap);
+}
+
+void CachingAllocator::merge_recent(Heap &heap) {
+    Block *block = heap.recent;
+    if (block == nullptr)
+        return;
+    heap.recent = nullptr;
     Splits before, after;
     for (const Block *neighbour : {block->before, block->after})
         if (neighbour != nullptr)
@@ -187,7 +209,6 @@ void CachingAllocator::give(Block *block) {
     block->state = Block::State::free;
     block->stack = 0;
     block->requested = 0;
-    block->freed_at = ++frees_;
     after.add(merge(heap, block));
     count(heap, before, after);
 }

@@ -72,8 +72,12 @@ public:
     void add_segment(Pool &pool, Stream stream, bool is_large, Address address, std::size_t size, void *token,
                      StackId stack);
 
-    // Makes a block free again, and merges it with its neighbours.
+    // Makes a block free again, and merges it with its neighbours. A small one is merged when the next one is given on
+    // the heap, or one of another size is taken: a program that makes and drops arrays of one size does no work for it.
     void give(Block *block);
+
+    // Merges what was given last, before anybody looks at free blocks or at the statistics of the source.
+    void merge_recent(Heap &heap);
 
     // How often give() was called: memory freed later is not `settled` below.
     std::uint64_t frees() const { return frees_; }

@@ -76,11 +76,11 @@ void DeviceLedger::count_allocation(Block *block, StackId noted) {
     block->stack = noted;
     const bool large = block->is_large;
     const auto bytes = static_cast<std::int64_t>(block->size);
-    statistics_.allocation.add(large, 1);
-    statistics_.allocated_bytes.add(large, bytes);
-    statistics_.active.add(large, 1);
-    statistics_.active_bytes.add(large, bytes);
-    statistics_.requested_bytes.add(large, static_cast<std::int64_t>(block->requested));
+    statistics_.allocation.increase(large, 1);
+    statistics_.allocated_bytes.increase(large, bytes);
+    statistics_.active.increase(large, 1);
+    statistics_.active_bytes.increase(large, bytes);
+    statistics_.requested_bytes.increase(large, static_cast<std::int64_t>(block->requested));
     if (block->size >= settings_.max_split_size)
         statistics_.oversize_allocations.add(1);
     used_.store(true, std::memory_order_relaxed);
@@ -213,6 +213,7 @@ Block *DeviceLedger::from_source(Lock &lock, const std::shared_ptr<ExternalSourc
 
 void DeviceLedger::fail(Lock &lock, std::size_t size, Stream stream, StackId noted) {
     ++statistics_.num_ooms;
+    merge_recent();
     OutOfMemory facts;
     facts.device = device_;
     facts.requested = size;
@@ -255,8 +256,8 @@ bool DeviceLedger::free(Address address) {
     if (block == nullptr || block->state != Block::State::allocated)
         return false;
     const auto bytes = static_cast<std::int64_t>(block->size);
-    statistics_.allocation.add(block->is_large, -1);
-    statistics_.allocated_bytes.add(block->is_large, -bytes);
+    statistics_.allocation.decrease(block->is_large, 1);
+    statistics_.allocated_bytes.decrease(block->is_large, bytes);
     if (block->size >= settings_.max_split_size)
         statistics_.oversize_allocations.add(-1);
     history_.record(Action::free_requested, address, block->requested, block->stream, noted);
@@ -275,9 +276,9 @@ bool DeviceLedger::free(Address address) {
 void DeviceLedger::complete_free(Lock &lock, Block *block) {
     const bool large = block->is_large;
     const auto bytes = static_cast<std::int64_t>(block->size);
-    statistics_.active.add(large, -1);
-    statistics_.active_bytes.add(large, -bytes);
-    statistics_.requested_bytes.add(large, -static_cast<std::int64_t>(block->requested));
+    statistics_.active.decrease(large, 1);
+    statistics_.active_bytes.decrease(large, bytes);
+    statistics_.requested_bytes.decrease(large, static_cast<std::int64_t>(block->requested));
     history_.record(Action::free_completed, block->address, block->requested, block->stream, 0);
     live_.erase(block->address);
     if (block->source == nullptr) {
@@ -396,7 +397,18 @@ bool DeviceLedger::can_wait_for(Stream stream) {
 
 // Giving back
 
+void DeviceLedger::merge_recent() {
+    const auto merge = [&](const Pool &pool) {
+        for (const auto &heap : pool.heaps)
+            native_.merge_recent(*heap);
+    };
+    merge(common_);
+    for (const auto &[id, pool] : pools_)
+        merge(*pool);
+}
+
 std::vector<Heap *> DeviceLedger::heaps_to_release() {
+    merge_recent();
     std::vector<Heap *> heaps;
     const auto add = [&](const Pool &pool) {
         for (const auto &heap : pool.heaps)
@@ -644,6 +656,7 @@ double DeviceLedger::memory_fraction() {
 
 Statistics DeviceLedger::statistics() {
     const Lock lock(mutex_);
+    merge_recent();
     return statistics_;
 }
 
@@ -654,11 +667,13 @@ DeviceLedger::Bytes DeviceLedger::bytes() {
 
 void DeviceLedger::reset_peaks() {
     const Lock lock(mutex_);
+    merge_recent();
     statistics_.each_counter([](Counter &counter) { counter.reset_peak(); });
 }
 
 void DeviceLedger::reset_accumulated() {
     const Lock lock(mutex_);
+    merge_recent();
     statistics_.each_counter([](Counter &counter) { counter.reset_accumulated(); });
     statistics_.num_alloc_retries = statistics_.num_ooms = statistics_.num_sync_all_streams =
         statistics_.num_device_alloc = statistics_.num_device_free = 0;
@@ -709,6 +724,7 @@ std::vector<Occurrence> DeviceLedger::events() {
 
 std::vector<SegmentView> DeviceLedger::snapshot(const PoolId *only) {
     const Lock lock(mutex_);
+    merge_recent();
     std::vector<SegmentView> views;
     const auto view = [](const Block *block) {
         return BlockView{block->address, block->size, block->requested, block->state, block->stack};

@@ -181,6 +181,7 @@ private:
     bool is_settled(Heap &heap, bool wait, bool known, bool device_is_settled);
     bool is_known(const Heap &heap, const Stream *current) const;
     void collect_garbage(Lock &lock, std::size_t size, Stream stream);
+    void merge_recent();
     std::vector<Heap *> heaps_to_release();
     void free_returned(Lock &lock, std::vector<ReturnedSegment> &returned);
     [[noreturn]] void fail(Lock &lock, std::size_t size, Stream stream, StackId stack);

@@ -313,8 +313,8 @@ private:
     nb::dict block(const BlockView &view) {
         static const auto *const keys = new std::array<nb::object, 5>{key("address"), key("size"), key("requested_size"),
                                                                       key("state"), key("frames")};
-        static const auto *const states = new std::array<nb::object, 4>{
-            key("inactive"), key("inactive"), key("active_allocated"), key("active_awaiting_free")};
+        static const auto *const states = new std::array<nb::object, 5>{
+            key("inactive"), key("inactive"), key("inactive"), key("active_allocated"), key("active_awaiting_free")};
         nb::dict made;
         const auto &k = *keys;
         made[k[0]] = view.address;

@@ -13,15 +13,16 @@ struct Counter {
     std::int64_t allocated = 0;
     std::int64_t freed = 0;
 
-    void add(std::int64_t amount) {
+    void increase(std::int64_t amount) {
         current += amount;
-        if (amount >= 0) {
-            allocated += amount;
-            peak = std::max(peak, current);
-        } else {
-            freed -= amount;
-        }
+        allocated += amount;
+        peak = std::max(peak, current);
     }
+    void decrease(std::int64_t amount) {
+        current -= amount;
+        freed += amount;
+    }
+    void add(std::int64_t amount) { amount >= 0 ? increase(amount) : decrease(-amount); }
     void reset_peak() { peak = current; }
     void reset_accumulated() { allocated = freed = 0; }
 };
@@ -30,6 +31,14 @@ struct Counter {
 struct PooledCounter {
     Counter all, small, large;
 
+    void increase(bool is_large, std::int64_t amount) {
+        all.increase(amount);
+        (is_large ? large : small).increase(amount);
+    }
+    void decrease(bool is_large, std::int64_t amount) {
+        all.decrease(amount);
+        (is_large ? large : small).decrease(amount);
+    }
     void add(bool is_large, std::int64_t amount) {
         all.add(amount);
         (is_large ? large : small).add(amount);
