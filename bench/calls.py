@@ -5,22 +5,45 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+class State(NamedTuple):
+    """What a call is measured in: statements that stand around each of its rounds, and are not measured.
+
+    Around the rounds of one side only, and not around the benchmark: the rounds of the layer below, which lie between,
+    would be measured in it too.
+    """
+
+    begin: str = "pass"
+    end: str = "pass"
+
+
 class Call(NamedTuple):
     """A call, as a program writes it. ``sides.py`` says what the names in it stand for.
 
     Attributes:
         surface: The call in torch's spelling, which is tcuda's too: ``cuda`` is the one or the other.
-        below: The same work in calls of the runtime, which CuPy and the emulated devices spell alike.
+        below: The same work in calls of the runtime and of the core's ledger, the same on CUDA and emulated devices.
         cupy: The same work on CUDA, where CuPy has a nearer call than the runtime's.
+        torch: The call in torch's spelling where tcuda's is another.
+        state: What tcuda and torch are measured in.
+        state_below: What the layer below is measured in.
+        beyond: The call whose cost is not of interest in this one: the report shows how much more this one costs.
     """
 
     surface: str
     below: str
     cupy: str | None = None
+    torch: str | None = None
+    state: State = State()
+    state_below: State = State()
+    beyond: str | None = None
 
 
 _SWITCH = "previous = runtime.getDevice(); runtime.setDevice({0}); runtime.setDevice(previous)"
 _NEW_EVENT = "made = runtime.eventCreateWithFlags(2)"
+_BUFFER = "cuda.caching_allocator_delete(cuda.caching_allocator_alloc({size}))"
+_BUFFER_BELOW = "ledger.free(ledger.allocate(0, {size}, 0))"
+_SMALL, _LARGE = 1 << 10, 20 << 20
+_SMALL_BUFFER = "caching_allocator_alloc(1 KiB) + delete"
 
 CALLS = {
     # Devices
@@ -66,6 +89,45 @@ CALLS = {
     "event.query()": Call("event.query()", "runtime.eventQuery(event)"),
     "event.synchronize()": Call("event.synchronize()", "runtime.eventSynchronize(event)"),
     "start.elapsed_time(end)": Call("start.elapsed_time(end)", "runtime.eventElapsedTime(start, end)"),
+    # Memory
+    "memory_allocated()": Call("cuda.memory_allocated()", "ledger.allocated(0)"),
+    "max_memory_allocated()": Call("cuda.max_memory_allocated()", "ledger.peak_allocated(0)"),
+    "memory_reserved()": Call("cuda.memory_reserved()", "ledger.reserved(0)"),
+    "memory_stats()": Call("cuda.memory_stats()", "ledger.statistics(0)"),
+    "memory_summary()": Call("cuda.memory_summary()", "ledger.statistics(0)"),
+    "reset_peak_memory_stats()": Call("cuda.reset_peak_memory_stats()", "ledger.reset_peaks(0)"),
+    _SMALL_BUFFER: Call(_BUFFER.format(size=_SMALL), _BUFFER_BELOW.format(size=_SMALL), cupy=f"pool.malloc({_SMALL})"),
+    "caching_allocator_alloc(20 MiB) + delete": Call(
+        _BUFFER.format(size=_LARGE), _BUFFER_BELOW.format(size=_LARGE), cupy=f"pool.malloc({_LARGE})"
+    ),
+    "empty(1000)": Call(
+        "xp.empty(1000)",
+        _BUFFER_BELOW.format(size=8000),
+        cupy="cupy.empty(1000)",
+        torch="torch.empty(1000, device='cuda')",
+    ),
+    "memory_snapshot() of 1,000 blocks": Call(
+        "cuda.memory_snapshot()",
+        "ledger.snapshot(None, False)",
+        state=State(
+            f"blocks = [cuda.caching_allocator_alloc({_SMALL}) for _ in range(1000)]",
+            "for block in blocks: cuda.caching_allocator_delete(block)",
+        ),
+        state_below=State(
+            f"blocks = [ledger.allocate(0, {_SMALL}, 0) for _ in range(1000)]",
+            "for block in blocks: ledger.free(block)",
+        ),
+    ),
+    "history added to alloc + delete": Call(
+        _BUFFER.format(size=_SMALL),
+        _BUFFER_BELOW.format(size=_SMALL),
+        cupy=f"pool.malloc({_SMALL})",
+        state=State(
+            "cuda.memory._record_memory_history(max_entries=100_000, stacks='python')",
+            "cuda.memory._record_memory_history(None)",
+        ),
+        beyond=_SMALL_BUFFER,
+    ),
     # Profilers and telemetry
     "nvtx.range_push() + range_pop()": Call(
         "cuda.nvtx.range_push('step'); cuda.nvtx.range_pop()",

@@ -36,11 +36,11 @@ def seconds_per_call() -> float:
     return time.perf_counter() / CALLS
 
 
-def rounds(*loops: Loop) -> int:
-    """Return how many rounds of all ``loops`` fit into the time for one benchmark; also warms them up."""
-    for loop in loops:
-        loop()
+def rounds(*executed: Callable[[], None]) -> int:
+    """Return how many rounds of all these fit into the time for one benchmark; also warms them up."""
+    for one in executed:
+        one()
     start = time.perf_counter()
-    for loop in loops:
-        loop()
+    for one in executed:
+        one()
     return max(_FEWEST, min(_MOST, int(_BUDGET / (time.perf_counter() - start))))

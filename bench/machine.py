@@ -6,7 +6,7 @@ import functools
 import platform
 import sys
 
-from sides import ON_CUDA
+from chosen_runtime import ON_CUDA
 
 import tcuda
 from tcuda._lazy import _lazy_init

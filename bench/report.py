@@ -5,43 +5,50 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from results import Results, UnusableError
+import replay_tables
+from results import Costs, Results, UnusableError
 from table import markdown, plain
 from targets import TARGETS, Target
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 HEADER = ("call", "tcuda", "below", "torch", "over below", "tcuda / torch", "target", "met")
 
+COLD = (
+    "Memory from the device: microseconds an allocation by the allocator's own call and as an array, and what is held "
+    "when all are alive."
+)
+RESERVED = "Peak reserved / peak live."
 
-def row(call: str, sides: Mapping[str, float], ratio: float, *, judged: bool) -> tuple[str, ...]:
-    """Return what :data:`HEADER` announces; ``judged`` says whether the targets apply.
 
-    What tcuda costs over the layer below is taken from the ratio of neighbouring rounds: the two medians are of rounds
-    seconds apart.
-    """
-    tcuda, below = sides["tcuda"], sides["below"]
-    torch = sides.get("torch")
-    over = (ratio - 1) * below
-    cells = [f"{tcuda:,.0f}", f"{below:,.0f}", "-" if torch is None else f"{torch:,.0f}", f"{over:+,.0f}"]
+def row(call: str, costs: Costs, *, judged: bool) -> tuple[str, ...]:
+    """Return what :data:`HEADER` announces; ``judged`` says whether the targets apply."""
+    tcuda, below, torch, _ = costs
+    cells = [f"{tcuda:,.0f}"]
+    cells += ["-" if below is None else f"{below:,.0f}", "-" if torch is None else f"{torch:,.0f}"]
+    cells.append("-" if below is None else f"{costs.over_below:+,.0f}")
     cells.append("-" if torch is None else f"{tcuda / torch:.2f}")
     if judged:
         target = TARGETS.get(call, Target())
-        met = target.met(tcuda, over) if torch is None else target.met(tcuda, over, torch)
-        return (call, *cells, str(target), "yes" if met else "NO")
+        return (call, *cells, str(target), "yes" if target.met(costs) else "NO")
     return (call, *cells, "-", "-")
 
 
 def report(results: Results, *, as_markdown: bool) -> str:
     """Return the whole report."""
     judged = results.machine["runtime"] == "cuda"
-    rows = [row(call, sides, results.ratios[call], judged=judged) for call, sides in results.medians.items()]
-    table = (markdown if as_markdown else plain)([HEADER, *rows])
+    table = markdown if as_markdown else plain
     machine = ", ".join(f"{name} {value}" for name, value in results.machine.items())
-    return f"Medians in nanoseconds a call. Measured on: {machine}.\n\n{table}\n\n{_verdict(rows, judged=judged)}"
+    parts = [f"Medians in nanoseconds a call. Measured on: {machine}."]
+    if results.medians:
+        rows = [row(call, results.costs(call), judged=judged) for call in results.medians]
+        parts += [table([HEADER, *rows]), _verdict(rows, judged=judged)]
+    for title, replays in (
+        (COLD, replay_tables.cold(results.replays)),
+        (RESERVED, replay_tables.reserved_per_live(results.replays, emulated=not judged)),
+    ):
+        if replays:
+            parts += [title, table(replays)]
+    return "\n\n".join(parts)
 
 
 def _verdict(rows: list[tuple[str, ...]], *, judged: bool) -> str:

@@ -2,27 +2,27 @@
 
 A side is what the names in the statements of ``calls.py`` stand for. ``stream``, ``s2``, ``event``, ``start`` and
 ``end`` are objects for tcuda and torch, and handles for the layer below; ``s`` is ``stream``, always as an object.
+``ledger`` is that of tcuda's core, and ``pool`` a pool of CuPy's.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.util
-import os
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chosen_runtime import ON_CUDA
+
 import tcuda
 from tcuda._lazy import _lazy_init
+from tcuda._ledger import ledger
 from tcuda._runtime.protocol import EVENT_DEFAULT, EVENT_DISABLE_TIMING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from calls import Call
-
-ON_CUDA = os.environ["TCUDA_RUNTIME"] == "cuda"
-"""Whether there is a GPU to measure; the conftest.py of the repository has settled it."""
+    from calls import Call, State
 
 _POOL = 32  # streams that tcuda and torch hand out in turn
 
@@ -32,17 +32,24 @@ class Side(NamedTuple):
 
     Attributes:
         names: What the names in its statements stand for.
-        rest: Makes the default stream current and waits until the device is idle.
+        spellings: The fields of a call that are meant for it, the nearest first.
+        begin: What comes before a round: lets the arrays of CuPy come from where this side measures them.
+        rest: What comes after one: undoes ``begin``, makes the default stream current, waits until the device is idle.
     """
 
     names: dict[str, Any]
+    spellings: tuple[str, ...]
+    begin: Callable[[], None]
     rest: Callable[[], None]
 
     def statement(self, call: Call) -> str:
         """Return what this side does for ``call``."""
-        if "cuda" in self.names:
-            return call.surface
-        return call.cupy if ON_CUDA and call.cupy else call.below
+        statement: str = next(filter(None, (getattr(call, spelling) for spelling in self.spellings)))
+        return statement
+
+    def state(self, call: Call) -> State:
+        """Return what it does so in."""
+        return call.state_below if "below" in self.spellings else call.state
 
 
 def _present() -> tuple[str, ...]:
@@ -69,22 +76,22 @@ def side(name: str) -> Side:
 
 
 def _tcuda() -> Side:
-    return _surface(tcuda, tcuda.xp.empty(1))
+    return _surface(("surface",), tcuda, tcuda.xp.empty(1), xp=tcuda.xp)
 
 
 def _torch() -> Side:
     import torch
 
-    return _surface(torch.cuda, torch.empty(1, device="cuda"))
+    return _surface(("torch", "surface"), torch.cuda, torch.empty(1, device="cuda"), torch=torch)
 
 
-def _surface(cuda: Any, x: Any) -> Side:
+def _surface(spellings: tuple[str, ...], cuda: Any, x: Any, **arrays: Any) -> Side:
     stream, s2, *_ = [cuda.Stream() for _ in range(_POOL)]  # all of them, so that no measured call creates one
     event, start, end = cuda.Event(), cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
     for each in (event, start, end):
         each.record()
     objects = {"x": x, "s": stream, "stream": stream, "s2": s2, "event": event, "start": start, "end": end}
-    return Side({"cuda": cuda, **objects}, _rest(cuda))
+    return Side({"cuda": cuda, **arrays, **objects}, spellings, _nothing, _rest(cuda))
 
 
 def _below() -> Side:
@@ -98,19 +105,28 @@ def _below() -> Side:
     nvml.nvmlInit()
     gpu = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{tcuda.get_device_properties(0).uuid}")
     handles = {"stream": own["s"].ptr, "s2": tcuda.Stream().cuda_stream, "event": event, "start": start, "end": end}
-    return Side({**own, "x": tcuda.xp.empty(1), "gpu": gpu, "domain": nvtx.get_domain(), **handles}, _rest(tcuda))
+    others = {"x": tcuda.xp.empty(1), "gpu": gpu, "domain": nvtx.get_domain(), "ledger": ledger()}
+    names = {**own, **others, **handles}
+    rest = _rest(tcuda)
+    if not ON_CUDA:
+        return Side(names, ("below",), _nothing, rest)
+    begin, end_of_round = own_allocator(own["cupy"].cuda, own["pool"].malloc, rest)
+    return Side(names, ("cupy", "below"), begin, end_of_round)
 
 
 def _cupy() -> dict[str, Any]:
+    import cupy
     import pynvml
-    from cupy.cuda import Device, Stream, get_current_stream, runtime
+    from cupy.cuda import Device, MemoryPool, Stream, get_current_stream, runtime
 
     return {
+        "cupy": cupy,
         "runtime": runtime,
         "nvml": pynvml,
         "Device": Device,
         "Stream": Stream,
         "get_current_stream": get_current_stream,
+        "pool": MemoryPool(),
         "s": Stream(non_blocking=True),
     }
 
@@ -118,6 +134,29 @@ def _cupy() -> dict[str, Any]:
 def _emulated() -> dict[str, Any]:
     runtime = _lazy_init()
     return {"runtime": runtime, "nvml": runtime.nvml(), "s": tcuda.Stream()}
+
+
+def own_allocator(
+    cupy_cuda: Any, allocator: Callable[[int], Any], rest: Callable[[], None]
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Return ``begin`` and ``rest`` of a side between which CuPy's arrays come from ``allocator``.
+
+    By ``set_allocator``, as the ledger was set: CuPy takes another path where ``using_allocator`` was ever entered.
+    """
+    found = cupy_cuda.get_allocator()  # that of the ledger, since tcuda is initialised
+
+    def begin() -> None:
+        cupy_cuda.set_allocator(allocator)
+
+    def rest_with_allocator_as_found() -> None:
+        cupy_cuda.set_allocator(found)
+        rest()
+
+    return begin, rest_with_allocator_as_found
+
+
+def _nothing() -> None:
+    pass
 
 
 def _rest(cuda: Any) -> Callable[[], None]:

@@ -1,9 +1,12 @@
-"""What the calls may cost on an NVIDIA H200: one table."""
+"""What the calls may cost on an NVIDIA H200, and how much memory may be held: one table each."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from results import Costs
 
 
 class Target(NamedTuple):
@@ -12,19 +15,33 @@ class Target(NamedTuple):
     Attributes:
         at_most: Nanoseconds.
         over_below: Nanoseconds above what the layer below costs.
+        of_below: The multiple of what the layer below costs.
+        of_torch: The multiple of what torch's call costs.
     """
 
     at_most: float = math.inf
     over_below: float = math.inf
+    of_below: float = math.inf
+    of_torch: float = 1.0
 
-    def met(self, tcuda: float, over_below: float, torch: float = math.inf) -> bool:
-        """Return whether what tcuda costs, in all and above the layer below, is within all bounds."""
-        return tcuda <= min(self.at_most, torch) and over_below <= self.over_below
+    def met(self, costs: Costs) -> bool:
+        """Return whether what tcuda costs is within all bounds; where a side was not measured, it bounds nothing."""
+        within = costs.tcuda <= self.at_most
+        if costs.torch is not None:
+            within = within and costs.tcuda <= self.of_torch * costs.torch
+        if costs.below is not None:
+            within = within and costs.over_below <= self.over_below and costs.ratio <= self.of_below
+        return within
 
     def __str__(self) -> str:
         bounds = [f"≤ {self.at_most:,}"] if self.at_most < math.inf else []
         bounds += [f"≤ below + {self.over_below}"] if self.over_below < math.inf else []
-        return ", ".join([*bounds, "≤ torch"])
+        bounds += [f"≤ {_multiple(self.of_below)}below"] if self.of_below < math.inf else []
+        return ", ".join([*bounds, f"≤ {_multiple(self.of_torch)}torch"])
+
+
+def _multiple(of: float) -> str:
+    return "" if of == 1 else f"{of:g} "
 
 
 TARGETS = {
@@ -46,5 +63,21 @@ TARGETS = {
     "event.synchronize()": Target(over_below=150),
     "stream.synchronize()": Target(over_below=150),
     "synchronize()": Target(over_below=150),
+    "memory_allocated()": Target(300),
+    "max_memory_allocated()": Target(300),
+    "memory_reserved()": Target(300),
+    "memory_stats()": Target(of_torch=0.2),
+    "caching_allocator_alloc(1 KiB) + delete": Target(of_torch=0.3),
+    "caching_allocator_alloc(20 MiB) + delete": Target(of_torch=0.3),
+    "empty(1000)": Target(of_below=1.0),
 }
 """Calls that are bounded by more than torch."""
+
+COLD_TIME_OF_TORCH = 0.8
+"""What arrays may take whose memory comes from the device, as a multiple of what torch takes."""
+
+RIVALS = ("torch", "torch_expandable", "cupy")
+"""Those whose reserved memory tcuda's is held against."""
+
+RESERVED_PER_LIVE = {"churn_small": 1.21, "churn_large": 1.16, "deeplab_infer": 1.05, "gpt2_generate": 1.06}
+"""Peak reserved / peak live on emulated devices, where both are the same in every run."""

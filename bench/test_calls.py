@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from calls import CALLS
-from loop import inlined, rounds, seconds_per_call
+from loop import rounds, seconds_per_call
 from machine import machine
 from reference import Reference
 from sides import SIDES, side
+from subject import Subject
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -21,18 +22,17 @@ if TYPE_CHECKING:
 def test_call(benchmark: BenchmarkFixture, call: str, on: str) -> None:
     benchmark.group = call
     benchmark.extra_info |= machine()
-    here, below = side(on), side("below")
-    loop = inlined(here.statement(CALLS[call]), here.names)
-    below_loop = inlined(below.statement(CALLS[call]), below.names)
-    reference = Reference(below_loop, seconds_per_call)
+    here, below = (Subject(CALLS[call], side(name)) for name in (on, "below"))
+    reference = Reference(below.loop, seconds_per_call, before=below.begin, after=below.end)
 
     def before_round() -> None:
         reference.run()
-        below.rest()
+        here.begin()
 
     try:
-        benchmark.pedantic(loop, setup=before_round, teardown=here.rest, rounds=rounds(loop, below_loop))
+        count = rounds(here.round, below.round)
+        benchmark.pedantic(here.loop, setup=before_round, teardown=here.end, rounds=count)
     finally:
-        here.rest()
-        below.rest()
+        here.end()
+        below.end()
     reference.compare(benchmark)

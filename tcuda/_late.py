@@ -6,13 +6,16 @@ import importlib
 import sys
 from typing import Any
 
-from tcuda._lazy import _lazy_call
+from tcuda._lazy import _lazy_call, _lazy_init, is_initialized
 from tcuda._runtime import runtime
 
 
 def __getattr__(name: str) -> Any:
     if name == "xp":
-        return importlib.import_module(runtime().array_module)
+        xp = importlib.import_module(runtime().array_module)
+        if not is_initialized():  # else the memory of its first arrays would not be counted
+            runtime().beforeFirstArray(_lazy_init)
+        return xp
     if name == "emulation":
         return importlib.import_module("tcuda.emulation")
     raise AttributeError(f"module 'tcuda' has no attribute {name!r}")

@@ -43,6 +43,17 @@ CALLS = {
     "get_device_properties()",
     "get_device_name()",
     "mem_get_info()",
+    "memory_allocated()",
+    "max_memory_allocated()",
+    "memory_reserved()",
+    "memory_stats()",
+    "memory_summary()",
+    "reset_peak_memory_stats()",
+    "caching_allocator_alloc(1 KiB) + delete",
+    "caching_allocator_alloc(20 MiB) + delete",
+    "empty(1000)",
+    "memory_snapshot() of 1,000 blocks",
+    "history added to alloc + delete",
     "nvtx.range_push() + range_pop()",
     "utilization()",
     "temperature()",
@@ -68,6 +79,21 @@ def benchmark(call: str, side: str, nanoseconds: float, ratio: float, runtime: s
         "extra_info": {"runtime": runtime, "ratio": ratio},
         "stats": {"median": nanoseconds * 1e-9},
     }
+
+
+def replays(source: str, workload: str, reserved: float, seconds: float | None = None) -> dict[str, object]:
+    """Return what pytest-benchmark writes about the replay of a workload with 100 MiB live at the peak."""
+    replay = {
+        "source": source,
+        "workload": workload,
+        "allocations": 1000,
+        "live": 100 << 20,
+        "reserved": round(reserved * (100 << 20)),
+        "driver_allocations": None if source == "cupy" else 50,
+        "seconds": 0.001,
+        "array_seconds": seconds,
+    }
+    return {"group": "replay", "params": {"source": source}, "extra_info": {"runtime": "cuda", "replays": [replay]}}
 
 
 def write(path: Path, benchmarks: list[dict[str, object]]) -> None:
@@ -216,3 +242,92 @@ def test_the_report_judges_nothing_on_emulated_devices(tmp_path: Path) -> None:
     write(path, [benchmark("Event()", side, 9999, 1.0, "emulated") for side in ("tcuda", "below")])
     done = run("bench/report.py", str(path))
     assert re.search(r"Event\(\) +9,999 +9,999 +- +\+0 +- +- +-\n", done.stdout)
+
+
+def test_the_report_judges_by_multiples_of_the_layer_below_and_of_torch(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    costs = {
+        "memory_stats()": ((1900, 1800, 10000), 1.05, "≤ 0.2 torch +yes"),
+        "caching_allocator_alloc(20 MiB) + delete": ((310, 700, 1000), 0.45, "≤ 0.3 torch +NO"),
+        # Neighbouring rounds tell whether the layer below costs as much, and not the medians of all rounds.
+        "empty(1000)": ((890, 900, 3000), 1.02, "≤ below, ≤ torch +NO"),
+    }
+    write(
+        path,
+        [
+            benchmark(call, side, cost, ratio, "cuda")
+            for call, (sides, ratio, _) in costs.items()
+            for side, cost in zip(("tcuda", "below", "torch"), sides, strict=True)
+        ],
+    )
+    done = run("bench/report.py", str(path)).stdout
+    for call, (_, _, verdict) in costs.items():
+        assert re.search(rf"^{re.escape(call)} .* {verdict}$", done, re.MULTILINE), done
+
+
+@pytest.mark.parametrize(("torch", "met"), [(1150, "yes"), (949, "NO")])
+def test_the_report_counts_the_cost_of_history_from_that_of_an_allocation(
+    tmp_path: Path, torch: float, met: str
+) -> None:
+    path = tmp_path / "results.json"
+    plain, history = "caching_allocator_alloc(1 KiB) + delete", "history added to alloc + delete"
+    costs = {plain: (150, 700, 600), history: (500, 700, torch)}
+    write(
+        path,
+        [
+            benchmark(call, side, cost, 0.5, "cuda")
+            for call, sides in costs.items()
+            for side, cost in zip(("tcuda", "below", "torch"), sides, strict=True)
+        ],
+    )
+    done = run("bench/report.py", str(path)).stdout
+    assert re.search(rf"^{re.escape(history)} +350 +- +{torch - 600} +- .* {met}$", done, re.MULTILINE), done
+
+
+def test_the_cost_of_history_alone_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    write(path, [benchmark("history added to alloc + delete", side, 100, 1.0, "cuda") for side in ("tcuda", "below")])
+    done = run("bench/report.py", str(path))
+    assert done.returncode == 2
+    assert "is counted from 'caching_allocator_alloc(1 KiB) + delete': measure that too" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reserved", "met"), [(0.8, 1.1, "yes"), (0.81, 1.1, "NO"), (0.8, 1.11, "NO")], ids=str
+)
+def test_the_report_judges_new_memory_beside_torch(tmp_path: Path, seconds: float, reserved: float, met: str) -> None:
+    path = tmp_path / "results.json"
+    write(path, [replays("tcuda", "cold_small", reserved, seconds), replays("torch", "cold_small", 1.1, 1.0)])
+    done = run("bench/report.py", str(path)).stdout
+    assert re.search(rf"cold_small +tcuda +1\.00 +{seconds * 1000:.2f} .* {met}$", done, re.MULTILINE), done
+    assert re.search(r"cold_small +torch +1\.00 +1000\.00 +110 +50 +- +-$", done, re.MULTILINE), done
+
+
+@pytest.mark.parametrize(("reserved", "met"), [(1.2, "yes"), (1.21, "NO")])
+def test_the_report_judges_what_is_held_by_the_least_of_the_others(tmp_path: Path, reserved: float, met: str) -> None:
+    path = tmp_path / "results.json"
+    held = {"tcuda": reserved, "torch": 1.5, "torch_expandable": 1.2, "cupy": 1.3, "cupy_async": 1.1}
+    write(path, [replays(source, "churn_small", each) for source, each in held.items()])
+    done = run("bench/report.py", str(path)).stdout
+    assert re.search(rf"churn_small +100 +{reserved:.3f} +1\.500 .* +≤ 1\.200 +{met}$", done, re.MULTILINE), done
+
+
+@pytest.mark.emulated
+def test_replays_print_what_a_workload_takes() -> None:
+    done = run("bench/replay.py", "--workload", "cold_large", "--trace", "bench/data/deeplab_infer.npz", "--json")
+    assert done.returncode == 0, done.stderr
+    found = {(each["source"], each["workload"]): each for each in json.loads(done.stdout)}
+    assert found.keys() == {
+        (source, workload) for source in ("tcuda", "tcuda_segments") for workload in ("cold_large", "deeplab_infer")
+    }
+    assert {each["allocations"] for each in found.values()} == {500, 2451}
+    assert all(each["reserved"] >= each["live"] for each in found.values())
+
+
+@pytest.mark.parametrize("text", [b"", b"no trace"], ids=repr)
+def test_a_file_that_is_no_trace_is_an_error(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "trace.npz"
+    path.write_bytes(text)
+    done = run("bench/replay.py", "--source", "tcuda", "--trace", str(path))
+    assert done.returncode == 2
+    assert done.stderr == f"error: {path} holds no array 'events'.\n"

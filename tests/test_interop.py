@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -260,3 +261,54 @@ def test_cuda_core() -> None:
     waiting.synchronize()
     ours = device.create_stream(tcuda.Stream())
     ours.sync()
+
+
+class TestMemoryOfCuPy:
+    def test_the_first_array_of_xp_initialises_and_is_counted(self, output_of: OutputOf) -> None:
+        code = """
+            import tcuda
+            from tcuda import xp
+            print(tcuda.is_initialized())
+            x = xp.zeros(1 << 20, dtype="uint8")
+            print(tcuda.is_initialized(), tcuda.memory_allocated())
+        """
+        assert output_of(dedent(code)).split() == ["False", "True", str(1 << 20)]
+
+    def test_an_allocator_of_the_programs_own_stays_until_tcuda_initialises(self, output_of: OutputOf) -> None:
+        code = """
+            import cupy, tcuda
+            pool = cupy.cuda.MemoryPool()
+            cupy.cuda.set_allocator(pool.malloc)
+            from tcuda import xp
+            x = xp.zeros(1000)
+            print(tcuda.is_initialized(), pool.used_bytes())
+            tcuda.init()
+            y = xp.zeros(1000)
+            print(pool.used_bytes(), tcuda.memory_allocated())
+            del x, y
+            print(pool.used_bytes(), tcuda.memory_allocated())
+        """
+        assert output_of(dedent(code)).split() == ["False", "8192", "8192", "8192", "0", "0"]
+
+    def test_workspaces_of_libraries_are_counted(self, cupy: Any) -> None:
+        x = cupy.random.random((512, 512))
+        cupy.linalg.svd(x)
+        with tcuda.memory.track() as usage:
+            u, s, v = cupy.linalg.svd(x)
+        assert usage.peak > u.nbytes + s.nbytes + v.nbytes
+
+    def test_cupys_own_out_of_memory_error_is_ours(self, cupy: Any) -> None:
+        with pytest.raises(cupy.cuda.memory.OutOfMemoryError) as caught:
+            cupy.empty(1 << 50, dtype="uint8")
+        assert isinstance(caught.value, tcuda.OutOfMemoryError)
+
+    def test_a_stream_of_cupys_that_dies_leaves_its_memory_to_others(self, cupy: Any) -> None:
+        size = 64 << 20
+        tcuda.empty_cache()
+        stream = cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            cupy.empty(size, dtype="uint8")
+        before = tcuda.memory_reserved()
+        del stream
+        kept = cupy.empty(size, dtype="uint8")
+        assert tcuda.memory_reserved() <= before, kept

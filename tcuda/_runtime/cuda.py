@@ -216,6 +216,18 @@ class CudaRuntime:
         self._cupy.cuda.set_allocator(self._cupy.cuda.CFunctionAllocator(*functions, ledger).malloc)
         _announce_streams(self._cupy.cuda.Stream, ledger)
 
+    def beforeFirstArray(self, initialize: Callable[[], object]) -> None:
+        """Put a function in the place of CuPy's default pool, unless the program has chosen another allocator."""
+        cuda = self._cupy.cuda
+        if getattr(cuda.get_allocator(), "__self__", None) is not self._cupy.get_default_memory_pool():
+            return
+
+        def allocate(size: int) -> Any:
+            initialize()
+            return cuda.alloc(size)
+
+        cuda.set_allocator(allocate)
+
     def nvml(self) -> Any:
         """Return ``pynvml``."""
         import pynvml

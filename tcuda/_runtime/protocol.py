@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tcuda._core import Driver, Ledger, Source
     from tcuda._errors import OutOfMemoryError
@@ -165,6 +165,9 @@ class Runtime(Protocol):
 
     def useLedger(self, ledger: Ledger) -> None:
         """Let arrays get their memory from ``ledger`` from now on."""
+
+    def beforeFirstArray(self, initialize: Callable[[], object]) -> None:
+        """Let the array module call ``initialize``, which calls :meth:`useLedger`, before its first allocation."""
 
     def nvml(self) -> Any:
         """Return the NVML of these devices: a module, or what answers like one, spelled as ``pynvml``."""

@@ -1,0 +1,93 @@
+"""Replays workloads through allocators: ``python bench/replay.py [--workload NAME] [--trace FILE] [--source NAME]``.
+
+For each it prints the time of an allocation, the most memory that was reserved and that as a multiple of the most that
+was alive, and how often memory was taken from the driver. Memory is that of the first replay of a process that has done
+nothing else; times are of replays that begin with an empty cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import replay_tables
+from chosen_runtime import ON_CUDA
+from replayed import Replayed
+from sides import SIDES
+from sources import SETTINGS, SOURCES
+from table import plain
+from workloads import WORKLOADS, read_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WORKER = Path(__file__).parent / "replay_worker.py"
+# One emulated device with room for all workloads; no memory of the host backs what nobody writes to.
+_EMULATED = {"TCUDA_EMULATED_DEVICES": "1", "TCUDA_EMULATED_MEMORY": "64GiB"}
+
+
+class ReplayError(Exception):
+    """A replay failed."""
+
+
+def present() -> tuple[str, ...]:
+    """Return the allocators that are compared on this machine."""
+    if not ON_CUDA:
+        return "tcuda", "tcuda_segments"
+    torch = ("torch", "torch_expandable") if "torch" in SIDES else ()
+    return "tcuda", *torch, "cupy", "cupy_async"
+
+
+def possible() -> tuple[str, ...]:
+    """Return the allocators that there are on this machine."""
+    return tuple(dict.fromkeys([*present(), "tcuda_segments"]))
+
+
+def replay(source: str, workloads: Sequence[str]) -> list[Replayed]:
+    """Replay workloads, given by name or by the path of a trace, through an allocator in processes of its own.
+
+    Raises:
+        ReplayError: That failed.
+    """
+    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    environment |= {**_EMULATED, **SOURCES[source].environment}
+    # The warning is of forks beside threads, of which NumPy has some that do nothing.
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(_WORKER), source, *workloads]
+    done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False)
+    if done.returncode:
+        raise ReplayError(f"The replay through {source} failed:\n{done.stderr}")
+    return [Replayed(**json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line asks for; 0: done, 2: it could not be done."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--workload", nargs="+", choices=WORKLOADS, default=[], metavar="NAME", help="; ".join(WORKLOADS)
+    )
+    parser.add_argument("--trace", nargs="+", type=Path, default=[], metavar="FILE", help="a file as those in data/")
+    parser.add_argument("--source", nargs="+", choices=possible(), default=present(), help="the allocators")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args(arguments)
+    try:
+        for trace in options.trace:
+            read_trace(trace)
+        workloads = [*options.workload, *(str(trace.resolve()) for trace in options.trace)] or list(WORKLOADS)
+        replays = [each for source in options.source for each in replay(source, workloads)]
+    except (OSError, ValueError, ReplayError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps([each._asdict() for each in replays], indent=2))
+    else:
+        print(plain(replay_tables.figures(replays)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

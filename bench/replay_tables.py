@@ -1,0 +1,108 @@
+"""What replays of workloads found, in tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from targets import COLD_TIME_OF_TORCH, RESERVED_PER_LIVE, RIVALS
+from workloads import COLD, WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from replayed import Replayed
+
+    Rows = list[tuple[str, ...]]
+    BySource = Mapping[str, Replayed]
+
+_MIB = 1 << 20
+
+
+def by_workload(replays: Sequence[Replayed]) -> dict[str, dict[str, Replayed]]:
+    """Return the replays by workload, in its order, and source."""
+    found: dict[str, dict[str, Replayed]] = {
+        name: {} for name in WORKLOADS if any(each.workload == name for each in replays)
+    }
+    for replay in replays:
+        found.setdefault(replay.workload, {})[replay.source] = replay
+    return found
+
+
+def figures(replays: Sequence[Replayed]) -> Rows:
+    """Return all that was found, a row for each allocator and workload."""
+    header = ("workload", "allocator", "µs", "µs as arrays", "reserved / live", "reserved, MiB", "driver allocations")
+    rows = [
+        (workload, source, *_times(replay), f"{replay.reserved_per_live:.3f}", *_memory(replay))
+        for workload, sources in by_workload(replays).items()
+        for source, replay in sources.items()
+    ]
+    return [header, *rows]
+
+
+def cold(replays: Sequence[Replayed]) -> Rows:
+    """Return what memory from the device costs, with a verdict on tcuda's where torch was measured."""
+    header = ("workload", "allocator", "µs", "µs as arrays", "reserved, MiB", "driver allocations", "target", "met")
+    target = f"arrays ≤ {COLD_TIME_OF_TORCH} torch, reserved ≤ torch"
+    rows = []
+    for workload, sources in by_workload(replays).items():
+        for source, replay in sources.items() if workload in COLD else ():
+            judged = source == "tcuda" and "torch" in sources
+            verdict = (target, _said(cold_met(sources))) if judged else ("-", "-")
+            rows.append((workload, source, *_times(replay), *_memory(replay), *verdict))
+    return [header, *rows] if rows else []
+
+
+def cold_met(sources: BySource) -> bool:
+    """Return whether tcuda takes as little time and memory as it has to beside torch."""
+    return array_time_of_torch(sources) <= COLD_TIME_OF_TORCH and sources["tcuda"].reserved <= sources["torch"].reserved
+
+
+def array_time_of_torch(sources: BySource) -> float:
+    """Return what arrays take in a cold mix, as a multiple of what torch's take."""
+    tcuda, torch = sources["tcuda"].array_seconds, sources["torch"].array_seconds
+    assert tcuda is not None  # for cold mixes
+    assert torch is not None  # both are measured
+    return tcuda / torch
+
+
+def reserved_per_live(replays: Sequence[Replayed], *, emulated: bool) -> Rows:
+    """Return peak reserved / peak live of all allocators, with a verdict on tcuda's."""
+    found = {workload: sources for workload, sources in by_workload(replays).items() if workload not in COLD}
+    columns = list(dict.fromkeys(source for sources in found.values() for source in sources))
+    header = ("workload", "peak live, MiB", *columns, "target", "met")
+    rows = []
+    for workload, sources in found.items():
+        cells = [f"{sources[column].reserved_per_live:.3f}" if column in sources else "-" for column in columns]
+        bound = reserved_bound(workload, sources, emulated=emulated)
+        verdict = ("-", "-")
+        if bound is not None and "tcuda" in sources:
+            verdict = f"≤ {bound:.3f}", _said(sources["tcuda"].reserved_per_live <= bound)
+        rows.append((workload, f"{next(iter(sources.values())).live / _MIB:,.0f}", *cells, *verdict))
+    return [header, *rows] if rows else []
+
+
+def reserved_bound(workload: str, sources: BySource, *, emulated: bool) -> float | None:
+    """Return what tcuda's peak reserved / peak live may be at most: the least of its rivals, which have to be known.
+
+    On emulated devices, which have no rivals, it is a figure.
+    """
+    if emulated:
+        return RESERVED_PER_LIVE.get(workload)
+    if not set(RIVALS) <= sources.keys():
+        return None
+    return min(sources[rival].reserved_per_live for rival in RIVALS)
+
+
+def _times(replay: Replayed) -> tuple[str, str]:
+    """Return microseconds an allocation, with the frees between allocations."""
+    arrays = "-" if replay.array_seconds is None else f"{replay.array_seconds / replay.allocations * 1e6:.2f}"
+    return f"{replay.seconds / replay.allocations * 1e6:.2f}", arrays
+
+
+def _memory(replay: Replayed) -> tuple[str, str]:
+    driver = "-" if replay.driver_allocations is None else f"{replay.driver_allocations:,}"
+    return f"{replay.reserved / _MIB:,.0f}", driver
+
+
+def _said(met: bool) -> str:
+    return "yes" if met else "NO"

@@ -1,0 +1,134 @@
+"""Replays workloads through one allocator: ``python bench/replay_worker.py SOURCE WORKLOAD...``; see ``replay.py``.
+
+A workload is the name of one or the path of a trace. Each is replayed in a fork of this process, which imports what
+takes long and never touches the device: so each finds a fresh allocator. Prints a line of JSON for each.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import json
+import os
+import statistics
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from replayed import Replayed
+from sources import SOURCES
+from workloads import COLD, FREED, WORKLOADS, Events, allocations, peak_live, read_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sources import Allocator
+
+REPLAYS = 5
+"""So many replays are timed; their median counts."""
+
+
+def load(workload: str) -> Events:
+    """Return the events of the workload with that name, or of the trace at that path."""
+    return WORKLOADS[workload]() if workload in WORKLOADS else read_trace(Path(workload))
+
+
+def replayed(source: str, workload: str) -> Replayed:
+    """Make the allocator, and measure what it does."""
+    events = load(workload)
+    allocator = SOURCES[source].make()
+    allocator.synchronize()
+    gc.disable()
+    return Replayed(
+        source=source,
+        workload=Path(workload).stem,
+        allocations=allocations(events),
+        live=peak_live(events),
+        reserved=_peak_reserved(allocator, events),  # in the first replay of the process
+        driver_allocations=allocator.driver_allocations() if allocator.driver_allocations else None,
+        seconds=_cold_seconds(allocator, events, allocator.allocate, allocator.free),
+        array_seconds=_cold_seconds(allocator, events, allocator.array, _let_die) if workload in COLD else None,
+    )
+
+
+def _peak_reserved(allocator: Allocator, events: Events) -> int:
+    if allocator.peak_reserved is not None:
+        _seconds(events, allocator.allocate, allocator.free)
+        return allocator.peak_reserved()
+    peak = 0
+
+    def allocate(size: int) -> Any:
+        nonlocal peak
+        allocated = allocator.allocate(size)
+        peak = max(peak, allocator.reserved())
+        return allocated
+
+    _seconds(events, allocate, allocator.free)
+    return peak
+
+
+def _cold_seconds(
+    allocator: Allocator, events: Events, allocate: Callable[[int], Any], free: Callable[[Any], object]
+) -> float:
+    durations = []
+    for _ in range(REPLAYS):
+        allocator.clear()
+        allocator.synchronize()
+        durations.append(_seconds(events, allocate, free))
+    return statistics.median(durations)
+
+
+def _seconds(events: Events, allocate: Callable[[int], Any], free: Callable[[Any], object]) -> float:
+    """Replay, and return what the events took; what they left alive is freed after that."""
+    alive: dict[int, Any] = {}
+    start = time.perf_counter()
+    for id, size in events:
+        if size == FREED:
+            free(alive.pop(id))
+        else:
+            alive[id] = allocate(size)
+    duration = time.perf_counter() - start
+    while alive:
+        free(alive.popitem()[1])
+    return duration
+
+
+def _let_die(array: Any) -> None:
+    pass
+
+
+def _print_replayed(source: str, workload: str) -> None:
+    print(json.dumps(replayed(source, workload)._asdict()))
+
+
+def _in_a_fork(work: Callable[[], None]) -> bool:
+    """Do ``work`` in a fork, and return whether it succeeded."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            sys.stdout.flush()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def main(source: str, *workloads: str) -> int:
+    """Replay all workloads; 1: one failed, and standard error says why."""
+    for module in SOURCES[source].imports:
+        importlib.import_module(module)
+    for workload in workloads:
+        if not _in_a_fork(functools.partial(_print_replayed, source, workload)):
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,138 @@
+"""The allocators that workloads are replayed through.
+
+Each is to be made in a fresh process, with the variables of its ``environment`` set before anything is imported:
+caches, settings and budgets persist.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class Allocator(NamedTuple):
+    """An allocator, in the calls that cost least.
+
+    Attributes:
+        allocate: Takes a size in bytes, and returns what ``free`` takes.
+        free: Frees it.
+        array: Returns an array of so many bytes, whose memory is freed when it dies.
+        clear: Gives everything that is free back to the driver.
+        synchronize: Waits for the device.
+        reserved: Returns the bytes that the allocator holds.
+        peak_reserved: Returns the most that it held so far; None if it does not count that.
+        driver_allocations: Returns how often it took memory from the driver so far; None if it does not count that.
+    """
+
+    allocate: Callable[[int], Any]
+    free: Callable[[Any], object]
+    array: Callable[[int], Any]
+    clear: Callable[[], None]
+    synchronize: Callable[[], None]
+    reserved: Callable[[], int]
+    peak_reserved: Callable[[], int] | None = None
+    driver_allocations: Callable[[], int] | None = None
+
+
+class Source(NamedTuple):
+    """How an allocator is made.
+
+    Attributes:
+        make: Makes it; imports what it needs, and is the first to touch the device.
+        imports: What takes long to import, and touches no device.
+        environment: Variables that have to be set.
+    """
+
+    make: Callable[[], Allocator]
+    imports: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
+
+
+SETTINGS = ("TCUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+"""Variables that are not to reach an allocator from outside."""
+
+
+def _tcuda() -> Allocator:
+    import tcuda
+    from tcuda._ledger import ledger
+
+    tcuda.init()
+    in_use, empty, uint8 = ledger(), tcuda.xp.empty, tcuda.xp.uint8
+    return Allocator(
+        allocate=lambda size: in_use.allocate(0, size, 0),
+        free=in_use.free,
+        array=lambda size: empty(size, dtype=uint8),
+        clear=tcuda.empty_cache,
+        synchronize=tcuda.synchronize,
+        reserved=tcuda.memory_reserved,
+        peak_reserved=tcuda.max_memory_reserved,
+        driver_allocations=lambda: tcuda.memory_stats()["num_device_alloc"],
+    )
+
+
+def _torch() -> Allocator:
+    import torch
+
+    torch.cuda.init()
+    stream = torch.cuda.current_stream().cuda_stream
+    allocate, empty, uint8 = torch._C._cuda_cudaCachingAllocator_raw_alloc, torch.empty, torch.uint8
+    return Allocator(
+        allocate=lambda size: allocate(size, stream),
+        free=torch._C._cuda_cudaCachingAllocator_raw_delete,
+        array=lambda size: empty(size, dtype=uint8, device="cuda"),
+        clear=torch.cuda.empty_cache,
+        synchronize=torch.cuda.synchronize,
+        reserved=torch.cuda.memory_reserved,
+        peak_reserved=torch.cuda.max_memory_reserved,
+        driver_allocations=lambda: torch.cuda.memory_stats()["num_device_alloc"],
+    )
+
+
+def _cupy() -> Allocator:
+    from cupy.cuda import Memory, MemoryPointer, MemoryPool
+
+    taken = 0
+
+    def take(size: int) -> Any:
+        nonlocal taken
+        taken += 1
+        return MemoryPointer(Memory(size), 0)
+
+    return _of_pool(MemoryPool(take), lambda: taken)
+
+
+def _cupy_async() -> Allocator:
+    from cupy.cuda import MemoryAsyncPool
+
+    return _of_pool(MemoryAsyncPool(), None)
+
+
+def _of_pool(pool: Any, driver_allocations: Callable[[], int] | None) -> Allocator:
+    import cupy
+
+    cupy.cuda.set_allocator(pool.malloc)
+    empty, uint8 = cupy.empty, cupy.uint8
+    return Allocator(
+        allocate=pool.malloc,
+        free=lambda pointer: None,  # whose death frees the memory
+        array=lambda size: empty(size, dtype=uint8),
+        clear=pool.free_all_blocks,
+        synchronize=cupy.cuda.runtime.deviceSynchronize,
+        reserved=pool.total_bytes,
+        driver_allocations=driver_allocations,
+    )
+
+
+SOURCES = {
+    "tcuda": Source(_tcuda),
+    "tcuda_segments": Source(_tcuda, environment={"TCUDA_ALLOC_CONF": "expandable_segments:False"}),
+    "torch": Source(_torch, imports=("torch",)),
+    "torch_expandable": Source(
+        _torch, imports=("torch",), environment={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    ),
+    "cupy": Source(_cupy),
+    "cupy_async": Source(_cupy_async),
+}
+"""The allocators, by name; ``tcuda_segments`` is tcuda's with torch's default: segments that do not grow."""

@@ -1,0 +1,70 @@
+"""What memory from the device costs, and how much is held: tcuda's allocator, torch's and CuPy's pools."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import pytest
+from machine import machine
+from replay import present, replay
+from replay_tables import array_time_of_torch, reserved_bound
+from targets import COLD_TIME_OF_TORCH, RESERVED_PER_LIVE, RIVALS
+from workloads import CHURNS, COLD, TRACES, WORKLOADS
+
+if TYPE_CHECKING:
+    from pytest_benchmark.fixture import BenchmarkFixture
+    from replayed import Replayed
+
+SOURCES = present()
+
+beside_torch = pytest.mark.skipif("torch" not in SOURCES, reason="torch is not there to compare with")
+
+
+@functools.cache
+def replays(source: str) -> dict[str, Replayed]:
+    """Return what replays of all workloads found, by workload."""
+    return {each.workload: each for each in replay(source, list(WORKLOADS))}
+
+
+def of_all(workload: str) -> dict[str, Replayed]:
+    """Return what the replays through all allocators found, by allocator."""
+    return {source: replays(source)[workload] for source in SOURCES}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_replay(benchmark: BenchmarkFixture, source: str) -> None:
+    """Note what was found for the report; pytest-benchmark's own figure is how long all of it took."""
+    benchmark.group = "replay"
+    benchmark.extra_info |= machine()
+    found = benchmark.pedantic(replays, args=[source], rounds=1)
+    benchmark.extra_info["replays"] = [each._asdict() for each in found.values()]
+    assert list(found) == list(WORKLOADS)
+
+
+@beside_torch
+@pytest.mark.parametrize("workload", COLD)
+def test_replay_takes_new_memory_faster_than_torch(workload: str) -> None:
+    assert array_time_of_torch(of_all(workload)) <= COLD_TIME_OF_TORCH
+
+
+@beside_torch
+@pytest.mark.parametrize("workload", COLD)
+def test_replay_takes_no_more_new_memory_than_torch(workload: str) -> None:
+    sources = of_all(workload)
+    assert sources["tcuda"].reserved <= sources["torch"].reserved
+
+
+@beside_torch
+@pytest.mark.parametrize("workload", [*CHURNS, *TRACES])
+def test_replay_holds_no_more_memory_than_torch_and_cupy(workload: str) -> None:
+    sources = of_all(workload)
+    bound = reserved_bound(workload, sources, emulated=False)
+    assert bound is not None, f"one of {RIVALS} is missing"
+    assert sources["tcuda"].reserved_per_live <= bound
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("workload", [*CHURNS, *TRACES])
+def test_replay_holds_no_more_memory_than_the_policy_promises(workload: str) -> None:
+    assert replays("tcuda")[workload].reserved_per_live <= RESERVED_PER_LIVE[workload]
