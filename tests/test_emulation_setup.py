@@ -136,39 +136,49 @@ def test_nothing_is_freed_once_the_process_is_exiting(run):
 
 
 def test_the_garbage_collector_may_strike_anywhere(run):
-    """Also while the clock's lock is held, where a finalizer that took that lock again would wait for ever."""
+    """Also while a lock of the emulation is held, where a finalizer that took it again would wait for ever."""
     assert run(
         """
         import faulthandler, gc
         faulthandler.dump_traceback_later(30, exit=True)
         import tcuda
+        from tcuda._lazy import _lazy_init
         from tcuda.emulation import clock, xp
 
         class Node:
             pass
 
         stream = tcuda.Stream()
+
+        def garbage():
+            node = Node()
+            node.itself, node.array, node.pool = node, xp.empty(8), tcuda.MemPool()
+            tcuda.memory.record_stream(node.array, stream)  # its free asks about the stream
+            with tcuda.use_mem_pool(node.pool):
+                xp.empty(8)  # the end of the pool waits for the stream of this
+            return node
+
         gc.collect()
         gc.freeze()
         for threshold in (1, 2, 3, 4):
             for _ in range(100):
                 gc.disable()
-                node = Node()
-                node.itself, node.array, node.pool = node, xp.empty(8), tcuda.MemPool()
-                tcuda.memory.record_stream(node.array, stream)  # its free asks for the time
-                with tcuda.use_mem_pool(node.pool):
-                    xp.empty(8)  # which the end of the pool waits for
+                node = garbage()
                 gc.collect(0)
                 gc.set_threshold(threshold, 100, 100)
                 gc.enable()
                 node = None
                 clock().wait_until(5)
+        node = garbage()
+        with clock()._lock, _lazy_init()._lock:
+            node = None
+            gc.collect()
         gc.unfreeze()
         gc.collect()
-        print(tcuda.memory_allocated())
+        print(tcuda.memory_allocated(), len(tcuda.memory_snapshot()))
         """,
         TCUDA_RUNTIME="emulated",
-    ) == ["0"]
+    ) == ["0", "1"]
 
 
 def test_a_forked_child_leaves_the_memory_to_its_parent(run):

@@ -14,7 +14,7 @@ import tcuda
 if TYPE_CHECKING:
     from conftest import OutputOf
 
-HEAVY = ("cupy", "cupy_backends", "numpy", "nvtx", "pynvml", "rich", "torch", "tcuda._core", "tcuda.emulation")
+HEAVY = ("cupy", "cupy_backends", "numpy", "nvtx", "pynvml", "rich", "torch", "tcuda.emulation")
 
 
 def test_import_brings_in_nothing_heavy_and_initialises_nothing(output_of: OutputOf) -> None:

@@ -24,6 +24,7 @@ from tcuda._runtime.protocol import (
     MEMCPY_DEVICE_TO_DEVICE,
     MEMCPY_DEVICE_TO_HOST,
     MEMCPY_HOST_TO_DEVICE,
+    STREAM_DEFAULT,
     STREAM_LEGACY,
     STREAM_NON_BLOCKING,
     STREAM_PER_THREAD,
@@ -278,6 +279,17 @@ def test_a_busy_stream_and_its_event_are_not_ready_until_they_are(x: Fixtures) -
     x.runtime.eventSynchronize(x.event)
     assert x.runtime.eventQuery(x.event) == 0
     assert x.runtime.streamQuery(x.stream) == 0
+
+
+@pytest.mark.parametrize("flags", [STREAM_DEFAULT, STREAM_NON_BLOCKING], ids=["blocking", "non-blocking"])
+def test_the_device_waits_for_the_work_of_a_destroyed_stream(x: Fixtures, flags: int) -> None:
+    stream = x.runtime.streamCreateWithPriority(flags, 0)
+    x.runtime.sleep(LONG, stream)
+    x.runtime.eventRecord(x.event, stream)
+    x.runtime.streamDestroy(stream)
+    assert x.runtime.eventQuery(x.event) == 600
+    x.runtime.deviceSynchronize()
+    assert x.runtime.eventQuery(x.event) == 0
 
 
 def test_a_polling_loop_ends(x: Fixtures) -> None:

@@ -12,7 +12,7 @@ class Clock:
     """A clock in nanoseconds that counts from 0 and is the same at every run of the same program."""
 
     def __init__(self) -> None:
-        # Reentrant: the garbage collector may strike while it is held, and free arrays, which takes time.
+        # Reentrant: the garbage collector may strike while it is held, and what it finalizes may wait for streams.
         self._lock = threading.RLock()
         self._now = 0
 

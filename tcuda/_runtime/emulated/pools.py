@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,24 +32,33 @@ class MemoryPool:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._free: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        self._free: dict[tuple[int, int, int], list[int]] = {}
 
     def allocate(self, size: int, device: int, stream: int) -> PooledMemory:
         """Return memory of ``size`` bytes; MemoryError if there is none."""
-        spare = self._free[device, stream, size]
-        ptr = spare.pop() if spare else self._ledger.allocate_segment(device, size)
+        spare = self._free.setdefault((device, stream, size), [])
+        try:  # another thread may take the last one between a question and an answer
+            ptr = spare.pop()
+        except IndexError:
+            ptr = self._new(size, device)
+        return PooledMemory(ptr, spare.append)
+
+    def empty_cache(self, device: int) -> None:
+        """Give back what is free."""
+        for (of, _, _), spare in list(self._free.items()):  # to which other threads may add
+            if of == device:
+                with contextlib.suppress(IndexError):
+                    while True:
+                        self._ledger.free_segment(device, spare.pop())
+
+    def _new(self, size: int, device: int) -> int:
+        ptr = self._ledger.allocate_segment(device, size)
         if not ptr:
             self.empty_cache(device)
             ptr = self._ledger.allocate_segment(device, size)
         if not ptr:
             raise MemoryError(size)
-        return PooledMemory(ptr, spare.append)
-
-    def empty_cache(self, device: int) -> None:
-        """Give back what is free."""
-        for (of, _, _), spare in self._free.items():
-            while of == device and spare:
-                self._ledger.free_segment(device, spare.pop())
+        return ptr
 
 
 class MemoryAsyncPool:

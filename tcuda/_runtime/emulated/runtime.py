@@ -68,6 +68,7 @@ class EmulatedRuntime:
         self._thread = Thread(devices)
         self._memory = Memory(self.devices)
         self._streams: dict[int, Timeline] = {}
+        self._destroyed: dict[tuple[int, int], Timeline] = {}  # by device and flags: their work goes on
         self._events: dict[int, Mark] = {}
         self._captures: list[Capture] = []
         self._graphs: dict[int, Capture] = {}
@@ -234,7 +235,10 @@ class EmulatedRuntime:
         if self._ledger is not None:
             self._ledger.stream_about_to_be_destroyed(timeline.device, stream)
         with self._lock:
-            self._streams.pop(stream, None)
+            if self._streams.pop(stream, None) is not None:
+                key = timeline.device, timeline.flags
+                rest = self._destroyed.setdefault(key, Timeline(stream, *key))
+                rest.ready = max(rest.ready, timeline.ready)
 
     def streamGetFlags(self, stream: int) -> int:
         return self._stream(stream, f"cudaStreamGetFlags({stream:#x})").flags
@@ -447,16 +451,17 @@ class EmulatedRuntime:
         for handle, timeline in self._streams.items():
             ledger.stream_created(timeline.device, handle)
 
+    def beforeFirstArray(self, initialize: Callable[[], object]) -> None:
+        pass  # emulated arrays initialise by themselves
+
     def nvml(self) -> EmulatedNvml:
         return EmulatedNvml(self.devices, self.clock)
 
     # For the allocator
 
     def stream_of(self, device: int, handle: int) -> Timeline:
-        """Return the stream of ``handle`` on ``device``, whichever is current."""
-        if handle in (0, STREAM_LEGACY):
-            return self.devices[device].default
-        return self._stream(handle, f"cudaStreamQuery({handle:#x})")
+        """Return the stream of ``handle``; of the default streams, which every device has, that of ``device``."""
+        return self._stream(handle, f"cudaStreamQuery({handle:#x})", device)
 
     def streams_of(self, device: int) -> list[Timeline]:
         """Return every stream of ``device``."""
@@ -470,12 +475,14 @@ class EmulatedRuntime:
             raise AcceleratorError(Status.INVALID_DEVICE, call)
         return self.devices[index]
 
-    def _stream(self, handle: int, call: str) -> Timeline:
+    def _stream(self, handle: int, call: str, device: int | None = None) -> Timeline:
+        if device is None:
+            device = self._thread.device
         if handle in (0, STREAM_LEGACY):
-            return self.devices[self._thread.device].default
+            return self.devices[device].default
         if handle == STREAM_PER_THREAD:
-            key = (threading.get_ident(), self._thread.device)
-            return self._per_thread.setdefault(key, Timeline(STREAM_PER_THREAD, key[1], STREAM_DEFAULT))
+            key = (threading.get_ident(), device)
+            return self._per_thread.setdefault(key, Timeline(STREAM_PER_THREAD, device, STREAM_DEFAULT))
         timeline = self._streams.get(handle)
         if timeline is None:
             raise AcceleratorError(Status.INVALID_RESOURCE_HANDLE, call)
@@ -489,8 +496,8 @@ class EmulatedRuntime:
         return mark
 
     def _on(self, device: int) -> list[Timeline]:
-        """Return every stream of ``device``."""
-        streams = (*self._streams.values(), *self._per_thread.values())
+        """Return every stream of ``device``, and what stands for those that are destroyed."""
+        streams = (*self._streams.values(), *self._per_thread.values(), *self._destroyed.values())
         return [self.devices[device].default, *(stream for stream in streams if stream.device == device)]
 
     def _launchable(self, handle: int, call: str) -> Timeline:
