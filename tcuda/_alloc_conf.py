@@ -139,7 +139,7 @@ def _read_bool(value: str) -> bool:
 
 
 def _read_divisions(value: str) -> list[int]:
-    allowed = "a power of two such as 4, or a list of them by size in MiB such as [256:1,512:2,>:4]"
+    allowed = "a power of two such as 4, or a list of them, or 0 for none, by size in MiB such as [256:0,512:2,>:4]"
     try:
         if not value.startswith("["):
             return [_power_of_two(value)] * _STEPS
@@ -150,7 +150,7 @@ def _read_divisions(value: str) -> list[int]:
         for entry in value[1:-1].split(","):
             bound, _, divisions = (part.strip() for part in entry.partition(":"))
             end = _STEPS if bound == ">" else min(_power_of_two(bound).bit_length() - 1, _STEPS)
-            steps[done:end] = [_power_of_two(divisions)] * (end - done)
+            steps[done:end] = [0 if divisions == "0" else _power_of_two(divisions)] * (end - done)
             done = max(done, end)
         return steps
     except ValueError:

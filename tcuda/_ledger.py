@@ -161,6 +161,7 @@ def _fail_memory(
         else "",
         f"Of the reserved memory, {size_text(allocated)} is allocated, and {size_text(unallocated)} is reserved but "
         f"unallocated, the largest free block of it {size_text(largest_free)}.",
+        cuda.moreMemory,
         _advice(requested, total, limit, free, unallocated),
     ]
     raise cuda.OutOfMemoryError(" ".join(filter(None, sentences)))

@@ -4,12 +4,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
-#include <set>
-#include <vector>
 
+#include "block_tree.hpp"
 #include "driver.hpp"
+#include "work.hpp"
 
 namespace tcuda {
 
@@ -33,21 +34,19 @@ struct Block {
     std::size_t requested = 0; // what the caller asked for
     Segment *segment = nullptr;
     Block *before = nullptr, *after = nullptr; // neighbours in the segment
-    Block *newer = nullptr, *older = nullptr;  // in the list of free blocks of this very size
+    Block *left = nullptr, *right = nullptr;   // in the list, or the tree, of free blocks or of holes
     State state = State::free;
     bool is_large = false;
+    bool oversize = false;       // counted as such, by the settings of then
+    bool stream_is_gone = false; // `stream` is destroyed, and its handle may mean another one by now
     StackId stack = 0;
     std::uint64_t freed_at = 0;    // when it was last freed, by the allocator's count of frees
     Stream stream = 0;             // on which it was allocated
     Pool *pool = nullptr;
     ExternalSource *source = nullptr; // null for blocks of segments
     void *token = nullptr;            // the source's own name for it
-    struct Use {
-        Stream stream;
-        Event event; // of a stream that is destroyed: its last work; else 0
-    };
-    std::unique_ptr<std::vector<Use>> uses; // by streams beside its own
-    std::size_t waits = 0;                  // how many of them it waits for, once it is freed
+    std::unique_ptr<std::list<Wait>> uses; // by streams beside its own
+    std::size_t waits = 0;                 // how many of them it waits for, once it is freed
 
     bool is_free() const { return state == State::free; }
     bool is_mapped() const { return state != State::unmapped; }
@@ -59,6 +58,7 @@ struct Segment {
     Address address = 0;
     std::size_t size = 0;
     bool expandable = false;
+    bool oversize = false; // counted as such, by the settings of then
     StackId stack = 0;
     void *token = nullptr; // the name that the library of the pool has for it
     Block *first = nullptr;
@@ -66,7 +66,8 @@ struct Segment {
         std::size_t size;
         Physical physical;
     };
-    std::map<Address, Mapping> mappings;
+    using Mappings = std::map<Address, Mapping>;
+    Mappings mappings;
 };
 
 struct ByAddress {
@@ -74,16 +75,14 @@ struct ByAddress {
 };
 
 struct BySize {
-    using is_transparent = void;
     bool operator()(const Block *left, const Block *right) const {
         return left->size != right->size ? left->size < right->size : left->address < right->address;
     }
-    bool operator()(const Block *left, std::size_t size) const { return left->size < size; }
-    bool operator()(std::size_t size, const Block *right) const { return size < right->size; }
 };
 
 // Free blocks, to be found by size. Below 2 MiB there is a list for each size and a bitmap of the lists that have
-// members, so that the best fit is found, taken and put back in constant time; the few larger ones are in a tree.
+// members, so that the best fit is found, taken and put back in constant time; the few larger ones are in a tree. Nothing
+// here allocates: a free never fails.
 class FreeBlocks {
 public:
     void insert(Block *block) {
@@ -93,10 +92,10 @@ public:
             return;
         }
         const std::size_t list = block->size / unit;
-        block->older = lists_[list];
-        block->newer = nullptr;
-        if (block->older != nullptr)
-            block->older->newer = block;
+        block->right = lists_[list];
+        block->left = nullptr;
+        if (block->right != nullptr)
+            block->right->left = block;
         lists_[list] = block;
         words_[list / 64] |= bit(list);
         summary_ |= bit(list / 64);
@@ -109,13 +108,13 @@ public:
             return;
         }
         const std::size_t list = block->size / unit;
-        if (block->older != nullptr)
-            block->older->newer = block->newer;
-        if (block->newer != nullptr)
-            block->newer->older = block->older;
+        if (block->right != nullptr)
+            block->right->left = block->left;
+        if (block->left != nullptr)
+            block->left->right = block->right;
         else
-            lists_[list] = block->older;
-        block->older = block->newer = nullptr;
+            lists_[list] = block->right;
+        block->left = block->right = nullptr;
         if (lists_[list] == nullptr) {
             words_[list / 64] &= ~bit(list);
             if (words_[list / 64] == 0)
@@ -136,8 +135,7 @@ public:
                 return lists_[word * 64 + lowest(words_[word])];
             }
         }
-        const auto found = tree_.lower_bound(size);
-        return found == tree_.end() ? nullptr : *found;
+        return tree_.first([size](const Block *block) { return block->size >= size; });
     }
 
     std::size_t bytes() const { return bytes_; }
@@ -146,11 +144,10 @@ public:
         for (std::uint64_t words = summary_; words != 0; words &= words - 1) {
             const std::size_t word = lowest(words);
             for (std::uint64_t lists = words_[word]; lists != 0; lists &= lists - 1)
-                for (Block *block = lists_[word * 64 + lowest(lists)]; block != nullptr; block = block->older)
+                for (Block *block = lists_[word * 64 + lowest(lists)]; block != nullptr; block = block->right)
                     visit(block);
         }
-        for (Block *block : tree_)
-            visit(block);
+        tree_.each(visit);
     }
 
 private:
@@ -161,7 +158,7 @@ private:
     std::array<Block *, listed / unit> lists_{};
     std::array<std::uint64_t, listed / unit / 64> words_{};
     std::uint64_t summary_ = 0;
-    std::set<Block *, BySize> tree_;
+    BlockTree<Block, BySize> tree_;
     std::size_t bytes_ = 0;
 };
 
@@ -171,12 +168,13 @@ struct Heap {
     Stream stream = 0;
     bool is_large = false;
     FreeBlocks free;
-    std::set<Block *, ByAddress> holes; // unmapped ranges of the expandable segment
+    BlockTree<Block, ByAddress> holes; // unmapped ranges of the expandable segment
     Block *recent = nullptr; // freed last: nothing is done about it until it is known that it is not taken at once
     Segment *expandable = nullptr;
-    std::size_t mapped = 0; // bytes of it that have physical memory
-    bool orphaned = false; // the stream is destroyed, and its handle may mean another one by now
-    Event last_work = 0;   // of an orphan, until it is known to be complete
+    std::size_t mapped = 0;    // bytes of it that have physical memory
+    std::size_t segments = 0;  // others that it has
+    std::shared_ptr<Work> end; // of a stream that is destroyed: its last work; the handle may mean another one by now
+    int pins = 0;              // threads that come back to the heap when they have the lock again
 };
 
 } // namespace tcuda

@@ -17,7 +17,7 @@ unsigned log2_floor(std::size_t size) { return 63u - static_cast<unsigned>(__bui
 std::size_t CachingAllocator::rounded(std::size_t size) const {
     if (size <= unit)
         return unit;
-    if (size > std::size_t(1) << 62)
+    if (size > largest)
         return 0;
     constexpr unsigned mib = 20;
     const unsigned power = log2_floor(size);
@@ -49,9 +49,33 @@ Heap &CachingAllocator::heap(Pool &pool, Stream stream, bool is_large) {
     return *pool.heaps.back();
 }
 
-void CachingAllocator::orphan(Heap &heap) {
+void CachingAllocator::orphan(Heap &heap, std::shared_ptr<Work> end) {
     heap.pool->by_stream.erase(key_of_heap(heap.stream, heap.is_large));
-    heap.orphaned = true;
+    heap.end = std::move(end);
+}
+
+bool CachingAllocator::is_empty(const Heap &heap) {
+    return heap.segments == 0 && (heap.expandable == nullptr || heap.expandable->mappings.empty());
+}
+
+void CachingAllocator::remove(Heap &heap) {
+    if (Segment *segment = heap.expandable) {
+        for (Block *block = segment->first; block != nullptr;) {
+            Block *gone = block;
+            block = block->after;
+            delete_block(gone);
+        }
+        auto node = segments_.extract(segment);
+        if (driver_.release(device_, segment->address, segment->size) == success)
+            delete segment;
+        else
+            unreleased_.insert(std::move(node));
+    }
+    Pool &pool = *heap.pool;
+    if (heap.end == nullptr)
+        pool.by_stream.erase(key_of_heap(heap.stream, heap.is_large));
+    const auto same = [&](const std::unique_ptr<Heap> &other) { return other.get() == &heap; };
+    pool.heaps.erase(std::find_if(pool.heaps.begin(), pool.heaps.end(), same));
 }
 
 Block *CachingAllocator::new_block() {
@@ -61,6 +85,7 @@ Block *CachingAllocator::new_block() {
     }
     Block *block = spare_blocks_;
     spare_blocks_ = block->after;
+    --spare_block_count_;
     block->before = block->after = nullptr;
     return block;
 }
@@ -69,6 +94,20 @@ void CachingAllocator::delete_block(Block *block) {
     *block = Block{};
     block->after = spare_blocks_;
     spare_blocks_ = block;
+    ++spare_block_count_;
+}
+
+// Whether the next `count` blocks can be made without memory of the host.
+bool CachingAllocator::has_spare_blocks(std::size_t count) {
+    try {
+        while (spare_block_count_ < count) {
+            block_store_.emplace_back();
+            delete_block(&block_store_.back());
+        }
+        return true;
+    } catch (const std::bad_alloc &) {
+        return false;
+    }
 }
 
 // Blocks
@@ -136,16 +175,30 @@ Block *CachingAllocator::merge(Heap &heap, Block *block) {
 
 Block *CachingAllocator::find(Heap &heap, std::size_t size) {
     Block *block = heap.free.best_fit(size);
-    if (block == nullptr || block->segment->expandable)
+    if (block == nullptr || suits(block, size))
         return block;
-    if (size < settings_.max_split_size)
-        return block->size < settings_.max_split_size ? block : nullptr;
-    return block->size < size + settings_.max_non_split_rounding ? block : nullptr;
+    if (heap.expandable == nullptr)
+        return nullptr;
+    // A block that must not be split is in front of those of the expandable segment, which all do.
+    Block *best = nullptr;
+    heap.free.each([&](Block *other) {
+        if (other->segment->expandable && other->size >= size && (best == nullptr || BySize()(other, best)))
+            best = other;
+    });
+    return best;
+}
+
+// Whether a free block that is large enough may be used. One that is no larger than what the driver would be asked for
+// may be in any case: so what grow() has just taken is found.
+bool CachingAllocator::suits(const Block *block, std::size_t size) const {
+    if (block->size < settings_.max_split_size || block->segment->expandable || block->size <= segment_size(size))
+        return true;
+    return size >= settings_.max_split_size && block->size - size < settings_.max_non_split_rounding;
 }
 
 bool CachingAllocator::should_split(const Block *block, std::size_t size) const {
     const std::size_t rest = block->size - size;
-    if (!block->pool->split && !block->segment->expandable)
+    if (!block->pool->split)
         return false;
     if (block->segment->expandable || !block->is_large)
         return rest >= unit;
@@ -159,6 +212,7 @@ Block *CachingAllocator::take(Pool &pool, Stream stream, std::size_t size) {
         heap.recent = nullptr;
         block->state = Block::State::allocated;
         handed_out_ += size;
+        ++pool.live;
         return block;
     }
     merge_recent(heap);
@@ -184,6 +238,7 @@ Block *CachingAllocator::take(Pool &pool, Stream stream, std::size_t size) {
     }
     count(heap, before, after);
     handed_out_ += size;
+    ++pool.live;
     return block;
 }
 
@@ -192,6 +247,7 @@ void CachingAllocator::give(Block *block) {
     merge_recent(heap);
     block->state = Block::State::recent;
     block->freed_at = ++frees_;
+    --block->pool->live;
     heap.recent = block;
     if (heap.is_large) // it may be long until it is taken, and large requests want what is merged
         merge_recent(heap);
@@ -222,7 +278,7 @@ std::size_t CachingAllocator::segment_size(std::size_t size) const {
 }
 
 bool CachingAllocator::expandable(const Pool &pool) {
-    if (!settings_.expandable_segments || pool.library != nullptr)
+    if (!settings_.expandable_segments || pool.library != nullptr || !pool.split)
         return false;
     if (!asked_granularity_) {
         if (driver_.granularity(device_, &granularity_) != success)
@@ -235,8 +291,16 @@ bool CachingAllocator::expandable(const Pool &pool) {
 
 int CachingAllocator::grow(Pool &pool, Stream stream, std::size_t size, std::size_t limit, StackId stack) {
     Heap &heap = this->heap(pool, stream, is_large(size));
-    if (expandable(pool) && (heap.expandable != nullptr || reserve_addresses(heap) == success))
-        return grow_by_mapping(heap, size, limit, stack);
+    if (expandable(pool) && (heap.expandable != nullptr || reserve_addresses(heap) == success)) {
+        // The first hole that, with what is free beside it, is large enough; the last hole nearly always is. There is
+        // none for more than a device can have, nor where what is live has cut the addresses into pieces.
+        const auto free_size = [](const Block *block) { return block != nullptr && block->is_free() ? block->size : 0; };
+        Block *const found = heap.holes.find([&](const Block *hole) {
+            return free_size(hole->before) + hole->size + free_size(hole->after) >= size;
+        });
+        if (found != nullptr)
+            return grow_by_mapping(heap, found, size, limit, stack);
+    }
     return grow_by_segment(heap, size, limit, stack);
 }
 
@@ -248,12 +312,10 @@ int CachingAllocator::grow_by_segment(Heap &heap, std::size_t size, std::size_t 
     const int status = driver_.allocate(device_, wanted, &address);
     if (status != success)
         return status;
-    ++statistics_.num_device_alloc;
     try {
         add_segment(*heap.pool, heap.stream, heap.is_large, address, wanted, nullptr, stack);
     } catch (...) {
         driver_.free(device_, address);
-        ++statistics_.num_device_free;
         throw;
     }
     return success;
@@ -285,9 +347,18 @@ void CachingAllocator::add_segment(Pool &pool, Stream stream, bool is_large, Add
     heap.free.insert(block);
     statistics_.reserved_bytes.add(is_large, static_cast<std::int64_t>(size));
     statistics_.segment.add(is_large, 1);
-    if (size >= settings_.max_split_size)
+    segment->oversize = size >= settings_.max_split_size;
+    if (segment->oversize)
         statistics_.oversize_segments.add(1);
+    ++statistics_.num_device_alloc;
+    ++heap.segments;
     history_.record(Action::segment_alloc, address, size, stream, stack);
+}
+
+bool CachingAllocator::overlaps(Address address, std::size_t size) const {
+    return std::any_of(segments_.begin(), segments_.end(), [&](const Segment *segment) {
+        return address < segment->address + segment->size && segment->address < address + size;
+    });
 }
 
 // Reserves for a heap more addresses than the device has memory, so that its end is always free.
@@ -297,23 +368,20 @@ int CachingAllocator::reserve_addresses(Heap &heap) {
         return status;
     const std::size_t size = round_up(total + total / 8, small_segment);
     auto made = std::make_unique<Segment>();
-    Block *block = new_block();
     Segment *segment = made.get();
+    Block *block = new_block();
     int status = out_of_memory;
     try {
         segments_.insert(segment);
-        heap.holes.insert(block);
         status = driver_.reserve(device_, size, &segment->address);
     } catch (...) {
     }
     if (status != success) {
         segments_.erase(segment);
-        heap.holes.erase(block);
         delete_block(block);
         return status;
     }
     made.release();
-    // The hole is alone in its set, where its address may still be set.
     segment->heap = &heap;
     segment->size = block->size = size;
     segment->expandable = true;
@@ -324,20 +392,13 @@ int CachingAllocator::reserve_addresses(Heap &heap) {
     block->is_large = heap.is_large;
     block->stream = heap.stream;
     block->pool = heap.pool;
+    heap.holes.insert(block);
     heap.expandable = segment;
     return success;
 }
 
-int CachingAllocator::grow_by_mapping(Heap &heap, std::size_t size, std::size_t limit, StackId stack) {
-    // The first hole that, with what is free beside it, is large enough; the last hole nearly always is.
-    const auto free_size = [](const Block *block) { return block != nullptr && block->is_free() ? block->size : 0; };
-    const auto found = std::find_if(heap.holes.begin(), heap.holes.end(), [&](const Block *hole) {
-        return free_size(hole->before) + hole->size + free_size(hole->after) >= size;
-    });
-    if (found == heap.holes.end())
-        return out_of_memory;
-    Block *hole = *found;
-    const std::size_t beside = free_size(hole->before);
+int CachingAllocator::grow_by_mapping(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack) {
+    const std::size_t beside = hole->before != nullptr && hole->before->is_free() ? hole->before->size : 0;
     const std::size_t needed = std::min(round_up(size - std::min(beside, size - 1), small_segment), hole->size);
     // Every mapping takes the driver as long as another of up to 128 MiB. So a heap that is full grows by more than is
     // needed; one that only has nothing of the right size does not.
@@ -347,23 +408,20 @@ int CachingAllocator::grow_by_mapping(Heap &heap, std::size_t size, std::size_t 
     std::size_t step = heap.is_large && size < own_segment ? large_segment : small_segment;
     if (heap.free.bytes() <= ahead)
         step = std::max(step, ahead);
-    std::size_t wanted = std::min(round_up(needed, step), hole->size);
-    if (wanted > limit || reserved() > limit - wanted)
-        wanted = needed;
-    if (wanted > limit || reserved() > limit - wanted)
-        return out_of_memory;
+    const std::size_t wanted = std::min(round_up(needed, step), hole->size);
+    const auto fits = [&](std::size_t more) { return more <= limit && reserved() <= limit - more; };
+    int status = fits(wanted) ? fill(heap, hole, wanted, stack) : out_of_memory;
+    if (status == out_of_memory && needed < wanted && fits(needed))
+        status = fill(heap, hole, needed, stack);
+    return status;
+}
 
+// Maps memory at the beginning of a hole, which becomes free.
+int CachingAllocator::fill(Heap &heap, Block *hole, std::size_t size, StackId stack) {
     Segment &segment = *heap.expandable;
-    if (wanted < hole->size) { // cut before mapping, as cutting may throw; a cut hole is as good as one
-        Block *rest = cut(hole, wanted);
-        try {
-            heap.holes.insert(rest);
-        } catch (...) {
-            absorb_after(hole);
-            throw;
-        }
-    }
-    if (const int status = map(segment, hole->address, wanted)) {
+    if (size < hole->size) // cut before mapping, as cutting may throw; a cut hole is as good as one
+        heap.holes.insert(cut(hole, size));
+    if (const int status = map(segment, hole->address, size)) {
         if (hole->after != nullptr && !hole->after->is_mapped()) {
             heap.holes.erase(hole->after);
             absorb_after(hole);
@@ -380,11 +438,11 @@ int CachingAllocator::grow_by_mapping(Heap &heap, std::size_t size, std::size_t 
             --ranges;
         }
     hole->state = Block::State::free;
-    history_.record(Action::segment_map, hole->address, wanted, heap.stream, stack);
+    history_.record(Action::segment_map, hole->address, size, heap.stream, stack);
     after.add(merge(heap, hole));
     count(heap, before, after);
-    heap.mapped += wanted;
-    statistics_.reserved_bytes.add(heap.is_large, static_cast<std::int64_t>(wanted));
+    heap.mapped += size;
+    statistics_.reserved_bytes.add(heap.is_large, static_cast<std::int64_t>(size));
     if (ranges != 0)
         statistics_.segment.add(heap.is_large, ranges);
     segment.stack = stack;
@@ -393,56 +451,60 @@ int CachingAllocator::grow_by_mapping(Heap &heap, std::size_t size, std::size_t 
 
 int CachingAllocator::map(Segment &segment, Address address, std::size_t size) {
     const Address end = address + size;
+    if (const int status = unmap(segment, address, end)) // what an earlier failure has left here
+        return status;
     for (Address at = address; at < end;) {
         const std::size_t piece = std::min(mapping_limit, end - at);
-        Physical physical = 0;
-        int status = driver_.create(device_, piece, &physical);
-        if (status == success) {
-            status = driver_.map(device_, at, piece, physical);
-            if (status == success) {
-                try {
-                    segment.mappings.emplace(at, Segment::Mapping{piece, physical});
-                } catch (...) {
-                    status = out_of_memory;
-                    driver_.unmap(device_, at, piece);
-                }
-            }
-            if (status != success)
-                destroy(physical);
-        }
-        if (status != success) {
-            while (at > address) {
-                const auto last = std::prev(segment.mappings.lower_bound(at));
-                at = last->first;
-                unmap(segment, at);
-            }
+        if (const int status = map_piece(segment, at, piece)) {
+            unmap(segment, address, at);
             return status;
         }
-        ++statistics_.num_device_alloc;
         at += piece;
     }
     return success;
 }
 
-int CachingAllocator::unmap(Segment &segment, Address address) {
-    const auto mapping = segment.mappings.find(address);
-    const auto [size, physical] = mapping->second;
-    if (const int status = driver_.unmap(device_, address, size))
+int CachingAllocator::map_piece(Segment &segment, Address address, std::size_t size) {
+    Segment::Mappings::iterator mapping;
+    try { // first, as it may throw
+        mapping = segment.mappings.emplace(address, Segment::Mapping{size, 0}).first;
+    } catch (const std::bad_alloc &) {
+        return out_of_memory;
+    }
+    int status = driver_.create(device_, size, &mapping->second.physical);
+    if (status != success) {
+        segment.mappings.erase(mapping);
         return status;
-    segment.mappings.erase(mapping);
-    destroy(physical);
+    }
+    status = driver_.map(device_, address, size, mapping->second.physical);
+    if (status != success)
+        destroy(segment.mappings.extract(mapping));
+    else
+        ++statistics_.num_device_alloc;
+    return status;
+}
+
+// Unmaps all that is mapped from one address to another. What the driver fails to unmap stays known as mapped.
+int CachingAllocator::unmap(Segment &segment, Address from, Address to) {
+    int status = success;
+    for (auto mapping = segment.mappings.lower_bound(from); mapping != segment.mappings.end() && mapping->first < to;) {
+        const int failure = unmap(segment, mapping++);
+        status = status == success ? failure : status;
+    }
+    return status;
+}
+
+int CachingAllocator::unmap(Segment &segment, Segment::Mappings::iterator mapping) {
+    if (const int status = driver_.unmap(device_, mapping->first, mapping->second.size))
+        return status;
+    destroy(segment.mappings.extract(mapping));
     ++statistics_.num_device_free;
     return success;
 }
 
-// Destroys physical memory now, or later if the driver fails: it is not mapped any more, and nobody else knows of it.
-int CachingAllocator::destroy(Physical physical) {
-    while (!undestroyed_.empty() && driver_.destroy(device_, undestroyed_.back()) == success)
-        undestroyed_.pop_back();
-    const int status = driver_.destroy(device_, physical);
-    if (status != success)
-        undestroyed_.push_back(physical);
-    return status;
+void CachingAllocator::destroy(Segment::Mappings::node_type mapping) {
+    if (driver_.destroy(device_, mapping.mapped().physical) != success)
+        undestroyed_.insert(std::move(mapping));
 }
 
 // Releasing
@@ -491,15 +553,15 @@ int CachingAllocator::release_segment(Heap &heap, Block *block, std::vector<Retu
     Segment *segment = block->segment;
     if (heap.pool->library != nullptr) {
         returned.push_back({heap.pool->library, segment->address, segment->size, heap.stream, segment->token});
-    } else {
-        if (const int status = driver_.free(device_, segment->address))
-            return status;
-        ++statistics_.num_device_free;
+    } else if (const int status = driver_.free(device_, segment->address)) {
+        return status;
     }
+    ++statistics_.num_device_free;
+    --heap.segments;
     heap.free.erase(block);
     statistics_.reserved_bytes.add(heap.is_large, -static_cast<std::int64_t>(segment->size));
     statistics_.segment.add(heap.is_large, -1);
-    if (segment->size >= settings_.max_split_size)
+    if (segment->oversize)
         statistics_.oversize_segments.add(-1);
     history_.record(Action::segment_free, segment->address, segment->size, heap.stream, segment->stack);
     delete_block(block);
@@ -526,6 +588,8 @@ int CachingAllocator::release_mappings(Heap &heap, Block *block, std::size_t *re
 
 // Unmaps a mapping that lies within a free block; what is left of the block behind it takes the place of the block.
 int CachingAllocator::release_mapping(Heap &heap, Block **block, Address from, Address to) {
+    if (!has_spare_blocks(2)) // for what is left of the block on both sides
+        return out_of_memory;
     Segment &segment = *heap.expandable;
     Block *head = *block;
     Splits before, after;
@@ -533,7 +597,7 @@ int CachingAllocator::release_mapping(Heap &heap, Block **block, Address from, A
     heap.free.erase(head);
     Block *hole = from > head->address ? cut(head, from - head->address) : head;
     Block *tail = to < hole->address + hole->size ? cut(hole, to - from) : nullptr;
-    if (const int status = unmap(segment, from)) {
+    if (const int status = unmap(segment, segment.mappings.find(from))) {
         if (tail != nullptr)
             absorb_after(hole);
         if (hole != head)
@@ -568,20 +632,35 @@ int CachingAllocator::release_mapping(Heap &heap, Block **block, Address from, A
     return success;
 }
 
+void CachingAllocator::retry() {
+    for (auto left = undestroyed_.begin(); left != undestroyed_.end();)
+        left = driver_.destroy(device_, left->second.physical) == success ? undestroyed_.erase(left) : std::next(left);
+    for (auto left = unreleased_.begin(); left != unreleased_.end();) {
+        Segment *segment = *left;
+        if (driver_.release(device_, segment->address, segment->size) != success) {
+            ++left;
+            continue;
+        }
+        delete segment;
+        left = unreleased_.erase(left);
+    }
+}
+
 void CachingAllocator::free_everything() {
     for (Segment *segment : segments_) {
-        while (!segment->mappings.empty() && unmap(*segment, segment->mappings.begin()->first) == success) {
-        }
-        if (segment->expandable)
+        if (segment->expandable) {
+            unmap(*segment, segment->address, segment->address + segment->size);
             driver_.release(device_, segment->address, segment->size);
-        else if (segment->heap->pool->library != nullptr)
+        } else if (segment->heap->pool->library != nullptr) {
             segment->heap->pool->library->free(segment->address, segment->size, device_, segment->heap->stream,
                                                segment->token);
-        else
+        } else {
             driver_.free(device_, segment->address);
+        }
         delete segment;
     }
     segments_.clear();
+    retry();
 }
 
 bool CachingAllocator::has_releasable(const Heap &heap) const {

@@ -7,11 +7,13 @@
 //
 // Lock rule: every function is called under the lock of the device's ledger, and none calls Python.
 // Lifetime rule: blocks belong to their segment, segments to the allocator, which lives as long as the process.
+// Failures: what the driver fails to take back is kept and offered again later; nothing of it is handed out meanwhile.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -32,6 +34,8 @@ using PoolId = std::pair<std::uint64_t, std::uint64_t>;
 struct Pool {
     PoolId id{0, 0};
     int uses = 0;                      // 0: unused segments may be released
+    int pins = 0;                      // threads that come back to the pool when they have the lock again
+    std::size_t live = 0;              // blocks that are handed out
     std::shared_ptr<ExternalSource> library; // whose memory its segments are; null for the driver's
     bool split = true;
     bool use_on_oom = false; // others may take what is free in it before they run out of memory
@@ -57,6 +61,7 @@ public:
 
     // What `size` bytes take up: a multiple of the unit; 0 if no such number fits.
     std::size_t rounded(std::size_t size) const;
+    static constexpr std::size_t largest = std::size_t(1) << 62; // beyond it sums could overflow, and no memory is as large
 
     // A block of a rounded size from what is free on the stream, or null. May throw std::bad_alloc.
     Block *take(Pool &pool, Stream stream, std::size_t size);
@@ -68,9 +73,12 @@ public:
     // What grow() would ask the driver for.
     std::size_t segment_size(std::size_t size) const;
 
-    // Takes over a segment from the library of the pool.
+    // Takes over a segment from the library of the pool. May throw std::bad_alloc, and then has not.
     void add_segment(Pool &pool, Stream stream, bool is_large, Address address, std::size_t size, void *token,
                      StackId stack);
+
+    // Whether a segment has any of these addresses.
+    bool overlaps(Address address, std::size_t size) const;
 
     // Makes a block free again, and merges it with its neighbours. A small one is merged when the next one is given on
     // the heap, or one of another size is taken: a program that makes and drops arrays of one size does no work for it.
@@ -94,6 +102,13 @@ public:
     std::size_t release(const std::vector<Heap *> &heaps, std::uint64_t settled, std::size_t enough,
                         std::vector<ReturnedSegment> &returned, int *status);
 
+    // Offers the driver again what it failed to take back.
+    void retry();
+
+    // Whether nothing is left of a heap but addresses; and how such a heap leaves its pool.
+    static bool is_empty(const Heap &heap);
+    void remove(Heap &heap);
+
     // Frees all segments, whether blocks of them are live or not.
     void free_everything();
 
@@ -102,7 +117,7 @@ public:
     Heap &heap(Pool &pool, Stream stream, bool is_large);
 
     // The stream of the heap is no more: another of the same handle gets another heap.
-    void orphan(Heap &heap);
+    void orphan(Heap &heap, std::shared_ptr<Work> end);
     const std::set<Segment *> &segments() const { return segments_; }
     std::size_t reserved() const { return static_cast<std::size_t>(statistics_.reserved_bytes.all.current); }
 
@@ -124,6 +139,7 @@ private:
     };
 
     Block *find(Heap &heap, std::size_t size);
+    bool suits(const Block *block, std::size_t size) const;
     bool should_split(const Block *block, std::size_t size) const;
     Block *cut(Block *block, std::size_t size);
     void absorb_after(Block *block);
@@ -131,11 +147,15 @@ private:
     void count(const Heap &heap, Splits before, Splits after);
 
     int grow_by_segment(Heap &heap, std::size_t size, std::size_t limit, StackId stack);
-    int grow_by_mapping(Heap &heap, std::size_t size, std::size_t limit, StackId stack);
+    int grow_by_mapping(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack);
     int reserve_addresses(Heap &heap);
+    int fill(Heap &heap, Block *hole, std::size_t size, StackId stack);
     int map(Segment &segment, Address address, std::size_t size);
-    int unmap(Segment &segment, Address address);
-    int destroy(Physical physical);
+    int map_piece(Segment &segment, Address address, std::size_t size);
+    int unmap(Segment &segment, Address from, Address to);
+    int unmap(Segment &segment, Segment::Mappings::iterator mapping);
+    void destroy(Segment::Mappings::node_type mapping);
+    bool has_spare_blocks(std::size_t count);
     bool releasable(const Block *block) const;
     int release_block(Heap &heap, Block *block, std::vector<ReturnedSegment> &returned, std::size_t *released);
     int release_segment(Heap &heap, Block *block, std::vector<ReturnedSegment> &returned);
@@ -150,11 +170,15 @@ private:
     std::set<Segment *> segments_;
     std::deque<Block> block_store_;
     Block *spare_blocks_ = nullptr;
+    std::size_t spare_block_count_ = 0;
     std::uint64_t frees_ = 0;
     std::uint64_t handed_out_ = 0;
     std::size_t granularity_ = 0;
     bool asked_granularity_ = false;
-    std::vector<Physical> undestroyed_; // unmapped, but the driver failed to destroy it: tried again later
+    // What the driver failed to take back: memory that is not mapped any more, and addresses that nothing is mapped at.
+    // They come in the nodes in which they were known, for which no memory is needed.
+    std::multimap<Address, Segment::Mapping> undestroyed_;
+    std::set<Segment *> unreleased_;
 };
 
 } // namespace tcuda

@@ -8,6 +8,8 @@
 //      called with the lock given back, and what they need is taken out of the state before.
 //   3. So a thread that waits for the lock may hold Python's global lock, and anything that Python runs (a finalizer in
 //      a garbage collection, a signal handler) may come back here from within a call.
+//   4. Where the lock is given back in the middle, what is needed afterwards is pinned (heaps, pools, the handles of
+//      streams) or has users (Work), so that it is there when the lock is taken again.
 // Lifetime rules
 //   1. A ledger that arrays use is never destroyed: they may die after everything else, and their frees must find it.
 //      One that is gives back all its memory.
@@ -16,14 +18,14 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "address_map.hpp"
@@ -33,6 +35,7 @@
 #include "history.hpp"
 #include "settings.hpp"
 #include "statistics.hpp"
+#include "work.hpp"
 
 namespace tcuda {
 
@@ -67,7 +70,7 @@ public:
     std::int64_t current = 0, peak = 0, allocated = 0, freed = 0, allocations = 0;
 
 private:
-    const void *thread_;
+    std::uintptr_t thread_; // 0: of all threads
 };
 
 struct BlockView {
@@ -94,18 +97,19 @@ public:
     DeviceLedger(const DeviceLedger &) = delete;
     DeviceLedger &operator=(const DeviceLedger &) = delete;
 
-    // Memory of at least `size` bytes, which is not 0, from `source`, or from the caching allocator if that is null.
+    // Memory of at least `size` bytes from `source`, or from the caching allocator if that is null; 0 if `size` is 0.
     // Throws OutOfMemory or DriverError, and then nothing has changed but the counts of failures.
     Address allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source);
 
     // False, with nothing changed, if no live allocation begins at `address`.
-    bool free(Address address);
+    bool free(Address address) noexcept;
 
     // Keeps the allocation at `address`, once it is freed, until the work that is on `stream` by then is complete.
     bool record_stream(Address address, Stream stream);
 
     // The lives of streams. Only of a stream that was announced here is the handle used when nobody else uses it: a
     // destroyed stream crashes the driver. The default streams, and the stream of the caller, are there in any case.
+    // The second waits for threads that are asking the driver about the stream, so it must not hold Python's lock.
     void stream_created(Stream stream);
     void stream_about_to_be_destroyed(Stream stream);
 
@@ -115,7 +119,7 @@ public:
     Address allocate_segment(std::size_t size);
     void free_segment(Address address) noexcept;
 
-    // Pools
+    // Pools. One is there until nobody uses it and nothing of it is in use; then it gives its memory back.
     void create_pool(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom);
     void release_pool(PoolId id);
     int pool_uses(PoolId id);
@@ -137,8 +141,9 @@ public:
     void reset_accumulated();
     bool used() const { return used_.load(std::memory_order_relaxed); }
 
+    // A tracker must live until it is detached. Whether it was attached.
     void attach(Tracker *tracker);
-    void detach(Tracker *tracker);
+    bool detach(Tracker *tracker);
     Tracker read(const Tracker &tracker);
 
     void record_history(Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear);
@@ -157,43 +162,68 @@ public:
     static std::atomic<StackId (*)()> note_stack;
 
 private:
-    struct Wait {
-        Block *block;
-        Event event; // 0 if it could not be recorded yet
-    };
-    struct Queue {
-        Stream stream;
-        std::vector<Wait> waits;
-    };
     struct Route {
         Pool *pool;
-        const void *thread;
+        std::uintptr_t thread;
+    };
+    struct Announced {
+        int pins = 0; // threads that use the handle, with the lock given back
+        bool ending = false;
+    };
+    struct Candidate {
+        Heap *heap;
+        bool known;        // whether the stream may be asked, and waited for, by its handle
+        bool ready = false; // nothing uses what is free in the heap any more
+    };
+    struct ReportedSegment {
+        std::size_t size;
+        bool unwanted = false; // the driver failed to take it back
     };
     using Lock = std::unique_lock<std::mutex>;
+    enum class From { everywhere, unused_pools };
 
     Pool &route();
     Pool &pool(PoolId id);
+    Block *take(Pool &pool, Stream stream, std::size_t size);
     Block *take_or_grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
     Block *from_source(Lock &lock, const std::shared_ptr<ExternalSource> &source, std::size_t size, Stream stream);
+    Block *adopt(const std::shared_ptr<ExternalSource> &source, Address address, std::size_t size, Stream stream,
+                 void *token);
     bool grow_from_library(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
     Block *take_from_spare_pools(Stream stream, std::size_t size);
-    void recycle(Lock &lock, std::size_t enough, bool wait, const Stream *current);
-    bool is_settled(Heap &heap, bool wait, bool known, bool device_is_settled);
-    bool is_known(const Heap &heap, const Stream *current) const;
-    void collect_garbage(Lock &lock, std::size_t size, Stream stream);
-    void merge_recent();
-    std::vector<Heap *> heaps_to_release();
-    void free_returned(Lock &lock, std::vector<ReturnedSegment> &returned);
     [[noreturn]] void fail(Lock &lock, std::size_t size, Stream stream, StackId stack);
+    void count_allocation(Block *block, std::size_t requested, StackId stack);
+    std::size_t limit();
+    std::size_t limit_of(std::size_t total) const;
+    StackId stack(Stacks wanted) const;
 
-    void count_allocation(Block *block, StackId stack);
     void complete_free(Lock &lock, Block *block);
     void hold_back(Lock &lock, Block *block);
+    bool has_waits() const { return !arrivals_.empty() || !queues_.empty() || !spent_.empty(); }
     void settle(Lock &lock, bool wait);
-    bool advance(Wait &wait, Stream stream, bool wait_for_it);
+    void advance(Lock &lock, Stream stream, bool wait);
+    void destroy_spent(Lock &lock);
+
+    bool pin(Stream stream);
+    void unpin(Stream stream);
     bool can_wait_for(Stream stream);
-    StackId stack(Stacks wanted) const;
-    std::size_t limit();
+    bool note(Lock &lock, Work &work, Stream stream);
+    bool is_done(Lock &lock, Work &work, Stream stream, bool wait);
+    bool is_idle(Lock &lock, Stream stream, bool wait);
+    bool synchronize_device(Lock &lock, const Stream *current);
+    template <typename Visit> void each_trace_of(Stream stream, Visit visit);
+    template <typename Visit> void each_heap(Visit visit);
+
+    void recycle(Lock &lock, std::size_t enough, bool wait, const Stream *current, From from = From::everywhere);
+    std::vector<Candidate> candidates(const Stream *current, From from);
+    void find_ready(Lock &lock, std::vector<Candidate> &heaps, bool wait, const Stream *current);
+    void give_all_back(Lock &lock, const Stream *current);
+    void collect_garbage(Lock &lock, std::size_t size, Stream stream);
+    void merge_recent();
+    void retry();
+    void give_back(Address address) noexcept;
+    void remove_unused(std::vector<std::unique_ptr<Pool>> &removed);
+    void release_idle_pools(Lock &lock) noexcept;
 
     const int device_;
     Driver &driver_;
@@ -206,14 +236,18 @@ private:
     std::map<PoolId, std::unique_ptr<Pool>> pools_;
     std::vector<Route> routes_;
     AddressMap<Block> live_;
-    std::map<Address, std::size_t> reported_segments_;
-    std::vector<Queue> queues_;
-    std::set<Stream> announced_;
+    std::map<Address, ReportedSegment> reported_segments_;
+    std::list<Wait> arrivals_;                  // not in their queue yet
+    std::map<Stream, std::list<Wait>> queues_;  // by the streams that are waited for, in the order of their work
+    std::list<Wait> spent_;                     // done; the event is to be destroyed
+    std::map<Stream, Announced> announced_;
+    std::condition_variable unpinned_;
     std::vector<Tracker *> trackers_;
     std::vector<std::shared_ptr<ExternalSource>> sources_;
     double fraction_ = 1;
     std::size_t limit_ = 0; // 0: not asked yet
     std::uint64_t recycled_ = 0;
+    bool has_idle_pools_ = false; // a pool without users may have become free
     std::atomic<bool> used_{false}, abandoned_{false}, closed_{false};
 };
 

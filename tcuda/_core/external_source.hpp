@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
+#include <new>
+#include <vector>
 
 #include "block.hpp"
 #include "driver.hpp"
@@ -42,12 +45,43 @@ public:
         return driver_.allocate(device, size, &address) == success ? address : 0;
     }
     void free(Address address, std::size_t, int device, Stream, void *) noexcept override {
-        driver_.free(device, address);
+        if (driver_.free(device, address) != success)
+            keep({device, address});
+    }
+
+    // Offers the driver again what it failed to take back.
+    void empty_cache(int device) override {
+        std::vector<Unfreed> left;
+        {
+            const std::lock_guard lock(mutex_);
+            left.swap(unfreed_);
+        }
+        for (const Unfreed &memory : left) {
+            if (memory.device == device)
+                free(memory.address, 0, memory.device, 0, nullptr);
+            else
+                keep(memory);
+        }
     }
 
 private:
+    struct Unfreed {
+        int device;
+        Address address;
+    };
+
+    void keep(Unfreed memory) noexcept {
+        const std::lock_guard lock(mutex_);
+        try {
+            unfreed_.push_back(memory);
+        } catch (const std::bad_alloc &) { // the host has no memory either: it is lost
+        }
+    }
+
     static constexpr std::size_t unit_size = tcuda::unit;
     Driver &driver_;
+    std::mutex mutex_; // guards `unfreed_`; nothing is called under it
+    std::vector<Unfreed> unfreed_;
 };
 
 // Functions of a shared library, with the signatures of torch's pluggable allocator.

@@ -1,7 +1,9 @@
-// A driver table in which one call fails: for tests of what happens then.
+// A driver table in which one call fails, and that counts calls: for tests.
 #pragma once
 
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "driver.hpp"
@@ -20,6 +22,12 @@ public:
     }
     // Whether the failure that was asked for last has come.
     bool failed() const { return left_ < 0; }
+
+    // How often the entry of that name was called, and succeeded.
+    int successes(const std::string &entry) {
+        const std::lock_guard lock(mutex_);
+        return successes_[entry];
+    }
 
     int allocate(int d, std::size_t s, Address *a) override { return run("allocate", [&] { return driver_.allocate(d, s, a); }); }
     int free(int d, Address a) override { return run("free", [&] { return driver_.free(d, a); }); }
@@ -42,16 +50,20 @@ public:
 
 private:
     template <typename Call> int run(const char *entry, Call call) {
-        if (entry_ == entry && left_-- == 0) {
+        if (entry_ == entry && left_-- == 0)
             return status_;
-        }
-        return call();
+        const int status = call();
+        const std::lock_guard lock(mutex_);
+        successes_[entry] += status == success;
+        return status;
     }
 
     Driver &driver_;
     std::string entry_;
     int status_ = success;
     std::atomic<int> left_{0};
+    std::mutex mutex_; // guards `successes_`; nothing is called under it
+    std::map<std::string, int> successes_;
 };
 
 } // namespace tcuda

@@ -1,6 +1,7 @@
 // What happened to device memory, newest last: a ring of events.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -62,7 +63,7 @@ public:
         oldest_ = 0;
     }
 
-    Stacks stacks() const { return stacks_; }
+    Stacks stacks() const { return stacks_.load(std::memory_order_relaxed); }
     bool recording() const { return capacity_ != 0; }
     void set_metadata(std::uint32_t metadata) { metadata_ = metadata; }
 
@@ -98,7 +99,7 @@ private:
     std::size_t capacity_ = 0;
     std::uint32_t skipped_ = 0;
     std::uint32_t metadata_ = 0;
-    Stacks stacks_ = Stacks::none;
+    std::atomic<Stacks> stacks_{Stacks::none};
 };
 
 } // namespace tcuda

@@ -11,15 +11,15 @@
 
 namespace tcuda {
 
-// Lock rule: `mutex_` guards the choice of the source and the numbers of pools; no other lock is taken under it.
+// Lock rule: `mutex_` guards the choice of the source; no other lock is taken under it.
 class Ledger {
 public:
     Ledger(Driver &driver, int devices, const Settings &settings) {
         for (int device = 0; device < devices; ++device)
             ledgers_.push_back(std::make_unique<DeviceLedger>(device, driver, settings));
+        uncached_ = std::make_shared<UncachedSource>(driver);
         chosen_.push_back(nullptr);
-        chosen_.push_back(std::make_shared<UncachedSource>(driver));
-        source_ = &chosen_[native];
+        source_ = &chosen_.back();
     }
 
     int devices() const { return static_cast<int>(ledgers_.size()); }
@@ -27,11 +27,11 @@ public:
 
     Address allocate(int device, std::size_t size, Stream stream) {
         const bool caching = caching_.load(std::memory_order_relaxed);
-        return of(device).allocate(size, stream, caching ? *source_.load(std::memory_order_acquire) : chosen_[uncached]);
+        return of(device).allocate(size, stream, caching ? *source_.load(std::memory_order_acquire) : uncached_);
     }
 
     // False if no live allocation of any device begins at `address`.
-    bool free(Address address) {
+    bool free(Address address) noexcept {
         for (const auto &ledger : ledgers_)
             if (ledger->free(address))
                 return true;
@@ -61,9 +61,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t native = 0, uncached = 1;
-
     std::mutex mutex_;
+    std::shared_ptr<ExternalSource> uncached_;
     std::deque<std::shared_ptr<ExternalSource>> chosen_; // every source that ever was; references stay valid
     std::atomic<const std::shared_ptr<ExternalSource> *> source_;
     std::vector<std::unique_ptr<DeviceLedger>> ledgers_;

@@ -9,7 +9,6 @@
 
 #include <unordered_map>
 
-#include "cuda_driver.hpp"
 #include "faulty_driver.hpp"
 #include "ledger.hpp"
 #include "ledger_module.hpp"
@@ -120,14 +119,14 @@ void cupy_free(void *param, void *address, int device) {
 // The same for the segments of a CuPy pool.
 void *cupy_allocate_segment(void *param, std::size_t size, int device) {
     const auto &face = *static_cast<const CupyFace *>(param);
-    const Address address = face.self.ledger.of(device).allocate_segment(size);
-    if (address != 0)
-        return reinterpret_cast<void *>(address);
     try {
+        const Address address = face.self.ledger.of(device).allocate_segment(size);
+        if (address != 0)
+            return reinterpret_cast<void *>(address);
         face.refuse();
         PyErr_SetString(PyExc_SystemError, "a failure of the ledger raised nothing");
-    } catch (nb::python_error &error) {
-        error.restore();
+    } catch (...) {
+        set_error(face.self);
     }
     throw std::bad_alloc();
 }
@@ -358,14 +357,15 @@ void bind_ledger(nb::module_ &module) {
         .def_rw("roundup_power2_divisions", &Settings::roundup_power2_divisions);
 
     nb::class_<Driver>(module, "Driver");
-    nb::class_<CudaDriver, Driver>(module, "CudaDriver").def(nb::init<>());
+    nb::class_<PythonCudaDriver, Driver>(module, "CudaDriver").def(nb::init<>());
     nb::class_<PythonStreams, Driver>(module, "HostDriver")
         .def(nb::init<std::vector<HostMemory *>, nb::object>(), nb::arg("memories"), nb::arg("streams"),
              nb::keep_alive<1, 2>());
     nb::class_<FaultyDriver, Driver>(module, "FaultyDriver")
         .def(nb::init<Driver &>(), nb::arg("driver"), nb::keep_alive<1, 2>())
         .def("fail", &FaultyDriver::fail, nb::arg("entry"), nb::arg("calls"), nb::arg("status"))
-        .def_prop_ro("failed", &FaultyDriver::failed);
+        .def_prop_ro("failed", &FaultyDriver::failed)
+        .def("successes", &FaultyDriver::successes, nb::arg("entry"));
 
     nb::class_<ExternalSource>(module, "Source");
     nb::class_<PythonSource, ExternalSource>(module, "PythonSource")
@@ -405,7 +405,9 @@ void bind_ledger(nb::module_ &module) {
         .def("stream_created", [](Self &self, int device, Stream stream) { self.ledger.of(device).stream_created(stream); },
              nb::arg("device"), nb::arg("stream"))
         .def("stream_about_to_be_destroyed",
-             [](Self &self, int device, Stream stream) { self.ledger.of(device).stream_about_to_be_destroyed(stream); },
+             [](Self &self, int device, Stream stream) {
+                 unlocked(self, [&] { self.ledger.of(device).stream_about_to_be_destroyed(stream); });
+             },
              nb::arg("device"), nb::arg("stream"))
         .def("size_of", [](Self &self, int device, Address address) { return self.ledger.of(device).size_of(address); },
              nb::arg("device"), nb::arg("address"))
@@ -480,9 +482,18 @@ void bind_ledger(nb::module_ &module) {
         .def("reset_peaks", [](Self &self, int device) { self.ledger.of(device).reset_peaks(); }, nb::arg("device"))
         .def("reset_accumulated", [](Self &self, int device) { self.ledger.of(device).reset_accumulated(); },
              nb::arg("device"))
-        .def("attach", [](Self &self, int device, Tracker &tracker) { self.ledger.of(device).attach(&tracker); },
+        // A tracker that is attached has a reference of the ledger's: Python may forget it before it is detached.
+        .def("attach",
+             [](Self &self, int device, nb::object tracker) {
+                 self.ledger.of(device).attach(nb::cast<Tracker *>(tracker));
+                 tracker.release();
+             },
              nb::arg("device"), nb::arg("tracker"))
-        .def("detach", [](Self &self, int device, Tracker &tracker) { self.ledger.of(device).detach(&tracker); },
+        .def("detach",
+             [](Self &self, int device, nb::object tracker) {
+                 if (self.ledger.of(device).detach(nb::cast<Tracker *>(tracker)))
+                     tracker.dec_ref();
+             },
              nb::arg("device"), nb::arg("tracker"))
         .def("read",
              [](Self &self, int device, const Tracker &tracker) {
@@ -500,13 +511,15 @@ void bind_ledger(nb::module_ &module) {
              [](Self &self) { self.ledger.each([](DeviceLedger &ledger) { ledger.stop_history(); }); })
         .def("set_metadata",
              [](Self &self, std::string text) {
+                 if (text == self.metadata.back())
+                     return;
                  self.metadata.push_back(std::move(text));
                  const auto index = static_cast<std::uint32_t>(self.metadata.size() - 1);
                  self.ledger.each([&](DeviceLedger &ledger) { ledger.set_metadata(index); });
              },
-             nb::arg("text"))
-        .def("metadata", [](Self &self) { return self.metadata.back(); })
-        .def("snapshot", snapshot, nb::arg("pool").none(), nb::arg("traces"))
+             nb::lock_self(), nb::arg("text"))
+        .def("metadata", [](Self &self) { return self.metadata.back(); }, nb::lock_self())
+        .def("snapshot", snapshot, nb::lock_self(), nb::arg("pool").none(), nb::arg("traces"))
         // The end
         .def("abandon", [](Self &self) { self.ledger.each([](DeviceLedger &ledger) { ledger.abandon(); }); })
         .def("close", [](Self &self) { self.ledger.each([](DeviceLedger &ledger) { ledger.close(); }); });

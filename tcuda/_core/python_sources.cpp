@@ -1,5 +1,6 @@
 #include "python_sources.hpp"
 
+#include "python_stacks.hpp"
 #include "stream_key.hpp"
 
 namespace nb = nanobind;
@@ -26,7 +27,8 @@ Address PythonSource::allocate(std::size_t size, int device, Stream stream, void
     try {
         nb::object memory = pool_.attr("allocate")(size, device, stream);
         const auto address = nb::cast<Address>(memory.attr("ptr"));
-        *token = memory.release().ptr();
+        if (address != 0)
+            *token = memory.release().ptr();
         return address;
     } catch (nb::python_error &error) {
         if (!error.matches(PyExc_MemoryError))
@@ -49,15 +51,38 @@ void PythonSource::empty_cache(int device) {
 
 OwnedLibrarySource::~OwnedLibrarySource() { drop(owner_); }
 
+template <typename Call> int PythonCudaDriver::waiting(Call call) {
+    if (!holds_python_lock())
+        return call();
+    const nb::gil_scoped_release release;
+    return call();
+}
+
+int PythonCudaDriver::synchronize(int device, Event event) {
+    return waiting([&] { return CudaDriver::synchronize(device, event); });
+}
+
+int PythonCudaDriver::synchronize_stream(int device, Stream stream) {
+    return waiting([&] { return CudaDriver::synchronize_stream(device, stream); });
+}
+
+int PythonCudaDriver::synchronize_device(int device) {
+    return waiting([&] { return CudaDriver::synchronize_device(device); });
+}
+
 template <typename... Arguments>
 int PythonStreams::call(std::int64_t *result, const char *entry, Arguments... arguments) {
+    constexpr int unknown = 999;
     const nb::gil_scoped_acquire lock;
     try {
         *result = nb::cast<std::int64_t>(streams_.attr(entry)(arguments...));
         return success;
     } catch (nb::python_error &error) {
-        constexpr int unknown = 999;
-        return nb::cast<int>(nb::getattr(error.value(), "error_code", nb::int_(unknown)));
+        int status = unknown;
+        nb::try_cast(nb::getattr(error.value(), "error_code", nb::none()), status);
+        return status;
+    } catch (const nb::cast_error &) {
+        return unknown;
     }
 }
 

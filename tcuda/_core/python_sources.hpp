@@ -1,8 +1,9 @@
-// What the core calls of Python: sources of memory, and the streams of emulated devices.
+// Where the core and Python meet below the ledger: sources of memory, and the streams of devices.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
+#include "cuda_driver.hpp"
 #include "external_source.hpp"
 #include "host_driver.hpp"
 
@@ -34,6 +35,17 @@ public:
 
 private:
     nanobind::object owner_;
+};
+
+// CUDA's table, with which other threads of Python run while one waits: what it waits for may be theirs to do.
+class PythonCudaDriver : public CudaDriver {
+public:
+    int synchronize(int device, Event event) override;
+    int synchronize_stream(int device, Stream stream) override;
+    int synchronize_device(int device) override;
+
+private:
+    template <typename Call> int waiting(Call call);
 };
 
 // Emulated streams: a Python object with the stream and event entries of the driver table as methods, which raise what

@@ -83,8 +83,10 @@ PyObject *description(const Frame &frame) {
 
 } // namespace
 
+bool holds_python_lock() { return cpython.holds_lock != nullptr && cpython.holds_lock() != 0; }
+
 StackId note_python_stack() {
-    if (!cpython.complete() || !cpython.holds_lock())
+    if (!cpython.complete() || !holds_python_lock())
         return 0;
     static thread_local Frames frames; // kept for its capacity
     static thread_local bool busy = false;

@@ -11,6 +11,9 @@ namespace tcuda {
 // rest of the process, so a program that makes new code all the time should not have its stacks noted all the time.
 StackId note_python_stack();
 
+// Whether this thread runs Python code now.
+bool holds_python_lock();
+
 // A list of {"name", "filename", "line"}, innermost first. New reference; null with a Python error set if that fails.
 PyObject *frames_of(StackId stack);
 

@@ -84,6 +84,7 @@ class CudaRuntime:
 
     name = "cuda"
     array_module = "cupy"
+    moreMemory = ""
 
     if TYPE_CHECKING:  # bound in __init__, one by one, from _FROM_CUPY
 

@@ -66,6 +66,9 @@ class Runtime(Protocol):
     OutOfMemoryError: type[OutOfMemoryError]
     """What is raised for want of memory: tcuda's error, and that of the array module too."""
 
+    moreMemory: str
+    """Where the size of a device's memory comes from, for a message about the lack of it; empty where it is given."""
+
     defaultStream: CurrentStream
     """The default stream, which every device has: its ``device_id`` is -1."""
 

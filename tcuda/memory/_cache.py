@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from tcuda._device import _exchange_device
 from tcuda._lazy import cuda
 from tcuda._ledger import ledger, ledger_if_any
 from tcuda._stream_handle import handle_and_device
@@ -90,18 +91,25 @@ def caching_allocator_alloc(size: int, device: DeviceArgument = None, stream: Cu
         ValueError: ``size`` is negative, or ``device`` is not a CUDA device.
     """
     in_use = ledger()
-    index = cuda.getDevice() if device is None else _index(device)
+    current = cuda.getDevice()
+    index = current if device is None else _index(device)
     if stream is None:
         handle = cuda.currentStream(index).ptr
     elif isinstance(stream, int):
         handle = stream
     else:
         handle, _ = handle_and_device(stream)
-    if size > 0:
-        return in_use.allocate(index, size, handle)
     if size < 0:
         raise ValueError(f"Cannot allocate {size} bytes: the size must be 0 or more.")
-    return 0
+    if size == 0:
+        return 0
+    if index == current:
+        return in_use.allocate(index, size, handle)
+    _exchange_device(index)  # a library that allocates goes by the current device, as it may with torch
+    try:
+        return in_use.allocate(index, size, handle)
+    finally:
+        _exchange_device(current)
 
 
 def caching_allocator_delete(mem_ptr: int) -> None:
@@ -113,7 +121,8 @@ def caching_allocator_delete(mem_ptr: int) -> None:
     Raises:
         RuntimeError: Nothing that is in use begins there.
     """
-    if not ledger().free(mem_ptr) and mem_ptr != 0:
+    in_use = ledger()
+    if mem_ptr != 0 and not (0 < mem_ptr < 1 << 64 and in_use.free(mem_ptr)):
         raise RuntimeError(
             f"invalid device pointer: {mem_ptr:#x}. It is not what caching_allocator_alloc() returned, or was deleted "
             "before."
@@ -159,13 +168,18 @@ def record_stream(array: Any, stream: CurrentStream) -> None:
     Raises:
         RuntimeError: ``stream`` is no stream.
         TypeError: ``array`` is no array of a device.
-        ValueError: The memory of the array is not tcuda's.
+        ValueError: The stream is of another device, or the memory of the array is not tcuda's.
     """
     pointer: Any = getattr(array, "data", None)
     memory = getattr(pointer, "mem", None)
     if memory is None:
         raise TypeError(f"record_stream() takes an array of tcuda.xp; got {type(array).__name__}.")
-    handle, _ = handle_and_device(stream)
+    handle, device = handle_and_device(stream)
+    if device != pointer.device_id:
+        raise ValueError(
+            f"The array is on device {pointer.device_id} and the stream on device {device}: let the array's own stream "
+            "wait for the other, by stream.wait_stream(other), before the array dies."
+        )
     if memory.ptr and not ledger().record_stream(pointer.device_id, memory.ptr, handle):
         raise ValueError(
             f"The memory of the array, at {memory.ptr:#x}, was not allocated by tcuda: the library that it is of has "

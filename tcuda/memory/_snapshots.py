@@ -37,7 +37,7 @@ def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: b
         include_traces: Taken for torch's sake: this list has no traces, :func:`_snapshot` has them.
 
     Returns:
-        A dictionary for each segment, in the order of addresses: ``device``, ``address``, ``total_size``,
+        A dictionary for each segment, in the order of devices and addresses: ``device``, ``address``, ``total_size``,
         ``allocated_size``, ``active_size``, ``requested_size`` (bytes), ``stream`` (the handle), ``segment_type``
         (``"small"`` or ``"large"``), ``segment_pool_id``, ``is_expandable``, ``frames`` (the stack that caused it) and
         ``blocks``: ``address``, ``size``, ``requested_size``, ``state`` (``"active_allocated"``,

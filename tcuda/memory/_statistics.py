@@ -76,13 +76,13 @@ def max_memory_reserved(device: DeviceArgument = None) -> int:
 
 def memory_cached(device: DeviceArgument = None) -> int:
     """Return :func:`memory_reserved`, of which it is the old name (``torch.cuda.memory_cached``)."""
-    _warn("memory_cached", "has been renamed to `tcuda.memory_reserved`")
+    _warn("`tcuda.memory_cached` has been renamed to `tcuda.memory_reserved`")
     return memory_reserved(device)
 
 
 def max_memory_cached(device: DeviceArgument = None) -> int:
     """Return :func:`max_memory_reserved`, of which it is the old name (``torch.cuda.max_memory_cached``)."""
-    _warn("max_memory_cached", "has been renamed to `tcuda.max_memory_reserved`")
+    _warn("`tcuda.max_memory_cached` has been renamed to `tcuda.max_memory_reserved`")
     return max_memory_reserved(device)
 
 
@@ -160,21 +160,21 @@ def reset_accumulated_memory_stats(device: DeviceArgument = None) -> None:
 
 def reset_max_memory_allocated(device: DeviceArgument = None) -> None:
     """Call :func:`reset_peak_memory_stats`, which replaced it (``torch.cuda.reset_max_memory_allocated``)."""
-    _warn("reset_max_memory_allocated", _RESETS_ALL)
+    _warn(f"tcuda.reset_max_memory_allocated {_RESETS_ALL}")
     reset_peak_memory_stats(device)
 
 
 def reset_max_memory_cached(device: DeviceArgument = None) -> None:
     """Call :func:`reset_peak_memory_stats`, which replaced it (``torch.cuda.reset_max_memory_cached``)."""
-    _warn("reset_max_memory_cached", _RESETS_ALL)
+    _warn(f"tcuda.reset_max_memory_cached {_RESETS_ALL}")
     reset_peak_memory_stats(device)
 
 
 _RESETS_ALL = "now calls tcuda.reset_peak_memory_stats, which resets /all/ peak memory stats."
 
 
-def _warn(name: str, what: str) -> None:
-    warnings.warn(f"`tcuda.{name}` {what}", FutureWarning, stacklevel=3)
+def _warn(text: str) -> None:
+    warnings.warn(text, FutureWarning, stacklevel=3)
 
 
 def _index(device: DeviceArgument) -> int:

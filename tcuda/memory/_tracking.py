@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from tcuda._core import Ledger
     from tcuda._device_index import DeviceArgument
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -64,6 +65,8 @@ class track:
         ValueError: ``device`` is not a CUDA device.
     """
 
+    _active: tuple[Ledger, int, Tracker] | None = None
+
     def __init__(
         self,
         device: DeviceArgument = None,
@@ -74,7 +77,6 @@ class track:
         self._device = device
         self._thread = thread
         self._report = report
-        self._active: tuple[int, Tracker] | None = None
         self._last = Usage()
 
     @property
@@ -82,7 +84,8 @@ class track:
         """What was measured so far, or in the block that ended last."""
         if self._active is None:
             return self._last
-        return Usage(*ledger().read(*self._active))
+        in_use, device, tracker = self._active
+        return Usage(*in_use.read(device, tracker))
 
     @property
     def current(self) -> int:
@@ -112,20 +115,16 @@ class track:
     def __enter__(self) -> track:
         if self._active is not None:
             raise RuntimeError("This measurement is already active; make a tcuda.memory.track() for every block.")
-        in_use = ledger()
-        active = _index(self._device), Tracker(self._thread)
-        in_use.attach(*active)
-        self._active = active
+        in_use, device, tracker = ledger(), _index(self._device), Tracker(self._thread)
+        in_use.attach(device, tracker)
+        self._active = in_use, device, tracker
         return self
 
     def __exit__(
         self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        active = self._active
-        assert active is not None  # __enter__ has set it
-        ledger().detach(*active)
-        self._last = Usage(*ledger().read(*active))
-        self._active = None
+        self._last = self.usage
+        self._detach()
         if self._report is not None:
             self._report(self._last)
 
@@ -138,6 +137,17 @@ class track:
                 return function(*args, **kwargs)
 
         return measured  # type: ignore[return-value]
+
+    # The ledger knows the tracker by its address: a block that is never left, such as that of an ExitStack which nobody
+    # closes, must not leave it there.
+    def __del__(self) -> None:
+        self._detach()
+
+    def _detach(self) -> None:
+        active, self._active = self._active, None
+        if active is not None:
+            in_use, device, tracker = active
+            in_use.detach(device, tracker)
 
     def _finish(self, usage: Usage) -> None:
         self._last = usage

@@ -58,6 +58,9 @@ class EmulatedRuntime:
     name = "emulated"
     array_module = "tcuda.emulation.xp"
     OutOfMemoryError = OutOfMemoryError
+    moreMemory = (
+        "Devices are emulated with as much as TCUDA_EMULATED_MEMORY or tcuda.emulation.enable(memory=...) says."
+    )
     defaultStream: CurrentStream = DEFAULT_STREAM
 
     def __init__(self, devices: int, memory: int) -> None:

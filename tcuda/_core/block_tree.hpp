@@ -1,0 +1,92 @@
+// A search tree that is linked through its members, so that nothing in it allocates, and nothing can fail.
+#pragma once
+
+#include <cstdint>
+
+namespace tcuda {
+
+// A treap: a tree by `Less`, and a heap by a hash of the addresses, which keeps it as flat as chance does.
+template <typename Node, typename Less> class BlockTree {
+public:
+    bool empty() const { return root_ == nullptr; }
+
+    void insert(Node *node) {
+        Node **place = &root_;
+        while (*place != nullptr && rank(*place) > rank(node))
+            place = Less()(node, *place) ? &(*place)->left : &(*place)->right;
+        Node *below = *place;
+        *place = node;
+        Node **less = &node->left, **more = &node->right;
+        while (below != nullptr) { // what was there is divided among the two sides
+            if (Less()(below, node)) {
+                *less = below;
+                less = &below->right;
+                below = below->right;
+            } else {
+                *more = below;
+                more = &below->left;
+                below = below->left;
+            }
+        }
+        *less = *more = nullptr;
+    }
+
+    void erase(Node *node) {
+        Node **place = &root_;
+        while (*place != node)
+            place = Less()(node, *place) ? &(*place)->left : &(*place)->right;
+        Node *left = node->left, *right = node->right;
+        while (left != nullptr && right != nullptr) { // the two sides are made one again
+            if (rank(left) > rank(right)) {
+                *place = left;
+                place = &left->right;
+                left = left->right;
+            } else {
+                *place = right;
+                place = &right->left;
+                right = right->left;
+            }
+        }
+        *place = left != nullptr ? left : right;
+        node->left = node->right = nullptr;
+    }
+
+    // The first that is `enough`, if all after one that is are too; null if none is.
+    template <typename Enough> Node *first(Enough enough) const {
+        Node *found = nullptr;
+        for (Node *node = root_; node != nullptr;) {
+            if (enough(node)) {
+                found = node;
+                node = node->left;
+            } else {
+                node = node->right;
+            }
+        }
+        return found;
+    }
+
+    // The first, in order, that is wanted; null if none is.
+    template <typename Wanted> Node *find(Wanted wanted) const { return find(root_, wanted); }
+
+    template <typename Visit> void each(Visit &&visit) const {
+        find([&](Node *node) {
+            visit(node);
+            return false;
+        });
+    }
+
+private:
+    static std::uint64_t rank(const Node *node) { return node->address * 0x9E3779B97F4A7C15ull; }
+
+    template <typename Wanted> static Node *find(Node *node, Wanted &wanted) {
+        if (node == nullptr)
+            return nullptr;
+        if (Node *found = find(node->left, wanted))
+            return found;
+        return wanted(node) ? node : find(node->right, wanted);
+    }
+
+    Node *root_ = nullptr;
+};
+
+} // namespace tcuda

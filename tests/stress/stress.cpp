@@ -1,0 +1,1188 @@
+// Threads that do everything at once to one ledger, on a driver that looks closely at what it is asked.
+//
+//     stress [operations per thread] [seed]
+//
+// It runs with expandable segments and without. What it holds to be true:
+//   * No block overlaps another: each is filled with a pattern of its own, which is there again when it is freed.
+//   * Nothing is used too early: memory that a stream still works on goes to no other stream, nor back to the driver.
+//   * The driver is asked by the rules: no handle of a destroyed stream, nothing that waits for a stream that captures,
+//     nothing under the lock of the ledger.
+//   * Whenever the threads pause, the statistics are the sums of what the snapshot shows, and of what the threads hold.
+//   * Nothing is left at the end.
+// The first violation is printed and ends the program with the status 1.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "host_driver.hpp"
+#include "host_memory.hpp"
+#include "ledger.hpp"
+
+namespace {
+
+using namespace tcuda;
+
+constexpr std::size_t threads = 8;
+constexpr std::size_t phases = 8; // between them the threads pause, and everything is compared
+constexpr std::size_t mib = std::size_t(1) << 20;
+constexpr std::size_t page = HostMemory::page;
+constexpr std::size_t device_memory = 1024 * mib;
+constexpr std::size_t library_memory = 768 * mib;
+constexpr std::size_t most_held = 48; // blocks of one thread
+constexpr std::size_t most_of_a_ledger = 20000; // operations of a thread, before all start again with another ledger
+constexpr int gone = 400;             // cudaErrorInvalidResourceHandle
+
+std::uint64_t seed = 1;
+const char *run_name = "";
+
+[[noreturn]] __attribute__((format(printf, 1, 2))) void violation(const char *format, ...) {
+    static std::mutex once; // for ever
+    once.lock();
+    std::printf("stress: %s, seed %llu: ", run_name, static_cast<unsigned long long>(seed));
+    va_list arguments;
+    va_start(arguments, format);
+    std::vprintf(format, arguments);
+    va_end(arguments);
+    std::printf("\n");
+    std::fflush(stdout);
+    std::_Exit(1);
+}
+
+// splitmix64
+class Random {
+public:
+    explicit Random(std::uint64_t start) : state_(start * 0xD1B54A32D192ED03ull + 1) {}
+    std::uint64_t operator()() {
+        std::uint64_t x = state_ += 0x9E3779B97F4A7C15ull;
+        x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+        x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+        return x ^ x >> 31;
+    }
+    std::size_t below(std::size_t bound) { return (*this)() % bound; }
+    bool one_in(std::size_t chances) { return below(chances) == 0; }
+
+private:
+    std::uint64_t state_;
+};
+
+thread_local std::size_t this_thread = threads; // the main thread
+thread_local Random chance(0);
+
+std::size_t rounded(std::size_t size) { return (size + unit - 1) / unit * unit; }
+
+// Streams
+
+// What is submitted to one stream, in numbered pieces, and how far it has come. It outlives the stream.
+struct Work {
+    Stream handle = 0;
+    std::size_t owner = threads; // the thread that submits to it and destroys it; or all of them
+    bool announced = false;
+    bool of_one_thread = false; // as the per-thread default stream: other threads cannot name it
+    std::atomic<std::uint64_t> submitted{0}, completed{0};
+    std::atomic<std::uint64_t> captures{0}; // odd while it captures
+    std::array<std::uint64_t, threads + 1> told_captures{}; // the capture that each thread was last told of
+
+    bool is_announced() const { return announced || handle == 0; }
+    bool submits_here() const { return owner == threads || owner == this_thread; }
+    std::uint64_t submit() { return submitted.fetch_add(1, std::memory_order_relaxed) + 1; }
+    bool done(std::uint64_t number) const { return completed.load(std::memory_order_relaxed) >= number; }
+    bool idle() const { return done(submitted.load(std::memory_order_relaxed)); }
+    void complete(std::uint64_t number) {
+        std::uint64_t known = completed.load(std::memory_order_relaxed);
+        while (known < number && !completed.compare_exchange_weak(known, number, std::memory_order_relaxed)) {
+        }
+    }
+    void complete_all() { complete(submitted.load(std::memory_order_relaxed)); }
+    bool capturing() const { return captures.load(std::memory_order_relaxed) % 2 == 1; }
+    void set_capturing(bool on) {
+        std::uint64_t known = captures.load(std::memory_order_relaxed);
+        if ((known % 2 == 1) != on)
+            captures.compare_exchange_strong(known, known + 1, std::memory_order_relaxed);
+    }
+    // Whether this thread was told of a capture that is still going on.
+    bool known_to_capture() const {
+        return capturing() && told_captures[this_thread] == captures.load(std::memory_order_relaxed);
+    }
+};
+
+struct Recorded {
+    static constexpr std::uint64_t alive = 0x65766E74; // while it is not destroyed
+    std::uint64_t mark = alive;
+    Work *work;
+    std::uint64_t number;
+    std::atomic<int> queries_left;
+};
+
+class Streams {
+public:
+    static constexpr std::size_t slots = 256;
+
+    Streams() { create(threads, false, false); } // the default stream, 0
+
+    // A new stream, often with the handle of a destroyed one.
+    Work *create(std::size_t owner, bool announced, bool of_one_thread) {
+        const std::lock_guard lock(mutex_);
+        const auto is_free = [](const auto &slot) { return slot.load(std::memory_order_relaxed) == nullptr; };
+        const std::size_t first = works_.empty() || chance.one_in(2) ? 0 : chance.below(slots / 2);
+        const auto free = std::find_if(slots_.begin() + static_cast<std::ptrdiff_t>(first), slots_.end(), is_free);
+        if (free == slots_.end())
+            violation("the test has too many streams");
+        Work &work = works_.emplace_back();
+        work.handle = static_cast<Stream>(free - slots_.begin()) * 16;
+        work.owner = owner;
+        work.announced = announced;
+        work.of_one_thread = of_one_thread;
+        unfinished_.push_back(&work);
+        free->store(&work, std::memory_order_release);
+        return &work;
+    }
+    // What was submitted runs on.
+    void destroy(Work *work) { slots_.at(work->handle / 16).store(nullptr, std::memory_order_release); }
+
+    Work &at(Stream handle, const char *call) {
+        Work *work = slots_.at(handle / 16).load(std::memory_order_acquire);
+        if (work == nullptr || handle % 16 != 0)
+            violation("%s() of a stream that is destroyed, %#zx", call, static_cast<std::size_t>(handle));
+        return *work;
+    }
+    bool is_there(const Work *work) const {
+        return slots_.at(work->handle / 16).load(std::memory_order_acquire) == work;
+    }
+
+    template <typename Visit> void each_unfinished(Visit visit) {
+        const std::lock_guard lock(mutex_);
+        const auto finished = [&](const Work *work) { return !is_there(work) && work->idle(); };
+        unfinished_.erase(std::remove_if(unfinished_.begin(), unfinished_.end(), finished), unfinished_.end());
+        for (Work *work : unfinished_)
+            visit(*work);
+    }
+
+private:
+    std::mutex mutex_;
+    std::deque<Work> works_;
+    std::vector<Work *> unfinished_;
+    std::array<std::atomic<Work *>, slots> slots_{};
+};
+
+// Memory that was freed while streams had still work to do with it
+
+class Unfinished {
+public:
+    void add(Address address, std::size_t size, Work *work, std::uint64_t number) {
+        if (work->done(number))
+            return;
+        add_at(address / unit, work, number);
+        add_at((address + size - 1) / unit, work, number);
+    }
+
+    // It is handed out for use on `stream`: what works on it must be of that stream itself, which keeps its order.
+    void handed_out(Address address, std::size_t size, const Work *stream) {
+        each(address, size, [&](std::uint64_t at, std::vector<Piece> &pieces) {
+            for (const Piece &piece : pieces)
+                if (piece.work != stream && !piece.work->done(piece.number))
+                    violation("stream %#zx got memory at %#zx that stream %#zx still works on",
+                              static_cast<std::size_t>(stream->handle), static_cast<std::size_t>(at * unit),
+                              static_cast<std::size_t>(piece.work->handle));
+            const auto done = [](const Piece &piece) { return piece.work->done(piece.number); };
+            pieces.erase(std::remove_if(pieces.begin(), pieces.end(), done), pieces.end());
+            return pieces.empty();
+        });
+    }
+
+    // It goes back to where it came from. Some calls wait for what works on the memory, by themselves.
+    void given_back(Address address, std::size_t size, bool call_waits, const char *call) {
+        each(address, size, [&](std::uint64_t at, std::vector<Piece> &pieces) {
+            for (const Piece &piece : pieces)
+                if (!call_waits && !piece.work->done(piece.number))
+                    violation("%s() of memory at %#zx that stream %#zx still works on", call,
+                              static_cast<std::size_t>(at * unit), static_cast<std::size_t>(piece.work->handle));
+            return true;
+        });
+    }
+
+private:
+    struct Piece {
+        Work *work;
+        std::uint64_t number;
+    };
+    struct Shard {
+        std::mutex mutex;
+        std::map<std::uint64_t, std::vector<Piece>> pieces; // by address / unit
+    };
+    static constexpr std::uint64_t region = 4096; // units
+
+    Shard &shard_of(std::uint64_t at) { return shards_[at / region % shards_.size()]; }
+
+    void add_at(std::uint64_t at, Work *work, std::uint64_t number) {
+        Shard &shard = shard_of(at);
+        const std::lock_guard lock(shard.mutex);
+        std::vector<Piece> &pieces = shard.pieces[at];
+        const auto same = [&](const Piece &piece) { return piece.work == work; };
+        const auto found = std::find_if(pieces.begin(), pieces.end(), same);
+        if (found == pieces.end())
+            pieces.push_back({work, number});
+        else
+            found->number = std::max(found->number, number);
+    }
+
+    // `visit` says whether to forget what is there.
+    template <typename Visit> void each(Address address, std::size_t size, Visit visit) {
+        const std::uint64_t first = address / unit, end = (address + size - 1) / unit + 1;
+        for (std::uint64_t at = first; at < end; at = (at / region + 1) * region) {
+            Shard &shard = shard_of(at);
+            const std::lock_guard lock(shard.mutex);
+            const std::uint64_t until = std::min(end, (at / region + 1) * region);
+            for (auto place = shard.pieces.lower_bound(at); place != shard.pieces.end() && place->first < until;)
+                place = visit(place->first, place->second) ? shard.pieces.erase(place) : std::next(place);
+        }
+    }
+
+    std::array<Shard, 64> shards_;
+};
+
+// The driver
+
+class CountingDriver : public HostDriver {
+public:
+    CountingDriver(HostMemory &memory, Streams &streams, Unfinished &unfinished)
+        : HostDriver({&memory}), memory_(memory), streams_(streams), unfinished_(unfinished) {}
+
+    // The stream that the caller of the ledger names, in this thread.
+    static thread_local const Work *current;
+    Ledger *ledger = nullptr;
+    std::atomic<bool> unlucky{true}; // memory is sometimes refused without a reason
+
+    int events() const { return events_; }
+
+    int allocate(int device, std::size_t size, Address *address) override {
+        if (size == 0)
+            violation("the driver was asked for nothing");
+        return refuses() ? out_of_memory : HostDriver::allocate(device, size, address);
+    }
+    int free(int device, Address address) override {
+        // As cudaFree(), it waits; but the caching allocator, whose segments have such sizes, must not need that.
+        if (const auto block = memory_.block_at(address))
+            unfinished_.given_back(address, block->size, block->size % page != 0, "free");
+        return good(HostDriver::free(device, address), "free");
+    }
+    int reserve(int device, std::size_t size, Address *address) override {
+        return refuses() ? out_of_memory : HostDriver::reserve(device, size, address);
+    }
+    int release(int device, Address address, std::size_t size) override {
+        return good(HostDriver::release(device, address, size), "release");
+    }
+    int create(int device, std::size_t size, Physical *physical) override {
+        return refuses() ? out_of_memory : HostDriver::create(device, size, physical);
+    }
+    int destroy(int device, Physical physical) override {
+        return good(HostDriver::destroy(device, physical), "destroy");
+    }
+    int map(int device, Address address, std::size_t size, Physical physical) override {
+        return refuses() ? out_of_memory : good(HostDriver::map(device, address, size, physical), "map");
+    }
+    int unmap(int device, Address address, std::size_t size) override {
+        unfinished_.given_back(address, size, false, "unmap");
+        return good(HostDriver::unmap(device, address, size), "unmap");
+    }
+
+    int record(int, Stream stream, Event *event) override {
+        use_the_ledger();
+        Work &work = streams_.at(stream, "record");
+        if (work.of_one_thread && work.owner != this_thread)
+            return gone;
+        must_not_capture(work, "record");
+        *event = reinterpret_cast<Event>(new Recorded{Recorded::alive, &work,
+                                                      work.submitted.load(std::memory_order_relaxed),
+                                                      {static_cast<int>(chance.below(6))}});
+        ++events_;
+        return success;
+    }
+    int query(int, Event event) override {
+        use_the_ledger();
+        Recorded &recorded = at(event, "query");
+        if (recorded.work->done(recorded.number))
+            return success;
+        if (recorded.queries_left.fetch_sub(1, std::memory_order_relaxed) > 0)
+            return not_ready;
+        recorded.work->complete(recorded.number);
+        return success;
+    }
+    int synchronize(int, Event event) override {
+        use_the_ledger();
+        const Recorded &recorded = at(event, "synchronize");
+        recorded.work->complete(recorded.number);
+        return success;
+    }
+    int destroy_event(int, Event event) override {
+        Recorded &recorded = at(event, "destroy_event");
+        recorded.mark = 0;
+        delete &recorded;
+        --events_;
+        return success;
+    }
+    int query_stream(int, Stream stream) override {
+        use_the_ledger();
+        Work &work = by_handle(stream, "query_stream");
+        if (work.of_one_thread && work.owner != this_thread)
+            return gone;
+        if (!work.idle() && !chance.one_in(4))
+            return not_ready;
+        work.complete_all();
+        return success;
+    }
+    int synchronize_stream(int, Stream stream) override {
+        use_the_ledger();
+        Work &work = by_handle(stream, "synchronize_stream");
+        if (work.of_one_thread && work.owner != this_thread)
+            return gone;
+        work.complete_all();
+        return success;
+    }
+    int synchronize_device(int) override {
+        use_the_ledger();
+        streams_.each_unfinished([&](Work &work) {
+            if (streams_.is_there(&work) && work.is_announced())
+                must_not_capture(work, "synchronize_device");
+            work.complete_all();
+        });
+        return success;
+    }
+    int is_capturing(int, Stream stream, bool *capturing) override {
+        use_the_ledger();
+        Work &work = streams_.at(stream, "is_capturing");
+        if (work.of_one_thread && work.owner != this_thread)
+            return gone;
+        work.told_captures[this_thread] = work.captures.load(std::memory_order_relaxed);
+        *capturing = work.told_captures[this_thread] % 2 == 1;
+        return success;
+    }
+
+private:
+    bool refuses() { return unlucky.load(std::memory_order_relaxed) && chance.one_in(500); }
+
+    static int good(int status, const char *call) {
+        if (status != success)
+            violation("%s() was asked for what cannot be", call);
+        return status;
+    }
+
+    // These calls take a while, and may come back to the ledger: under its lock that would never end.
+    void use_the_ledger() {
+        if (chance.one_in(300))
+            std::this_thread::sleep_for(std::chrono::microseconds(200)); // others come by
+        if (chance.one_in(200))
+            ledger->of(0).bytes();
+    }
+
+    static Recorded &at(Event event, const char *call) {
+        auto *recorded = reinterpret_cast<Recorded *>(event);
+        if (recorded == nullptr || recorded->mark != Recorded::alive)
+            violation("%s() of an event that is destroyed", call);
+        return *recorded;
+    }
+
+    Work &by_handle(Stream stream, const char *call) {
+        Work &work = streams_.at(stream, call);
+        if (!work.is_announced() && &work != current)
+            violation("%s() of a stream that was not announced, nor named by the caller, %#zx", call,
+                      static_cast<std::size_t>(stream));
+        must_not_capture(work, call);
+        return work;
+    }
+
+    static void must_not_capture(const Work &work, const char *call) {
+        if (work.known_to_capture())
+            violation("%s() while stream %#zx captures", call, static_cast<std::size_t>(work.handle));
+    }
+
+    HostMemory &memory_;
+    Streams &streams_;
+    Unfinished &unfinished_;
+    std::atomic<int> events_{0};
+};
+
+thread_local const Work *CountingDriver::current = nullptr;
+
+// A library of a user
+
+struct Library {
+    std::mutex mutex;
+    std::map<Address, std::size_t> blocks;
+    std::size_t used = 0;
+    Ledger *ledger = nullptr;
+    Unfinished *unfinished = nullptr;
+} library;
+
+void *library_allocate(std::ptrdiff_t size, int, void *) {
+    if (chance.one_in(50))
+        library.ledger->of(0).bytes(); // it may come back to the ledger
+    const std::lock_guard lock(library.mutex);
+    const auto bytes = static_cast<std::size_t>(size);
+    if (size <= 0)
+        violation("the library was asked for %td bytes", size);
+    if (bytes > library_memory - library.used)
+        return nullptr;
+    void *memory = std::aligned_alloc(unit, rounded(bytes));
+    library.blocks.emplace(reinterpret_cast<Address>(memory), bytes);
+    library.used += bytes;
+    return memory;
+}
+
+void library_free(void *memory, std::ptrdiff_t size, int, void *) {
+    if (chance.one_in(50))
+        library.ledger->of(0).bytes();
+    const auto address = reinterpret_cast<Address>(memory);
+    const auto bytes = static_cast<std::size_t>(size);
+    // Segments of a pool must be out of use. What is allocated on its own is freed at once: the library has to wait.
+    library.unfinished->given_back(address, bytes, bytes % page != 0, "library_free");
+    const std::lock_guard lock(library.mutex);
+    const auto found = library.blocks.find(address);
+    if (found == library.blocks.end() || found->second != bytes)
+        violation("the library was asked to free what it has not allocated, %zu bytes at %#zx", bytes,
+                  static_cast<std::size_t>(address));
+    library.used -= bytes;
+    library.blocks.erase(found);
+    std::free(memory);
+}
+
+// Blocks
+
+struct Held {
+    Address address = 0;
+    std::size_t size = 0;
+    std::uint64_t id = 0;
+    Work *work = nullptr;
+    std::vector<Work *> uses; // other streams that it is recorded for
+
+    // Visits words of it: all of a small block, the first and the last 64 bytes of a larger one.
+    template <typename Visit> void each_word(Visit visit) const {
+        constexpr std::size_t edge = 64, small = 512;
+        for (std::size_t at = 0; at < size; at += 8) {
+            if (size > small && at == edge)
+                at = size - edge;
+            const std::uint64_t word = (id << 10 | at % 1024 / 8) * 0x9E3779B97F4A7C15ull;
+            visit(reinterpret_cast<char *>(address + at), word, std::min<std::size_t>(8, size - at));
+        }
+    }
+    void fill() const {
+        each_word([](char *place, std::uint64_t word, std::size_t length) { std::memcpy(place, &word, length); });
+    }
+    void verify() const {
+        each_word([&](char *place, std::uint64_t word, std::size_t length) {
+            if (std::memcmp(place, &word, length) != 0)
+                violation("block %llu of %zu bytes at %#zx was overwritten at byte %zu",
+                          static_cast<unsigned long long>(id), size, static_cast<std::size_t>(address),
+                          static_cast<std::size_t>(reinterpret_cast<Address>(place) - address));
+        });
+    }
+};
+
+struct Inbox {
+    std::mutex mutex;
+    std::vector<Held> blocks;
+};
+
+// Lets threads pause together; the last to come does something.
+class Meeting {
+public:
+    template <typename Action> void wait(Action action) {
+        std::unique_lock lock(mutex_);
+        const std::size_t meeting = meetings_;
+        if (++waiting_ == threads) {
+            action();
+            waiting_ = 0;
+            ++meetings_;
+            all_there_.notify_all();
+        } else {
+            all_there_.wait(lock, [&] { return meetings_ != meeting; });
+        }
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable all_there_;
+    std::size_t waiting_ = 0, meetings_ = 0;
+};
+
+std::atomic<StackId> stacks_noted{0};
+
+StackId note_stack() { return stacks_noted.fetch_add(1, std::memory_order_relaxed) % 1000 + 1; }
+
+// What the snapshot of a moment adds up to
+struct Sums {
+    std::int64_t allocations = 0, allocated = 0, active = 0, active_bytes = 0, requested = 0, reserved = 0,
+                 segments = 0, split = 0, split_bytes = 0;
+};
+
+class Stress;
+
+class Worker {
+public:
+    Worker(Stress &all, std::size_t number);
+    void operator()(std::size_t operations);
+
+    std::vector<Held> held;
+    std::vector<Work *> streams;
+    std::uint64_t lacks = 0; // of memory
+
+    void allocate();
+    void free_one(std::size_t which);
+    void stop();
+
+private:
+    friend class Stress;
+
+    void operate();
+    std::size_t pick_size();
+    Work *pick_stream();
+    Work *pick_own() { return streams[chance.below(streams.size())]; }
+    void lack_memory();
+    void hand_over();
+    void look_into_inbox();
+    void record_use();
+    void renew_stream();
+    void change_pool();
+    void leave_pool();
+    void track();
+    void check_tracker();
+    void look();
+    void change_history();
+    void take_segment();
+    void free_segment();
+    void ask_for_nonsense();
+
+    Stress &all_;
+    DeviceLedger &ledger_;
+    const std::size_t number_;
+    const std::uint64_t first_random_ = chance();
+    std::uint64_t blocks_ = 0;
+    Held segment_;
+    std::size_t own_pools_ = 0, renewed_ = 0;
+    PoolId pool_{0, 0};
+    bool pool_is_own_ = false, pool_begun_ = false;
+    std::unique_ptr<Tracker> tracker_;
+    bool tracks_thread_ = false;
+    Tracker expected_{false};
+};
+
+class Stress {
+public:
+    Stress(const Settings &settings, std::size_t operations);
+    std::uint64_t run();
+    Sums look_at(const PoolId *only);
+
+    const Settings settings;
+    const std::size_t operations;
+    HostMemory memory{device_memory};
+    Streams streams;
+    Unfinished unfinished;
+    CountingDriver driver{memory, streams, unfinished};
+    Ledger ledger{driver, 1, settings};
+    std::shared_ptr<ExternalSource> library_source = std::make_shared<LibrarySource>(library_allocate, library_free);
+    std::vector<Work *> shared_streams;
+    std::vector<PoolId> shared_pools;
+    std::array<Inbox, threads> inboxes;
+    Meeting meeting;
+    std::vector<std::unique_ptr<Worker>> workers;
+
+    void inspect();
+    void end();
+    PoolId new_pool(bool with_library, bool split, bool use_on_oom) {
+        const PoolId id{0, ledger.next_pool()};
+        ledger.of(0).create_pool(id, with_library ? library_source : nullptr, split, use_on_oom);
+        return id;
+    }
+    std::vector<PoolId> new_shared_pools() {
+        return {new_pool(false, true, false), new_pool(true, true, false), new_pool(false, false, true)};
+    }
+    Work *new_stream(std::size_t owner, bool announced, bool of_one_thread = false) {
+        Work *work = streams.create(owner, announced, of_one_thread);
+        if (announced)
+            ledger.of(0).stream_created(work->handle);
+        return work;
+    }
+    void destroy_stream(Work *work) {
+        work->set_capturing(false);
+        ledger.of(0).stream_about_to_be_destroyed(work->handle);
+        streams.destroy(work);
+    }
+};
+
+// A thread
+
+Worker::Worker(Stress &all, std::size_t number) : all_(all), ledger_(all.ledger.of(0)), number_(number) {
+    streams.push_back(all.new_stream(number, true));
+    streams.push_back(all.new_stream(number, true));
+    streams.push_back(all.new_stream(number, false));
+    streams.push_back(all.new_stream(number, false, true));
+}
+
+void Worker::operator()(std::size_t operations) {
+    this_thread = number_;
+    chance = Random(first_random_);
+    for (std::size_t phase = 0; phase < phases; ++phase) {
+        for (std::size_t i = 0; i < operations / phases; ++i)
+            operate();
+        all_.meeting.wait([&] { all_.inspect(); });
+    }
+    stop();
+}
+
+void Worker::operate() {
+    const std::size_t dice = chance.below(10000);
+    std::size_t bound = 0;
+    const auto is = [&](std::size_t share) { return dice < (bound += share); };
+    if (is(500)) {
+        hand_over();
+    } else if (is(300)) {
+        look_into_inbox();
+    } else if (is(500)) {
+        record_use();
+    } else if (is(300)) {
+        pick_stream()->submit();
+    } else if (is(100)) {
+        pick_stream()->complete_all();
+    } else if (is(80)) {
+        Work *work = chance.one_in(2) ? pick_own() : pick_stream();
+        work->set_capturing(!work->capturing() && chance.one_in(12));
+    } else if (is(40)) {
+        change_pool();
+    } else if (is(80)) {
+        leave_pool();
+    } else if (is(60)) {
+        track();
+    } else if (is(100)) {
+        look();
+    } else if (is(30)) {
+        change_history();
+    } else if (is(30)) {
+        ask_for_nonsense();
+    } else if (is(15)) {
+        segment_.address == 0 ? take_segment() : free_segment();
+    } else if (is(10)) {
+        all_.ledger.enable_caching(!chance.one_in(4));
+    } else if (is(8)) {
+        lack_memory();
+    } else if (is(4)) {
+        ledger_.set_memory_fraction(chance.one_in(10) ? 0.3 : chance.one_in(5) ? 0.6 : 1);
+    } else if (is(4)) {
+        Settings changed = all_.settings;
+        changed.garbage_collection_threshold = chance.one_in(2) ? 0 : 0.5;
+        changed.roundup_power2_divisions.fill(chance.one_in(2) ? 0 : 4);
+        ledger_.change_settings(changed);
+    } else if (is(4)) {
+        ledger_.empty_cache();
+    } else if (is(10)) {
+        renew_stream();
+    } else if (held.size() < most_held && chance.below(100) < 54) {
+        allocate();
+    } else if (!held.empty()) {
+        free_one(chance.below(held.size()));
+    }
+}
+
+// Never a size that could be taken for that of a segment.
+std::size_t Worker::pick_size() {
+    const std::size_t dice = chance.below(1000);
+    const std::size_t large = dice < 990 ? 4 * mib : dice < 999 ? 40 * mib : 200 * mib;
+    const std::size_t most = dice < 700 ? 4096 : dice < 940 ? mib / 4 : large;
+    std::size_t size = 1 + chance.below(most);
+    if (chance.one_in(3))
+        size = rounded(size);
+    return rounded(size) % page == 0 ? size + unit : size;
+}
+
+Work *Worker::pick_stream() {
+    return chance.one_in(3) ? all_.shared_streams[chance.below(all_.shared_streams.size())] : pick_own();
+}
+
+void Worker::allocate() {
+    Held block;
+    block.size = pick_size();
+    block.id = ++blocks_ * threads + number_;
+    block.work = pick_stream();
+    CountingDriver::current = block.work;
+    try {
+        const bool from_library = chance.one_in(40);
+        block.address = from_library ? ledger_.allocate(block.size, block.work->handle, all_.library_source)
+                                     : all_.ledger.allocate(0, block.size, block.work->handle);
+    } catch (const OutOfMemory &lack) {
+        CountingDriver::current = nullptr;
+        if (lack.requested != block.size || lack.stream != block.work->handle)
+            violation("the report of a lack of memory is about another request");
+        ++lacks;
+        for (std::size_t left = held.size() / 2; held.size() > left;)
+            free_one(held.size() - 1);
+        return;
+    } catch (const std::exception &error) {
+        violation("allocate() threw: %s", error.what());
+    }
+    CountingDriver::current = nullptr;
+    all_.unfinished.handed_out(block.address, block.size, block.work);
+    block.fill();
+    const std::size_t taken = ledger_.size_of(block.address);
+    if (taken < block.size)
+        violation("%zu bytes at %#zx were asked for, and the ledger knows of %zu", block.size,
+                  static_cast<std::size_t>(block.address), taken);
+    expected_.allocated += static_cast<std::int64_t>(taken);
+    ++expected_.allocations;
+    held.push_back(std::move(block));
+}
+
+void Worker::free_one(std::size_t which) {
+    std::swap(held[which], held.back());
+    const Held block = std::move(held.back());
+    held.pop_back();
+    block.verify();
+    // Here and there the streams are still at work when the block is freed.
+    const bool at_work = chance.one_in(3);
+    const auto leave = [&](Work *work) {
+        const bool submits = at_work && work->submits_here() && all_.streams.is_there(work);
+        all_.unfinished.add(block.address, block.size, work,
+                            submits ? work->submit() : work->submitted.load(std::memory_order_relaxed));
+    };
+    leave(block.work);
+    for (Work *work : block.uses)
+        leave(work);
+    const std::size_t taken = ledger_.size_of(block.address);
+    expected_.freed += static_cast<std::int64_t>(taken);
+    if (!all_.ledger.free(block.address))
+        violation("the ledger does not know of block %llu at %#zx", static_cast<unsigned long long>(block.id),
+                  static_cast<std::size_t>(block.address));
+}
+
+// More than there is, or than any number may be.
+void Worker::lack_memory() {
+    constexpr std::size_t most = ~std::size_t(0);
+    const std::array<std::size_t, 5> sizes{device_memory + 1, 4 * device_memory, most / 2, most - 600, most};
+    Work *work = pick_stream();
+    CountingDriver::current = work;
+    try {
+        all_.ledger.allocate(0, sizes[chance.below(sizes.size())], work->handle);
+        violation("more memory was handed out than there is");
+    } catch (const OutOfMemory &) {
+        ++lacks;
+    } catch (const std::exception &error) {
+        violation("allocate() threw: %s", error.what());
+    }
+    CountingDriver::current = nullptr;
+}
+
+void Worker::hand_over() {
+    if (held.empty())
+        return;
+    const std::size_t which = chance.below(held.size());
+    std::swap(held[which], held.back());
+    Inbox &inbox = all_.inboxes[chance.below(threads)];
+    const std::lock_guard lock(inbox.mutex);
+    inbox.blocks.push_back(std::move(held.back()));
+    held.pop_back();
+}
+
+void Worker::look_into_inbox() {
+    std::vector<Held> found;
+    {
+        const std::lock_guard lock(all_.inboxes[number_].mutex);
+        found.swap(all_.inboxes[number_].blocks);
+    }
+    for (Held &block : found) {
+        held.push_back(std::move(block));
+        if (chance.one_in(2))
+            free_one(held.size() - 1);
+    }
+}
+
+void Worker::record_use() {
+    if (held.empty())
+        return;
+    Held &block = held[chance.below(held.size())];
+    Work *work = pick_stream();
+    if (!ledger_.record_stream(block.address, work->handle))
+        violation("record_stream() does not know of a live block");
+    if (work != block.work)
+        block.uses.push_back(work);
+}
+
+// Other threads may hold blocks that this stream works on, and free them right now.
+void Worker::renew_stream() {
+    if (++renewed_ > 25)
+        return;
+    Work *&work = streams[chance.below(2)];
+    for (std::size_t i = 0; i < 8 && !held.empty(); ++i) {
+        Held &block = held[chance.below(held.size())];
+        if (chance.one_in(2) && ledger_.record_stream(block.address, work->handle) && work != block.work)
+            block.uses.push_back(work);
+        hand_over();
+    }
+    for (std::size_t pause = chance.below(8); pause > 0; --pause)
+        std::this_thread::yield();
+    Work *old = work;
+    if (chance.one_in(2)) { // else it gets the handle of the old one
+        work = all_.new_stream(number_, true);
+        all_.destroy_stream(old);
+    } else {
+        all_.destroy_stream(old);
+        work = all_.new_stream(number_, true);
+    }
+    for (Held &block : held) // to the ledger the same handle, but not the same stream
+        if (block.work == old && ledger_.record_stream(block.address, work->handle))
+            block.uses.push_back(work);
+}
+
+void Worker::change_pool() {
+    if (pool_begun_)
+        leave_pool();
+    if (!pool_is_own_) {
+        if (chance.one_in(10) && own_pools_ < 3) {
+            ++own_pools_;
+            pool_is_own_ = true;
+            pool_ = all_.new_pool(chance.one_in(3), !chance.one_in(3), chance.one_in(3));
+        } else {
+            pool_ = all_.shared_pools[chance.below(all_.shared_pools.size())];
+        }
+    }
+    ledger_.begin_pool(pool_);
+    pool_begun_ = true;
+    if (pool_is_own_ && ledger_.pool_uses(pool_) != 2)
+        violation("a pool is used %d times, not twice", ledger_.pool_uses(pool_));
+}
+
+void Worker::leave_pool() {
+    if (pool_begun_)
+        ledger_.end_pool(pool_);
+    pool_begun_ = false;
+    if (pool_is_own_ && (this_thread == threads || chance.one_in(3))) {
+        ledger_.release_pool(pool_);
+        pool_is_own_ = false;
+    }
+}
+
+void Worker::track() {
+    if (tracker_ != nullptr) {
+        check_tracker();
+        return;
+    }
+    tracks_thread_ = chance.one_in(2);
+    tracker_ = std::make_unique<Tracker>(tracks_thread_);
+    expected_ = Tracker(false);
+    ledger_.attach(tracker_.get());
+}
+
+void Worker::check_tracker() {
+    const Tracker seen = ledger_.read(*tracker_);
+    ledger_.detach(tracker_.get());
+    tracker_ = nullptr;
+    if (seen.current != seen.allocated - seen.freed || seen.peak < seen.current || seen.peak > seen.allocated)
+        violation("a tracker contradicts itself");
+    // Of all threads it tells at least what was done here.
+    const auto differs = [&](std::int64_t number, std::int64_t least) {
+        return tracks_thread_ ? number != least : number < least;
+    };
+    if (differs(seen.allocations, expected_.allocations) || differs(seen.allocated, expected_.allocated) ||
+        differs(seen.freed, expected_.freed))
+        violation("a tracker has %lld allocations, %lld bytes, %lld bytes freed, and it is %lld, %lld, %lld",
+                  static_cast<long long>(seen.allocations), static_cast<long long>(seen.allocated),
+                  static_cast<long long>(seen.freed), static_cast<long long>(expected_.allocations),
+                  static_cast<long long>(expected_.allocated), static_cast<long long>(expected_.freed));
+}
+
+void Worker::look() {
+    const std::size_t dice = chance.below(100);
+    if (dice < 60) {
+        const auto [allocated, reserved] = ledger_.bytes();
+        if (allocated.current < 0 || reserved.current < allocated.current || allocated.peak < allocated.current)
+            violation("bytes() contradicts itself");
+    } else if (dice < 90) {
+        const Statistics seen = ledger_.statistics();
+        const auto consistent = [](const PooledCounter &counter) {
+            return counter.small.current >= 0 && counter.large.current >= 0 &&
+                   counter.small.current + counter.large.current == counter.all.current &&
+                   counter.all.peak >= counter.all.current;
+        };
+        for (const PooledCounter *counter :
+             {&seen.active, &seen.active_bytes, &seen.allocated_bytes, &seen.allocation, &seen.inactive_split,
+              &seen.inactive_split_bytes, &seen.requested_bytes, &seen.reserved_bytes, &seen.segment})
+            if (!consistent(*counter))
+                violation("a counter contradicts itself: %lld small and %lld large are %lld",
+                          static_cast<long long>(counter->small.current),
+                          static_cast<long long>(counter->large.current), static_cast<long long>(counter->all.current));
+        if (seen.active_bytes.all.current < seen.allocated_bytes.all.current ||
+            seen.reserved_bytes.all.current < seen.active_bytes.all.current + seen.inactive_split_bytes.all.current)
+            violation("the statistics have more in use than there is");
+    } else if (dice < 94) {
+        all_.look_at(nullptr);
+    } else if (dice < 97) {
+        const PoolId common{0, 0};
+        all_.look_at(chance.one_in(2) ? &common : &all_.shared_pools[chance.below(all_.shared_pools.size())]);
+    } else {
+        ledger_.reset_peaks();
+        ledger_.reset_accumulated();
+        ledger_.memory_fraction();
+    }
+}
+
+void Worker::change_history() {
+    const std::size_t dice = chance.below(4);
+    if (dice == 0) {
+        ledger_.stop_history();
+    } else if (dice == 1) {
+        ledger_.set_metadata(static_cast<std::uint32_t>(number_));
+        for (const Occurrence &event : ledger_.events())
+            if (static_cast<std::size_t>(event.action) >= actions || event.stack > 1000 || event.metadata >= threads)
+                violation("the history has an event that cannot be");
+    } else {
+        constexpr std::array<std::size_t, 4> capacities{0, 1, 7, 100};
+        ledger_.record_history(static_cast<Stacks>(chance.below(4)), capacities[chance.below(4)],
+                               chance.one_in(2) ? 0 : 1u << static_cast<unsigned>(Action::alloc), chance.one_in(2));
+    }
+}
+
+void Worker::take_segment() {
+    segment_.size = unit * (1 + chance.below(4000));
+    segment_.id = ++blocks_ * threads + number_;
+    segment_.address = ledger_.allocate_segment(segment_.size);
+    if (segment_.address != 0)
+        segment_.fill();
+}
+
+void Worker::free_segment() {
+    segment_.verify();
+    ledger_.free_segment(segment_.address);
+    segment_.address = 0;
+}
+
+void Worker::ask_for_nonsense() {
+    const Address inner = held.empty() || held[0].size < 1024 ? 0x1000 : held[0].address + 256;
+    if (all_.ledger.free(inner) || all_.ledger.free(0) || ledger_.record_stream(inner, 0) ||
+        ledger_.size_of(inner) != 0)
+        violation("the ledger takes an address for that of a block");
+    if (all_.ledger.change_source(nullptr))
+        violation("the source was changed after allocations");
+}
+
+void Worker::stop() {
+    if (tracker_ != nullptr)
+        check_tracker();
+    if (segment_.address != 0)
+        free_segment();
+    while (pool_begun_ || pool_is_own_)
+        leave_pool();
+}
+
+// All of them
+
+Stress::Stress(const Settings &settings, std::size_t operations) : settings(settings), operations(operations) {
+    driver.ledger = library.ledger = &ledger;
+    library.unfinished = &unfinished;
+    shared_streams = {&streams.at(0, "test"), new_stream(threads, true), new_stream(threads, true),
+                      new_stream(threads, false)};
+    shared_pools = new_shared_pools();
+    for (std::size_t number = 0; number < threads; ++number)
+        workers.push_back(std::make_unique<Worker>(*this, number));
+}
+
+// Checks a snapshot, and adds up what it shows.
+Sums Stress::look_at(const PoolId *only) {
+    Sums sums;
+    Address end = 0;
+    for (const SegmentView &segment : ledger.of(0).snapshot(only)) {
+        if (segment.address < end)
+            violation("the snapshot has segments that overlap");
+        ++sums.segments;
+        sums.reserved += static_cast<std::int64_t>(segment.size);
+        end = segment.address;
+        bool after_free = false;
+        for (const BlockView &block : segment.blocks) {
+            if (block.address != end || block.size == 0)
+                violation("the snapshot has a segment with a gap, or with an empty block");
+            end += block.size;
+            const auto size = static_cast<std::int64_t>(block.size);
+            const bool is_free = block.state == Block::State::free;
+            if (is_free && after_free)
+                violation("two free blocks lie side by side at %#zx, not merged",
+                          static_cast<std::size_t>(block.address));
+            after_free = is_free;
+            if (is_free && segment.blocks.size() > 1) {
+                ++sums.split;
+                sums.split_bytes += size;
+            }
+            if (!is_free) {
+                ++sums.active;
+                sums.active_bytes += size;
+                sums.requested += static_cast<std::int64_t>(block.requested);
+            }
+            if (block.state == Block::State::allocated) {
+                ++sums.allocations;
+                sums.allocated += size;
+            }
+        }
+        if (end != segment.address + segment.size)
+            violation("the blocks of a segment do not make it up");
+    }
+    return sums;
+}
+
+// Called while nothing else goes on.
+void Stress::inspect() {
+    const Statistics seen = ledger.of(0).statistics();
+    const Sums sums = look_at(nullptr);
+    Sums held;
+    const auto add = [&](const std::vector<Held> &blocks) {
+        for (const Held &block : blocks) {
+            block.verify();
+            ++held.allocations;
+            held.allocated += static_cast<std::int64_t>(ledger.of(0).size_of(block.address));
+        }
+    };
+    for (const auto &worker : workers)
+        add(worker->held);
+    for (const Inbox &inbox : inboxes)
+        add(inbox.blocks);
+    const auto same = [](const char *what, const PooledCounter &counter, std::int64_t expected) {
+        if (counter.all.current != expected)
+            violation("%s: the statistics have %lld, and it is %lld", what, static_cast<long long>(counter.all.current),
+                      static_cast<long long>(expected));
+    };
+    same("allocations that are held", seen.allocation, held.allocations);
+    same("bytes that are held", seen.allocated_bytes, held.allocated);
+    same("allocations", seen.allocation, sums.allocations);
+    same("allocated bytes", seen.allocated_bytes, sums.allocated);
+    same("active blocks", seen.active, sums.active);
+    same("active bytes", seen.active_bytes, sums.active_bytes);
+    same("requested bytes", seen.requested_bytes, sums.requested);
+    same("segments", seen.segment, sums.segments);
+    same("reserved bytes", seen.reserved_bytes, sums.reserved);
+    same("inactive split blocks", seen.inactive_split, sums.split);
+    same("inactive split bytes", seen.inactive_split_bytes, sums.split_bytes);
+    same("bytes of the device and the library", seen.reserved_bytes,
+         static_cast<std::int64_t>(memory.used() + library.used));
+    // The handle of a stream that all threads use may mean another one from now on.
+    Work *&shared = shared_streams[1 + chance.below(2)];
+    destroy_stream(shared);
+    shared = new_stream(threads, true);
+    for (const PoolId &pool : shared_pools)
+        ledger.of(0).release_pool(pool);
+    shared_pools = new_shared_pools();
+}
+
+std::uint64_t Stress::run() {
+    std::vector<std::thread> running;
+    for (const auto &worker : workers)
+        running.emplace_back([&] { (*worker)(operations); });
+    for (std::thread &thread : running)
+        thread.join();
+    end();
+    std::uint64_t lacks = 0;
+    for (const auto &worker : workers)
+        lacks += worker->lacks;
+    return lacks;
+}
+
+// Frees everything, and looks whether anything is left.
+void Stress::end() {
+    driver.unlucky = false;
+    for (const auto &worker : workers) {
+        for (std::size_t left = worker->held.size(); left > 0; --left)
+            worker->free_one(left - 1);
+        for (Work *work : worker->streams)
+            work->set_capturing(false);
+    }
+    for (Inbox &inbox : inboxes) {
+        workers[0]->held.swap(inbox.blocks);
+        while (!workers[0]->held.empty())
+            workers[0]->free_one(0);
+    }
+    for (Work *work : shared_streams)
+        work->set_capturing(false);
+    for (const PoolId &pool : shared_pools)
+        ledger.of(0).release_pool(pool);
+    ledger.of(0).set_memory_fraction(1);
+    ledger.of(0).empty_cache();
+    Statistics left = ledger.of(0).statistics();
+    left.each_counter([](const Counter &counter) {
+        if (counter.current != 0)
+            violation("a counter has %lld at the end", static_cast<long long>(counter.current));
+    });
+    if (memory.used() != 0 || library.used != 0 || !library.blocks.empty())
+        violation("at the end %zu bytes of the device and %zu of the library are still taken", memory.used(),
+                  library.used);
+    if (!ledger.of(0).snapshot(nullptr).empty())
+        violation("the snapshot has something at the end");
+    if (driver.events() != 0)
+        violation("%d events were not destroyed", driver.events());
+}
+
+// A ledger that is destroyed gives back everything, also what is still in use.
+void leave_blocks_behind(const Settings &settings) {
+    HostMemory memory(device_memory);
+    Streams streams;
+    Unfinished unfinished;
+    CountingDriver driver(memory, streams, unfinished);
+    driver.unlucky = false;
+    const auto source = std::make_shared<LibrarySource>(library_allocate, library_free);
+    {
+        Ledger ledger(driver, 1, settings);
+        driver.ledger = library.ledger = &ledger;
+        library.unfinished = &unfinished;
+        const Stream other = streams.create(threads, true, false)->handle;
+        ledger.of(0).stream_created(other);
+        for (const std::size_t size : {std::size_t(1), mib, 30 * mib}) {
+            ledger.allocate(0, size, 0);
+            ledger.of(0).allocate(size, 0, source);
+            const Address used = ledger.allocate(0, size, 0);
+            ledger.of(0).record_stream(used, other);
+            ledger.free(used);
+        }
+        ledger.of(0).create_pool({0, 1}, source, true, false);
+        ledger.of(0).begin_pool({0, 1});
+        ledger.allocate(0, mib, 0);
+        ledger.of(0).end_pool({0, 1});
+        ledger.enable_caching(false);
+        ledger.allocate(0, mib, 0);
+    }
+    if (memory.used() != 0 || memory.live() != 0 || library.used != 0)
+        violation("a destroyed ledger left %zu bytes of the device and %zu of the library", memory.used(),
+                  library.used);
+}
+
+} // namespace
+
+int main(int count, char **arguments) {
+    const std::size_t operations = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 200000;
+    seed = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1;
+    DeviceLedger::note_stack = note_stack;
+    std::uint64_t lacks = 0;
+    for (const bool expandable : {true, false}) {
+        run_name = expandable ? "expandable segments" : "segments";
+        Settings settings;
+        settings.expandable_segments = expandable;
+        if (!expandable)
+            settings.max_split_size = 24 * mib;
+        for (std::size_t left = operations; left > 0;) {
+            const std::size_t some = std::min(left, most_of_a_ledger);
+            left -= some;
+            chance = Random(seed * 1000000 + left);
+            lacks += Stress(settings, some).run();
+        }
+        leave_blocks_behind(settings);
+    }
+    std::printf("stress: 2 x %zu operations of %zu threads, %llu times out of memory, seed %llu: nothing is wrong\n",
+                threads * operations, threads, static_cast<unsigned long long>(lacks),
+                static_cast<unsigned long long>(seed));
+    return 0;
+}

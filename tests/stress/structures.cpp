@@ -1,0 +1,354 @@
+// The structures of the core, each next to a plain one that must say the same after every step.
+//
+//     structures [steps] [seed]
+//
+// The first difference is printed and ends the program with the status 1.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "address_map.hpp"
+#include "block.hpp"
+#include "host_memory.hpp"
+
+namespace {
+
+using namespace tcuda;
+
+std::mt19937_64 chance;
+
+std::size_t below(std::size_t bound) { return chance() % bound; }
+bool one_in(std::size_t chances) { return below(chances) == 0; }
+
+[[noreturn]] __attribute__((format(printf, 1, 2))) void fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    std::printf("structures: ");
+    std::vprintf(format, arguments);
+    va_end(arguments);
+    std::printf("\n");
+    std::fflush(stdout);
+    std::_Exit(1);
+}
+
+void expect(bool holds, const char *what) {
+    if (!holds)
+        fail("%s", what);
+}
+
+// AddressMap, on addresses as blocks have them: multiples of 512, here and there in long rows.
+void check_address_map(std::size_t steps) {
+    AddressMap<int> map;
+    std::unordered_map<std::uintptr_t, int *> model;
+    std::vector<int> values(64);
+    const auto key = [] { return (one_in(2) ? 0x7F0000000000 : 0x400) + 512 * (1 + below(3000)); };
+    bool growing = true;
+    for (std::size_t step = 0; step < steps; ++step) {
+        if (one_in(2000))
+            growing = !growing;
+        const std::uintptr_t at = key();
+        const auto known = model.find(at);
+        int *expected = known == model.end() ? nullptr : known->second;
+        if (map.find(at) != expected)
+            fail("AddressMap finds another value at %#zx", static_cast<std::size_t>(at));
+        if (below(10) < (growing ? 7 : 3)) {
+            int *value = &values[below(values.size())];
+            if (one_in(2))
+                map.reserve_one();
+            map.insert(at, value);
+            model[at] = value;
+        } else {
+            if (map.erase(at) != expected)
+                fail("AddressMap erases another value at %#zx", static_cast<std::size_t>(at));
+            model.erase(at);
+        }
+        expect(map.size() == model.size(), "AddressMap has another size");
+        if (one_in(5000)) {
+            for (const auto &[address, value] : model)
+                if (map.find(address) != value)
+                    fail("AddressMap has lost %#zx", static_cast<std::size_t>(address));
+            std::map<int *, std::size_t> seen, there;
+            map.each([&](int *value) { ++seen[value]; });
+            for (const auto &[address, value] : model)
+                ++there[value];
+            expect(seen == there, "AddressMap visits other values");
+        }
+    }
+}
+
+// FreeBlocks: below 2 MiB the best fit is any block of the smallest size that fits, from there on that with the lowest
+// address of them.
+void check_free_blocks(std::size_t steps) {
+    constexpr std::size_t listed = std::size_t(2) << 20;
+    const auto free = std::make_unique<FreeBlocks>();
+    std::set<Block *, BySize> model;
+    std::vector<std::unique_ptr<Block>> blocks;
+    for (std::size_t i = 0; i < 600; ++i) {
+        blocks.push_back(std::make_unique<Block>());
+        blocks.back()->address = (i + 1) << 30;
+    }
+    const auto size = [] {
+        const std::size_t units = one_in(3) ? below(70) : one_in(4) ? 4000 + below(200) : below(9000);
+        return unit * (1 + units);
+    };
+    std::size_t bytes = 0;
+    std::size_t most = blocks.size();
+    for (std::size_t step = 0; step < steps; ++step) {
+        if (one_in(3000))
+            most = one_in(3) ? blocks.size() : 1 + below(20);
+        Block *block = blocks[below(most)].get();
+        if (model.count(block) != 0) {
+            model.erase(block);
+            free->erase(block);
+            bytes -= block->size;
+        } else {
+            block->size = size();
+            model.insert(block);
+            free->insert(block);
+            bytes += block->size;
+        }
+        expect(free->bytes() == bytes, "FreeBlocks has other bytes");
+        const std::size_t wanted = size();
+        const Block *found = free->best_fit(wanted);
+        const auto best = model.lower_bound(wanted);
+        if ((found == nullptr) != (best == model.end()))
+            fail("FreeBlocks finds %s for %zu bytes", found == nullptr ? "nothing" : "something", wanted);
+        if (found != nullptr && (found->size != (*best)->size || (found->size >= listed && found != *best)))
+            fail("FreeBlocks finds %zu bytes at %#zx for %zu bytes", found->size,
+                 static_cast<std::size_t>(found->address), wanted);
+        if (found != nullptr)
+            expect(model.count(const_cast<Block *>(found)) != 0, "FreeBlocks finds a block that is not in it");
+        if (one_in(1000)) {
+            std::vector<Block *> seen;
+            free->each([&](Block *one) { seen.push_back(one); });
+            std::sort(seen.begin(), seen.end(), BySize());
+            expect(std::equal(seen.begin(), seen.end(), model.begin(), model.end()), "FreeBlocks visits other blocks");
+        }
+    }
+}
+
+// Whether a byte can be read, and what it is: the kernel is asked, as a read of our own would be the end.
+class Probe {
+public:
+    Probe() { expect(pipe(ends_) == 0, "no pipe"); }
+    ~Probe() {
+        close(ends_[0]);
+        close(ends_[1]);
+    }
+    int operator()(std::uintptr_t address) {
+        unsigned char byte;
+        if (write(ends_[1], reinterpret_cast<const void *>(address), 1) != 1)
+            return -1;
+        return read(ends_[0], &byte, 1) == 1 ? byte : -1;
+    }
+
+private:
+    int ends_[2];
+};
+
+// The virtual memory of HostMemory: every call is tried with right and with wrong arguments.
+void check_host_memory(std::size_t steps) {
+    constexpr std::size_t page = HostMemory::page, limit = 100 * page;
+    const auto memory = std::make_unique<HostMemory>(limit);
+    Probe probe;
+    struct Mapping {
+        std::size_t pages;
+        std::uint64_t physical;
+    };
+    std::map<std::uintptr_t, std::size_t> reservations; // address -> pages
+    std::map<std::uintptr_t, Mapping> mappings;
+    std::map<std::uint64_t, std::size_t> physical; // name -> pages
+    std::map<std::uintptr_t, std::size_t> blocks;  // of allocate(): address -> size
+    std::size_t used = 0;
+    const auto rounded = [](std::size_t size) { return (size + unit - 1) / unit * unit; };
+    const auto any_of = [](const auto &entries) {
+        return std::next(entries.begin(), static_cast<std::ptrdiff_t>(below(entries.size())));
+    };
+    const auto mapping_at = [&](std::uintptr_t address) {
+        auto found = mappings.upper_bound(address);
+        if (found == mappings.begin())
+            return mappings.end();
+        --found;
+        return address - found->first < found->second.pages * page ? found : mappings.end();
+    };
+
+    for (std::size_t step = 0; step < steps; ++step) {
+        switch (below(9)) {
+        case 0: { // reserve
+            if (reservations.size() == 6)
+                break;
+            const std::size_t pages = 1 + below(40);
+            std::uintptr_t address = 0;
+            expect(memory->reserve(pages * page, &address), "HostMemory reserves nothing");
+            expect(address % page == 0, "HostMemory reserves what is not aligned");
+            const auto after = reservations.lower_bound(address);
+            const auto before = after == reservations.begin() ? after : std::prev(after);
+            expect(after == reservations.end() || address + pages * page <= after->first, "reservations overlap");
+            expect(after == before || before->first + before->second * page <= address, "reservations overlap");
+            expect(probe(address) == -1 && probe(address + pages * page - 1) == -1, "reserved memory can be read");
+            reservations.emplace(address, pages);
+            expect(!memory->reserve(0, &address), "HostMemory reserves 0 bytes");
+            break;
+        }
+        case 1: { // unreserve
+            if (reservations.empty())
+                break;
+            const auto [address, pages] = *any_of(reservations);
+            const std::size_t asked = one_in(4) ? 1 + below(40) : pages;
+            const std::uintptr_t at = one_in(6) ? address + page : address;
+            const auto mapped = mappings.lower_bound(address);
+            const bool right = at == address && asked == pages &&
+                               (mapped == mappings.end() || mapped->first >= address + pages * page);
+            const bool elsewhere = at != address && reservations.count(at) != 0;
+            if (elsewhere)
+                break;
+            expect(memory->unreserve(at, asked * page) == right, "unreserve() is wrong about what it can do");
+            if (right)
+                reservations.erase(address);
+            break;
+        }
+        case 2: { // create
+            const std::size_t pages = below(one_in(4) ? 30 : 6);
+            const std::size_t size = pages * page + (one_in(8) ? 512 : 0);
+            std::uint64_t name = 0;
+            const bool right = size != 0 && size % page == 0 && size <= limit - used;
+            expect(memory->create(size, &name) == right, "create() is wrong about what it can do");
+            if (right) {
+                expect(physical.emplace(name, pages).second, "create() gives the same name twice");
+                used += size;
+            }
+            break;
+        }
+        case 3: { // destroy
+            if (physical.empty())
+                break;
+            const std::uint64_t name = one_in(8) ? 1u << 30 : any_of(physical)->first;
+            const auto known = physical.find(name);
+            const auto is_mapped = [&](const auto &mapping) { return mapping.second.physical == name; };
+            if (std::any_of(mappings.begin(), mappings.end(), is_mapped))
+                break; // it would live on without its name
+            expect(memory->destroy(name) == (known != physical.end()), "destroy() is wrong about what it can do");
+            if (known != physical.end()) {
+                used -= known->second * page;
+                physical.erase(known);
+            }
+            break;
+        }
+        case 4:
+        case 5: { // map
+            if (physical.empty() || reservations.empty())
+                break;
+            const auto [name, pages] = *any_of(physical);
+            const auto is_mapped = [wanted = name](const auto &mapping) { return mapping.second.physical == wanted; };
+            if (std::any_of(mappings.begin(), mappings.end(), is_mapped))
+                break;
+            const auto [start, reserved] = *any_of(reservations);
+            std::uintptr_t at = start + below(reserved + 1) * page + (one_in(10) ? 512 : 0);
+            if (const auto before = mapping_at(at); before != mappings.end() && !one_in(4))
+                at = before->first + before->second.pages * page; // right behind it
+            const std::size_t asked = one_in(6) ? 1 + below(30) : pages;
+            if (at >= start + reserved * page)
+                break; // it may lie in another reservation
+            bool right = asked == pages && at % page == 0 && at + asked * page <= start + reserved * page;
+            for (std::size_t i = 0; i < asked && right; ++i)
+                right = mapping_at(at + i * page) == mappings.end();
+            expect(memory->map(at, asked * page, name) == right, "map() is wrong about what it can do");
+            if (right) {
+                mappings.emplace(at, Mapping{asked, name});
+                for (const std::uintptr_t place : {at, at + asked * page - 1}) {
+                    expect(probe(place) == 0, "memory that has just been mapped is not zero");
+                    *reinterpret_cast<unsigned char *>(place) = 7;
+                }
+            }
+            break;
+        }
+        case 6: { // unmap
+            if (mappings.empty())
+                break;
+            const auto found = any_of(mappings);
+            const auto [at, mapping] = *found;
+            const std::size_t asked = one_in(4) ? 1 + below(30) : mapping.pages;
+            const bool right = asked == mapping.pages;
+            expect(probe(at) == 7 && probe(at + mapping.pages * page - 1) == 7, "mapped memory was overwritten");
+            expect(memory->unmap(at, asked * page) == right, "unmap() is wrong about what it can do");
+            expect(!memory->unmap(at + 512, asked * page), "unmap() takes another address");
+            if (right) {
+                mappings.erase(found);
+                expect(probe(at) == -1, "unmapped memory can be read");
+            }
+            break;
+        }
+        case 7: { // allocate and release
+            if (!blocks.empty() && one_in(2)) {
+                const auto found = any_of(blocks);
+                expect(!memory->release(found->first + 512), "release() takes another address");
+                expect(memory->release(found->first), "release() does not know of a block");
+                used -= rounded(found->second);
+                blocks.erase(found);
+                break;
+            }
+            const std::size_t most = ~std::size_t(0);
+            const std::size_t size = one_in(10) ? limit - below(2 * page) : one_in(20) ? most : below(3 * page);
+            const std::uintptr_t address = memory->allocate(size);
+            const bool fits = size != 0 && size <= limit && rounded(size) <= limit - used;
+            expect((address != 0) == fits, "allocate() is wrong about what it can do");
+            if (fits) {
+                expect(address % HostMemory::alignment == 0, "allocate() aligns too little");
+                blocks.emplace(address, size);
+                used += rounded(size);
+            }
+            break;
+        }
+        case 8: { // block_at
+            if (!blocks.empty() && one_in(2)) {
+                const auto &[address, size] = *any_of(blocks);
+                const auto found = memory->block_at(address + below(size));
+                expect(found && found->address == address && found->size == size, "block_at() finds another block");
+            }
+            if (reservations.empty())
+                break;
+            const auto &[start, reserved] = *any_of(reservations);
+            const std::uintptr_t at = start + below(reserved * page);
+            const auto inside = mapping_at(at);
+            const auto found = memory->block_at(at);
+            if (inside == mappings.end()) {
+                expect(!found, "block_at() finds memory where none is mapped");
+                break;
+            }
+            std::uintptr_t first = at / page * page, end = first + page;
+            while (mapping_at(first - 1) != mappings.end())
+                first -= page;
+            while (mapping_at(end) != mappings.end())
+                end += page;
+            expect(found && found->address == first && found->size == end - first, "block_at() finds another range");
+            break;
+        }
+        }
+        expect(memory->used() == used, "HostMemory has other bytes in use");
+        expect(memory->live() == blocks.size() + mappings.size() + reservations.size(), "HostMemory has others alive");
+    }
+}
+
+} // namespace
+
+int main(int count, char **arguments) {
+    const std::size_t steps = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 300000;
+    chance.seed(count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1);
+    check_address_map(steps);
+    check_free_blocks(steps);
+    check_host_memory(steps / 10);
+    std::printf("structures: %zu steps of AddressMap and FreeBlocks, %zu of HostMemory: nothing is wrong\n", steps,
+                steps / 10);
+    return 0;
+}

@@ -1,0 +1,367 @@
+"""The allocator as a state machine against a shadow heap: no overlap, no lost byte, every statistic as it must be.
+
+The machine drives ledgers of its own, over the driver of the runtime in use, so that it knows of every allocation.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import tcuda
+from tcuda import _core
+from tcuda._lazy import _lazy_init
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UNIT = 512
+SMALL = 1 << 20
+ROOM = 256 << 20
+LONG = 50_000_000  # cycles that keep a stream busy for longer than a step of the machine takes
+FIGURES = ("current", "peak", "allocated", "freed")
+
+
+class OutOfMemory(Exception):
+    pass
+
+
+def fail_memory(**facts: Any) -> NoReturn:
+    raise OutOfMemory(facts)
+
+
+def fail_driver(status: int, call: str) -> NoReturn:
+    raise AssertionError((status, call))
+
+
+@dataclass
+class Figure:
+    current: int = 0
+    peak: int = 0
+    allocated: int = 0
+    freed: int = 0
+
+    def add(self, amount: int) -> None:
+        self.current += amount
+        self.peak = max(self.peak, self.current)
+        if amount >= 0:
+            self.allocated += amount
+        else:
+            self.freed -= amount
+
+
+@dataclass
+class Live:
+    requested: int
+    size: int
+    stream: int
+    pool: tuple[int, int]
+    mark: int
+    used_by: set[int] = field(default_factory=set)
+
+    @property
+    def kind(self) -> str:
+        return "large_pool" if self.requested > SMALL else "small_pool"  # by the request, though no_split gives more
+
+
+class Library:
+    """A pluggable allocator over the driver of the runtime: it knows what it has given, and insists on getting it."""
+
+    def __init__(self, runtime: Any) -> None:
+        self.given: dict[int, int] = {}
+        self._runtime = runtime
+        self._allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(self.allocate)
+        self._free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(self.free)
+        addresses = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in (self._allocate, self._free))
+        self.source = _core.LibrarySource(*addresses, self)
+        self.complaints: list[str] = []
+
+    def allocate(self, size: int, device: int, stream: int | None) -> int | None:
+        if sum(self.given.values()) + size > ROOM:
+            return None
+        address: int = self._runtime.malloc(size)
+        self.given[address] = size
+        return address
+
+    def free(self, address: int, size: int, device: int, stream: int | None) -> None:
+        if self.given.pop(address, None) != size:
+            self.complaints.append(f"{address:#x} of {size} bytes was not given")
+            return
+        self._runtime.free(address)
+
+
+class AllocatorMachine(RuleBasedStateMachine):
+    source: ClassVar[str] = "native"
+    expandable: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runtime = _lazy_init()
+        self.device = self.runtime.getDevice()
+        options = _core.Settings()
+        options.expandable_segments = self.expandable
+        self.ledger = _core.Ledger(
+            self.runtime.memoryDriver(), self.runtime.getDeviceCount(), options, fail_memory, fail_driver
+        )
+        self.library = Library(self.runtime)
+        self.native = self.source in ("native", "segments")
+        if self.source == "pluggable":
+            assert self.ledger.change_source(self.library.source)
+        elif not self.native:
+            assert self.ledger.change_source(self.runtime.memorySource(self.source, self.ledger))
+        self.unit = 1 if self.source == "pluggable" else UNIT
+        self.limit = ROOM
+        _, total = self.runtime.memGetInfo()
+        self.ledger.set_memory_fraction(self.device, ROOM / total)
+        self.streams = [0]
+        for _ in range(2):
+            self.add_stream()
+        self.pools: list[tuple[int, int]] = []
+        self.live: dict[int, Live] = {}
+        self.waiting: dict[int, Live] = {}
+        self.figures = {
+            name: {pool: Figure() for pool in ("all", "small_pool", "large_pool")}
+            for name in ("allocation", "allocated_bytes")
+        }
+        self.marks = itertools.count(1)
+        self.ooms = 0
+
+    # What the machine does
+
+    def add_stream(self) -> None:
+        stream = self.runtime.streamCreateWithPriority(1, 0)
+        self.ledger.stream_created(self.device, stream)
+        self.streams.append(stream)
+
+    @rule(
+        size=st.one_of(st.integers(1, 4096), st.integers(1, 3 << 20), st.integers(1, 48 << 20), st.just(1 << 40)),
+        which=st.integers(0, 7),
+        pool=st.integers(0, 7),
+    )
+    def allocate(self, size: int, which: int, pool: int) -> None:
+        stream = self.streams[which % len(self.streams)]
+        chosen = (0, 0) if pool >= len(self.pools) else self.pools[pool]
+        try:
+            if chosen != (0, 0):
+                self.ledger.begin_pool(self.device, chosen)
+            address = self.ledger.allocate(self.device, size, stream)
+        except OutOfMemory:
+            self.ooms += 1
+            assert size > 1 << 20, "there is room for so little"
+            return
+        finally:
+            if chosen != (0, 0):
+                self.ledger.end_pool(self.device, chosen)
+        assert address not in self.live
+        self.waiting.pop(address, None)  # it has come back, and is handed out again
+        unit = UNIT if chosen != (0, 0) else self.unit
+        got = self.ledger.size_of(self.device, address)
+        assert got >= size
+        assert got % unit == 0
+        assert got < size + unit or (not self.expandable or chosen != (0, 0)), "more than it rounds to"
+        mark = next(self.marks)
+        self.live[address] = Live(size, got, stream, chosen, mark)
+        self.write(address, got, mark)
+        self.count(self.live[address], 1)
+
+    @precondition(lambda self: self.live)
+    @rule(which=st.integers(0, 1 << 30))
+    def free(self, which: int) -> None:
+        address = sorted(self.live)[which % len(self.live)]
+        block = self.live.pop(address)
+        assert self.read(address, block.size) == (block.mark, block.mark), "somebody else wrote there"
+        assert self.ledger.free(address)
+        assert not self.ledger.free(address)
+        if block.used_by:
+            self.waiting[address] = block
+        self.count(block, -1)
+
+    @precondition(lambda self: self.live)
+    @rule(which=st.integers(0, 1 << 30), stream=st.integers(0, 7), busy=st.booleans())
+    def record_stream(self, which: int, stream: int, busy: bool) -> None:
+        address = sorted(self.live)[which % len(self.live)]
+        chosen = self.streams[stream % len(self.streams)]
+        if busy and chosen != 0:
+            self.runtime.sleep(LONG, chosen)
+        assert self.ledger.record_stream(self.device, address, chosen)
+        if chosen != self.live[address].stream:
+            self.live[address].used_by.add(chosen)
+
+    @rule()
+    def synchronize(self) -> None:
+        self.runtime.deviceSynchronize()
+
+    @rule()
+    def empty_cache(self) -> None:
+        self.ledger.empty_cache(self.device)
+        assert not self.states("active_awaiting_free")
+        self.waiting.clear()
+        if self.native:
+            assert not [
+                block
+                for segment in self.segments()
+                for block in segment["blocks"]
+                if len(segment["blocks"]) == 1 and block["state"] == "inactive" and segment["segment_pool_id"] == (0, 0)
+            ]
+
+    @precondition(lambda self: len(self.streams) < 6)
+    @rule()
+    def create_stream(self) -> None:
+        self.add_stream()
+
+    @precondition(lambda self: len(self.streams) > 1)
+    @rule(which=st.integers(0, 7))
+    def destroy_stream(self, which: int) -> None:
+        stream = self.streams.pop(1 + which % (len(self.streams) - 1))
+        self.ledger.stream_about_to_be_destroyed(self.device, stream)
+        self.runtime.streamDestroy(stream)
+
+    @precondition(lambda self: len(self.pools) < 3)
+    @rule(library=st.booleans(), split=st.booleans())
+    def create_pool(self, library: bool, split: bool) -> None:
+        pool = (0, self.ledger.next_pool())
+        self.ledger.create_pool(self.device, pool, self.library.source if library else None, split, False)
+        self.pools.append(pool)
+
+    @precondition(lambda self: self.pools)
+    @rule(which=st.integers(0, 7))
+    def release_pool(self, which: int) -> None:
+        self.ledger.release_pool(self.device, self.pools.pop(which % len(self.pools)))
+
+    @rule()
+    def reset_peaks(self) -> None:
+        self.ledger.reset_peaks(self.device)
+        for figure in self.each_figure():
+            figure.peak = figure.current
+
+    @rule()
+    def reset_accumulated(self) -> None:
+        self.ledger.reset_accumulated(self.device)
+        self.ooms = 0
+        for figure in self.each_figure():
+            figure.allocated = figure.freed = 0
+
+    # What always holds
+
+    @invariant()
+    def the_statistics_are_those_of_the_shadow(self) -> None:
+        statistics = self.ledger.statistics(self.device)
+        for name, pools in self.figures.items():
+            for pool, figure in pools.items():
+                found = Figure(*(statistics[f"{name}.{pool}.{each}"] for each in FIGURES))
+                assert found == figure, (name, pool)
+        assert statistics["num_ooms"] == self.ooms
+        awaiting = self.states("active_awaiting_free")
+        assert {block["address"] for block in awaiting} <= set(self.waiting)
+        held_back = sum(block["size"] for block in awaiting)
+        allocated = statistics["allocated_bytes.all.current"]
+        assert statistics["active_bytes.all.current"] == allocated + held_back
+        assert statistics["active.all.current"] == len(self.live) + len(awaiting)
+        requested = sum(block.requested for block in self.live.values())
+        assert statistics["requested_bytes.all.current"] == requested + sum(each["requested_size"] for each in awaiting)
+
+    @invariant()
+    def the_snapshot_has_every_byte_once(self) -> None:
+        statistics = self.ledger.statistics(self.device)
+        end = 0
+        seen = {}
+        for segment in self.segments():
+            assert segment["address"] >= end, "segments overlap"
+            end = segment["address"]
+            for block in segment["blocks"]:
+                assert block["address"] == end
+                end += block["size"]
+                if block["state"] == "active_allocated":
+                    seen[block["address"]] = (block["size"], block["requested_size"], segment["segment_pool_id"])
+            assert end == segment["address"] + segment["total_size"]
+        assert seen == {address: (live.size, live.requested, live.pool) for address, live in self.live.items()}
+        if self.source == "cudaMallocAsync":
+            return
+        for pool in ("all", "small_pool", "large_pool"):
+            of_pool = [each for each in self.segments() if pool == "all" or f"{each['segment_type']}_pool" == pool]
+            assert statistics[f"reserved_bytes.{pool}.current"] == sum(each["total_size"] for each in of_pool)
+            assert statistics[f"segment.{pool}.current"] == len(of_pool)
+            if self.native:
+                split = [
+                    block["size"]
+                    for segment in of_pool
+                    for block in segment["blocks"]
+                    if block["state"] == "inactive" and len(segment["blocks"]) > 1
+                ]
+                assert statistics[f"inactive_split.{pool}.current"] == len(split)
+                assert statistics[f"inactive_split_bytes.{pool}.current"] == sum(split)
+        assert statistics["reserved_bytes.all.current"] <= ROOM
+
+    def teardown(self) -> None:
+        for stream in self.streams[1:]:
+            self.runtime.streamSynchronize(stream)
+        while self.live:
+            self.free(0)
+        while self.pools:
+            self.release_pool(0)
+        self.ledger.empty_cache(self.device)
+        statistics = self.ledger.statistics(self.device)
+        assert statistics["active.all.current"] == 0
+        assert statistics["reserved_bytes.all.current"] == 0
+        assert not self.library.given
+        assert not self.library.complaints
+        for stream in self.streams[1:]:
+            self.ledger.stream_about_to_be_destroyed(self.device, stream)
+            self.runtime.streamDestroy(stream)
+
+    # Helpers
+
+    def count(self, block: Live, sign: int) -> None:
+        for pool in ("all", block.kind):
+            self.figures["allocation"][pool].add(sign)
+            self.figures["allocated_bytes"][pool].add(sign * block.size)
+
+    def each_figure(self) -> Iterator[Figure]:
+        for pools in self.figures.values():
+            yield from pools.values()
+
+    def segments(self) -> list[dict[str, Any]]:
+        segments, _ = self.ledger.snapshot(None, False)
+        return [segment for segment in segments if segment["device"] == self.device]
+
+    def states(self, state: str) -> list[dict[str, Any]]:
+        return [block for segment in self.segments() for block in segment["blocks"] if block["state"] == state]
+
+    def write(self, address: int, size: int, mark: int) -> None:
+        data = ctypes.create_string_buffer(struct.pack("<I", mark), 4)
+        for at in (address, address + size - min(size, 4)):
+            self.runtime.memcpy(at, ctypes.addressof(data), min(size, 4), 4)
+
+    def read(self, address: int, size: int) -> tuple[int, int]:
+        found = []
+        for at in (address, address + size - min(size, 4)):
+            data = ctypes.create_string_buffer(4)
+            self.runtime.memcpy(ctypes.addressof(data), at, min(size, 4), 4)
+            found.append(struct.unpack("<I", data.raw)[0])
+        return found[0], found[1]
+
+
+SOURCES = ("native", "segments", "cupy", "cudaMallocAsync", "pluggable")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_whatever_is_done_nothing_overlaps_and_nothing_is_lost(source: str) -> None:
+    machine = type("Machine", (AllocatorMachine,), {"source": source, "expandable": source != "segments"})
+    case = machine.TestCase
+    case.settings = settings(
+        max_examples=60,
+        stateful_step_count=60,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    case("runTest").runTest()
+    tcuda.synchronize()
