@@ -12,6 +12,8 @@ class HostMemory:
         """Free the block that starts at ``address``; False, with nothing changed, if none does."""
     def block_at(self, address: int) -> tuple[int, int] | None:
         """Return ``(address, size)`` of the live block, or of the mapped range, that holds ``address``."""
+    def is_unmapped(self, address: int) -> bool:
+        """Tell whether ``address`` is reserved and has no memory."""
     @property
     def limit(self) -> int: ...
     @property

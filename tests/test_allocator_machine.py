@@ -78,7 +78,9 @@ class Library:
     def __init__(self, runtime: Any) -> None:
         self.given: dict[int, int] = {}
         self._runtime = runtime
-        self._allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(self.allocate)
+        self._allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(
+            self.allocate
+        )
         self._free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(self.free)
         addresses = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in (self._allocate, self._free))
         self.source = _core.LibrarySource(*addresses, self)
@@ -202,7 +204,7 @@ class AllocatorMachine(RuleBasedStateMachine):
     @rule()
     def empty_cache(self) -> None:
         self.ledger.empty_cache(self.device)
-        assert not self.states("active_awaiting_free")
+        assert not self.states("active_pending_free")
         self.waiting.clear()
         if self.native:
             assert not [
@@ -259,7 +261,7 @@ class AllocatorMachine(RuleBasedStateMachine):
                 found = Figure(*(statistics[f"{name}.{pool}.{each}"] for each in FIGURES))
                 assert found == figure, (name, pool)
         assert statistics["num_ooms"] == self.ooms
-        awaiting = self.states("active_awaiting_free")
+        awaiting = self.states("active_pending_free")
         assert {block["address"] for block in awaiting} <= set(self.waiting)
         held_back = sum(block["size"] for block in awaiting)
         allocated = statistics["allocated_bytes.all.current"]

@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
 
 ENTRIES = (
-    *("allocate", "free", "memory_info", "granularity", "reserve", "release", "create", "destroy", "map", "unmap"),
+    *(
+        "enter",
+        "allocate",
+        "free",
+        "memory_info",
+        "granularity",
+        "reserve",
+        "release",
+        "create",
+        "destroy",
+        "map",
+        "unmap",
+    ),
     *("record", "query", "synchronize", "destroy_event", "query_stream", "synchronize_stream", "synchronize_device"),
     "is_capturing",
 )

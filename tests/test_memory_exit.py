@@ -31,7 +31,7 @@ def ends_well(run_python: RunPython) -> Callable[..., None]:
     """Run a program that prints "end" last, and insist that nothing goes wrong after it either."""
 
     def check(program: str, **environment: str | None) -> None:
-        code = "import tcuda\nfrom tcuda import xp\n" + program
+        code = "import atexit\nimport tcuda\nfrom tcuda import xp\n" + program
         done = run_python(code, PYTHONPATH=str(DATA), **environment)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.splitlines()[-1] == "end"
@@ -207,7 +207,6 @@ print("end", flush=True)
 
     def test_with_atexit_handlers_that_use_memory(self, ends_well: Callable[..., None]) -> None:
         program = """
-import atexit
 array = xp.ones(1000)
 def early():
     global array
@@ -226,14 +225,30 @@ atexit.register(early)
     def test_with_atexit_handlers_that_run_after_tcudas(self, ends_well: Callable[..., None]) -> None:
         # What is registered first runs last: after tcuda's own handler, which there is from initialisation on.
         program = """
-import atexit
 def late():
     array[:] = []
     print("end")
 atexit.register(late)
 array = [xp.ones(1000)]
 """
-        ends_well("import atexit\n" + program)
+        ends_well(program)
+
+    def test_a_library_gets_nothing_back_any_more(self, ends_well: Callable[..., None], plugged_path: str) -> None:
+        program = f"""
+from plugged import Plugged
+def late():
+    frees = len(library.frees())
+    array.clear()
+    assert tcuda.memory_allocated() == 0
+    assert len(library.frees()) == frees
+    print("end")
+atexit.register(late)
+library = Plugged({plugged_path!r})
+tcuda.change_current_allocator(library.allocator)
+array = [xp.ones(1000)]
+xp.empty(1000)
+"""
+        ends_well(program)
 
     def test_with_weakref_callbacks_that_free_and_allocate(self, ends_well: Callable[..., None]) -> None:
         program = """
@@ -278,17 +293,22 @@ with tcuda.use_mem_pool(pool):
 usage = tcuda.memory.track()
 usage.__enter__()
 tcuda.memory._record_memory_history()
+core = tcuda._ledger.ledger()
 before = tcuda.memory_stats()
 child = os.fork()
 if child == 0:
+    address = arrays[9].data.ptr
     del arrays[:5], inside, pool, usage
     gc.collect()
-    try:
-        xp.empty(1000)
-    except RuntimeError as error:
-        assert "forked subprocess" in str(error), error
-    else:
-        os._exit(2)
+    assert core.free(address) and core.free(address)  # it does nothing, whatever it is asked to free
+    assert tcuda.memory_allocated() == 0
+    for call in (lambda: xp.empty(1000), lambda: tcuda.caching_allocator_delete(address)):
+        try:
+            call()
+        except RuntimeError as error:
+            assert "forked subprocess" in str(error), error
+        else:
+            os._exit(2)
     print("end")
     sys.exit(0)  # all handlers of the interpreter's end run
 assert os.waitpid(child, 0)[1] == 0

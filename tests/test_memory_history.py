@@ -345,7 +345,6 @@ class TestEvents:
         assert before <= times[0]
         assert times[-1] <= after
 
-    @pytest.mark.xfail(reason="alloc has the size of the block, the others what was asked for")
     def test_their_sizes_are_what_was_asked_for_as_torchs_are(self, xp: Any, torch_memory: dict[str, Any]) -> None:
         assert [event["size"] for event in torch_memory["trace_example"]] == [
             12 * MIB,
@@ -490,9 +489,6 @@ class TestSnapshots:
         tcuda.empty_cache()
         del live
 
-    @pytest.mark.xfail(
-        reason="the state is active_awaiting_free: torch's documentation has that, its code has the other"
-    )
     def test_blocks_that_wait_are_called_what_torch_calls_them(self, xp: Any) -> None:
         side = tcuda.Stream()
         waiting = allocate()

@@ -298,8 +298,8 @@ class TestGivingBack:
         assert "reserved_bytes.all.current" not in changed
         assert int(array.sum()) == 499_500
         assert pool_of(array) == number
+        tcuda.synchronize()  # a free does not wait for streams
         del array
-        tcuda.empty_cache()  # as in torch: a free does not wait for streams
         assert held_by(number) == 0
 
     def test_what_no_array_uses_goes_back_with_the_pool_and_the_rest_later(self, xp: Any, changes: Changes) -> None:
@@ -392,7 +392,6 @@ class TestOptions:
             xp.empty(50 * MIB, "B")
         assert held_by(number) == 0
 
-    @pytest.mark.xfail(reason="segments that grow are split for pools with no_split too")
     def test_every_array_may_have_a_segment_of_its_own(self, xp: Any) -> None:
         pool = tcuda.MemPool(no_split=True)
         with tcuda.use_mem_pool(pool):

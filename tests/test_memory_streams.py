@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import inspect
 import threading
 import types
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from tcuda import _ledger
 from tcuda._runtime.protocol import (
     CAPTURE_RELAXED,
     STREAM_DEFAULT,
@@ -87,7 +89,7 @@ class TestAnArrayThatAnotherStreamUses:
         del array
         assert (tcuda.memory_allocated(), active()) == (before[0], before[1] + SIZE)
         blocks = [block for segment in tcuda.memory_snapshot() for block in segment["blocks"]]
-        assert [block["state"] for block in blocks if block["address"] == address] == ["active_awaiting_free"]
+        assert [block["state"] for block in blocks if block["address"] == address] == ["active_pending_free"]
         assert not is_next(address)
         assert active() == before[1] + SIZE
         assert not other.query()
@@ -271,6 +273,7 @@ class TestFreeMemory:
         assert (
             output_of(f"""
 import tcuda
+from tcuda import _ledger
 tcuda._sleep(1)
 tcuda.synchronize()
 own = tcuda.Stream()
@@ -339,6 +342,7 @@ class TestAStreamThatIsDestroyed:
 import weakref
 from typing import Any
 import tcuda
+from tcuda import _ledger
 from tcuda._lazy import _lazy_init
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING, Runtime
 {inspect.getsource(temporary_stream)}
@@ -404,3 +408,29 @@ class TestWhatItTakes:
         del array
         assert not is_next(address)
         assert not other.query()
+
+
+@pytest.mark.emulated
+def test_a_copy_from_memory_that_was_given_back_is_refused(runtime: Runtime) -> None:
+    x = tcuda.xp.empty(64 << 20, dtype="uint8")
+    address = x.data.ptr
+    del x
+    tcuda.synchronize()
+    tcuda.empty_cache()
+    into = ctypes.create_string_buffer(8)
+    with pytest.raises(tcuda.AcceleratorError, match="invalid argument"):
+        runtime.memcpy(ctypes.addressof(into), address, 8, 4)
+
+
+def test_streams_that_come_and_go_leave_nothing(runtime: Runtime) -> None:
+    device = tcuda.current_device()
+    in_use = _ledger.ledger()
+    before = tcuda.memory_reserved()
+    for _ in range(300):
+        stream = runtime.streamCreateWithPriority(1, 0)
+        in_use.stream_created(device, stream)
+        address = in_use.allocate(device, 100, stream)
+        assert in_use.free(address)
+        in_use.stream_about_to_be_destroyed(device, stream)
+        runtime.streamDestroy(stream)
+    assert tcuda.memory_reserved() <= before + (20 << 20)

@@ -199,7 +199,6 @@ told.append(tcuda.memory_allocated())
             0,
         ]
 
-    @pytest.mark.xfail(reason="a segment that the library of a pool hands out twice is taken")
     def test_a_segment_that_is_still_in_use_is_not_taken_twice(self, told: Callable[[str], Any]) -> None:
         program = """
 pool = tcuda.MemPool(library.allocator)

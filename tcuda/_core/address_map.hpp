@@ -75,7 +75,7 @@ private:
     std::size_t home(std::uintptr_t key) const { return (key * 0x9E3779B97F4A7C15ull) >> shift_; }
     std::size_t next(std::size_t place) const { return (place + 1) & (entries_.size() - 1); }
 
-    void grow() {
+    __attribute__((noinline)) void grow() {
         std::vector<Entry> old(2 * entries_.size());
         old.swap(entries_);
         --shift_;

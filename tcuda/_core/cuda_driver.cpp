@@ -55,6 +55,8 @@ struct CudaSymbols {
     Symbol<int(int *, int, Handle)> device_attribute{library, "cuDeviceGetAttribute"};
     Symbol<int(int *, Handle, Handle)> can_access_peer{library, "cuDeviceCanAccessPeer"};
     Symbol<int(Context *, Handle)> retain_context{library, "cuDevicePrimaryCtxRetain"};
+    Symbol<int(Context *)> get_context{library, "cuCtxGetCurrent"};
+    Symbol<int(Context)> set_context{library, "cuCtxSetCurrent"};
     Symbol<int(Context)> push_context{library, "cuCtxPushCurrent_v2"};
     Symbol<int(Context *)> pop_context{library, "cuCtxPopCurrent_v2"};
     Symbol<int()> synchronize_context{library, "cuCtxSynchronize"};
@@ -167,6 +169,18 @@ CudaDriver::Device &CudaDriver::device(int index) {
     }
     known = std::move(made);
     return *known;
+}
+
+int CudaDriver::enter(int index) {
+    Context current = nullptr;
+    const int status = cuda_->get_context(&current);
+    if (status != success || current != nullptr)
+        return status;
+    try {
+        return cuda_->set_context(device(index).context);
+    } catch (const std::runtime_error &) {
+        return 101; // cudaErrorInvalidDevice
+    }
 }
 
 // Memory

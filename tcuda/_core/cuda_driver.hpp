@@ -19,6 +19,7 @@ public:
     CudaDriver();
     ~CudaDriver() override;
 
+    int enter(int device) override;
     int allocate(int device, std::size_t size, Address *address) override;
     int free(int device, Address address) override;
     int memory_info(int device, std::size_t *free, std::size_t *total) override;

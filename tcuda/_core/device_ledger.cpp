@@ -159,9 +159,9 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
     collect_garbage(lock, size, stream);
     // What is free elsewhere is given back first, if nothing uses it, so that less memory is held.
     const std::size_t wanted = native_.segment_size(size);
-    if (recycled_ <= static_cast<std::uint64_t>(statistics_.reserved_bytes.all.current) +
-                         native_.handed_out() / handed_out_per_recycled)
-        recycle(lock, wanted, false, &stream);
+    const bool affordable = recycled_ <= static_cast<std::uint64_t>(statistics_.reserved_bytes.all.current) +
+                                             native_.handed_out() / handed_out_per_recycled;
+    recycle(lock, wanted, false, &stream, affordable ? From::everywhere : From::destroyed_streams);
     for (const bool last : {false, true}) {
         if (Block *block = take(pool, stream, size))
             return block;
@@ -197,6 +197,7 @@ bool DeviceLedger::grow_from_library(Lock &lock, Pool &pool, Stream stream, std:
     void *token = nullptr;
     {
         const Unlocked unlocked(lock);
+        driver_.enter(device_);
         address = library->allocate(wanted, device_, stream, &token);
     }
     if (address == 0)
@@ -235,6 +236,7 @@ Block *DeviceLedger::from_source(Lock &lock, const std::shared_ptr<ExternalSourc
                               : native_.reserved();
         if (possible && (source->reserve == Reserve::reported || (taken <= most && held <= most - taken))) {
             const Unlocked unlocked(lock);
+            driver_.enter(device_);
             address = source->allocate(taken, device_, stream, &token);
         }
         if (address != 0)
@@ -375,6 +377,7 @@ void DeviceLedger::complete_free(Lock &lock, Block *block) {
     if (closed_.load(std::memory_order_relaxed))
         return;
     const Unlocked unlocked(lock);
+    driver_.enter(device_);
     source->free(address, static_cast<std::size_t>(bytes), device_, stream, token);
 }
 
@@ -682,6 +685,7 @@ void DeviceLedger::recycle(Lock &lock, std::size_t enough, bool wait, const Stre
     remove_unused(removed);
     if (!returned.empty() || !removed.empty()) {
         const Unlocked unlocked(lock);
+        driver_.enter(device_);
         for (const ReturnedSegment &segment : returned)
             segment.library->free(segment.address, segment.size, device_, segment.stream, segment.token);
         returned.clear(); // the last references to a library may go here
@@ -697,13 +701,15 @@ std::vector<DeviceLedger::Candidate> DeviceLedger::candidates(const Stream *curr
     merge_recent();
     std::vector<Candidate> found;
     const auto add = [&](const Pool &pool) {
-        for (const auto &heap : pool.heaps)
-            if (heap->free.bytes() != 0 && native_.has_releasable(*heap)) {
+        for (const auto &heap : pool.heaps) {
+            const bool wanted = from != From::destroyed_streams || heap->end != nullptr;
+            if (wanted && heap->free.bytes() != 0 && native_.has_releasable(*heap)) {
                 const bool is_current = current != nullptr && *current == heap->stream;
                 found.push_back({heap.get(), heap->stream == 0 || is_current || announced_.count(heap->stream) != 0});
             }
+        }
     };
-    if (from == From::everywhere)
+    if (from != From::unused_pools)
         add(common_);
     for (const auto &[id, pool] : pools_)
         if (pool->uses == 0)

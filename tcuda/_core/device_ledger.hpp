@@ -180,7 +180,7 @@ private:
         bool unwanted = false; // the driver failed to take it back
     };
     using Lock = std::unique_lock<std::mutex>;
-    enum class From { everywhere, unused_pools };
+    enum class From { everywhere, destroyed_streams, unused_pools };
 
     Pool &route();
     Pool &pool(PoolId id);

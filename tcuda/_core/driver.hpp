@@ -24,6 +24,9 @@ class Driver {
 public:
     virtual ~Driver() = default;
 
+    // Makes the device's context current in this thread if none is, as the CUDA runtime does: libraries of users count on it.
+    virtual int enter(int device) = 0;
+
     // Memory
     virtual int allocate(int device, std::size_t size, Address *address) = 0;
     virtual int free(int device, Address address) = 0;

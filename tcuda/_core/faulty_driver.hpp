@@ -29,6 +29,7 @@ public:
         return successes_[entry];
     }
 
+    int enter(int d) override { return run("enter", [&] { return driver_.enter(d); }); }
     int allocate(int d, std::size_t s, Address *a) override { return run("allocate", [&] { return driver_.allocate(d, s, a); }); }
     int free(int d, Address a) override { return run("free", [&] { return driver_.free(d, a); }); }
     int memory_info(int d, std::size_t *f, std::size_t *t) override { return run("memory_info", [&] { return driver_.memory_info(d, f, t); }); }

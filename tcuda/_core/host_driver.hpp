@@ -14,6 +14,7 @@ class HostDriver : public Driver {
 public:
     explicit HostDriver(std::vector<HostMemory *> memories) : memories_(std::move(memories)) {}
 
+    int enter(int) override { return success; }
     int allocate(int device, std::size_t size, Address *address) override {
         *address = memory(device).allocate(size);
         return *address == 0 ? out_of_memory : success;

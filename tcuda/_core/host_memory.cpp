@@ -75,6 +75,16 @@ std::optional<HostMemory::Block> HostMemory::block_at(std::uintptr_t address) co
     return Block{first->first, end - first->first};
 }
 
+bool HostMemory::is_unmapped(std::uintptr_t address) const {
+    {
+        const std::lock_guard lock(mutex_);
+        const auto after = reservations_.upper_bound(address);
+        if (after == reservations_.begin() || address - std::prev(after)->first >= std::prev(after)->second)
+            return false;
+    }
+    return !block_at(address).has_value();
+}
+
 bool HostMemory::reserve(std::size_t size, std::uintptr_t *address) {
     const std::lock_guard lock(mutex_);
     // Larger than asked for, to begin at a page.

@@ -34,6 +34,9 @@ public:
     // The live block, or the range of mapped memory without a gap, that holds `address`.
     std::optional<Block> block_at(std::uintptr_t address) const;
 
+    // Whether `address` is the device's without being in use: reserved, and not mapped.
+    bool is_unmapped(std::uintptr_t address) const;
+
     // Virtual memory, as cuMemAddressReserve, cuMemCreate and cuMemMap. Sizes are multiples of `page`. What is mapped
     // begins as zeros: physical memory keeps nothing while it is not mapped. Each returns whether it could.
     bool reserve(std::size_t size, std::uintptr_t *address);

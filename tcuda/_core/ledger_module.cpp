@@ -313,7 +313,7 @@ private:
         static const auto *const keys = new std::array<nb::object, 5>{key("address"), key("size"), key("requested_size"),
                                                                       key("state"), key("frames")};
         static const auto *const states = new std::array<nb::object, 5>{
-            key("inactive"), key("inactive"), key("inactive"), key("active_allocated"), key("active_awaiting_free")};
+            key("inactive"), key("inactive"), key("inactive"), key("active_allocated"), key("active_pending_free")};
         nb::dict made;
         const auto &k = *keys;
         made[k[0]] = view.address;

@@ -27,6 +27,7 @@ NB_MODULE(_core, module) {
                 return std::pair(block->address, block->size);
             },
             nb::arg("address"))
+        .def("is_unmapped", &HostMemory::is_unmapped, nb::arg("address"))
         .def_prop_ro("limit", &HostMemory::limit)
         .def_prop_ro("used", &HostMemory::used)
         .def_prop_ro("live", &HostMemory::live);

@@ -41,7 +41,7 @@ def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: b
         ``allocated_size``, ``active_size``, ``requested_size`` (bytes), ``stream`` (the handle), ``segment_type``
         (``"small"`` or ``"large"``), ``segment_pool_id``, ``is_expandable``, ``frames`` (the stack that caused it) and
         ``blocks``: ``address``, ``size``, ``requested_size``, ``state`` (``"active_allocated"``,
-        ``"active_awaiting_free"`` or ``"inactive"``) and ``frames``.
+        ``"active_pending_free"`` or ``"inactive"``) and ``frames``.
     """
     segments, _ = ledger().snapshot(mempool_id, False)
     return segments

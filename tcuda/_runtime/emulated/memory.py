@@ -113,10 +113,12 @@ class Memory:
         return Copy(dst, src, size, duration, host_waits=target is None and not pinned)
 
     def _check(self, ptr: int, size: int, call: str) -> None:
-        """Refuse a null pointer and a range that leaves the block it starts in."""
+        """Refuse a null pointer, a range that leaves the block it starts in, and addresses without memory."""
         if ptr == 0:
             raise AcceleratorError(Status.INVALID_VALUE, call)
         for device in self._devices:
+            if device.memory.is_unmapped(ptr):
+                raise AcceleratorError(Status.INVALID_VALUE, call)
             block = device.memory.block_at(ptr)
             if block is not None and ptr + size > sum(block):
                 raise AcceleratorError(Status.INVALID_VALUE, call)
