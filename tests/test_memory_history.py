@@ -613,7 +613,7 @@ for tool in (_memory_viz.segments, _memory_viz.memory):
     assert any("active_allocated" in line and "<string>:" in line for line in lines), lines
 assert "only_after" in _memory_viz.compare(before["segments"], after["segments"], format_flamegraph=str)
 trace = _memory_viz.trace(after)
-assert "raise OutOfMemoryError() # 1.0PiB requested" in trace, trace
+assert "raise OutOfMemoryError" in trace and "1.0PiB requested" in trace, trace
 assert "del " in trace and "= " in trace
 assert f"segments: {len(after['segments'])}" in _memory_viz.segsum(after)
 for page in (_memory_viz.trace_plot(after), _memory_viz.trace_plot(after, plot_segments=True),

@@ -72,11 +72,20 @@ extern "C" __global__ void tcuda_spin(long long cycles) {
 """
 
 
-class _Handle(NamedTuple):
-    """A stream as CuPy's launches want it: an object with a ``ptr``."""
+class _Handle:
+    """A stream as CuPy wants one that it launches on, makes current, or refers to weakly."""
+
+    def __init__(self, ptr: int, device_id: int = -1) -> None:
+        self.ptr = ptr
+        self.device_id = device_id
+
+
+class _Held(NamedTuple):
+    """Memory, and the stream on which CuPy frees it, which has to live longer: Python drops the last field first."""
 
     ptr: int
-    device_id: int = -1
+    stream: Any
+    memory: Any
 
 
 class CudaRuntime:
@@ -250,8 +259,14 @@ class _Pool:
         with self._cuda.Device(device):
             if self._cuda.get_current_stream().ptr == stream:
                 return self._pool.malloc(size)
-            with self._cuda.ExternalStream(stream, device):
-                return self._pool.malloc(size)
+            base = self._cuda.stream._BaseStream
+            other = _Handle(stream, device) if stream else self._cuda.Stream.null
+            base.__enter__(other)
+            try:
+                memory = self._pool.malloc(size)
+            finally:
+                base.__exit__(None)
+            return _Held(memory.ptr, other, memory)
 
     def empty_cache(self, device: int) -> None:
         with self._cuda.Device(device):

@@ -41,8 +41,8 @@ constexpr std::size_t threads = 8;
 constexpr std::size_t phases = 8; // between them the threads pause, and everything is compared
 constexpr std::size_t mib = std::size_t(1) << 20;
 constexpr std::size_t page = HostMemory::page;
-constexpr std::size_t device_memory = 1024 * mib;
-constexpr std::size_t library_memory = 768 * mib;
+constexpr std::size_t device_memory = 2048 * mib;
+constexpr std::size_t library_memory = 1024 * mib;
 constexpr std::size_t most_held = 48; // blocks of one thread
 constexpr std::size_t most_of_a_ledger = 20000; // operations of a thread, before all start again with another ledger
 constexpr int gone = 400;             // cudaErrorInvalidResourceHandle
@@ -659,7 +659,7 @@ void Worker::operate() {
         pick_stream()->complete_all();
     } else if (is(80)) {
         Work *work = chance.one_in(2) ? pick_own() : pick_stream();
-        work->set_capturing(!work->capturing() && chance.one_in(12));
+        work->set_capturing(!work->capturing() && chance.one_in(40));
     } else if (is(40)) {
         change_pool();
     } else if (is(80)) {
@@ -1096,22 +1096,22 @@ std::uint64_t Stress::run() {
 // Frees everything, and looks whether anything is left.
 void Stress::end() {
     driver.unlucky = false;
+    for (Inbox &inbox : inboxes)
+        std::move(inbox.blocks.begin(), inbox.blocks.end(), std::back_inserter(workers[0]->held));
     for (const auto &worker : workers) {
-        for (std::size_t left = worker->held.size(); left > 0; --left)
-            worker->free_one(left - 1);
+        while (!worker->held.empty())
+            worker->free_one(worker->held.size() - 1);
         for (Work *work : worker->streams)
             work->set_capturing(false);
-    }
-    for (Inbox &inbox : inboxes) {
-        workers[0]->held.swap(inbox.blocks);
-        while (!workers[0]->held.empty())
-            workers[0]->free_one(0);
     }
     for (Work *work : shared_streams)
         work->set_capturing(false);
     for (const PoolId &pool : shared_pools)
         ledger.of(0).release_pool(pool);
-    ledger.of(0).set_memory_fraction(1);
+    for (const auto &worker : workers)
+        for (Work *work : worker->streams)
+            if (work->announced && chance.one_in(2))
+                destroy_stream(work);
     ledger.of(0).empty_cache();
     Statistics left = ledger.of(0).statistics();
     left.each_counter([](const Counter &counter) {
@@ -1123,6 +1123,17 @@ void Stress::end() {
                   library.used);
     if (!ledger.of(0).snapshot(nullptr).empty())
         violation("the snapshot has something at the end");
+    // What may stay: the addresses reserved for small and for large blocks of the streams that are still there.
+    std::size_t streams_left = 1;
+    const auto count_left = [&](const std::vector<Work *> &works) {
+        for (Work *work : works)
+            streams_left += work->announced && streams.is_there(work);
+    };
+    count_left(shared_streams);
+    for (const auto &worker : workers)
+        count_left(worker->streams);
+    if (memory.live() > 2 * streams_left)
+        violation("%zu address ranges are still reserved, and there are %zu streams", memory.live(), streams_left);
     if (driver.events() != 0)
         violation("%d events were not destroyed", driver.events());
 }

@@ -16,6 +16,7 @@
 #include <random>
 #include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "address_map.hpp"
@@ -87,12 +88,45 @@ void check_address_map(std::size_t steps) {
     }
 }
 
+// BlockTree, in the order of addresses, as for the holes of a segment.
+void check_block_tree(std::size_t steps) {
+    BlockTree<Block, ByAddress> tree;
+    std::set<Block *, ByAddress> model;
+    std::vector<Block> blocks(400);
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+        blocks[i].address = (std::uintptr_t(1) << 40) + (3 * i + i % 3) * HostMemory::page;
+    std::size_t most = blocks.size();
+    for (std::size_t step = 0; step < steps; ++step) {
+        if (one_in(2000))
+            most = one_in(2) ? blocks.size() : 1 + below(20);
+        Block *block = &blocks[below(most)];
+        if (model.erase(block) != 0) {
+            tree.erase(block);
+        } else {
+            model.insert(block);
+            tree.insert(block);
+        }
+        expect(tree.empty() == model.empty(), "BlockTree is wrong about being empty");
+        const Block *wanted = &blocks[below(blocks.size())];
+        const auto expected = model.lower_bound(const_cast<Block *>(wanted));
+        const auto is_enough = [&](const Block *one) { return one->address >= wanted->address; };
+        const Block *least = expected == model.end() ? nullptr : *expected;
+        expect(tree.first(is_enough) == least && tree.find(is_enough) == least, "BlockTree finds another block");
+        if (one_in(1000)) {
+            std::vector<Block *> seen;
+            tree.each([&](Block *one) { seen.push_back(one); });
+            expect(std::equal(seen.begin(), seen.end(), model.begin(), model.end()), "BlockTree visits other blocks");
+        }
+    }
+}
+
 // FreeBlocks: below 2 MiB the best fit is any block of the smallest size that fits, from there on that with the lowest
 // address of them.
 void check_free_blocks(std::size_t steps) {
     constexpr std::size_t listed = std::size_t(2) << 20;
     const auto free = std::make_unique<FreeBlocks>();
-    std::set<Block *, BySize> model;
+    std::map<std::pair<std::size_t, std::uintptr_t>, Block *> model; // by size and address
+    const auto key = [](const Block *block) { return std::pair(block->size, block->address); };
     std::vector<std::unique_ptr<Block>> blocks;
     for (std::size_t i = 0; i < 600; ++i) {
         blocks.push_back(std::make_unique<Block>());
@@ -108,32 +142,30 @@ void check_free_blocks(std::size_t steps) {
         if (one_in(3000))
             most = one_in(3) ? blocks.size() : 1 + below(20);
         Block *block = blocks[below(most)].get();
-        if (model.count(block) != 0) {
-            model.erase(block);
+        if (model.erase(key(block)) != 0) {
             free->erase(block);
             bytes -= block->size;
         } else {
             block->size = size();
-            model.insert(block);
+            model.emplace(key(block), block);
             free->insert(block);
             bytes += block->size;
         }
         expect(free->bytes() == bytes, "FreeBlocks has other bytes");
         const std::size_t wanted = size();
         const Block *found = free->best_fit(wanted);
-        const auto best = model.lower_bound(wanted);
+        const auto best = model.lower_bound({wanted, 0});
         if ((found == nullptr) != (best == model.end()))
             fail("FreeBlocks finds %s for %zu bytes", found == nullptr ? "nothing" : "something", wanted);
-        if (found != nullptr && (found->size != (*best)->size || (found->size >= listed && found != *best)))
+        if (found != nullptr && (found->size != best->second->size || (found->size >= listed && found != best->second)))
             fail("FreeBlocks finds %zu bytes at %#zx for %zu bytes", found->size,
                  static_cast<std::size_t>(found->address), wanted);
         if (found != nullptr)
-            expect(model.count(const_cast<Block *>(found)) != 0, "FreeBlocks finds a block that is not in it");
+            expect(model.count(key(found)) != 0, "FreeBlocks finds a block that is not in it");
         if (one_in(1000)) {
-            std::vector<Block *> seen;
-            free->each([&](Block *one) { seen.push_back(one); });
-            std::sort(seen.begin(), seen.end(), BySize());
-            expect(std::equal(seen.begin(), seen.end(), model.begin(), model.end()), "FreeBlocks visits other blocks");
+            std::size_t seen = 0;
+            free->each([&](Block *one) { seen += model.count(key(one)); });
+            expect(seen == model.size(), "FreeBlocks visits other blocks");
         }
     }
 }
@@ -315,6 +347,7 @@ void check_host_memory(std::size_t steps) {
                 const auto &[address, size] = *any_of(blocks);
                 const auto found = memory->block_at(address + below(size));
                 expect(found && found->address == address && found->size == size, "block_at() finds another block");
+                expect(!memory->is_unmapped(address), "is_unmapped() takes the address of a block");
             }
             if (reservations.empty())
                 break;
@@ -322,6 +355,8 @@ void check_host_memory(std::size_t steps) {
             const std::uintptr_t at = start + below(reserved * page);
             const auto inside = mapping_at(at);
             const auto found = memory->block_at(at);
+            expect(memory->is_unmapped(at) == (inside == mappings.end()), "is_unmapped() is wrong");
+            expect(!memory->is_unmapped(reinterpret_cast<std::uintptr_t>(&used)), "is_unmapped() takes any address");
             if (inside == mappings.end()) {
                 expect(!found, "block_at() finds memory where none is mapped");
                 break;
@@ -346,9 +381,9 @@ int main(int count, char **arguments) {
     const std::size_t steps = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 300000;
     chance.seed(count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1);
     check_address_map(steps);
+    check_block_tree(steps);
     check_free_blocks(steps);
     check_host_memory(steps / 10);
-    std::printf("structures: %zu steps of AddressMap and FreeBlocks, %zu of HostMemory: nothing is wrong\n", steps,
-                steps / 10);
+    std::printf("structures: %zu steps of each, %zu of HostMemory: nothing is wrong\n", steps, steps / 10);
     return 0;
 }
