@@ -223,7 +223,8 @@ class AllocatorMachine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 7))
     def destroy_stream(self, which: int) -> None:
         place = 1 + which % (len(self.streams) - 1)
-        if self.source == "cudaMallocAsync" and any(each.stream == self.streams[place] for each in self.live.values()):
+        held = (*self.live.values(), *self.waiting.values())
+        if self.source == "cudaMallocAsync" and any(each.stream == self.streams[place] for each in held):
             return  # CuPy frees such memory on the stream that it was allocated on
         stream = self.streams.pop(place)
         self.ledger.stream_about_to_be_destroyed(self.device, stream)

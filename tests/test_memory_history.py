@@ -370,12 +370,15 @@ class TestEvents:
         assert actions() == ["free_requested", "free_completed"]
 
     def test_a_lack_of_memory_is_one(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+        kept = allocate(30 * MIB)
         with hold_at_most(20 * MIB):
             _record_memory_history()
             with pytest.raises(tcuda.OutOfMemoryError):
                 allocate(100 * MIB)
-            free, _ = tcuda.mem_get_info()
+            free, total = tcuda.mem_get_info()
         [event] = events()
+        assert free < total
+        del kept
         assert (event["action"], event["size"], event["device_free"]) == ("oom", 100 * MIB, free)
         assert "addr" not in event
         assert own_frames(event["frames"])[0] == ("allocate", ALLOCATING_LINE)

@@ -202,9 +202,14 @@ class TestMessage:
         with tcuda.device(last):
             assert f" GPU {last} has a total capacity of " in message_of(TOO_MUCH)
 
-    def test_it_has_the_largest_free_block(self, xp: Any, hold_at_most: HoldAtMost) -> None:
-        doomed, kept = xp.empty(7 * MIB, "B"), xp.empty(3 * MIB, "B")
-        del doomed
+    def test_it_has_the_largest_free_block(self, xp: Any) -> None:
+        # Free blocks of several sizes, each beside one that is in use, the largest not on the last stream.
+        kept = []
+        for sizes in ([7 * MIB, 3 * MIB, 2 * MIB, 3 * MIB], [3000, 1000]):
+            with tcuda.stream(tcuda.Stream()):
+                arrays = [xp.empty(size, "B") for size in sizes]
+            kept += arrays[1::2]
+            del arrays
         message = message_of(TOO_MUCH)
         blocks = [
             block["size"]
@@ -213,7 +218,8 @@ class TestMessage:
             for block in segment["blocks"]
             if block["state"] == "inactive"
         ]
-        assert f"the largest free block of it {_ledger.size_text(max(blocks, default=0))}." in message
+        assert len(blocks) >= 4
+        assert f"the largest free block of it {_ledger.size_text(max(blocks))}." in message
         del kept
 
     def test_it_says_nothing_of_a_limit_where_there_is_none(self, xp: Any) -> None:

@@ -111,22 +111,24 @@ class TestUsing:
     def test_other_threads_are_not_concerned(self, xp: Any) -> None:
         pools = [tcuda.MemPool() for _ in range(3)]
         together = threading.Barrier(4)
-        used: dict[int, set[tuple[int, int]]] = {}
+        used: dict[int, tuple[int, int]] = {}
 
         def work(number: int) -> None:
-            together.wait()
             with tcuda.use_mem_pool(pools[number]):
-                used[number] = {pool_of(xp.empty(1000)) for _ in range(20)}
+                together.wait()  # now all of them are in their blocks
+                used[number] = pool_of(xp.empty(1000))
+                together.wait()
 
         threads = [threading.Thread(target=work, args=[number]) for number in range(3)]
         for thread in threads:
             thread.start()
         together.wait()
-        mine = {pool_of(xp.empty(1000)) for _ in range(20)}
+        mine = pool_of(xp.empty(1000))
+        together.wait()
         for thread in threads:
             thread.join()
-        assert mine == {COMMON}
-        assert used == {number: {pools[number].id} for number in range(3)}
+        assert mine == COMMON
+        assert used == {number: pools[number].id for number in range(3)}
 
     def test_a_thread_that_is_started_in_the_block_is_another_thread(self, xp: Any) -> None:
         used: list[tuple[int, int]] = []

@@ -321,6 +321,18 @@ class TestUsingAgain:
         assert not side.query()
         side.synchronize()
 
+    def test_the_stream_of_the_memory_itself_need_not_be_recorded(self, xp: Any) -> None:
+        side = tcuda.Stream()
+        with tcuda.stream(side):
+            tcuda._sleep(LONG)
+            array = xp.empty(3000, "B")
+            address = array.data.ptr
+            tcuda.memory.record_stream(array, side)
+            del array
+            assert address_of_freed(xp, 3000) == address
+        assert not side.query()
+        side.synchronize()
+
     def test_what_cannot_be_recorded_is_refused(self, xp: Any) -> None:
         side = tcuda.Stream()
         with pytest.raises(TypeError, match=r"record_stream\(\) takes an array of tcuda.xp; got list."):

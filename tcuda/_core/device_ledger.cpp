@@ -15,6 +15,9 @@ constexpr std::size_t everything = std::numeric_limits<std::size_t>::max();
 // many. It bounds the time that this takes, where a program's needs go up and down for ever.
 constexpr std::uint64_t handed_out_per_recycled = 16;
 
+// How often an allocation is tried again while other threads are quicker.
+constexpr int most_retries = 100;
+
 // How many pins on streams this thread has, on whichever device.
 thread_local int pins_of_this_thread = 0;
 
@@ -163,7 +166,8 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
     const bool affordable = recycled_ <= static_cast<std::uint64_t>(statistics_.reserved_bytes.all.current) +
                                              native_.handed_out() / handed_out_per_recycled;
     recycle(lock, wanted, false, &stream, affordable ? From::everywhere : From::destroyed_streams);
-    for (const bool last : {false, true}) {
+    std::uint64_t handed_out = 0;
+    for (int retries = 0;; ++retries) {
         if (Block *block = take(pool, stream, size))
             return block;
         if (pool.library != nullptr) {
@@ -177,13 +181,17 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
             if (status != out_of_memory)
                 throw DriverError(status, "taking memory from the driver");
         }
-        if (!last) {
+        // The lock was given back, and other threads may have taken what was given back: then it is tried once more.
+        const bool others_were_quicker = native_.handed_out() != handed_out;
+        if (retries > 0 && (retries == most_retries || !others_were_quicker))
+            break;
+        if (retries == 0)
             ++statistics_.num_alloc_retries;
-            settle(lock, true);
-            if (Block *block = take(pool, stream, size))
-                return block;
-            give_all_back(lock, &stream);
-        }
+        settle(lock, true);
+        if (Block *block = take(pool, stream, size))
+            return block;
+        handed_out = native_.handed_out();
+        give_all_back(lock, &stream);
     }
     return take_from_spare_pools(stream, size);
 }
