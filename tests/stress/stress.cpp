@@ -44,8 +44,9 @@ constexpr std::size_t page = HostMemory::page;
 constexpr std::size_t device_memory = 2048 * mib;
 constexpr std::size_t library_memory = 1024 * mib;
 constexpr std::size_t most_held = 48; // blocks of one thread
-constexpr std::size_t most_of_a_ledger = 20000; // operations of a thread, before all start again with another ledger
+constexpr std::size_t most_of_a_ledger = 10000; // operations of a thread, before all start again with another ledger
 constexpr int gone = 400;             // cudaErrorInvalidResourceHandle
+constexpr int broken = 999;           // cudaErrorUnknown
 
 std::uint64_t seed = 1;
 const char *run_name = "";
@@ -265,7 +266,8 @@ public:
     // The stream that the caller of the ledger names, in this thread.
     static thread_local const Work *current;
     Ledger *ledger = nullptr;
-    std::atomic<bool> unlucky{true}; // memory is sometimes refused without a reason
+    std::atomic<bool> unlucky{true}; // memory is sometimes refused without a reason ...
+    std::atomic<bool> fragile{false}; // ... and what is given back is not always taken
 
     int events() const { return events_; }
 
@@ -275,6 +277,8 @@ public:
         return refuses() ? out_of_memory : HostDriver::allocate(device, size, address);
     }
     int free(int device, Address address) override {
+        if (breaks())
+            return broken;
         // As cudaFree(), it waits; but the caching allocator, whose segments have such sizes, must not need that.
         if (const auto block = memory_.block_at(address))
             unfinished_.given_back(address, block->size, block->size % page != 0, "free");
@@ -284,18 +288,20 @@ public:
         return refuses() ? out_of_memory : HostDriver::reserve(device, size, address);
     }
     int release(int device, Address address, std::size_t size) override {
-        return good(HostDriver::release(device, address, size), "release");
+        return breaks() ? broken : good(HostDriver::release(device, address, size), "release");
     }
     int create(int device, std::size_t size, Physical *physical) override {
         return refuses() ? out_of_memory : HostDriver::create(device, size, physical);
     }
     int destroy(int device, Physical physical) override {
-        return good(HostDriver::destroy(device, physical), "destroy");
+        return breaks() ? broken : good(HostDriver::destroy(device, physical), "destroy");
     }
     int map(int device, Address address, std::size_t size, Physical physical) override {
         return refuses() ? out_of_memory : good(HostDriver::map(device, address, size, physical), "map");
     }
     int unmap(int device, Address address, std::size_t size) override {
+        if (breaks())
+            return broken;
         unfinished_.given_back(address, size, false, "unmap");
         return good(HostDriver::unmap(device, address, size), "unmap");
     }
@@ -330,6 +336,8 @@ public:
     }
     int destroy_event(int, Event event) override {
         Recorded &recorded = at(event, "destroy_event");
+        if (breaks())
+            return broken;
         recorded.mark = 0;
         delete &recorded;
         --events_;
@@ -374,6 +382,8 @@ public:
 
 private:
     bool refuses() { return unlucky.load(std::memory_order_relaxed) && chance.one_in(500); }
+
+    bool breaks() { return fragile.load(std::memory_order_relaxed) && chance.one_in(50); }
 
     static int good(int status, const char *call) {
         if (status != success)
@@ -582,7 +592,7 @@ private:
 
 class Stress {
 public:
-    Stress(const Settings &settings, std::size_t operations);
+    Stress(const Settings &settings, bool fragile, std::size_t operations);
     std::uint64_t run();
     Sums look_at(const PoolId *only);
 
@@ -606,6 +616,17 @@ public:
         const PoolId id{0, ledger.next_pool()};
         ledger.of(0).create_pool(id, with_library ? library_source : nullptr, split, use_on_oom);
         return id;
+    }
+    void must_be_broken(const DriverError &error) const {
+        if (!driver.fragile || error.status != broken)
+            violation("the driver failed with %d at %s", error.status, error.call);
+    }
+    template <typename Action> void may_break(Action action) const {
+        try {
+            action();
+        } catch (const DriverError &error) {
+            must_be_broken(error);
+        }
     }
     std::vector<PoolId> new_shared_pools() {
         return {new_pool(false, true, false), new_pool(true, true, false), new_pool(false, false, true)};
@@ -686,7 +707,7 @@ void Worker::operate() {
         changed.roundup_power2_divisions.fill(chance.one_in(2) ? 0 : 4);
         ledger_.change_settings(changed);
     } else if (is(4)) {
-        ledger_.empty_cache();
+        all_.may_break([&] { ledger_.empty_cache(); });
     } else if (is(10)) {
         renew_stream();
     } else if (held.size() < most_held && chance.below(100) < 54) {
@@ -729,8 +750,10 @@ void Worker::allocate() {
         for (std::size_t left = held.size() / 2; held.size() > left;)
             free_one(held.size() - 1);
         return;
-    } catch (const std::exception &error) {
-        violation("allocate() threw: %s", error.what());
+    } catch (const DriverError &error) {
+        CountingDriver::current = nullptr;
+        all_.must_be_broken(error);
+        return;
     }
     CountingDriver::current = nullptr;
     all_.unfinished.handed_out(block.address, block.size, block.work);
@@ -777,8 +800,8 @@ void Worker::lack_memory() {
         violation("more memory was handed out than there is");
     } catch (const OutOfMemory &) {
         ++lacks;
-    } catch (const std::exception &error) {
-        violation("allocate() threw: %s", error.what());
+    } catch (const DriverError &error) {
+        all_.must_be_broken(error);
     }
     CountingDriver::current = nullptr;
 }
@@ -867,7 +890,7 @@ void Worker::leave_pool() {
         ledger_.end_pool(pool_);
     pool_begun_ = false;
     if (pool_is_own_ && (this_thread == threads || chance.one_in(3))) {
-        ledger_.release_pool(pool_);
+        all_.may_break([&] { ledger_.release_pool(pool_); });
         pool_is_own_ = false;
     }
 }
@@ -986,7 +1009,9 @@ void Worker::stop() {
 
 // All of them
 
-Stress::Stress(const Settings &settings, std::size_t operations) : settings(settings), operations(operations) {
+Stress::Stress(const Settings &settings, bool fragile, std::size_t operations)
+    : settings(settings), operations(operations) {
+    driver.fragile = fragile;
     driver.ledger = library.ledger = &ledger;
     library.unfinished = &unfinished;
     shared_streams = {&streams.at(0, "test"), new_stream(threads, true), new_stream(threads, true),
@@ -1069,14 +1094,15 @@ void Stress::inspect() {
     same("reserved bytes", seen.reserved_bytes, sums.reserved);
     same("inactive split blocks", seen.inactive_split, sums.split);
     same("inactive split bytes", seen.inactive_split_bytes, sums.split_bytes);
-    same("bytes of the device and the library", seen.reserved_bytes,
-         static_cast<std::int64_t>(memory.used() + library.used));
+    if (!driver.fragile)
+        same("bytes of the device and the library", seen.reserved_bytes,
+             static_cast<std::int64_t>(memory.used() + library.used));
     // The handle of a stream that all threads use may mean another one from now on.
     Work *&shared = shared_streams[1 + chance.below(2)];
     destroy_stream(shared);
     shared = new_stream(threads, true);
     for (const PoolId &pool : shared_pools)
-        ledger.of(0).release_pool(pool);
+        may_break([&] { ledger.of(0).release_pool(pool); });
     shared_pools = new_shared_pools();
 }
 
@@ -1095,7 +1121,7 @@ std::uint64_t Stress::run() {
 
 // Frees everything, and looks whether anything is left.
 void Stress::end() {
-    driver.unlucky = false;
+    driver.unlucky = driver.fragile = false;
     for (Inbox &inbox : inboxes)
         std::move(inbox.blocks.begin(), inbox.blocks.end(), std::back_inserter(workers[0]->held));
     for (const auto &worker : workers) {
@@ -1150,14 +1176,15 @@ void leave_blocks_behind(const Settings &settings) {
         Ledger ledger(driver, 1, settings);
         driver.ledger = library.ledger = &ledger;
         library.unfinished = &unfinished;
-        const Stream other = streams.create(threads, true, false)->handle;
+        Work *work = streams.create(threads, true, false);
+        const Stream other = work->handle;
         ledger.of(0).stream_created(other);
+        std::vector<Address> used;
         for (const std::size_t size : {std::size_t(1), mib, 30 * mib}) {
             ledger.allocate(0, size, 0);
             ledger.of(0).allocate(size, 0, source);
-            const Address used = ledger.allocate(0, size, 0);
-            ledger.of(0).record_stream(used, other);
-            ledger.free(used);
+            used.push_back(ledger.allocate(0, size, 0));
+            ledger.of(0).record_stream(used.back(), other);
         }
         ledger.of(0).create_pool({0, 1}, source, true, false);
         ledger.of(0).begin_pool({0, 1});
@@ -1165,10 +1192,13 @@ void leave_blocks_behind(const Settings &settings) {
         ledger.of(0).end_pool({0, 1});
         ledger.enable_caching(false);
         ledger.allocate(0, mib, 0);
+        work->submit();
+        for (const Address address : used)
+            ledger.free(address);
     }
-    if (memory.used() != 0 || memory.live() != 0 || library.used != 0)
-        violation("a destroyed ledger left %zu bytes of the device and %zu of the library", memory.used(),
-                  library.used);
+    if (memory.used() != 0 || memory.live() != 0 || library.used != 0 || driver.events() != 0)
+        violation("a destroyed ledger left %zu bytes of the device, %zu of the library and %d events", memory.used(),
+                  library.used, driver.events());
 }
 
 } // namespace
@@ -1182,13 +1212,13 @@ int main(int count, char **arguments) {
         run_name = expandable ? "expandable segments" : "segments";
         Settings settings;
         settings.expandable_segments = expandable;
-        if (!expandable)
-            settings.max_split_size = 24 * mib;
-        for (std::size_t left = operations; left > 0;) {
+        std::size_t round = 0;
+        for (std::size_t left = operations; left > 0; ++round) {
             const std::size_t some = std::min(left, most_of_a_ledger);
             left -= some;
             chance = Random(seed * 1000000 + left);
-            lacks += Stress(settings, some).run();
+            settings.max_split_size = round % 2 == 0 ? Settings().max_split_size : 24 * mib;
+            lacks += Stress(settings, round % 4 >= 2, some).run();
         }
         leave_blocks_behind(settings);
     }
