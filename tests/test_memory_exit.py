@@ -331,11 +331,13 @@ def work():
         xp.empty(1000, "B")
 thread = threading.Thread(target=work)
 thread.start()
+core = tcuda._ledger.ledger()
+addresses = [array.data.ptr for array in arrays]
 for _ in range(10):
     child = os.fork()
     if child == 0:
         del arrays
-        os._exit(0)
+        os._exit(0 if all(map(core.free, addresses + addresses)) else 2)
     assert os.waitpid(child, 0)[1] == 0
 stop.set()
 thread.join()
