@@ -1,4 +1,5 @@
 // The ledger of a device: every allocation goes through it, whichever source the memory comes from.
+// Its functions are in four files: what allocates, frees and counts, what asks streams, what gives back, what shows.
 //
 // It counts, keeps the history, routes to pools, holds back what other streams still use, and reports a lack of memory.
 //
@@ -22,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <list>
 #include <map>
 #include <memory>
@@ -180,6 +182,7 @@ private:
         bool unwanted = false; // the driver failed to take it back
     };
     using Lock = std::unique_lock<std::mutex>;
+    static constexpr std::size_t everything = std::numeric_limits<std::size_t>::max();
     enum class From { everywhere, destroyed_streams, unused_pools };
 
     Pool &route();
@@ -250,5 +253,13 @@ private:
     bool has_idle_pools_ = false; // a pool without users may have become free
     std::atomic<bool> used_{false}, abandoned_{false}, closed_{false};
 };
+
+template <typename Visit> void DeviceLedger::each_heap(Visit visit) {
+    for (const auto &heap : common_.heaps)
+        visit(*heap);
+    for (const auto &[id, pool] : pools_)
+        for (const auto &heap : pool->heaps)
+            visit(*heap);
+}
 
 } // namespace tcuda
