@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -415,9 +414,3 @@ class TestCollecting:
             references.append(weakref.ref(thing, lambda _: (arrays.pop(), xp.empty(2000, "B"))))
             del thing
         assert arrays == []
-
-    @pytest.mark.skipif(sys.version_info < (3, 13), reason="sys._is_gil_enabled is of Python 3.13")
-    def test_importing_tcuda_leaves_the_lock_of_the_interpreter_as_it_is(self, run_python: RunPython) -> None:
-        program = "import sys; before = sys._is_gil_enabled(); import tcuda._core; print(before, sys._is_gil_enabled())"
-        before, after = run_python(program).stdout.split()
-        assert before == after
