@@ -155,3 +155,22 @@ def test_a_failure_is_clean_and_leaves_nothing(runtime: Runtime, entry: str, sta
         assert calls < 200, "the program does not end"
     runtime.deviceSynchronize()
     assert runtime.memGetInfo()[0] >= free - (2 * MIB if runtime.name == "cuda" else 0)
+
+
+def test_what_could_not_be_unmapped_after_a_failure_is_given_back_later(runtime: Runtime) -> None:
+    breaks_unmap = _core.FaultyDriver(runtime.memoryDriver())
+    breaks_map = _core.FaultyDriver(breaks_unmap)
+    breaks_unmap.fail("unmap", 0, 719)
+    breaks_map.fail("map", 1, 719)
+    program = Program(runtime, breaks_map, expandable=True)
+
+    with pytest.raises(Refused, match="719"):  # the second of two mappings, and the way back from the first
+        program.ledger.allocate(program.device, 150 * MIB, 0)
+    assert breaks_map.failed
+    assert breaks_unmap.failed
+    program.check()
+
+    program.ledger.empty_cache(program.device)
+    assert breaks_unmap.successes("create") == 2
+    assert breaks_unmap.successes("destroy") == 2
+    program.check()

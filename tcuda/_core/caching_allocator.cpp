@@ -484,7 +484,8 @@ int CachingAllocator::map_piece(Segment &segment, Address address, std::size_t s
     return status;
 }
 
-// Unmaps all that is mapped from one address to another. What the driver fails to unmap stays known as mapped.
+// Unmaps all that is mapped from one address to another. What the driver fails to unmap stays known as mapped, also where
+// there is a hole otherwise, until retry().
 int CachingAllocator::unmap(Segment &segment, Address from, Address to) {
     int status = success;
     for (auto mapping = segment.mappings.lower_bound(from); mapping != segment.mappings.end() && mapping->first < to;) {
@@ -633,6 +634,9 @@ int CachingAllocator::release_mapping(Heap &heap, Block **block, Address from, A
 }
 
 void CachingAllocator::retry() {
+    for (Segment *segment : segments_)
+        if (segment->expandable)
+            segment->heap->holes.each([&](const Block *hole) { unmap(*segment, hole->address, hole->address + hole->size); });
     for (auto left = undestroyed_.begin(); left != undestroyed_.end();)
         left = driver_.destroy(device_, left->second.physical) == success ? undestroyed_.erase(left) : std::next(left);
     for (auto left = unreleased_.begin(); left != unreleased_.end();) {
