@@ -6,7 +6,7 @@ or its emulated counterpart where devices are emulated.
 
 from typing import TYPE_CHECKING, Any
 
-from tcuda import memory, nvtx, streams
+from tcuda import memory, nvtx, random, streams
 from tcuda._cudart import check_error, cudart, cudaStatus
 from tcuda._device import (
     can_device_access_peer,
@@ -71,6 +71,19 @@ from tcuda.memory import (
     use_mem_pool,
 )
 from tcuda.memory._pools import graph_pool_handle
+from tcuda.random import (
+    Generator,
+    default_generators,
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
 from tcuda.streams import (
     Event,
     ExternalStream,
@@ -97,6 +110,7 @@ __all__ = [
     "DeferredCudaCallError",
     "Event",
     "ExternalStream",
+    "Generator",
     "MemPool",
     "OutOfMemoryError",
     "Stream",
@@ -116,6 +130,7 @@ __all__ = [
     "current_device",
     "current_solver_handle",
     "current_stream",
+    "default_generators",
     "default_stream",
     "device",
     "device_count",
@@ -129,15 +144,20 @@ __all__ = [
     "get_device_properties",
     "get_gencode_flags",
     "get_per_process_memory_fraction",
+    "get_rng_state",
+    "get_rng_state_all",
     "get_stream_from_external",
     "graph_pool_handle",
     "has_half",
     "init",
+    "initial_seed",
     "is_available",
     "is_bf16_supported",
     "is_initialized",
     "is_tf32_supported",
     "list_gpu_processes",
+    "manual_seed",
+    "manual_seed_all",
     "max_memory_allocated",
     "max_memory_cached",
     "max_memory_reserved",
@@ -153,12 +173,17 @@ __all__ = [
     "memory_usage",
     "nvtx",
     "power_draw",
+    "random",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
     "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
     "set_device",
     "set_per_process_memory_fraction",
+    "set_rng_state",
+    "set_rng_state_all",
     "set_stream",
     "stream",
     "streams",

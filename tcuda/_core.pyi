@@ -2,6 +2,8 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from typing_extensions import Buffer
+
 class HostMemory:
     """Memory of an emulated device: host memory behind a limit, in blocks as ``cudaMalloc`` gives them."""
 
@@ -20,6 +22,40 @@ class HostMemory:
     def used(self) -> int: ...
     @property
     def live(self) -> int: ...
+
+class PhiloxState:
+    """The state of a generator: a seed, and an offset that says how far every subsequence has come."""
+
+    def __init__(self, seed: int, offset: int = 0) -> None: ...
+    def read(self) -> tuple[int, int]:
+        """Return the seed and the offset."""
+    def write(self, seed: int, offset: int) -> None:
+        """Change the seed and the offset."""
+    def move_to(self, offset: int) -> None:
+        """Change the offset alone."""
+    def advance(self, increment: int) -> tuple[int, int]:
+        """Move the offset, and return the seed and the offset as they were: the caller's own."""
+    def store(self, target: Buffer) -> None:
+        """Write seed and offset to the 16 bytes of ``target``."""
+    def load(self, source: Buffer) -> bool:
+        """Read seed and offset from an array of bytes; False, with nothing changed, if it has not the 16 of a state."""
+
+def philox_passes(size: int, itemsize: int, lanes: int, most_blocks: int) -> list[tuple[int, int, int, int]]:
+    """Return the kernels that fill an array: first element, elements, blocks, and by how much each moves the offset.
+
+    A kernel of no elements is none: the offset moves for nothing.
+    """
+
+class FillKernel:
+    """A kernel that fills an array with random numbers: ``function``, a ``CUfunction`` of those of ``philox.cuh``.
+
+    Its methods return a status, with the state as it was if they failed: 201 if this thread has no current context, 900
+    if the stream is capturing.
+    """
+
+    def __init__(self, function: int, itemsize: int, lanes: int, most_blocks: int) -> None: ...
+    def fill_integers(self, state: PhiloxState, stream: int, out: int, size: int, low: int, range: int) -> int: ...
+    def fill_reals(self, state: PhiloxState, stream: int, out: int, size: int, first: float, second: float) -> int: ...
 
 def translated(
     function: Callable[..., Any], failure: type[BaseException], raise_instead: Callable[..., NoReturn]

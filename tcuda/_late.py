@@ -14,7 +14,7 @@ def __getattr__(name: str) -> Any:
     if name == "xp":
         xp = importlib.import_module(runtime().array_module)
         if not is_initialized():  # else the memory of its first arrays would not be counted
-            runtime().beforeFirstArray(_lazy_init)
+            runtime().beforeFirstUse(_lazy_init)
         return xp
     if name == "emulation":
         return importlib.import_module("tcuda.emulation")

@@ -219,6 +219,7 @@ class Status(IntEnum):
     STREAM_CAPTURE_IMPLICIT = 906
     CAPTURED_EVENT = 907
     STREAM_CAPTURE_WRONG_THREAD = 908
+    UNKNOWN = 999
 
 
 def name(status: int) -> str:

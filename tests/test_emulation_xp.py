@@ -623,7 +623,7 @@ def test_every_name_that_is_listed_is_there():
 @pytest.mark.parametrize(
     "name",
     # what needs a compiler, what belongs elsewhere, and what NumPy has and CuPy has not
-    ["ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "random", "cuda", "block", "geomspace", "insert",
+    ["ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "cuda", "block", "geomspace", "insert",
      "longdouble", "matvec", "nanpercentile", "nditer", "object_", "spacing", "unstack", "vecdot"],
 )  # fmt: skip
 def test_what_cupy_or_a_compiler_lacks_is_absent(name):

@@ -5,6 +5,7 @@
 
 #include "host_memory.hpp"
 #include "ledger_module.hpp"
+#include "philox_module.hpp"
 #include "translated.hpp"
 
 namespace nb = nanobind;
@@ -33,6 +34,7 @@ NB_MODULE(_core, module) {
         .def_prop_ro("live", &HostMemory::live);
 
     tcuda::bind_ledger(module);
+    tcuda::bind_philox(module);
 
     const nb::object translated_type = nb::steal(tcuda::make_translated_type());
     if (!translated_type.is_valid())

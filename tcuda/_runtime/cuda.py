@@ -93,6 +93,7 @@ class CudaRuntime:
 
     name = "cuda"
     array_module = "cupy"
+    random_module = "tcuda.random._cupy"
     moreMemory = ""
 
     if TYPE_CHECKING:  # bound in __init__, one by one, from _FROM_CUPY
@@ -116,6 +117,10 @@ class CudaRuntime:
         self._cuda_major = driver.get_build_version() // 1000
         for name in _FROM_CUPY:
             setattr(self, name, _translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
+        # By RuntimeError alone CuPy says of a capture that an error has invalidated it.
+        self.streamIsCapturing: Callable[[int], bool] = _translating(
+            RuntimeError, "streamIsCapturing", runtime.streamIsCapturing, Status.STREAM_CAPTURE_INVALIDATED
+        )
         # These two return their status, and raise nothing that wants translation.
         self.eventQuery: Callable[[int], int] = runtime.eventQuery
         self.streamQuery: Callable[[int], int] = runtime.streamQuery
@@ -151,15 +156,6 @@ class CudaRuntime:
             return int(self._runtime.getDeviceCount())
         except self._runtime.CUDARuntimeError:
             return 0
-
-    def streamIsCapturing(self, stream: int) -> bool:
-        """Tell whether ``stream`` is capturing (``cudaStreamIsCapturing``)."""
-        try:
-            return bool(self._runtime.streamIsCapturing(stream))
-        except self._runtime.CUDARuntimeError as error:
-            raise AcceleratorError(error.status, f"cudaStreamIsCapturing({stream:#x})") from error
-        except RuntimeError as error:  # CuPy has no status for a capture that an error has invalidated
-            raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, f"cudaStreamIsCapturing({stream:#x})") from error
 
     def deviceGetStreamPriorityRange(self) -> tuple[int, int]:
         """Return (least, greatest) priority of the current device (``cuCtxGetStreamPriorityRange``)."""
@@ -226,8 +222,12 @@ class CudaRuntime:
         self._cupy.cuda.set_allocator(self._cupy.cuda.CFunctionAllocator(*functions, ledger).malloc)
         _announce_streams(self._cupy.cuda.Stream, ledger)
 
-    def beforeFirstArray(self, initialize: Callable[[], object]) -> None:
-        """Put a function in the place of CuPy's default pool, unless the program has chosen another allocator."""
+    def beforeFirstUse(self, initialize: Callable[[], object]) -> None:
+        """Put functions in the place of CuPy's default pool and of what finds its generators.
+
+        Not of the pool if the program has chosen another allocator.
+        """
+        self._before_first_draw(initialize)
         cuda = self._cupy.cuda
         if getattr(cuda.get_allocator(), "__self__", None) is not self._cupy.get_default_memory_pool():
             return
@@ -237,6 +237,20 @@ class CudaRuntime:
             return cuda.alloc(size)
 
         cuda.set_allocator(allocate)
+
+    def _before_first_draw(self, initialize: Callable[[], object]) -> None:
+        from cupy.random import _generator
+
+        found = _generator.get_random_state  # its functions look it up there, at every call
+
+        def get_random_state() -> Any:
+            for module in (_generator, self._cupy.random):
+                module.get_random_state = found
+            initialize()
+            return found()
+
+        for module in (_generator, self._cupy.random):
+            module.get_random_state = get_random_state
 
     def nvml(self) -> Any:
         """Return ``pynvml``."""
@@ -313,14 +327,22 @@ def _joined(cupy_error: type[MemoryError]) -> type[OutOfMemoryError]:
     return CupyOutOfMemoryError
 
 
-def _translating(failure: type[RuntimeError], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _translating(
+    failure: type[RuntimeError], name: str, function: Callable[..., Any], otherwise: int = Status.UNKNOWN
+) -> Callable[..., Any]:
     """Return ``function`` with CuPy's ``failure`` raised as :class:`AcceleratorError`.
 
     By a callable of the core, for it is on the path of every call: a frame of Python's would cost 20 to 40 ns.
+
+    Args:
+        failure: The exception.
+        name: The name of the function in the CUDA runtime, without its prefix.
+        function: The function.
+        otherwise: The status of an exception that has none.
     """
 
     def raise_translated(error: RuntimeError, *args: Any) -> NoReturn:
-        status = error.status  # type: ignore[attr-defined]
+        status = getattr(error, "status", otherwise)
         call = f"cuda{name[0].upper()}{name[1:]}({', '.join(map(repr, args))})"
         raise AcceleratorError(status, call) from error
 

@@ -63,6 +63,11 @@ class Runtime(Protocol):
     array_module: str
     """The module whose functions make arrays on the current device, such as ``"cupy"``."""
 
+    random_module: str
+    """The module whose ``DeviceGenerator`` fills such arrays with random numbers.
+
+    Its ``install`` makes generators the default ones of the array module."""
+
     OutOfMemoryError: type[OutOfMemoryError]
     """What is raised for want of memory: tcuda's error, and that of the array module too."""
 
@@ -169,8 +174,11 @@ class Runtime(Protocol):
     def useLedger(self, ledger: Ledger) -> None:
         """Let arrays get their memory from ``ledger`` from now on."""
 
-    def beforeFirstArray(self, initialize: Callable[[], object]) -> None:
-        """Let the array module call ``initialize``, which calls :meth:`useLedger`, before its first allocation."""
+    def beforeFirstUse(self, initialize: Callable[[], object]) -> None:
+        """Let the array module call ``initialize``, before its first allocation and its first random number.
+
+        That calls :meth:`useLedger`, and makes generators for :attr:`random_module`.
+        """
 
     def nvml(self) -> Any:
         """Return the NVML of these devices: a module, or what answers like one, spelled as ``pynvml``."""

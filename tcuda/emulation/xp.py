@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tcuda.emulation import catalogue, creation, fft, host, kernel, linalg
+from tcuda.emulation import catalogue, creation, fft, host, kernel, linalg, random
 from tcuda.emulation.functions import FUNCTIONS
 from tcuda.emulation.ndarray import ndarray
 from tcuda.emulation.strided import Strided
@@ -48,6 +48,7 @@ def _table() -> dict[str, Any]:
         "fft": fft,
         "linalg": linalg,
         "ndarray": ndarray,
+        "random": random,
         "ufunc": ufunc,
     }
 

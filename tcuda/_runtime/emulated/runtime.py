@@ -57,6 +57,7 @@ class EmulatedRuntime:
 
     name = "emulated"
     array_module = "tcuda.emulation.xp"
+    random_module = "tcuda.emulation.random"
     OutOfMemoryError = OutOfMemoryError
     moreMemory = (
         "Devices are emulated with as much as TCUDA_EMULATED_MEMORY or tcuda.emulation.enable(memory=...) says."
@@ -454,7 +455,7 @@ class EmulatedRuntime:
         for handle, timeline in self._streams.items():
             ledger.stream_created(timeline.device, handle)
 
-    def beforeFirstArray(self, initialize: Callable[[], object]) -> None:
+    def beforeFirstUse(self, initialize: Callable[[], object]) -> None:
         pass  # emulated arrays initialise by themselves
 
     def nvml(self) -> EmulatedNvml:

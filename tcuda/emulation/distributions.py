@@ -1,0 +1,336 @@
+"""The distributions of ``cupy.random.RandomState``, which documents them, made of the same primitives as CuPy's.
+
+Those that CuPy has kernels for are NumPy's here, by a generator that is seeded for the one call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from tcuda.emulation import creation, kernel
+from tcuda.emulation.functions import FUNCTIONS, LINALG
+from tcuda.emulation.operands import SCALARS
+from tcuda.emulation.strided import Strided
+from tcuda.random._draws import Draws, common_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from tcuda.emulation.ndarray import ndarray
+
+    Shape = int | Sequence[int] | None
+
+_exp, _log, _sqrt, _tan, _where = (FUNCTIONS[name] for name in ("exp", "log", "sqrt", "tan", "where"))
+
+
+class Distributions(Draws):
+    """The distributions beside those that torch has too."""
+
+    # Of uniform numbers
+
+    def rand(self, *size: int, dtype: npt.DTypeLike = float) -> ndarray:
+        return cast("ndarray", self.random_sample(size, dtype))
+
+    def _uniform_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> ndarray:
+        low, high = _operand(low), _operand(high)
+        return self._scaled(self.random_sample(_shape(size, low, high), dtype), low, high - low)
+
+    def _integers_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> ndarray:
+        # Modulo 2**64: the distance of the ends of a signed type does not fit into that type.
+        least, beyond = (_whole(end) for end in ((0, low) if high is None else (low, high)))
+        shape = common_shape(least, beyond) if size is None else size
+        words = self._curand_generate(int(np.prod(shape)), np.uint64).reshape(shape)
+        return cast("ndarray", (words % (beyond - least) + least).astype(dtype))
+
+    def exponential(self, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        scale = _operand(scale)
+        _require(scale >= 0, "scale < 0")
+        return self._scaled(self.standard_exponential(_shape(size, scale), dtype), 0, scale)
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        loc, scale = _operand(loc), _operand(scale)
+        numbers = self._random_sample_raw(_shape(size, loc, scale), dtype)
+        return self._scaled(-_log(-_log(numbers)), loc, scale)
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        loc, scale = _operand(loc), _operand(scale)
+        twice = 2 * self._random_sample_raw(_shape(size, loc, scale), dtype)
+        return self._scaled(_where(twice <= 1, _log(twice), -_log(twice - 1)), loc, scale)
+
+    def pareto(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        a = _operand(a)
+        numbers = self._random_sample_raw(_shape(size, a), dtype)
+        return cast("ndarray", (_exp(-_log(numbers) / a) - 1).astype(dtype))
+
+    def power(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        a = creation.asarray(a)  # which may be 0: Python would refuse to divide by it
+        _require(a >= 0, "a < 0")
+        numbers = self.standard_exponential(_shape(size, a), dtype)
+        return cast("ndarray", ((1 - _exp(-numbers)) ** (1.0 / a)).astype(dtype))
+
+    def rayleigh(self, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        scale = _operand(scale)
+        _require(scale >= 0, "scale < 0")
+        numbers = self._random_sample_raw(_shape(size, scale), dtype)
+        return self._scaled(_sqrt(-2 * _log(numbers)), 0, scale)
+
+    def standard_cauchy(self, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        return cast("ndarray", _tan(np.pi * (self.random_sample(size, dtype) - 0.5)))
+
+    def standard_exponential(self, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        numbers = self._random_sample_raw(size, dtype)
+        return cast("ndarray", -_log(numbers, out=numbers))
+
+    def triangular(self, left: Any, mode: Any, right: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        left, mode, right = _operand(left), _operand(mode), _operand(right)
+        _require(left <= mode, "left > mode")
+        _require(mode <= right, "mode > right")
+        _require(left != right, "left == right")
+        numbers = self.random_sample(_shape(size, left, mode, right), dtype)
+        whole, below, above = right - left, mode - left, right - mode
+        rising = left + _sqrt(numbers * below * whole)
+        falling = right - _sqrt((1.0 - numbers) * above * whole)
+        return cast("ndarray", _where(numbers <= below / whole, rising, falling).astype(dtype))
+
+    def weibull(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        a = creation.asarray(a)
+        _require(a >= 0, "a < 0")
+        return cast("ndarray", (self.standard_exponential(_shape(size, a), dtype) ** (1.0 / a)).astype(dtype))
+
+    def _scaled(self, numbers: ndarray, location: Any, scale: Any) -> ndarray:
+        return cast("ndarray", (numbers * scale + location).astype(numbers.dtype))
+
+    # Of normal numbers, and of others
+
+    def randn(self, *size: int, dtype: npt.DTypeLike = float) -> ndarray:
+        return cast("ndarray", self.standard_normal(size, dtype))
+
+    def dirichlet(self, alpha: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        alpha = creation.asarray(alpha)
+        lead = _axes(size)
+        numbers = self.standard_gamma(alpha, (*lead, *alpha.shape), dtype)
+        return cast("ndarray", numbers / numbers.sum(axis=-1, keepdims=True))
+
+    def multivariate_normal(
+        self,
+        mean: Any,
+        cov: Any,
+        size: Shape = None,
+        check_valid: str = "ignore",
+        tol: float = 1e-8,
+        method: str = "cholesky",
+        dtype: npt.DTypeLike = float,
+    ) -> ndarray:
+        mean, cov = creation.asarray(mean, dtype), creation.asarray(cov, dtype)
+        if mean.ndim != 1:
+            raise ValueError("mean must be 1 dimensional")
+        if cov.ndim != 2 or cov.shape[0] != cov.shape[1]:
+            raise ValueError("cov must be 2 dimensional and square")
+        if mean.shape[0] != cov.shape[0]:
+            raise ValueError("mean and cov must have same length")
+        if method not in ("cholesky", "eigh", "svd"):
+            raise ValueError("method must be one of {'eigh', 'svd', 'cholesky'}")
+        if check_valid not in ("ignore", "warn", "raise"):
+            raise ValueError("check_valid must equal 'warn', 'raise', or 'ignore'")
+        lead = _axes(size)
+        if method == "cholesky":
+            root = LINALG["cholesky"](cov)
+        elif method == "eigh":
+            values, vectors = LINALG["eigh"](cov)
+            root = vectors * _sqrt(abs(values))
+        else:
+            vectors, values, _ = LINALG["svd"](cov)
+            root = vectors * _sqrt(abs(values))
+        numbers = self.standard_normal((*lead, mean.size), dtype).reshape(-1, mean.size)
+        return cast("ndarray", (numbers @ root.T + mean).reshape(*lead, mean.size))
+
+    def negative_binomial(self, n: Any, p: Any, size: Shape = None, dtype: npt.DTypeLike = int) -> ndarray:
+        n, p = _operand(n), _operand(p)
+        _require(n > 0, "n <= 0")
+        _require(p >= 0, "p < 0")
+        _require(p <= 1, "p > 1")
+        return self.poisson(self.gamma(n, (1 - p) / p, size), dtype=dtype)
+
+    def wald(self, mean: Any, scale: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        mean, scale = _operand(mean), _operand(scale)
+        shape = _shape(size, mean, scale)
+        squares = mean * self.standard_normal(shape, dtype) ** 2
+        uniform = self.random_sample(shape, dtype)
+        least = mean + mean / (2 * scale) * (squares - _sqrt(4 * scale * squares + squares**2))
+        return cast("ndarray", _where(uniform > mean / (mean + least), mean**2 / least, least).astype(dtype))
+
+    # By NumPy's generators
+
+    def beta(self, a: Any, b: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        return self._law("beta", (a, b), size, dtype)
+
+    def binomial(self, n: Any, p: Any, size: Shape = None, dtype: npt.DTypeLike = int) -> ndarray:
+        return self._law("binomial", (n, p), size, dtype)
+
+    def chisquare(self, df: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        return self._law("chisquare", (df,), size, dtype)
+
+    def f(self, dfnum: Any, dfden: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        return self._law("f", (dfnum, dfden), size, dtype)
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        return self._law("gamma", (shape, scale), size, dtype)
+
+    def geometric(self, p: Any, size: Shape = None, dtype: npt.DTypeLike = "l") -> ndarray:
+        return self._law("geometric", (p,), size, dtype)
+
+    def hypergeometric(
+        self, ngood: Any, nbad: Any, nsample: Any, size: Shape = None, dtype: npt.DTypeLike = "l"
+    ) -> ndarray:
+        # Of arrays CuPy does not look at the numbers.
+        for name, number, least in (("ngood", ngood, 0), ("nbad", nbad, 0), ("nsample", nsample, 1)):
+            _require(not isinstance(number, (int, float)) or number >= least, f"{name} < {least}")
+        return self._law("hypergeometric", (ngood, nbad, nsample), size, dtype)
+
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        return self._law("logistic", (loc, scale), size, dtype)
+
+    def logseries(self, p: Any, size: Shape = None, dtype: npt.DTypeLike = "l") -> ndarray:
+        p = _operand(p)
+        _require(p > 0, "p <= 0.0")
+        _require(p < 1, "p >= 1.0")
+        return self._law("logseries", (p,), size, dtype)
+
+    def noncentral_chisquare(self, df: Any, nonc: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        df, nonc = _operand(df), _operand(nonc)
+        _require(df > 0, "df <= 0")
+        _require(nonc >= 0, "nonc < 0")
+        return self._law("noncentral_chisquare", (df, nonc), size, dtype)
+
+    def noncentral_f(
+        self, dfnum: Any, dfden: Any, nonc: Any, size: Shape = None, dtype: npt.DTypeLike = float
+    ) -> ndarray:
+        dfnum, dfden, nonc = _operand(dfnum), _operand(dfden), _operand(nonc)
+        _require(dfnum > 0, "dfnum <= 0")
+        _require(dfden > 0, "dfden <= 0")
+        _require(nonc >= 0, "nonc < 0")
+        return self._law("noncentral_f", (dfnum, dfden, nonc), size, dtype)
+
+    def poisson(self, lam: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = "l") -> ndarray:
+        return self._law("poisson", (lam,), size, dtype)
+
+    def standard_gamma(self, shape: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        return self._law("standard_gamma", (shape,), size, dtype)
+
+    def standard_t(self, df: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        return self._law("standard_t", (df,), size, dtype)
+
+    def vonmises(self, mu: Any, kappa: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
+        return self._law("vonmises", (mu, kappa), size, dtype)
+
+    def zipf(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = int) -> ndarray:
+        a = _operand(a)
+        _require(a > 1, "'a' must be a valid float > 1.0")
+        return self._law("zipf", (a,), size, dtype)
+
+    # Of what there is
+
+    def choice(self, a: Any, size: Shape = None, replace: bool = True, p: Any = None) -> ndarray:
+        if isinstance(a, Strided) and a.ndim == 0:
+            raise NotImplementedError("choice() from an array whose ndim is 0 is not supported")
+        if a is None or (not isinstance(a, int) and creation.asarray(a).ndim != 1):
+            raise ValueError("a must be 1-dimensional or an integer")
+        items = None if isinstance(a, int) else creation.asarray(a)
+        count = a if items is None else len(items)
+        if count < 0:
+            raise ValueError("a must be greater than or equal to 0")
+        if p is not None:
+            p = _probabilities(p, count)
+        if size is None:
+            raise NotImplementedError("choice() without specifying size is not supported yet")
+        wanted = int(np.prod(size))
+        if count == 0 and wanted > 0:
+            raise ValueError("a cannot be empty unless no samples are taken")
+        indices = self._indices(count, wanted, replace, p).reshape(size)
+        return cast("ndarray", indices if items is None else items[indices])
+
+    def _indices(self, count: int, wanted: int, replace: bool, p: Any) -> Any:
+        if p is not None and not replace:
+            raise NotImplementedError("choice() of given probabilities is with replacement only")
+        if p is not None:
+            sums = p.cumsum()
+            return FUNCTIONS["searchsorted"](sums / sums[-1], self.random_sample(wanted), side="right")
+        if replace:
+            return self.randint(0, max(count, 1), wanted, np.int64)
+        if count < wanted:
+            raise ValueError("Cannot take a larger sample than population when 'replace=False'")
+        return self._permutation(count)[:wanted]
+
+    def permutation(self, a: Any) -> ndarray:
+        return cast("ndarray", self._permutation(a) if isinstance(a, int) else a[self._permutation(len(a))])
+
+    def shuffle(self, a: ndarray) -> None:
+        if not isinstance(a, Strided):
+            raise TypeError(f"The array must be one of a device, not {type(a)}")
+        if a.ndim == 0:
+            raise TypeError("An array whose ndim is 0 is not supported")
+        a[...] = self.permutation(a)
+
+    def _law(self, name: str, parameters: Iterable[Any], size: Shape, dtype: npt.DTypeLike) -> ndarray:
+        """Draw by the method of that name of NumPy's generators, as CuPy does by a kernel from a seed."""
+        arrays = [_operand(parameter) for parameter in parameters]
+        shape = common_shape(*arrays) if size is None else size
+        seed = self._get_seed(int(np.prod(shape)))
+
+        def draw(*parameters: Any) -> Any:
+            random = np.random.Generator(np.random.Philox(key=seed))
+            return np.asarray(getattr(random, name)(*parameters, shape)).astype(dtype)
+
+        return cast("ndarray", kernel.call(draw, arrays))
+
+
+def _operand(parameter: Any) -> Any:
+    """Return a parameter as an array of the device, unless it is a scalar."""
+    return parameter if isinstance(parameter, SCALARS) else creation.asarray(parameter)
+
+
+def _whole(end: Any) -> ndarray:
+    """Return one end of a range of integers modulo 2**64.
+
+    Raises:
+        ValueError: It is no integer.
+    """
+    array = creation.asarray(end)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"dtype must be integer, got: {array.dtype}")
+    return array.astype(np.uint64)
+
+
+def _shape(size: Shape, *parameters: Any) -> Shape:
+    return common_shape(*parameters) if size is None else size
+
+
+def _axes(size: Shape) -> tuple[int, ...]:
+    return () if size is None else (int(size),) if isinstance(size, (int, np.integer)) else tuple(size)
+
+
+def _require(condition: Any, otherwise: str) -> None:
+    """Refuse parameters of which any is out of range; waits for the device, as CuPy does.
+
+    Raises:
+        ValueError: One is.
+    """
+    if not (condition if isinstance(condition, (bool, np.bool_)) else bool(condition.all())):
+        raise ValueError(otherwise)
+
+
+def _probabilities(p: Any, count: int) -> Any:
+    p = creation.asarray(p)
+    if p.ndim != 1:
+        raise ValueError("p must be 1-dimensional")
+    if len(p) != count:
+        raise ValueError("a and p must have same size")
+    if not bool((p >= 0).all()):
+        raise ValueError("probabilities are not non-negative")
+    if not np.allclose(p.sum().get(), 1):
+        raise ValueError("probabilities do not sum to 1")
+    return p

@@ -1,0 +1,210 @@
+"""Random numbers on emulated devices: the functions that ``cupy.random`` has.
+
+All of them draw from the default generator of the current device, as CuPy's do. Missing of what CuPy has: its
+``BitGenerator`` classes, and ``bytes``, which are NumPy's.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from tcuda._core import philox_passes
+from tcuda._lazy import _lazy_init, cuda
+from tcuda._philox import most_blocks
+from tcuda.emulation import creation, kernel, philox
+from tcuda.emulation.distributions import Distributions
+from tcuda.emulation.functions import FUNCTIONS
+from tcuda.random._generator import Generator, seed_of_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tcuda._device_index import DeviceArgument
+    from tcuda.emulation.ndarray import ndarray
+
+    Shape = int | Sequence[int] | None
+
+_FLOPS = 30  # of a number, about
+_xp = types.SimpleNamespace(empty=creation.empty, **FUNCTIONS)
+
+_NUMBERS: dict[tuple[str, int], tuple[Callable[[list[Any]], Any], int]] = {
+    ("uniform", 4): (philox.uniforms, 4),
+    ("uniform", 8): (philox.double_uniforms, 2),
+    ("normal", 4): (philox.normals, 4),
+    ("normal", 8): (philox.double_normals, 2),
+    ("words", 4): (philox.words, 4),
+    ("words", 8): (philox.long_words, 2),
+}
+
+
+def _between(numbers: Any, low: Any, high: Any) -> Any:
+    scaled = philox.fused(numbers, high - low, low)
+    return np.where(scaled == high, low, scaled)
+
+
+RULES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "Between": _between,
+    "Scaled": lambda numbers, location, scale: philox.fused(numbers, scale, location),
+    "Exponential": lambda numbers, location, scale: np.exp(philox.fused(numbers, scale, location)),
+}
+"""What becomes of numbers, by the name that the kernels for CuPy have for it."""
+
+
+class RandomState(Distributions):
+    """A generator on the current device, as ``cupy.random.RandomState``, which documents the distributions.
+
+    Args:
+        seed: None for one that nobody can know, an integer from 0 to 2**64 - 1, or an array of NumPy's.
+        method: Ignored: all of them are Philox.
+
+    Raises:
+        TypeError: ``seed`` is none of these.
+        ValueError: It is out of range.
+    """
+
+    xp = _xp
+
+    def __init__(self, seed: Any = None, method: int | None = None) -> None:
+        super().__init__()
+        self.seed(seed)
+
+    def _fill_reals(self, out: ndarray, numbers: str, rule: str, first: float, second: float) -> None:
+        kind = out.dtype.type
+        make, lanes = _NUMBERS[numbers, out.itemsize]
+        finish = RULES[rule]
+        self._fill(out, lanes, lambda words: finish(make(words), kind(first), kind(second)))
+
+    def _fill_integers(self, out: ndarray, bits: int, low: int, range: int) -> None:
+        make, lanes = _NUMBERS["words", bits // 8]
+        least = np.uint64(low)
+
+        def numbers(words: list[Any]) -> Any:
+            drawn = make(words).astype(np.uint64)
+            return least + (drawn % np.uint64(range) if range else drawn)
+
+        self._fill(out, lanes, numbers)
+
+    def _fill(self, out: ndarray, lanes: int, numbers: Callable[[list[Any]], Any]) -> None:
+        self._require_no_capture()
+        flat = out._host.reshape(-1)
+
+        def work() -> None:
+            for start, size, blocks, increment in philox_passes(out.size, out.itemsize, lanes, self._most_blocks):
+                seed, offset = self._philox.advance(increment)
+                if size:
+                    philox.fill(flat[start : start + size], blocks, seed, offset, lanes, numbers)
+
+        kernel.launch(work, fresh=[out], flops=_FLOPS * out.size)
+
+    @functools.cached_property
+    def _most_blocks(self) -> int:
+        return most_blocks(cuda.getDeviceProperties(self._index))
+
+
+class DeviceGenerator(RandomState):
+    """A generator whose arrays are those of an emulated device."""
+
+    def __init__(self, device: DeviceArgument = None) -> None:
+        Generator.__init__(self, device)
+
+
+_states: dict[int, RandomState] = {}
+
+
+def install(generators: Iterable[DeviceGenerator]) -> None:
+    """Let the functions of this module draw from ``generators`` on the device of each."""
+    for generator in generators:
+        _states[generator.device.index] = generator
+
+
+def get_random_state() -> RandomState:
+    """Return the generator of the current device (``cupy.random.get_random_state``)."""
+    _lazy_init()
+    device = cuda.getDevice()
+    if device not in _states:
+        _states[device] = RandomState(seed_of_environment())
+    return _states[device]
+
+
+def set_random_state(rs: RandomState) -> None:
+    """Let the functions of this module draw from ``rs`` on the current device (``cupy.random.set_random_state``).
+
+    Raises:
+        TypeError: ``rs`` is no generator of emulated devices.
+    """
+    if not isinstance(rs, RandomState):
+        raise TypeError(f"Random state must be an instance of RandomState. Actual: {type(rs)}")
+    _lazy_init()
+    _states[cuda.getDevice()] = rs
+
+
+def reset_states() -> None:
+    """Forget the generators of all devices: others take their place (``cupy.random.reset_states``)."""
+    _lazy_init()
+    _states.clear()
+
+
+def seed(seed: Any = None) -> None:
+    """Seed the generator of the current device (``cupy.random.seed``)."""
+    get_random_state().seed(seed)
+
+
+def default_rng(seed: Any = None) -> RandomState:
+    """Return a new generator on the current device (``cupy.random.default_rng``)."""
+    return RandomState(seed)
+
+
+def random_integers(low: int, high: int | None = None, size: Shape = None) -> ndarray:
+    """Return integers from ``low`` to ``high``, or from 1 to ``low`` (``cupy.random.random_integers``)."""
+    first, last = (1, low) if high is None else (low, high)
+    return cast("ndarray", get_random_state().randint(first, last + 1, size))
+
+
+def multinomial(n: int, pvals: Any, size: Shape = None) -> ndarray:
+    """Return how often each outcome came in ``n`` trials (``cupy.random.multinomial``)."""
+    shape = () if size is None else (size,) if isinstance(size, int) else tuple(size)
+    outcomes = len(pvals)
+    drawn = get_random_state().choice(outcomes, (*shape, n), p=pvals)
+    return cast("ndarray", (drawn[..., None] == _xp.arange(outcomes)).sum(axis=-2))
+
+
+_METHODS = {
+    *("beta", "binomial", "chisquare", "choice", "dirichlet", "exponential", "f", "gamma", "geometric", "gumbel"),
+    *("hypergeometric", "laplace", "logistic", "lognormal", "logseries", "multivariate_normal", "negative_binomial"),
+    *("noncentral_chisquare", "noncentral_f", "normal", "pareto", "permutation", "poisson", "power", "rand", "randint"),
+    *("randn", "random_sample", "rayleigh", "shuffle", "standard_cauchy", "standard_exponential", "standard_gamma"),
+    *("standard_normal", "standard_t", "triangular", "uniform", "vonmises", "wald", "weibull", "zipf"),
+}
+
+
+def _of_current_device(name: str) -> Callable[..., Any]:
+    method = getattr(RandomState, name)
+
+    @functools.wraps(method)
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        return getattr(get_random_state(), name)(*args, **kwargs)
+
+    return draw
+
+
+_TABLE: dict[str, Callable[..., Any]] = {name: _of_current_device(name) for name in _METHODS}
+_TABLE |= dict.fromkeys(("random", "ranf", "sample"), _TABLE["random_sample"])
+_OTHERS = (
+    *("RandomState", "default_rng", "get_random_state", "multinomial", "random_integers", "reset_states", "seed"),
+    "set_random_state",
+)
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _TABLE[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted([*_TABLE, *_OTHERS])

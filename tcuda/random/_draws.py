@@ -1,0 +1,227 @@
+"""The distributions that torch has too, and what an array module makes the others from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from tcuda._lazy import cuda
+from tcuda._philox import INCREMENT, WORD, derived_seed
+from tcuda.random._generator import Generator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    Array = Any
+    Shape = int | Sequence[int] | None
+
+
+class Draws(Generator):
+    """A generator that fills arrays; for a class that derives from the ``RandomState`` of an array module as well.
+
+    Uniform, normal and integer numbers are torch's to the bit. The methods whose names begin with an underscore are
+    those that ``cupy.random.RandomState`` makes its other distributions from.
+    """
+
+    xp: Any
+    """The array module."""
+
+    def _fill_reals(self, out: Array, numbers: str, rule: str, first: float, second: float) -> None:
+        """Fill an array of float32 or float64.
+
+        Args:
+            out: The array, with an element at least.
+            numbers: ``"uniform"``, in (0, 1], or ``"normal"``.
+            rule: What becomes of them: ``"Between"`` (in [first, second) of uniform ones), ``"Scaled"`` (times
+                ``second``, plus ``first``), or ``"Exponential"`` (the exponential function of that).
+            first: See ``rule``.
+            second: See ``rule``.
+        """
+        raise NotImplementedError
+
+    def _fill_integers(self, out: Array, bits: int, low: int, range: int) -> None:
+        """Fill an array of integers.
+
+        Args:
+            out: The array, with an element at least.
+            bits: Of how many bits each is made, 32 or 64.
+            low: The least of them, modulo 2**64.
+            range: How many different ones there are; 0 for all that ``bits`` allow.
+        """
+        raise NotImplementedError
+
+    def _uniform_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> Array:
+        """Return uniform numbers in [low, high), of which one or both are arrays."""
+        raise NotImplementedError
+
+    def _integers_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> Array:
+        """Return integers in [low, high), or in [0, low) if ``high`` is None; ``low`` is an array."""
+        raise NotImplementedError
+
+    def random_sample(self, size: Shape = None, dtype: npt.DTypeLike = float) -> Array:
+        """Return uniform numbers in [0, 1), as ``torch.rand`` does."""
+        return self._reals("uniform", "Between", size, dtype, 0.0, 1.0)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> Array:
+        """Return uniform numbers in [low, high), as ``torch.Tensor.uniform_`` does with scalars."""
+        if np.isscalar(low) and np.isscalar(high):
+            return self._reals("uniform", "Between", size, dtype, float(low), float(high))  # type: ignore[arg-type]
+        return self._uniform_between(low, high, size, dtype)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> Array:
+        """Return normal numbers, as ``torch.normal`` does with scalars."""
+        if np.isscalar(loc) and np.isscalar(scale):
+            return self._reals("normal", "Scaled", size, dtype, float(loc), float(scale))  # type: ignore[arg-type]
+        shape = common_shape(loc, scale) if size is None else size
+        numbers = self._reals("normal", "Scaled", shape, dtype, 0.0, 1.0)
+        self.xp.multiply(numbers, scale, out=numbers)
+        self.xp.add(numbers, loc, out=numbers)
+        return numbers
+
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> Array:
+        """Return numbers whose logarithms are normal, as ``torch.Tensor.log_normal_`` does with scalars."""
+        if np.isscalar(mean) and np.isscalar(sigma):
+            return self._reals("normal", "Exponential", size, dtype, float(mean), float(sigma))  # type: ignore[arg-type]
+        numbers = self.normal(mean, sigma, size, dtype)
+        return self.xp.exp(numbers, out=numbers)
+
+    def randint(self, low: Any, high: Any = None, size: Shape = None, dtype: npt.DTypeLike = int) -> Array:
+        """Return integers in [low, high), or in [0, low), as ``torch.randint`` does with scalars."""
+        if not np.isscalar(low):
+            return self._integers_between(low, high, size, dtype)
+        first, last = (0, int(low) - 1) if high is None else (int(low), int(high) - 1)  # type: ignore[arg-type]
+        kind = np.dtype(dtype)
+        limits = np.iinfo(kind)
+        if first > last:
+            raise ValueError(f"low >= high: there is no integer from {first} up to {last}")
+        if first < limits.min:
+            raise ValueError(f"low is out of bounds for {kind.name}: {first}")
+        if last > limits.max:
+            raise ValueError(f"high is out of bounds for {kind.name}: {last + 1}")
+        # torch's choice of words: of 32 bits, as long as the numbers are not too unequally likely.
+        bits = 32 if last - first + 1 < 1 << 28 else 64
+        return self._integers(bits, first, last - first + 1, size, kind)
+
+    def tomaxint(self, size: Shape = None) -> Array:
+        """Return integers from 0 to the largest of ``numpy.int_``."""
+        kind = np.dtype(np.int_)
+        return self._integers(64, 0, int(np.iinfo(kind).max) + 1, size, kind)
+
+    # Names of CuPy's new generators
+
+    def random(self, size: Shape = None, dtype: npt.DTypeLike = float, out: Array | None = None) -> Array:
+        """Return uniform numbers in [0, 1) (``cupy.random.Generator.random``)."""
+        return self._reals("uniform", "Between", size, dtype, 0.0, 1.0, out)
+
+    def standard_normal(self, size: Shape = None, dtype: npt.DTypeLike = float, out: Array | None = None) -> Array:
+        """Return normal numbers, as ``torch.randn`` does."""
+        return self._reals("normal", "Scaled", size, dtype, 0.0, 1.0, out)
+
+    def integers(
+        self,
+        low: Any,
+        high: Any = None,
+        size: Shape = None,
+        dtype: npt.DTypeLike = np.int64,
+        endpoint: bool = False,
+    ) -> Array:
+        """Return integers in [low, high), or up to ``high`` with ``endpoint`` (``cupy.random.Generator.integers``)."""
+        if high is None:
+            low, high = 0, low
+        return self.randint(low, high + 1 if endpoint else high, size, dtype)
+
+    # What CuPy makes the other distributions from
+
+    def _random_sample_raw(self, size: Shape, dtype: npt.DTypeLike) -> Array:
+        """Return uniform numbers in (0, 1], of which one can take the logarithm."""
+        return self._reals("uniform", "Scaled", size, dtype, 0.0, 1.0)
+
+    def _curand_generate(self, num: int, dtype: npt.DTypeLike) -> Array:
+        """Return words of 32 or 64 bits, all of them equally likely."""
+        kind = np.dtype(dtype)
+        return self._integers(8 * kind.itemsize, 0, 0, num, kind)
+
+    def _permutation(self, num: int) -> Array:
+        return self.xp.argsort(self._curand_generate(num, np.uint64))
+
+    def _get_seed(self, size: int) -> int:
+        """Return a seed for a kernel of CuPy's, which gives it, plus its index, to each of ``size`` elements."""
+        if cuda.getDevice() != self._index:
+            self._refuse_device()
+        self._require_no_capture()
+        return derived_seed(*self._philox.advance(INCREMENT if size else 0))
+
+    # The arrays
+
+    def _reals(
+        self,
+        numbers: str,
+        rule: str,
+        size: Shape,
+        dtype: npt.DTypeLike,
+        first: float,
+        second: float,
+        out: Array | None = None,
+    ) -> Array:
+        if cuda.getDevice() != self._index:
+            self._refuse_device()
+        kind = np.dtype(dtype)
+        if kind.char not in "fd":
+            raise TypeError(f"cupy.random only supports float32 and float64, not {kind.name}")
+        if out is None:
+            out = self.xp.empty(() if size is None else size, kind)
+        else:
+            _require_fitting(out, size, kind)
+        if out.size:
+            self._fill_reals(out, numbers, rule, first, second)
+        return out
+
+    def _integers(self, bits: int, low: int, range: int, size: Shape, kind: np.dtype[Any]) -> Array:
+        """Return integers from ``low`` to ``low + range - 1``, made of words; a range of 0 is that of the words."""
+        if cuda.getDevice() != self._index:
+            self._refuse_device()
+        out = self.xp.empty(() if size is None else size, kind)
+        if out.size:
+            self._fill_integers(out, bits, low & WORD, range & WORD)
+        return out
+
+    def _refuse_device(self) -> NoReturn:
+        raise RuntimeError(
+            f"Expected a 'cuda:{cuda.getDevice()}' generator device but found '{self.device}': arrays are made on the "
+            f"current device; make {self.device} current, or draw from a generator of this one."
+        )
+
+    def _require_no_capture(self) -> None:
+        """Refuse to draw what would be the same numbers at every replay of a graph.
+
+        Raises:
+            RuntimeError: The current stream is capturing.
+        """
+        if cuda.streamIsCapturing(cuda.currentStream().ptr):
+            raise RuntimeError(
+                "Random numbers cannot be drawn while the current stream is capturing: every replay of the graph would "
+                "give the same ones. Draw them before the capture."
+            )
+
+
+def common_shape(*parameters: Any) -> tuple[int, ...]:
+    """Return the shape that scalars and arrays broadcast to."""
+    return np.broadcast_shapes(*map(np.shape, parameters))
+
+
+def _require_fitting(out: Array, size: Shape, kind: np.dtype[Any]) -> None:
+    """Refuse an array to write to that is not what was asked for.
+
+    Raises:
+        TypeError: It is of another type.
+        ValueError: It is of another shape, or its elements do not lie side by side.
+    """
+    if out.dtype != kind:
+        raise TypeError(f"Supplied output array has the wrong type. Expected {kind}, got {out.dtype}")
+    if not out.flags.c_contiguous:
+        raise ValueError("Supplied output array is not C-contiguous")
+    if size is not None and out.shape != ((size,) if isinstance(size, int) else tuple(size)):
+        raise ValueError(f"size must match out.shape when used together: {size} and {out.shape}")

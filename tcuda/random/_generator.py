@@ -1,0 +1,305 @@
+"""A generator of random numbers on a device."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import struct
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tcuda._core import PhiloxState
+from tcuda._device_index import Device, _get_device_index
+from tcuda._lazy import cuda
+from tcuda._philox import INCREMENT, WORD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    import numpy.typing as npt
+    from typing_extensions import Self
+
+    from tcuda._device_index import DeviceArgument
+
+DEFAULT_SEED = 67280421310721
+"""The seed of a generator that nobody has seeded, as in torch."""
+
+_WORDS = struct.Struct("<QQ")
+
+
+class Generator:
+    """A source of random numbers on a device (``torch.Generator``).
+
+    It is a ``cupy.random.RandomState`` too, or ``tcuda.xp``'s on emulated devices: it has a method for each
+    distribution. Those that PyTorch has as well, uniform, normal and integer ones, give bit for bit the numbers of
+    PyTorch with the same seed and offset on the same GPU. All of its state is a seed and an offset, which moves with
+    every draw; it lies on the host, so that reading or changing it waits for nothing.
+
+    Threads may share a generator: each draw has numbers of its own.
+
+    Args:
+        device: The device of the arrays that it makes, which must be current when they are made; None for the one that
+            is current now.
+
+    Raises:
+        RuntimeError: There is no such device.
+        ValueError: ``device`` is not a CUDA device.
+
+    Attributes:
+        device: Its device.
+    """
+
+    device: Device
+    _index: int
+    _philox: PhiloxState
+
+    def __new__(cls, device: DeviceArgument = None) -> Self:
+        if cls is Generator:
+            cls = _implementation()
+        return object.__new__(cls)
+
+    def __init__(self, device: DeviceArgument = None) -> None:
+        self.device = _existing(device)
+        self._index = self.device.index
+        self._philox = PhiloxState(DEFAULT_SEED)
+
+    def manual_seed(self, seed: int) -> Self:
+        """Start over with a seed (``torch.Generator.manual_seed``).
+
+        Args:
+            seed: From -2**63 to 2**64 - 1; one below 0 counts from 2**64.
+
+        Returns:
+            The generator.
+
+        Raises:
+            RuntimeError: ``seed`` is no integer.
+            ValueError: It is out of range.
+        """
+        if not (type(seed) is int and 0 <= seed <= WORD):
+            seed = checked_seed(seed)
+        self._philox.write(seed, 0)
+        return self
+
+    def seed(self, seed: Any = None) -> int:
+        """Start over with a seed that nobody can know, or as ``cupy.random.seed`` does with a given one.
+
+        Args:
+            seed: None (``torch.Generator.seed``), an integer from 0 to 2**64 - 1, or an array of NumPy's to make a seed
+                of (``cupy.random.RandomState.seed``).
+
+        Returns:
+            The seed.
+
+        Raises:
+            TypeError: ``seed`` is none of these.
+            ValueError: It is out of range.
+        """
+        self._philox.write(_seed_of(seed), 0)
+        return self._philox.read()[0]
+
+    def initial_seed(self) -> int:
+        """Return the seed that the generator started with (``torch.Generator.initial_seed``)."""
+        return self._philox.read()[0]
+
+    def get_state(self) -> npt.NDArray[np.uint8]:
+        """Return the state as an array of 16 bytes on the host: seed and offset (``torch.Generator.get_state``)."""
+        state = _blank()
+        self._philox.store(state)
+        return state
+
+    def set_state(self, new_state: npt.NDArray[np.uint8]) -> None:
+        """Go on from a state (``torch.Generator.set_state``).
+
+        Args:
+            new_state: What :meth:`get_state` returned, or ``torch.Generator.get_state`` of a CUDA generator: 16 bytes,
+                or the first 8 of them, which are the seed alone.
+
+        Raises:
+            TypeError: ``new_state`` is no array of bytes on the host.
+            RuntimeError: It has another size, or its offset is not a multiple of 4.
+        """
+        if not self._philox.load(new_state):
+            self._philox.write(*parsed_state(new_state))
+
+    def get_offset(self) -> int:
+        """Return the offset: how many numbers of 32 bits every subsequence has given."""
+        return self._philox.read()[1]
+
+    def set_offset(self, offset: int) -> None:
+        """Change the offset and keep the seed (``torch.Generator.set_offset``).
+
+        Raises:
+            RuntimeError: ``offset`` is no integer, or not a multiple of 4.
+            ValueError: It is out of range.
+        """
+        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
+            raise RuntimeError(f"manual_offset expected a long, but got {type(offset).__name__}")
+        if not 0 <= offset <= WORD:
+            raise ValueError(f"An offset is 0 to 2**64 - 1; got {offset}.")
+        if offset % INCREMENT:
+            _refuse_offset(offset)
+        self._philox.move_to(int(offset))
+
+    def clone_state(self) -> Generator:
+        """Return another generator, on the same device, with a copy of the state (``torch.Generator.clone_state``)."""
+        clone = Generator(self.device)
+        clone._philox = PhiloxState(*self._philox.read())
+        return clone
+
+    def graphsafe_get_state(self) -> Generator:
+        """Return another generator with the very same state: what one draws, the other does not draw again.
+
+        This is ``torch.Generator.graphsafe_get_state``.
+        """
+        other = Generator(self.device)
+        other._philox = self._philox
+        return other
+
+    def graphsafe_set_state(self, state: Generator) -> None:
+        """Share the state of another generator from now on (``torch.Generator.graphsafe_set_state``).
+
+        Raises:
+            TypeError: ``state`` is no generator.
+            RuntimeError: It is of another device.
+        """
+        if not isinstance(state, Generator):
+            raise TypeError(f"expected a Generator, but got {type(state).__name__}")
+        if state.device != self.device:
+            raise RuntimeError(f"Expected a '{self.device}' generator device but found '{state.device}'")
+        self._philox = state._philox
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.device.index, self._philox.read())
+
+    def __repr__(self) -> str:
+        seed, offset = self._philox.read()
+        return f"<tcuda.Generator device={str(self.device)!r} seed={seed} offset={offset}>"
+
+
+def default_rng(device: DeviceArgument = None, *, seed: Any = None) -> Generator:
+    """Return a new generator, for code that is written for ``cupy.random.default_rng``.
+
+    It has the methods of ``cupy.random.Generator``, such as ``random``, ``integers`` and ``standard_normal``. In
+    contrast to that one its state can be saved, by :meth:`Generator.get_state` or by pickling it.
+
+    Args:
+        device: The device of the arrays that it makes; None for the one that is current now.
+        seed: None for one that nobody can know, an integer from 0 to 2**64 - 1, or an array of NumPy's.
+
+    Raises:
+        RuntimeError: There is no such device.
+        TypeError: ``seed`` is none of these.
+        ValueError: It is out of range, or ``device`` is not a CUDA device.
+    """
+    generator = Generator(device)
+    generator.seed(seed)
+    return generator
+
+
+def _first_blank() -> npt.NDArray[np.uint8]:
+    """Make room for a state, the first time: NumPy is not imported before it is needed."""
+    import numpy as np
+
+    global _blank
+    state = np.zeros(_WORDS.size, np.uint8)
+    _blank = state.copy
+    return state
+
+
+_blank: Callable[[], npt.NDArray[np.uint8]] = _first_blank
+
+
+def _implementation() -> type[Any]:
+    """Return the class of generators whose arrays are those of the runtime in use."""
+    implementation: type[Any] = importlib.import_module(cuda.random_module).DeviceGenerator
+    return implementation
+
+
+def _existing(device: DeviceArgument) -> Device:
+    index = _get_device_index(device, optional=True)
+    count = cuda.getDeviceCount()
+    if not 0 <= index < count:
+        raise RuntimeError(f"invalid device ordinal: cannot make a generator for device {device!r} of {count}")
+    return Device("cuda", index)
+
+
+def _restored(index: int, words: tuple[int, int]) -> Generator:
+    generator = Generator(index)
+    generator._philox.write(*words)
+    return generator
+
+
+def checked_seed(seed: int) -> int:
+    """Return ``seed`` as 64 bits without a sign.
+
+    Raises:
+        RuntimeError: It is no integer.
+        ValueError: It is out of range.
+    """
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+    if not -(1 << 63) <= seed <= WORD:
+        raise ValueError(f"Overflow when unpacking long long: a seed is -2**63 to 2**64 - 1; got {seed}.")
+    return int(seed) & WORD
+
+
+def seed_of_environment() -> int | None:
+    """Return the seed that ``CUPY_SEED`` gives to generators that CuPy makes, None if it gives none."""
+    text = os.environ.get("CUPY_SEED")
+    return None if text is None else int(text)
+
+
+def _seed_of(seed: Any) -> int:
+    if seed is None:
+        return int.from_bytes(os.urandom(8), "little") >> 11  # 53 bits as torch's, which a double can hold
+    import hashlib
+
+    import numpy as np
+
+    if isinstance(seed, np.ndarray):
+        return int(hashlib.md5(np.ascontiguousarray(seed), usedforsecurity=False).hexdigest()[:16], 16)
+    if np.asarray(seed).dtype.kind not in "biu":
+        raise TypeError(f"Seed must be an integer, not {seed!r}.")
+    if not 0 <= int(seed) <= WORD:
+        raise ValueError(f"Seed must be an integer between 0 and 2**64 - 1, not {seed!r}.")
+    return int(seed)
+
+
+def parsed_state(state: Any) -> tuple[int, int]:
+    """Return the seed and the offset of ``state``.
+
+    Raises:
+        TypeError: It is no array of bytes on the host.
+        RuntimeError: It has another size, or its offset is not a multiple of 4.
+    """
+    host = _on_host(state)
+    if host is None or host.dtype.char != "B":
+        raise TypeError(
+            "RNG state must be a torch.ByteTensor, or an array of NumPy's of uint8, on the host; got "
+            f"{getattr(state, 'dtype', None) or type(state).__name__}"
+        )
+    if host.size == _WORDS.size:
+        seed, offset = _WORDS.unpack(host.tobytes())
+        if offset % INCREMENT:
+            _refuse_offset(offset)
+        return seed, offset
+    if host.size == _WORDS.size // 2:
+        return int.from_bytes(host.tobytes(), "little"), 0
+    raise RuntimeError(f"RNG state is wrong size: {host.size} bytes; it has 16, of the seed and the offset.")
+
+
+def _on_host(state: Any) -> npt.NDArray[Any] | None:
+    """Return an array of any library, such as a tensor, as NumPy's if it lies on the host."""
+    import numpy as np
+
+    if not hasattr(state, "__array__"):
+        return None
+    try:
+        return np.asarray(state)
+    except TypeError:  # what they all raise for an array of a device
+        return None
+
+
+def _refuse_offset(offset: int) -> NoReturn:
+    raise RuntimeError(f"offset must be a multiple of 4, not {offset}: a draw takes four numbers of 32 bits.")

@@ -1,0 +1,90 @@
+"""The kernels of ``philox.cuh``, compiled when they are first needed."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+from typing import TYPE_CHECKING, Any
+
+import cupy
+import numpy as np
+
+from tcuda import _core
+from tcuda._lazy import cuda
+from tcuda._philox import most_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "int8": "signed char",
+    "int16": "short",
+    "int32": "int",
+    "int64": "long long",
+    "uint8": "unsigned char",
+    "uint16": "unsigned short",
+    "uint32": "unsigned int",
+    "uint64": "unsigned long long",
+}
+_NUMBERS = {
+    ("uniform", 4): "Uniforms",
+    ("uniform", 8): "DoubleUniforms",
+    ("normal", 4): "Normals",
+    ("normal", 8): "DoubleNormals",
+    ("words", 4): "Words",
+    ("words", 8): "LongWords",
+}
+
+
+@functools.cache
+def real(numbers: str, rule: str, char: str, device: int) -> Callable[..., int]:
+    """Return what fills an array with ``"uniform"`` or ``"normal"`` numbers, after doing something with them.
+
+    Args:
+        numbers: The law of the numbers.
+        rule: ``"Between"``, ``"Scaled"`` or ``"Exponential"``, of two parameters of type double.
+        char: The type of the array, ``"f"`` or ``"d"``.
+        device: The device, which is current.
+
+    Returns:
+        :meth:`tcuda._core.FillKernel.fill_reals`.
+    """
+    kind = np.dtype(char)
+    name = _TYPES[kind.name]
+    code = f"fill<{name}, {_NUMBERS[numbers, kind.itemsize]}, {rule}<{name}>>"
+    return _compiled(code, kind.itemsize, 16 // kind.itemsize, device).fill_reals
+
+
+@functools.cache
+def integer(bits: int, char: str, device: int) -> Callable[..., int]:
+    """Return what fills an array with integers.
+
+    Args:
+        bits: Of how many bits each is made, 32 or 64.
+        char: The type of the array.
+        device: The device, which is current.
+
+    Returns:
+        :meth:`tcuda._core.FillKernel.fill_integers`.
+    """
+    kind = np.dtype(char)
+    code = f"fill<{_TYPES[kind.name]}, {_NUMBERS['words', bits // 8]}, From<u{bits}>>"
+    return _compiled(code, kind.itemsize, 128 // bits, device).fill_integers
+
+
+_loaded: list[Any] = []  # CuPy's kernels, of which FillKernel has only the addresses
+
+
+def _compiled(code: str, itemsize: int, lanes: int, device: int) -> _core.FillKernel:
+    function = (
+        cupy.RawModule(code=_source(), options=("-std=c++17",), name_expressions=(code,)).get_function(code).kernel
+    )
+    _loaded.append(function)
+    return _core.FillKernel(function.ptr, itemsize, lanes, most_blocks(cuda.getDeviceProperties(device)))
+
+
+@functools.cache
+def _source() -> str:
+    return (importlib.resources.files("tcuda.random") / "philox.cuh").read_text(encoding="utf-8")
