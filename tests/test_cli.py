@@ -82,6 +82,9 @@ def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
         ["demo", "--epochs", "0"],
         ["demo", "--seed", "x"],
         ["demo", "--devices=33"],
+        ["demo", "--save-at", "0"],
+        ["demo", "--epochs", "2", "--save-at", "3"],
+        ["demo", "--checkpoint", "file.npz"],
     ],
 )
 def test_bad_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,6 +200,7 @@ def test_demo_json_is_one_object(devices: int, capsys: pytest.CaptureFixture[str
         "runtime",
         "times",
         "config",
+        "resumed_after",
         "accuracy",
         "epochs",
         "phases",
@@ -240,6 +244,86 @@ def test_demo_report_is_plain_text_where_there_is_no_terminal(capsys: pytest.Cap
     assert firsts[3:8] == ["phase", "copy", "forward", "backward", "update"]
     assert any(tcuda.get_device_name(0) in line for line in lines)
     assert all(line.isascii() and line.isprintable() for line in lines)
+
+
+@pytest.mark.parametrize("devices", range(1, min(2, tcuda.device_count()) + 1))
+def test_demo_goes_on_in_another_process_to_the_same_bits(devices: int, tcuda_command: Any) -> None:
+    here = {name: os.environ[name] for name in ("TCUDA_RUNTIME", "TCUDA_EMULATED_DEVICES")}
+
+    def run(*arguments: str) -> tuple[Any, list[str]]:
+        done = tcuda_command("demo", "--json", *arguments, **here)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout), [line.split("  ")[0] for line in done.stderr.splitlines()]
+
+    whole, said = run("--epochs", "3", "--seed", "7", "--devices", str(devices), "--save-at", "2")
+    assert said == ["epoch 1/3", "epoch 2/3", "saved after epoch 2 to tcuda-demo.npz", "epoch 3/3"]
+    resumed, said = run("--resume", "--no-overlap")
+    assert said == ["resumed after epoch 2 from tcuda-demo.npz", "epoch 3/3"]
+    for key in ("parameters_sha256", "epochs", "accuracy"):
+        assert resumed[key] == whole[key]
+    assert (whole["resumed_after"], resumed["resumed_after"]) == (None, 2)
+    assert resumed["config"] == {**whole["config"], "overlap": False, "save_at": None}
+
+
+def test_demo_says_which_file_it_saves_to_and_resumes_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "file.npz")
+    assert main(["demo", "--epochs", "1", "--save-at", "1", "--checkpoint", path]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == f"saved after epoch 1 to {path}"
+    assert main(["demo", "--epochs", "2", "--resume", "--checkpoint", path]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == f"resumed after epoch 1 from {path}"
+    assert second.startswith("epoch 2/2 ")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("demo") / "file.npz")
+    assert main(["demo", "--epochs", "1", "--save-at", "1", "--checkpoint", path]) == 0
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--epochs", "2", "--seed", "3"],
+            "The checkpoint was made with seed 0, so that one cannot go on from it with se",
+        ),
+        (
+            ["--epochs", "2", "--devices", "9"],
+            "The checkpoint was made with devices 1, so that one cannot go on from it ",
+        ),
+        ([], "The checkpoint was made after epoch 1, and epochs is 1; ask for more."),
+        (
+            ["--epochs", "3", "--save-at", "1"],
+            "The checkpoint was made after epoch 1, and save_at is 1; it must be 2 to 3.",
+        ),
+    ],
+)
+def test_demo_refuses_what_does_not_fit_its_checkpoint(
+    options: list[str], message: str, checkpoint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--resume", "--checkpoint", checkpoint, *options]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    (line,) = output.err.splitlines()
+    assert line.startswith(f"tcuda demo: {message}")
+
+
+def test_demo_says_which_file_is_no_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "file.npz"
+    assert main(["demo", "--resume", "--checkpoint", str(path)]) == 1
+    assert capsys.readouterr().err == f"tcuda demo: No such file or directory: {str(path)!r}\n"
+    path.write_text("weights")
+    assert main(["demo", "--resume", "--checkpoint", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert error == f"tcuda demo: {str(path)!r} is no checkpoint of tcuda demo, or not a whole one.\n"
+
+
+def test_demo_says_where_it_could_not_save(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "missing" / "file.npz"
+    assert main(["demo", "--epochs", "1", "--save-at", "1", "--checkpoint", str(path)]) == 1
+    assert capsys.readouterr().err == f"tcuda demo: No such file or directory: {str(path)!r}\n"
 
 
 def test_demo_writes_a_page_of_its_memory_and_then_records_no_more(tmp_path: Path) -> None:

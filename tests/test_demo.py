@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,14 +14,18 @@ import pytest
 import tcuda
 from tcuda import xp
 from tcuda.demo import digits, network
-from tcuda.demo.config import Config
+from tcuda.demo.checkpoint import Checkpoint
+from tcuda.demo.config import DECIDING, Config
 from tcuda.demo.loader import Loader
 from tcuda.demo.phases import Phases
 from tcuda.demo.replica import Replica
+from tcuda.demo.result import Epoch
+from tcuda.demo.shapes import parameter_count
 from tcuda.demo.train import train, train_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tcuda.demo.result import Result
 
@@ -30,6 +36,19 @@ BUSY = 5_000_000  # clock cycles: milliseconds, many times what a copy of a batc
 
 def trained(**settings: Any) -> Result:
     return train(Config(**settings), DIGITS)
+
+
+def initial_parameters(hidden_units: int) -> Any:
+    """Draw parameters, the same at every call."""
+    with tcuda.random.fork_rng([0]), tcuda.device(0):
+        tcuda.manual_seed(0)
+        return network.initial_parameters(hidden_units)
+
+
+def assert_same(result: Result, expected: Result) -> None:
+    assert result.parameters.tobytes() == expected.parameters.tobytes()
+    assert result.epochs == expected.epochs
+    assert result.accuracy == expected.accuracy
 
 
 def mark() -> tcuda.Event:
@@ -80,7 +99,7 @@ def test_other_seeds_reach_97_percent(seed: int) -> None:
 def test_gradients_are_the_slope_of_the_loss() -> None:
     hidden_units, step = 16, 3e-3
     random = np.random.default_rng(0)
-    start = network.initial_parameters(hidden_units, random)
+    start = initial_parameters(hidden_units)
     pixels, targets = network.unpack(xp.array(DIGITS.train[:32]))
 
     def loss_at(flat: Any) -> float:
@@ -104,17 +123,204 @@ def test_gradients_are_the_slope_of_the_loss() -> None:
 def test_overlap_changes_no_bit(devices: int) -> None:
     side_by_side = trained(epochs=3, devices=devices, overlap=True)
     in_a_row = trained(epochs=3, devices=devices, overlap=False)
-    assert side_by_side.parameters.tobytes() == in_a_row.parameters.tobytes()
-    assert side_by_side.epochs == in_a_row.epochs
-    assert side_by_side.accuracy == in_a_row.accuracy
+    assert_same(side_by_side, in_a_row)
 
 
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
 def test_seed_decides_every_bit(devices: int) -> None:
     first, again, other = (trained(epochs=2, devices=devices, seed=seed) for seed in (3, 3, 4))
-    assert first.parameters.tobytes() == again.parameters.tobytes()
-    assert first.epochs == again.epochs
+    assert_same(again, first)
     assert first.parameters.tobytes() != other.parameters.tobytes()
+
+
+def test_current_device_and_its_generator_change_no_bit() -> None:
+    expected = trained(epochs=1)
+    last = tcuda.device_count() - 1
+    with tcuda.random.fork_rng([last]), tcuda.device(last):
+        tcuda.manual_seed(99)
+        assert_same(trained(epochs=1), expected)
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_generators_go_on_from_where_the_caller_left_them(interrupted: bool) -> None:
+    def on_epoch(epoch: Epoch) -> None:
+        if interrupted:
+            raise KeyboardInterrupt
+
+    before = tcuda.get_rng_state_all()
+    try:
+        train(Config(epochs=1), DIGITS, on_epoch)
+    except KeyboardInterrupt:
+        assert interrupted
+    np.testing.assert_array_equal(tcuda.get_rng_state_all(), before)
+
+
+# Checkpoints
+
+
+def checkpoint_of(**settings: Any) -> Checkpoint:
+    """Train with these settings, and return the checkpoint that was made."""
+    made: list[Checkpoint] = []
+    train(Config(**settings), DIGITS, on_checkpoint=made.append)
+    (checkpoint,) = made
+    return checkpoint
+
+
+def small_checkpoint() -> Checkpoint:
+    """Return a checkpoint after two epochs that nothing was trained for."""
+    config = Config(3, 2**64 - 1, devices=2, batch_size=16, hidden_units=4, learning_rate=0.1, momentum=0.8)
+    size = parameter_count(config.hidden_units)
+    parameters, velocity = np.random.default_rng(0).standard_normal((2, size), np.float32)
+    return Checkpoint(
+        config, parameters, velocity, np.arange(16, dtype=np.uint8), (Epoch(1, 1 / 3, 0.5), Epoch(2, 0.2, 2 / 3))
+    )
+
+
+@pytest.mark.parametrize("devices", ONE_OR_TWO)
+def test_resumed_training_is_the_same_to_the_bit(devices: int, tmp_path: Path) -> None:
+    expected = trained(epochs=4, devices=devices)
+    made: list[Checkpoint] = []
+    saving = train(Config(epochs=4, devices=devices, save_at=2), DIGITS, on_checkpoint=made.append)
+    assert_same(saving, expected)
+    (checkpoint,) = made
+    assert checkpoint.epochs == tuple(expected.epochs[:2])
+    checkpoint.save(tmp_path / "file.npz")
+    config = Config(epochs=4, devices=devices)
+    later: list[Epoch] = []
+    resumed = train(config, DIGITS, later.append, resume_from=Checkpoint.load(tmp_path / "file.npz"))
+    assert_same(resumed, expected)
+    assert later == expected.epochs[2:]
+    assert (saving.resumed_after, resumed.resumed_after) == (None, 2)
+
+
+def test_checkpoint_may_be_resumed_otherwise_where_that_changes_no_bit() -> None:
+    checkpoint = checkpoint_of(epochs=2, save_at=1, overlap=True)
+    made: list[Checkpoint] = []
+    config = Config(epochs=3, save_at=2, overlap=False)
+    resumed = train(config, DIGITS, on_checkpoint=made.append, resume_from=checkpoint)
+    assert_same(resumed, trained(epochs=3))
+    assert [later.epoch for later in made] == [2]
+
+
+def test_checkpoint_holds_what_the_next_epoch_begins_with() -> None:
+    checkpoint = checkpoint_of(epochs=1, seed=5, save_at=1)
+    seed, offset = checkpoint.rng_state.view("<u8")
+    assert seed == 5
+    assert offset > 0
+    assert np.abs(checkpoint.velocity).max() > 0
+    assert checkpoint.parameters.tobytes() == trained(epochs=1, seed=5).parameters.tobytes()
+
+
+def test_file_gives_back_what_was_saved(tmp_path: Path) -> None:
+    saved = small_checkpoint()
+    saved.save(tmp_path / "file")  # with this very name, no suffix added
+    loaded = Checkpoint.load(tmp_path / "file")
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+    assert (loaded.config, loaded.epochs, loaded.epoch) == (saved.config, saved.epochs, 2)
+    for name in ("parameters", "velocity", "rng_state"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(saved, name), strict=True)
+
+
+def test_failed_save_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "file.npz"
+    path.write_text("before")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        small_checkpoint().save(path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_file_that_cannot_take_its_place_is_not_left_behind(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        small_checkpoint().save(tmp_path / "folder")
+    assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
+
+
+OTHERS = {"seed": 1, "devices": 2, "batch_size": 16, "hidden_units": 64, "learning_rate": 0.1, "momentum": 0.8}
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_settings_that_decide_the_result_are_those_of_the_checkpoint(name: str) -> None:
+    checkpoint = dataclasses.replace(small_checkpoint(), config=Config())
+    message = rf"made with {name} {getattr(Config, name)}, .* with {name} {OTHERS[name]}\."
+    with pytest.raises(ValueError, match=message):
+        train(Config(**{name: OTHERS[name]}), DIGITS, resume_from=checkpoint)
+
+
+def test_all_settings_that_differ_are_named() -> None:
+    checkpoint = dataclasses.replace(small_checkpoint(), config=Config())
+    with pytest.raises(ValueError, match=r"with seed 0 and momentum 0\.9, .* with seed 1 and momentum 0\.5"):
+        checkpoint.require_fitting(Config(seed=1, momentum=0.5))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epochs": 2}, "was made after epoch 2, and epochs is 2; ask for more"),
+        ({"epochs": 4, "save_at": 2}, "was made after epoch 2, and save_at is 2; it must be 3 to 4"),
+    ],
+)
+def test_epochs_that_are_over_cannot_be_asked_for(settings: dict[str, int], message: str) -> None:
+    checkpoint = small_checkpoint()
+    with pytest.raises(ValueError, match=message):
+        train(dataclasses.replace(checkpoint.config, **settings), DIGITS, resume_from=checkpoint)
+
+
+def test_file_that_is_missing_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Checkpoint.load(tmp_path / "file.npz")
+
+
+class Trap:
+    """Says so if it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return pytest.fail, ("the file was unpickled",)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"format": "tcuda demo checkpoint 2"},
+        {"seed": -1},
+        {"hidden_units": 5},
+        {"parameters": np.zeros(10, np.float32)},
+        {"velocity": np.zeros(parameter_count(4))},
+        {"rng_state": np.zeros(15, np.uint8)},
+        {"loss": np.zeros((2, 1))},
+        {"accuracy": np.zeros(3)},
+        {"velocity": np.array([Trap()])},
+        {"velocity": None},
+    ],
+    ids=lambda changed: " ".join(changed),
+)
+def test_file_with_other_arrays_is_no_checkpoint(changed: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "file.npz"
+    small_checkpoint().save(path)
+    with np.load(path) as arrays:
+        content = {**arrays, **changed}
+    np.savez(path, **{name: array for name, array in content.items() if array is not None})
+    with pytest.raises(ValueError, match=r"'.*file\.npz' is no checkpoint of tcuda demo"):
+        Checkpoint.load(path)
+
+
+def test_file_with_anything_else_is_no_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "file.npz"
+    small_checkpoint().save(path)
+    whole = path.read_bytes()
+    damaged = bytearray(whole)
+    damaged[whole.index(small_checkpoint().velocity.tobytes())] ^= 1
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    array = (tmp_path / "array.npy").read_bytes()
+    for content in (b"", b"weights\n", array, whole[:-100], whole[:100], bytes(damaged)):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="is no checkpoint of tcuda demo"):
+            Checkpoint.load(path)
 
 
 # Devices
@@ -123,8 +329,7 @@ def test_seed_decides_every_bit(devices: int) -> None:
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
 def test_devices_share_a_batch_and_agree(devices: int) -> None:
     config = Config(devices=devices, hidden_units=32, batch_size=17)  # not shared evenly by two
-    random = np.random.default_rng(0)
-    start = network.initial_parameters(config.hidden_units, random)
+    start = initial_parameters(config.hidden_units)
     together = [Replica(device, start, config) for device in range(devices)]
     alone = [Replica(0, start, Config(hidden_units=32, batch_size=17))]
     for first in range(0, 5 * config.batch_size, config.batch_size):
@@ -145,7 +350,7 @@ def on_device(device: int, rows: Any) -> Any:
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
 def test_no_device_is_done_with_a_step_before_all_are(devices: int) -> None:
     config = Config(devices=devices)
-    start = network.initial_parameters(config.hidden_units, np.random.default_rng(0))
+    start = initial_parameters(config.hidden_units)
     replicas = [Replica(device, start, config) for device in range(devices)]
     batch = [on_device(device, DIGITS.train[: config.batch_size][config.share(device)]) for device in range(devices)]
     for late, waiting in itertools.product(range(devices), repeat=2):
@@ -165,7 +370,18 @@ def test_too_many_devices_is_an_error_that_names_both_numbers() -> None:
         trained(devices=there_are + 1)
 
 
-@pytest.mark.parametrize("settings", [{"epochs": 0}, {"seed": -1}, {"devices": 0}, {"devices": 33}])
+IMPOSSIBLE = [
+    {"epochs": 0},
+    {"seed": -1},
+    {"seed": 2**64},
+    {"devices": 0},
+    {"devices": 33},
+    {"save_at": 0},
+    {"epochs": 3, "save_at": 4},
+]
+
+
+@pytest.mark.parametrize("settings", IMPOSSIBLE)
 def test_impossible_settings_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"\d"):
         Config(**settings)

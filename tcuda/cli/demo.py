@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,15 @@ import tcuda
 from tcuda.cli import report
 from tcuda.cli.terminal import console
 from tcuda.demo import digits
+from tcuda.demo.checkpoint import Checkpoint
 from tcuda.demo.config import Config
 from tcuda.demo.devices import emulate_for_want_of_gpu
 
 if TYPE_CHECKING:
     import argparse
 
+
+_CHECKPOINT = Path("tcuda-demo.npz")
 
 _HISTORY = 100_000
 """Events that the page of the memory shows at most, the newest of them."""
@@ -29,10 +33,18 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         description="Train a two-layer network on 1,437 handwritten digits and examine it on 360 others, with streams, "
         "events and as many devices as asked for. Runs on emulated devices where there is no GPU.",
     )
-    parser.add_argument("--epochs", type=int, default=Config.epochs, help="how often each digit is shown (%(default)s)")
-    parser.add_argument("--seed", type=int, default=Config.seed, help="decides every bit of the result (%(default)s)")
-    parser.add_argument("--devices", type=int, default=Config.devices, help="devices that share a batch (%(default)s)")
+    # None where nothing is given: the default is then that of the checkpoint, if there is one.
+    parser.add_argument("--epochs", type=int, help=f"how often each digit is shown ({Config.epochs})")
+    parser.add_argument("--seed", type=int, help=f"decides every bit of the result ({Config.seed})")
+    parser.add_argument("--devices", type=int, help=f"devices that share a batch ({Config.devices})")
     parser.add_argument("--no-overlap", dest="overlap", action="store_false", help="do everything on one stream")
+    parser.add_argument("--save-at", metavar="N", type=int, help="save a checkpoint after epoch N, and go on")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on from the checkpoint, with its settings: the result is the same to the bit",
+    )
+    parser.add_argument("--checkpoint", metavar="FILE", type=Path, help=f"the file of the checkpoint ({_CHECKPOINT})")
     parser.add_argument(
         "--memory-viz", metavar="PAGE", type=Path, help="record what happens to memory, and write a page that shows it"
     )
@@ -41,11 +53,22 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run the command.
+
+    Raises:
+        RuntimeError: There are not as many devices as asked for, or a file cannot be read or written.
+        ValueError: The file of the checkpoint holds none, or one that the options do not fit.
+    """
+    if options.checkpoint and not options.resume and options.save_at is None:
+        options.usage_error("--checkpoint names the file of --save-at and --resume; give one of them")
+    path = options.checkpoint or _CHECKPOINT
+    checkpoint = _load(path) if options.resume else None
     try:
-        config = Config(options.epochs, options.seed, options.devices, options.overlap)
+        config = _config(options, checkpoint)
     except ValueError as error:
         options.usage_error(str(error))
+    if checkpoint:
+        checkpoint.require_fitting(config)
     screen = console(stderr=options.json)
     told = emulate_for_want_of_gpu(config.devices)
     if told:
@@ -54,16 +77,41 @@ def run(options: argparse.Namespace) -> None:
     # Only now: it takes tcuda.xp, which settles the runtime that is in use.
     from tcuda.demo.train import train
 
+    def save(made: Checkpoint) -> None:
+        try:
+            made.save(path)
+        except OSError as error:
+            raise RuntimeError(f"{error.strerror}: {str(path)!r}") from error
+        report.show_saved(screen, made, path)
+
     if options.memory_viz:
         tcuda.memory._record_memory_history(max_entries=_HISTORY)
-    with report.progress(screen, config) as on_epoch:
-        result = train(config, digits.load(), on_epoch)
+    if checkpoint:
+        report.show_resumed(screen, checkpoint, path)
+    with report.progress(screen, config, checkpoint) as on_epoch:
+        result = train(config, digits.load(), on_epoch, save, resume_from=checkpoint)
     if options.json:
         print(json.dumps(report.as_dict(result), indent=2))
     else:
         report.show(screen, result)
     if options.memory_viz:
         _write_page(options.memory_viz)
+
+
+def _load(path: Path) -> Checkpoint:
+    try:
+        return Checkpoint.load(path)
+    except OSError as error:
+        raise RuntimeError(f"{error.strerror}: {str(path)!r}") from error
+
+
+def _config(options: argparse.Namespace, checkpoint: Checkpoint | None) -> Config:
+    """Return what the options say; where they say nothing, the settings of the checkpoint."""
+    others = checkpoint.config if checkpoint else Config()
+    given = {
+        name: getattr(options, name) for name in ("epochs", "seed", "devices") if getattr(options, name) is not None
+    }
+    return replace(others, overlap=options.overlap, save_at=options.save_at, **given)
 
 
 def _write_page(output: Path) -> None:

@@ -14,9 +14,11 @@ from tcuda.cli.terminal import memory, percent, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from rich.console import Console
 
+    from tcuda.demo.checkpoint import Checkpoint
     from tcuda.demo.config import Config
     from tcuda.demo.result import Epoch, Result
 
@@ -27,13 +29,14 @@ _TIMES = {
 
 
 @contextlib.contextmanager
-def progress(console: Console, config: Config) -> Iterator[Callable[[Epoch], None]]:
+def progress(console: Console, config: Config, resumed_from: Checkpoint | None) -> Iterator[Callable[[Epoch], None]]:
     """Give a function to call after every epoch: it moves a bar, or writes a line where there is no terminal."""
     if not console.is_terminal:
         yield lambda epoch: console.print(_line(epoch, config))
         return
     with Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console) as bar:
-        task = bar.add_task("compiling and starting", total=config.epochs)
+        done = resumed_from.epoch if resumed_from else 0
+        task = bar.add_task("compiling and starting", completed=done, total=config.epochs)
         yield lambda epoch: bar.update(task, completed=epoch.number, description=_line(epoch, config))
 
 
@@ -42,6 +45,16 @@ def _line(epoch: Epoch, config: Config) -> str:
         f"epoch {epoch.number:>{len(str(config.epochs))}}/{config.epochs}  loss {epoch.loss:.4f}  "
         f"accuracy {percent(epoch.accuracy)}"
     )
+
+
+def show_saved(console: Console, checkpoint: Checkpoint, path: Path) -> None:
+    """Print which epoch was saved where."""
+    console.print(f"saved after epoch {checkpoint.epoch} to {path}")
+
+
+def show_resumed(console: Console, checkpoint: Checkpoint, path: Path) -> None:
+    """Print which epoch the training goes on after."""
+    console.print(f"resumed after epoch {checkpoint.epoch} from {path}")
 
 
 def show(console: Console, result: Result) -> None:
@@ -70,6 +83,7 @@ def as_dict(result: Result) -> dict[str, Any]:
         "runtime": runtime().name,
         "times": _TIMES[runtime().name],
         "config": asdict(result.config),
+        "resumed_after": result.resumed_after,
         "accuracy": result.accuracy,
         "epochs": [asdict(epoch) for epoch in result.epochs],
         "phases": {name: {"milliseconds": time, "share": time / total} for name, time in result.phases.items()},

@@ -16,5 +16,8 @@ Indices: TypeAlias = NDArray[numpy.int64]
 Floats: TypeAlias = NDArray[numpy.float32]
 """Numbers on the host."""
 
+RngState: TypeAlias = NDArray[numpy.uint8]
+"""The state of a generator of random numbers, on the host."""
+
 DeviceArray: TypeAlias = Any
 """An array of ``tcuda.xp``: ``cupy.ndarray``, or its emulated counterpart."""

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+DECIDING = ("seed", "devices", "batch_size", "hidden_units", "learning_rate", "momentum")
+"""The settings that decide every bit of an epoch; the others decide only how many there are, and how they come about.
+"""
+
+_LARGEST_SEED = (1 << 64) - 1
+
 
 @dataclass(frozen=True)
 class Config:
@@ -18,9 +24,10 @@ class Config:
         hidden_units: Width of the hidden layer.
         learning_rate: Step size.
         momentum: How much of the last step goes into the next.
+        save_at: The epoch after which a checkpoint is made; None for no checkpoint.
 
     Raises:
-        ValueError: A number is too small, or there are more devices than digits in a batch.
+        ValueError: A number is too small or too large, or there are more devices than digits in a batch.
     """
 
     epochs: int = 15
@@ -33,11 +40,16 @@ class Config:
     hidden_units: int = 128
     learning_rate: float = 0.2
     momentum: float = 0.9
+    save_at: int | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("epochs", 1), ("seed", 0), ("devices", 1), ("batch_size", 1), ("hidden_units", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be {least} or more.")
+        if self.seed > _LARGEST_SEED:
+            raise ValueError(f"seed is {self.seed}; it must be {_LARGEST_SEED} or less.")
+        if self.save_at is not None and not 1 <= self.save_at <= self.epochs:
+            raise ValueError(f"save_at is {self.save_at}; it must be 1 to {self.epochs}, which is the last epoch.")
         if self.devices > self.batch_size:
             raise ValueError(f"A batch of {self.batch_size} digits cannot be shared by {self.devices} devices.")
 

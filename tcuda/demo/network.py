@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy
-
 from tcuda import xp
 from tcuda.demo.digits import BRIGHTEST, CLASSES, PIXELS
+from tcuda.demo.shapes import parameter_shapes
 
 if TYPE_CHECKING:
     from tcuda.demo.arrays import DeviceArray, Floats
@@ -31,27 +30,23 @@ class Parameters:
         self.flat = flat
         views = []
         start = 0
-        for shape in _shapes(hidden_units):
+        for shape in parameter_shapes(hidden_units):
             end = start + math.prod(shape)
             views.append(flat[start:end].reshape(shape))
             start = end
         self.hidden_weight, self.hidden_bias, self.output_weight, self.output_bias = views
 
 
-def _shapes(hidden_units: int) -> list[tuple[int, ...]]:
-    return [(PIXELS, hidden_units), (hidden_units,), (hidden_units, CLASSES), (CLASSES,)]
-
-
-def initial_parameters(hidden_units: int, random: numpy.random.Generator) -> Floats:
-    """Return a flat vector of parameters to start from, on the host (He et al. 2015; biases are 0)."""
-    return numpy.concatenate(
-        [
-            random.standard_normal(math.prod(shape), numpy.float32) * numpy.float32(math.sqrt(2 / shape[0]))
-            if len(shape) == 2
-            else numpy.zeros(shape, numpy.float32)
-            for shape in _shapes(hidden_units)
-        ]
-    )
+def initial_parameters(hidden_units: int) -> Floats:
+    """Draw a flat vector of parameters to start from, and return it on the host (He et al. 2015; biases are 0)."""
+    parts = [
+        xp.random.standard_normal(math.prod(shape), xp.float32) * math.sqrt(2 / shape[0])
+        if len(shape) == 2
+        else xp.zeros(shape, xp.float32)
+        for shape in parameter_shapes(hidden_units)
+    ]
+    parameters: Floats = xp.concatenate(parts).get()
+    return parameters
 
 
 class Activations(NamedTuple):

@@ -17,16 +17,19 @@ class Momentum:
         parameters: The vector to update.
         learning_rate: Step size.
         momentum: How much of the last step goes into the next.
+
+    Attributes:
+        velocity: The last step, before it was scaled by the step size.
     """
 
     def __init__(self, parameters: DeviceArray, learning_rate: float, momentum: float) -> None:
         self._parameters = parameters
-        self._velocity = xp.zeros_like(parameters)
+        self.velocity = xp.zeros_like(parameters)
         self._learning_rate = learning_rate
         self._momentum = momentum
 
     def step(self, gradient: DeviceArray) -> None:
         """Update the parameters in place."""
-        self._velocity *= self._momentum
-        self._velocity += gradient
-        self._parameters -= self._learning_rate * self._velocity
+        self.velocity *= self._momentum
+        self.velocity += gradient
+        self._parameters -= self._learning_rate * self.velocity

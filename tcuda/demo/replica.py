@@ -26,6 +26,7 @@ class Replica:
         device: Index of the device.
         parameters: What to start from, on the host.
         config: The settings.
+        velocity: What momentum they have, on the host; None for none.
 
     Attributes:
         device: Index of the device.
@@ -33,13 +34,15 @@ class Replica:
         phases: How long the device took.
     """
 
-    def __init__(self, device: int, parameters: Floats, config: Config) -> None:
+    def __init__(self, device: int, parameters: Floats, config: Config, velocity: Floats | None = None) -> None:
         self.device = device
         self.phases = Phases()
         with tcuda.device(device):
             self.parameters = Parameters(xp.array(parameters), config.hidden_units)
             self._gradients = Parameters(xp.zeros_like(self.parameters.flat), config.hidden_units)
             self._optimizer = Momentum(self.parameters.flat, config.learning_rate, config.momentum)
+            if velocity is not None:
+                self._optimizer.velocity.set(velocity)
             self._loss = xp.zeros((), xp.float32)
             self._correct = xp.zeros((), xp.int64)
         self._gradients_ready = tcuda.Event()
@@ -96,6 +99,12 @@ class Replica:
         with tcuda.device(self.device):
             parameters: Floats = self.parameters.flat.get()
         return parameters
+
+    def velocity_on_host(self) -> Floats:
+        """Return a copy of the momentum of the parameters, which only the device that updates them knows."""
+        with tcuda.device(self.device):
+            velocity: Floats = self._optimizer.velocity.get()
+        return velocity
 
     def accuracy(self, rows: Rows) -> float:
         """Return which part of ``rows``, which are on the host, the network recognises."""

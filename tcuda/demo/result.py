@@ -35,16 +35,18 @@ class Result:
 
     Attributes:
         config: The settings it ran with.
-        epochs: How each epoch went.
+        resumed_after: The epoch of the checkpoint that it went on from; None if it began at the beginning.
+        epochs: How each epoch went, those before the checkpoint too.
         accuracy: Which part of the digits that were held out it recognises.
         parameters: The trained network, as one vector on the host.
-        phases: Milliseconds of every phase, summed over the devices.
-        elapsed: Milliseconds from the first batch to the last update on device 0; less than the sum of the phases
-            where some of them ran side by side.
+        phases: Milliseconds of every phase, summed over the devices; of this run alone, if it was resumed.
+        elapsed: Milliseconds from the first batch of this run to the last update on device 0; less than the sum of the
+            phases where some of them ran side by side.
         devices: The devices.
     """
 
     config: Config
+    resumed_after: int | None
     epochs: list[Epoch]
     accuracy: float
     parameters: Floats

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy
 
 import tcuda
+from tcuda import xp
 from tcuda.demo import network
+from tcuda.demo.checkpoint import Checkpoint
 from tcuda.demo.loader import Loader
 from tcuda.demo.replica import Replica
 from tcuda.demo.result import DeviceMemory, Epoch, Result
@@ -22,47 +24,70 @@ if TYPE_CHECKING:
     from tcuda.demo.digits import Digits
     from tcuda.demo.phases import Phases
 
+_ROOT = 0
+"""The device that draws random numbers and updates the parameters."""
 
-def train(config: Config, digits: Digits, on_epoch: Callable[[Epoch], None] = lambda epoch: None) -> Result:
+
+def train(
+    config: Config,
+    digits: Digits,
+    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    on_checkpoint: Callable[[Checkpoint], None] = lambda checkpoint: None,
+    *,
+    resume_from: Checkpoint | None = None,
+) -> Result:
     """Train the network.
 
-    Within an epoch the program only hands out work: it waits for the devices when it asks for the score.
+    Within an epoch the program only hands out work: it waits for the devices when it asks for the score, and for the
+    order of the digits.
+
+    All random numbers come from the default generator of device 0. When the training is over, that goes on from where
+    the caller had left it.
 
     Args:
         config: The settings.
         digits: The data.
         on_epoch: Called after every epoch.
+        on_checkpoint: Called with a checkpoint after the epoch that the settings name.
+        resume_from: Where to go on; None to begin at the beginning.
 
     Raises:
         RuntimeError: There is no device, or not as many as the settings ask for.
+        ValueError: One cannot go on from ``resume_from`` with these settings.
     """
+    if resume_from is not None:
+        resume_from.require_fitting(config)
     tcuda.init()
     if config.devices > tcuda.device_count():
         raise RuntimeError(
             f"CUDA error: invalid device ordinal. The settings ask for {config.devices} devices, and this machine has "
             f"{tcuda.device_count()}; ask for fewer, or check CUDA_VISIBLE_DEVICES and TCUDA_EMULATED_DEVICES."
         )
-    random = numpy.random.default_rng(config.seed)
-    parameters = network.initial_parameters(config.hidden_units, random)
-    replicas = [Replica(device, parameters, config) for device in range(config.devices)]
-    root = replicas[0]
-    start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
-    epochs = []
     with contextlib.ExitStack() as stack:
+        stack.enter_context(tcuda.random.fork_rng([_ROOT]))
+        begin = resume_from or _beginning(config)
+        tcuda.set_rng_state(begin.rng_state, _ROOT)
+        replicas = [Replica(device, begin.parameters, config, begin.velocity) for device in range(config.devices)]
+        root = replicas[_ROOT]
+        epochs = list(begin.epochs)
+        start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
         loaders = [stack.enter_context(_loader(replica, digits, config)) for replica in replicas]
         start.record(tcuda.current_stream(root.device))
-        for number in range(1, config.epochs + 1):
-            order = _shuffle(len(digits.train), config.batch_size, random)
+        for number in range(begin.epoch + 1, config.epochs + 1):
+            order = _shuffle(len(digits.train), config.batch_size)
             shares = [loader.batches(order[:, config.share(device)]) for device, loader in enumerate(loaders)]
             for batch in zip(*shares, strict=True):
                 train_step(replicas, batch, config.batch_size)
             epochs.append(_epoch(number, replicas, order.size))
             on_epoch(epochs[-1])
+            if number == config.save_at:
+                on_checkpoint(_checkpoint(config, root, epochs))
         end.record(tcuda.current_stream(root.device))
         end.synchronize()
     return Result(
         config,
-        epochs,
+        resumed_after=None if resume_from is None else resume_from.epoch,
+        epochs=epochs,
         accuracy=root.accuracy(digits.test),
         parameters=root.parameters_on_host(),
         phases=_total(replica.phases for replica in replicas),
@@ -83,16 +108,33 @@ def train_step(replicas: Sequence[Replica], batch: Iterable[DeviceArray], batch_
         other.copy_parameters_of(root)
 
 
+def _beginning(config: Config) -> Checkpoint:
+    """Return the training as it is before the first epoch."""
+    with tcuda.device(_ROOT):
+        tcuda.manual_seed(config.seed)
+        parameters = network.initial_parameters(config.hidden_units)
+    return Checkpoint(config, parameters, numpy.zeros_like(parameters), tcuda.get_rng_state(_ROOT), epochs=())
+
+
+def _checkpoint(config: Config, root: Replica, epochs: Iterable[Epoch]) -> Checkpoint:
+    """Return the training as it is now; the other devices have the parameters of ``root``, and nothing else."""
+    return Checkpoint(
+        config, root.parameters_on_host(), root.velocity_on_host(), tcuda.get_rng_state(_ROOT), tuple(epochs)
+    )
+
+
 def _loader(replica: Replica, digits: Digits, config: Config) -> Loader:
     share = len(range(config.batch_size)[config.share(replica.device)])
     with tcuda.device(replica.device):
         return Loader(digits.train, share, overlap=config.overlap, phases=replica.phases)
 
 
-def _shuffle(count: int, batch_size: int, random: numpy.random.Generator) -> Indices:
+def _shuffle(count: int, batch_size: int) -> Indices:
     """Return the numbers below ``count`` in random order, a batch a row; what does not fill a row sits out."""
     batches = count // batch_size
-    return random.permutation(count)[: batches * batch_size].reshape(batches, batch_size)
+    with tcuda.device(_ROOT):
+        order: Indices = xp.random.permutation(count).get()
+    return order[: batches * batch_size].reshape(batches, batch_size)
 
 
 def _epoch(number: int, replicas: Sequence[Replica], count: int) -> Epoch:

@@ -1,0 +1,139 @@
+"""A training run as it was after an epoch: all that is needed to go on to the same bits."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from tcuda.demo.config import DECIDING, Config
+from tcuda.demo.result import Epoch
+from tcuda.demo.shapes import parameter_count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+    from typing_extensions import Self
+
+    from tcuda.demo.arrays import Floats, RngState
+
+_FORMAT = "tcuda demo checkpoint 1"
+_SETTINGS = ("epochs", *DECIDING)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A training run as it was after an epoch.
+
+    Attributes:
+        config: The settings that it ran with.
+        parameters: The network, as one vector on the host.
+        velocity: What momentum the parameters had, likewise.
+        rng_state: The state of the generator that the order of the digits is drawn from.
+        epochs: How each epoch went so far; none if the training is about to begin.
+    """
+
+    config: Config
+    parameters: Floats
+    velocity: Floats
+    rng_state: RngState
+    epochs: tuple[Epoch, ...]
+
+    @property
+    def epoch(self) -> int:
+        """The epoch after which it was made."""
+        return len(self.epochs)
+
+    def require_fitting(self, config: Config) -> None:
+        """Insist that a run with the settings ``config`` can go on from here.
+
+        Raises:
+            ValueError: A setting that decides the result is another one, or there is no epoch to go on with, or to save
+                after.
+        """
+        different = [name for name in DECIDING if getattr(self.config, name) != getattr(config, name)]
+        if different:
+            theirs, ours = (
+                " and ".join(f"{name} {getattr(settings, name)}" for name in different)
+                for settings in (self.config, config)
+            )
+            raise ValueError(f"The checkpoint was made with {theirs}, so that one cannot go on from it with {ours}.")
+        if config.epochs <= self.epoch:
+            raise ValueError(
+                f"The checkpoint was made after epoch {self.epoch}, and epochs is {config.epochs}; ask for more."
+            )
+        if config.save_at is not None and config.save_at <= self.epoch:
+            raise ValueError(
+                f"The checkpoint was made after epoch {self.epoch}, and save_at is {config.save_at}; it must be "
+                f"{self.epoch + 1} to {config.epochs}."
+            )
+
+    def save(self, path: Path) -> None:
+        """Write it to a file, which is either whole or as it was before.
+
+        The settings that change no bit, ``overlap`` and ``save_at``, are left out.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        arrays: dict[str, Any] = {
+            "format": _FORMAT,
+            **{name: getattr(self.config, name) for name in _SETTINGS},
+            "parameters": self.parameters,
+            "velocity": self.velocity,
+            "rng_state": self.rng_state,
+            "loss": numpy.array([epoch.loss for epoch in self.epochs], numpy.float64),
+            "accuracy": numpy.array([epoch.accuracy for epoch in self.epochs], numpy.float64),
+        }
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            with temporary.open("wb") as file:
+                numpy.savez(file, **arrays)
+                file.flush()
+                os.fsync(file.fileno())  # or the new name might survive a power cut that the content does not
+            temporary.replace(path)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what :meth:`save` wrote; nothing in the file is run.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: It is no checkpoint, or not a whole one.
+        """
+        content = path.read_bytes()
+        try:
+            with numpy.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                return cls._from_arrays(arrays)
+        except Exception as error:  # NumPy, zipfile and zlib have many names for a file that is something else
+            raise ValueError(f"{str(path)!r} is no checkpoint of tcuda demo, or not a whole one.") from error
+
+    @classmethod
+    def _from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        if arrays["format"].item() != _FORMAT:
+            raise ValueError("It has another format.")
+        config = Config(**{name: arrays[name].item() for name in _SETTINGS})
+        parameters, velocity = (
+            _checked(arrays[name], numpy.float32, parameter_count(config.hidden_units))
+            for name in ("parameters", "velocity")
+        )
+        loss = _checked(arrays["loss"], numpy.float64, arrays["loss"].size)
+        accuracy = _checked(arrays["accuracy"], numpy.float64, loss.size)
+        scores = zip(loss.tolist(), accuracy.tolist(), strict=True)
+        epochs = tuple(Epoch(number, *score) for number, score in enumerate(scores, start=1))
+        return cls(config, parameters, velocity, _checked(arrays["rng_state"], numpy.uint8, 16), epochs)
+
+
+def _checked(array: NDArray[Any], dtype: type[numpy.generic], size: int) -> NDArray[Any]:
+    if array.dtype != dtype or array.shape != (size,):
+        raise ValueError(f"An array is {array.dtype}{array.shape}, not {numpy.dtype(dtype)}{(size,)}.")
+    return array
