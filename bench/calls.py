@@ -27,6 +27,7 @@ class Call(NamedTuple):
         state: What tcuda and torch are measured in.
         state_below: What the layer below is measured in.
         beyond: The call whose cost is not of interest in this one: the report shows how much more this one costs.
+        cuda_only: Whether it is left out on emulated devices, which would take too long for it.
     """
 
     surface: str
@@ -36,6 +37,7 @@ class Call(NamedTuple):
     state: State = State()
     state_below: State = State()
     beyond: str | None = None
+    cuda_only: bool = False
 
 
 _SWITCH = "previous = runtime.getDevice(); runtime.setDevice({0}); runtime.setDevice(previous)"
@@ -128,6 +130,34 @@ CALLS = {
         ),
         beyond=_SMALL_BUFFER,
     ),
+    # Random numbers
+    "rand(1000)": Call(
+        "xp.random.rand(1000, dtype=xp.float32)",
+        "random.random_sample(1000)",
+        cupy="random.rand(1000, dtype=cupy.float32)",
+        torch="torch.rand(1000, device='cuda')",
+    ),
+    "randn(1000)": Call(
+        "xp.random.randn(1000, dtype=xp.float32)",
+        "random.standard_normal(1000)",
+        cupy="random.randn(1000, dtype=cupy.float32)",
+        torch="torch.randn(1000, device='cuda')",
+    ),
+    "randint(0, 10, 1000)": Call(
+        "xp.random.randint(0, 10, 1000)",
+        "random.randint(0, 10, 1000)",
+        torch="torch.randint(0, 10, (1000,), device='cuda')",
+    ),
+    "randn of 100 million": Call(
+        "xp.random.randn(100_000_000, dtype=xp.float32); cuda.synchronize()",
+        "random.standard_normal(100_000_000); runtime.deviceSynchronize()",
+        cupy="random.randn(100_000_000, dtype=cupy.float32); runtime.deviceSynchronize()",
+        torch="torch.randn(100_000_000, device='cuda'); cuda.synchronize()",
+        cuda_only=True,
+    ),
+    "manual_seed(1)": Call("cuda.manual_seed(1)", "philox.write(1, 0)"),
+    "get_rng_state()": Call("cuda.get_rng_state()", "philox.read()"),
+    "set_rng_state(state)": Call("cuda.set_rng_state(state)", "philox.write(1, 0)"),
     # Profilers and telemetry
     "nvtx.range_push() + range_pop()": Call(
         "cuda.nvtx.range_push('step'); cuda.nvtx.range_pop()",

@@ -2,7 +2,8 @@
 
 A side is what the names in the statements of ``calls.py`` stand for. ``stream``, ``s2``, ``event``, ``start`` and
 ``end`` are objects for tcuda and torch, and handles for the layer below; ``s`` is ``stream``, always as an object.
-``ledger`` is that of tcuda's core, and ``pool`` a pool of CuPy's.
+``ledger`` is that of tcuda's core, ``philox`` the state of a generator there, and ``pool`` a pool of CuPy's. ``random``
+is a generator of CuPy's own, or of NumPy's on emulated devices; ``state`` that of a generator, as bytes.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import importlib.util
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy
 from chosen_runtime import ON_CUDA
 
 import tcuda
+from tcuda._core import PhiloxState
 from tcuda._lazy import _lazy_init
 from tcuda._ledger import ledger
 from tcuda._runtime.protocol import EVENT_DEFAULT, EVENT_DISABLE_TIMING
@@ -91,7 +94,7 @@ def _surface(spellings: tuple[str, ...], cuda: Any, x: Any, **arrays: Any) -> Si
     for each in (event, start, end):
         each.record()
     objects = {"x": x, "s": stream, "stream": stream, "s2": s2, "event": event, "start": start, "end": end}
-    return Side({"cuda": cuda, **arrays, **objects}, spellings, _nothing, _rest(cuda))
+    return Side({"cuda": cuda, "state": cuda.get_rng_state(), **arrays, **objects}, spellings, _nothing, _rest(cuda))
 
 
 def _below() -> Side:
@@ -106,6 +109,7 @@ def _below() -> Side:
     gpu = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{tcuda.get_device_properties(0).uuid}")
     handles = {"stream": own["s"].ptr, "s2": tcuda.Stream().cuda_stream, "event": event, "start": start, "end": end}
     others = {"x": tcuda.xp.empty(1), "gpu": gpu, "domain": nvtx.get_domain(), "ledger": ledger()}
+    others["philox"] = PhiloxState(0)
     names = {**own, **others, **handles}
     rest = _rest(tcuda)
     if not ON_CUDA:
@@ -127,13 +131,14 @@ def _cupy() -> dict[str, Any]:
         "Stream": Stream,
         "get_current_stream": get_current_stream,
         "pool": MemoryPool(),
+        "random": cupy.random.RandomState(0),
         "s": Stream(non_blocking=True),
     }
 
 
 def _emulated() -> dict[str, Any]:
     runtime = _lazy_init()
-    return {"runtime": runtime, "nvml": runtime.nvml(), "s": tcuda.Stream()}
+    return {"runtime": runtime, "nvml": runtime.nvml(), "s": tcuda.Stream(), "random": numpy.random.RandomState(0)}
 
 
 def own_allocator(

@@ -41,7 +41,7 @@ class Target(NamedTuple):
 
 
 def _multiple(of: float) -> str:
-    return "" if of == 1 else f"{of:g} "
+    return "" if of == 1 else f"{of:.3g} "
 
 
 TARGETS = {
@@ -70,6 +70,10 @@ TARGETS = {
     "caching_allocator_alloc(1 KiB) + delete": Target(of_torch=0.3),
     "caching_allocator_alloc(20 MiB) + delete": Target(of_torch=0.3),
     "empty(1000)": Target(of_below=1.0),
+    "randn of 100 million": Target(of_torch=1 / 0.9),
+    "manual_seed(1)": Target(of_torch=0.5),
+    "get_rng_state()": Target(of_torch=0.5),
+    "set_rng_state(state)": Target(of_torch=0.5),
 }
 """Calls that are bounded by more than torch."""
 

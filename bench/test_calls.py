@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from calls import CALLS
+from chosen_runtime import ON_CUDA
 from loop import rounds, seconds_per_call
 from machine import machine
 from reference import Reference
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.benchmark(timer=seconds_per_call, disable_gc=True)
 @pytest.mark.parametrize("on", SIDES)
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", [name for name, call in CALLS.items() if ON_CUDA or not call.cuda_only])
 def test_call(benchmark: BenchmarkFixture, call: str, on: str) -> None:
     benchmark.group = call
     benchmark.extra_info |= machine()
