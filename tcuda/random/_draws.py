@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     Shape = int | Sequence[int] | None
 
 
-class Draws(Generator):
+class Draws(Generator, abc.ABC):
     """A generator that fills arrays; for a class that derives from the ``RandomState`` of an array module as well.
 
     Uniform, normal and integer numbers are torch's to the bit. The methods whose names begin with an underscore are
@@ -29,6 +30,7 @@ class Draws(Generator):
     xp: Any
     """The array module."""
 
+    @abc.abstractmethod
     def _fill_reals(self, out: Array, numbers: str, rule: str, first: float, second: float) -> None:
         """Fill an array of float32 or float64.
 
@@ -40,8 +42,8 @@ class Draws(Generator):
             first: See ``rule``.
             second: See ``rule``.
         """
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _fill_integers(self, out: Array, bits: int, low: int, range: int) -> None:
         """Fill an array of integers.
 
@@ -51,15 +53,14 @@ class Draws(Generator):
             low: The least of them, modulo 2**64.
             range: How many different ones there are; 0 for all that ``bits`` allow.
         """
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _uniform_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> Array:
         """Return uniform numbers in [low, high), of which one or both are arrays."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _integers_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> Array:
         """Return integers in [low, high), or in [0, low) if ``high`` is None; ``low`` is an array."""
-        raise NotImplementedError
 
     def random_sample(self, size: Shape = None, dtype: npt.DTypeLike = float) -> Array:
         """Return uniform numbers in [0, 1), as ``torch.rand`` does."""

@@ -53,6 +53,10 @@ class Generator:
     _index: int
     _philox: PhiloxState
 
+    if TYPE_CHECKING:  # the distributions, which the classes that derive from this one have
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def __new__(cls, device: DeviceArgument = None) -> Self:
         if cls is Generator:
             cls = _implementation()
