@@ -2,7 +2,8 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from typing_extensions import Buffer
+import numpy as np
+import numpy.typing as npt
 
 class HostMemory:
     """Memory of an emulated device: host memory behind a limit, in blocks as ``cudaMalloc`` gives them."""
@@ -35,9 +36,9 @@ class PhiloxState:
         """Change the offset alone."""
     def advance(self, increment: int) -> tuple[int, int]:
         """Move the offset, and return the seed and the offset as they were: the caller's own."""
-    def store(self, target: Buffer) -> None:
+    def store(self, target: npt.NDArray[np.uint8] | bytearray) -> None:
         """Write seed and offset to the 16 bytes of ``target``."""
-    def load(self, source: Buffer) -> bool:
+    def load(self, source: object) -> bool:
         """Read seed and offset from an array of bytes; False, with nothing changed, if it has not the 16 of a state."""
 
 def philox_passes(size: int, itemsize: int, lanes: int, most_blocks: int) -> list[tuple[int, int, int, int]]:

@@ -262,7 +262,7 @@ def _seed_of(seed: Any) -> int:
     import numpy as np
 
     if isinstance(seed, np.ndarray):
-        return int(hashlib.md5(np.ascontiguousarray(seed), usedforsecurity=False).hexdigest()[:16], 16)
+        return int(hashlib.md5(seed.tobytes(), usedforsecurity=False).hexdigest()[:16], 16)
     if np.asarray(seed).dtype.kind not in "biu":
         raise TypeError(f"Seed must be an integer, not {seed!r}.")
     if not 0 <= int(seed) <= WORD:
