@@ -239,17 +239,18 @@ class CudaRuntime:
         cuda.set_allocator(allocate)
 
     def _before_first_draw(self, initialize: Callable[[], object]) -> None:
-        from cupy.random import _generator
-
-        found = _generator.get_random_state  # its functions look it up there, at every call
+        modules = (self._cupy.random._generator, self._cupy.random)  # in the first its functions look, at every call
+        found = modules[0].get_random_state
+        if getattr(found, "__module__", None) == __name__:  # it was asked for before
+            return
 
         def get_random_state() -> Any:
-            for module in (_generator, self._cupy.random):
+            for module in modules:
                 module.get_random_state = found
             initialize()
             return found()
 
-        for module in (_generator, self._cupy.random):
+        for module in modules:
             module.get_random_state = get_random_state
 
     def nvml(self) -> Any:
