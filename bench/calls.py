@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from chosen_runtime import ON_CUDA
+
 
 class State(NamedTuple):
     """What a call is measured in: statements that stand around each of its rounds, and are not measured.
@@ -46,6 +48,14 @@ _BUFFER = "cuda.caching_allocator_delete(cuda.caching_allocator_alloc({size}))"
 _BUFFER_BELOW = "ledger.free(ledger.allocate(0, {size}, 0))"
 _SMALL, _LARGE = 1 << 10, 20 << 20
 _SMALL_BUFFER = "caching_allocator_alloc(1 KiB) + delete"
+
+_CAPTURE = "made.capture_begin(); {0}(); made.capture_end()"
+_CAPTURE_BELOW = (
+    "runtime.streamBeginCapture(stream, 2); {0}(); made = runtime.streamEndCapture(stream); "
+    "runtime.graphExecDestroy(runtime.graphInstantiate(made, 0)); runtime.graphDestroy(made)"
+)
+_ON_STREAM = State("cuda.set_stream(s)", "made = None")
+_ON_STREAM_BELOW = State("runtime.useStream(s)" if not ON_CUDA else "s.use()", "made = None")
 
 CALLS = {
     # Devices
@@ -158,6 +168,22 @@ CALLS = {
     "manual_seed(1)": Call("cuda.manual_seed(1)", "philox.write(1, 0)"),
     "get_rng_state()": Call("cuda.get_rng_state()", "philox.read()"),
     "set_rng_state(state)": Call("cuda.set_rng_state(state)", "philox.write(1, 0)"),
+    # Graphs
+    "capture of 20 kernels": Call(
+        f"made = cuda.CUDAGraph(); {_CAPTURE.format('in_place')}",
+        _CAPTURE_BELOW.format("in_place"),
+        cupy="s.begin_capture(); in_place(); made = s.end_capture()",
+        state=_ON_STREAM,
+        state_below=_ON_STREAM_BELOW,
+    ),
+    "capture of 20 kernels and 20 arrays": Call(
+        f"made = cuda.CUDAGraph(); {_CAPTURE.format('with_arrays')}",
+        _CAPTURE_BELOW.format("with_arrays"),
+        cupy="s.begin_capture(); with_arrays(); made = s.end_capture()",
+        state=_ON_STREAM,
+        state_below=_ON_STREAM_BELOW,
+    ),
+    "replay() of 20 kernels": Call("graph.replay()", "runtime.graphLaunch(graph, 0)"),
     # Profilers and telemetry
     "nvtx.range_push() + range_pop()": Call(
         "cuda.nvtx.range_push('step'); cuda.nvtx.range_pop()",

@@ -3,7 +3,8 @@
 A side is what the names in the statements of ``calls.py`` stand for. ``stream``, ``s2``, ``event``, ``start`` and
 ``end`` are objects for tcuda and torch, and handles for the layer below; ``s`` is ``stream``, always as an object.
 ``ledger`` is that of tcuda's core, ``philox`` the state of a generator there, and ``pool`` a pool of CuPy's. ``random``
-is a generator of CuPy's own, or of NumPy's on emulated devices; ``state`` that of a generator, as bytes.
+is a generator of CuPy's own, or of NumPy's on emulated devices; ``state`` that of a generator, as bytes. ``in_place``
+and ``with_arrays`` launch 20 small kernels; ``graph`` has those of the first, and is a handle for the layer below.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from calls import Call, State
+
+    Kernels = dict[str, Callable[[], None]]
 
 _POOL = 32  # streams that tcuda and torch hand out in turn
 
@@ -79,21 +82,24 @@ def side(name: str) -> Side:
 
 
 def _tcuda() -> Side:
-    return _surface(("surface",), tcuda, tcuda.xp.empty(1), xp=tcuda.xp)
+    kernels = _kernels(tcuda.xp.add, tcuda.xp.zeros(100))
+    return _surface(("surface",), tcuda, tcuda.xp.empty(1), kernels, xp=tcuda.xp)
 
 
 def _torch() -> Side:
     import torch
 
-    return _surface(("torch", "surface"), torch.cuda, torch.empty(1, device="cuda"), torch=torch)
+    kernels = _kernels(torch.add, torch.zeros(100, device="cuda"))
+    return _surface(("torch", "surface"), torch.cuda, torch.empty(1, device="cuda"), kernels, torch=torch)
 
 
-def _surface(spellings: tuple[str, ...], cuda: Any, x: Any, **arrays: Any) -> Side:
+def _surface(spellings: tuple[str, ...], cuda: Any, x: Any, kernels: Kernels, **arrays: Any) -> Side:
     stream, s2, *_ = [cuda.Stream() for _ in range(_POOL)]  # all of them, so that no measured call creates one
     event, start, end = cuda.Event(), cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
     for each in (event, start, end):
         each.record()
     objects = {"x": x, "s": stream, "stream": stream, "s2": s2, "event": event, "start": start, "end": end}
+    objects |= {**kernels, "graph": _captured(cuda, kernels["in_place"])}
     return Side({"cuda": cuda, "state": cuda.get_rng_state(), **arrays, **objects}, spellings, _nothing, _rest(cuda))
 
 
@@ -110,12 +116,38 @@ def _below() -> Side:
     handles = {"stream": own["s"].ptr, "s2": tcuda.Stream().cuda_stream, "event": event, "start": start, "end": end}
     others = {"x": tcuda.xp.empty(1), "gpu": gpu, "domain": nvtx.get_domain(), "ledger": ledger()}
     others["philox"] = PhiloxState(0)
+    others |= _kernels(tcuda.xp.add, tcuda.xp.zeros(100))
+    others["kept_graph"] = _captured(tcuda, others["in_place"])
+    others["graph"] = others["kept_graph"].raw_cuda_graph_exec()
     names = {**own, **others, **handles}
     rest = _rest(tcuda)
     if not ON_CUDA:
         return Side(names, ("below",), _nothing, rest)
     begin, end_of_round = own_allocator(own["cupy"].cuda, own["pool"].malloc, rest)
     return Side(names, ("cupy", "below"), begin, end_of_round)
+
+
+def _kernels(add: Any, x: Any) -> Kernels:
+    """Return what launches 20 small kernels, in place and with an array for each."""
+
+    def in_place() -> None:
+        for _ in range(20):
+            add(x, 1, out=x)
+
+    def with_arrays() -> None:
+        y = x
+        for _ in range(20):
+            y = add(y, 1)
+
+    return {"in_place": in_place, "with_arrays": with_arrays}
+
+
+def _captured(cuda: Any, function: Callable[[], None]) -> Any:
+    function()
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        function()
+    return graph
 
 
 def _cupy() -> dict[str, Any]:

@@ -6,7 +6,7 @@ or its emulated counterpart where devices are emulated.
 
 from typing import TYPE_CHECKING, Any
 
-from tcuda import memory, nvtx, random, streams
+from tcuda import graphs, memory, nvtx, random, streams
 from tcuda._cudart import check_error, cudart, cudaStatus
 from tcuda._device import (
     can_device_access_peer,
@@ -42,6 +42,7 @@ from tcuda._nvml import (
 )
 from tcuda._stream_context import StreamContext
 from tcuda._version import __version__
+from tcuda.graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
 from tcuda.memory import (
     CUDAPluggableAllocator,
     MemPool,
@@ -70,7 +71,6 @@ from tcuda.memory import (
     set_per_process_memory_fraction,
     use_mem_pool,
 )
-from tcuda.memory._pools import graph_pool_handle
 from tcuda.random import (
     Generator,
     default_generators,
@@ -105,6 +105,7 @@ else:
 
 __all__ = [
     "AcceleratorError",
+    "CUDAGraph",
     "CUDAPluggableAllocator",
     "CudaError",
     "DeferredCudaCallError",
@@ -147,15 +148,19 @@ __all__ = [
     "get_rng_state",
     "get_rng_state_all",
     "get_stream_from_external",
+    "graph",
     "graph_pool_handle",
+    "graphs",
     "has_half",
     "init",
     "initial_seed",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
     "list_gpu_processes",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",

@@ -47,6 +47,44 @@ def philox_passes(size: int, itemsize: int, lanes: int, most_blocks: int) -> lis
     A kernel of no elements is none: the offset moves for nothing.
     """
 
+class CapturedState:
+    """The state of a generator for the kernels of one graph, which read it from ``words`` on the device.
+
+    Args:
+        state: The state of the generator.
+        function: A ``CUfunction``: ``put()`` of ``philox.cuh``.
+        words: The address of two words of 64 bits.
+        owner: What keeps their memory.
+    """
+
+    def __init__(self, state: PhiloxState, function: int, words: int, owner: object) -> None: ...
+    def prepare(self, exec: int) -> int:
+        """Move the generator past what the graph draws, for the next launch of ``exec``; return a status."""
+
+class CudaGraphs:
+    """What CuPy does not have of the driver's functions for graphs; each returns a status first.
+
+    Raises:
+        RuntimeError: There is no driver, or one older than that of CUDA 12.4.
+    """
+
+    def __init__(self) -> None: ...
+    def capture_info(self, stream: int) -> tuple[int, int, int]:
+        """Return a status, that of the capture of ``stream``, and the number of the capture."""
+    def instantiate(self, graph: int, flags: int) -> tuple[int, int]:
+        """Return a status, and a ``cudaGraphExec_t``; captures do not forbid it."""
+    def destroy_exec(self, exec: int) -> int:
+        """Destroy a ``cudaGraphExec_t``; captures do not forbid it."""
+    def contents(self, graph: int) -> tuple[int, int, list[int]]:
+        """Return a status, the number of nodes, and what may be an address in their parameters."""
+
+class GraphLauncher:
+    """Launches ``exec`` on the stream whose handle CuPy's C function ``current_stream`` returns."""
+
+    def __init__(self, exec: int, current_stream: object) -> None: ...
+    def launch(self) -> int:
+        """Return a status: 900, with nothing done, if the stream is capturing."""
+
 class FillKernel:
     """A kernel that fills an array with random numbers: ``function``, a ``CUfunction`` of those of ``philox.cuh``.
 
@@ -57,6 +95,10 @@ class FillKernel:
     def __init__(self, function: int, itemsize: int, lanes: int, most_blocks: int) -> None: ...
     def fill_integers(self, state: PhiloxState, stream: int, out: int, size: int, low: int, range: int) -> int: ...
     def fill_reals(self, state: PhiloxState, stream: int, out: int, size: int, first: float, second: float) -> int: ...
+    def capture_integers(self, state: CapturedState, stream: int, out: int, size: int, low: int, range: int) -> int: ...
+    def capture_reals(
+        self, state: CapturedState, stream: int, out: int, size: int, first: float, second: float
+    ) -> int: ...
 
 def translated(
     function: Callable[..., Any], failure: type[BaseException], raise_instead: Callable[..., NoReturn]
@@ -171,6 +213,16 @@ class Ledger:
     def pool_uses(self, device: int, id: tuple[int, int]) -> int: ...
     def begin_pool(self, device: int, id: tuple[int, int]) -> None: ...
     def end_pool(self, device: int, id: tuple[int, int]) -> None: ...
+    def begin_capture(self, device: int, id: tuple[int, int], capture: int) -> None:
+        """Let what is allocated on the streams of the capture come from a pool, and keep what this thread frees."""
+    def end_capture(self, device: int, capture: int) -> None:
+        """Undo :meth:`begin_capture`."""
+    def hold(self, device: int, addresses: Sequence[int], capture: int) -> list[int]:
+        """Keep the allocations that have these addresses and are older than the capture; return where they begin."""
+    def let_go(self, device: int, held: Sequence[int], replayed: bool) -> None:
+        """Undo :meth:`hold`; of a graph that was ``replayed``, when the device has done what it has to do."""
+    def release_graph(self, device: int, id: tuple[int, int], held: Sequence[int], replayed: bool) -> None:
+        """Release the pool of a graph, and let go of what it held."""
     def set_memory_fraction(self, device: int, fraction: float) -> None: ...
     def memory_fraction(self, device: int) -> float: ...
     def statistics(self, device: int) -> dict[str, int]: ...

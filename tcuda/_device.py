@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcuda._captures import captures, require_no_capture
 from tcuda._device_index import DeviceArgument, _get_device_index
 from tcuda._device_properties import _CudaDeviceProperties
 from tcuda._lazy import cuda, init, is_initialized
@@ -227,6 +228,9 @@ def synchronize(device: DeviceArgument = None) -> None:
     Args:
         device: The device; the current one if None or a negative integer.
     """
+    if captures:
+        index = cuda.getDevice() if device is None else _get_device_index(device, optional=True)
+        require_no_capture("tcuda.synchronize()", device=cuda.getDevice() if index < 0 else index)
     if device is None:
         cuda.deviceSynchronize()
         return

@@ -6,6 +6,7 @@ import ctypes
 import operator
 from typing import TYPE_CHECKING, Any
 
+from tcuda._captures import captures, require_no_capture
 from tcuda._device import _exchange_device, device, existing_device
 from tcuda._device_index import Device
 from tcuda._errors import AcceleratorError
@@ -181,6 +182,8 @@ class Event:
         """Return whether the work it stands for is complete; true if it was never recorded (``cudaEventQuery``)."""
         if not self.cuda_event:
             return True
+        if captures:
+            require_no_capture("Event.query()")
         status = cuda.eventQuery(self.cuda_event)
         return status == 0 or is_complete(status, "cudaEventQuery", self.cuda_event)
 
@@ -191,6 +194,8 @@ class Event:
 
     def synchronize(self) -> None:
         """Wait for the work it stands for (``cudaEventSynchronize``)."""
+        if captures:
+            require_no_capture("Event.synchronize()")
         if self.cuda_event:
             cuda.eventSynchronize(self.cuda_event)
 

@@ -10,6 +10,7 @@ import operator
 import threading
 from typing import TYPE_CHECKING, Any
 
+from tcuda._captures import captures, require_no_capture
 from tcuda._device import device, device_count, existing_device
 from tcuda._device_index import Device, _get_device_index
 from tcuda._event import Event
@@ -124,6 +125,8 @@ class Stream:
     def query(self) -> bool:
         """Return whether all work submitted so far is complete (``cudaStreamQuery``)."""
         handle = self.cuda_stream
+        if captures:
+            require_no_capture("Stream.query()", stream=handle)
         if handle > STREAM_PER_THREAD:
             status = cuda.streamQuery(handle)
             return status == 0 or is_complete(status, "cudaStreamQuery", handle)
@@ -133,6 +136,8 @@ class Stream:
     def synchronize(self) -> None:
         """Wait for all work submitted so far (``cudaStreamSynchronize``)."""
         handle = self.cuda_stream
+        if captures:
+            require_no_capture("Stream.synchronize()", stream=handle)
         if handle > STREAM_PER_THREAD:
             cuda.streamSynchronize(handle)
             return

@@ -30,7 +30,7 @@ ENTRIES = (
         "unmap",
     ),
     *("record", "query", "synchronize", "destroy_event", "query_stream", "synchronize_stream", "synchronize_device"),
-    "is_capturing",
+    "capture_of",
 )
 MIB = 1 << 20
 ROOM = 192 * MIB

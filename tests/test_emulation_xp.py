@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import inspect
@@ -12,6 +13,7 @@ import pytest
 import tcuda
 import tcuda.emulation
 from tcuda._runtime.emulated import costs
+from tcuda._runtime.protocol import CAPTURE_RELAXED
 from tcuda.emulation import catalogue, functions, ndarray, xp
 
 pytestmark = pytest.mark.emulated
@@ -49,17 +51,21 @@ OPERANDS = {
 }
 
 
-def evaluate(expression, module):
+def operands(module):
+    return {name: module.asarray(value) for name, value in OPERANDS.items()}
+
+
+def evaluate(expression, module, names=None):
     """Return the value of ``expression``, in which functions are those of ``module`` and arrays are its arrays."""
 
     class Names(dict):
         def __missing__(self, name):
             return getattr(module, name)
 
-    operands = {name: module.asarray(value) for name, value in OPERANDS.items()}
+    names = operands(module) if names is None else names
     with np.errstate(all="ignore"):
         # The names are in the first of the two so that they come before Python's own, such as sum.
-        return eval(expression, {"__builtins__": Names(operands)})
+        return eval(expression, {"__builtins__": Names(names)})
 
 
 def assert_same(actual, expected):
@@ -348,8 +354,7 @@ def test_functions_do_as_those_of_numpy(case):
 def test_functions_that_write_do_as_those_of_numpy(case):
     targets = [module.zeros((3, 4)) for module in (xp, np)]
     for module, target in zip((xp, np), targets, strict=True):
-        operands = {name: module.asarray(value) for name, value in OPERANDS.items()}
-        assert eval(f"module.{case}", {"module": module, "target": target, **operands}) is None
+        assert evaluate(case, module, {"target": target, **operands(module)}) is None
     assert targets[1].any()
     assert_same(*targets)
 
@@ -360,6 +365,162 @@ def test_every_function_has_a_case():
     assert not functions.FUNCTIONS.keys() - ufuncs_and_questions - cases
     assert not {f"linalg.{name}" for name in functions.LINALG} - cases
     assert not {f"fft.{name}" for name in functions.FFT} - cases
+
+
+# Capture
+
+D2H = RuntimeError, r"^the current stream is capturing, so D2H transfers are disallowed\. "
+H2D = RuntimeError, r"^the current stream is capturing, so H2D transfers are disallowed\. "
+SOLVER = NotImplementedError, r"^calling cuSOLVER API during stream capture is currently unsupported; "
+
+# What CuPy 14 refuses to capture, by the names of functions.
+REFUSED = {
+    """
+argwhere average bincount choose compress delete extract flatnonzero histogram histogram2d histogramdd intersect1d
+nanmax nanmin nonzero place polymul putmask real_if_close roots setdiff1d setxor1d tril_indices tril_indices_from
+trim_zeros triu_indices triu_indices_from union1d unique unique_all unique_counts unique_inverse unique_values
+unravel_index
+""": D2H,
+    "percentile repeat": H2D,
+    """
+polyfit linalg.cholesky linalg.cond linalg.det linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh linalg.inv
+linalg.lstsq linalg.matrix_rank linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.tensorinv
+linalg.tensorsolve
+""": SOLVER,
+}
+
+# What it refuses of functions that it does capture otherwise.
+REFUSED_CASES = {
+    "array_equal(x, y, equal_nan=True)": D2H,
+    "array_split(vector, counts)": D2H,
+    "cov(vector, aweights=vector)": D2H,
+    "gradient(vector, vector)": D2H,
+    "ix_(mask[0])": D2H,
+    "linalg.matrix_power(square, -1)": SOLVER,
+    "linalg.norm(x, 2)": SOLVER,
+    "linalg.norm(x, ord='nuc')": SOLVER,
+    "percentile(x, vector)": D2H,
+    "poly(square)": D2H,
+    "put(target, [0, 5], vector[:2])": H2D,
+    "put(target, counts, vector[:1], mode='raise')": D2H,
+    "quantile(x, (0.2, 0.4))": H2D,
+    "ravel_multi_index((counts, zeros), (3, 3), mode='raise')": D2H,
+    "repeat(vector, counts[:4])": D2H,
+    "take(x, [2, 0], axis=1)": H2D,
+    "where(counts)": D2H,
+    "where(x > 0, None)": D2H,
+    "x[mask]": D2H,
+    "x[True]": D2H,
+    "x[0, mask[0]]": D2H,
+    "x[[0, 1]]": H2D,
+    "add.at(vector, mask[0], 1)": D2H,
+}
+# And what it captures of those that it refuses otherwise, among others.
+CAPTURED_CASES = """
+average(x, axis=0)
+choose(counts[:4], x, mode="wrap")
+linalg.matrix_power(square, 0)
+linalg.norm(vector, 2)
+linalg.norm(x)
+nan_to_num(gaps, copy=False)
+percentile(x, 25, axis=0)
+ravel_multi_index((counts, zeros), (3, 3), mode="wrap")
+put(target, counts, vector[:1])
+putmask(target, mask, vector[:3])
+real_if_close(x)
+repeat(x, 2, axis=0)
+take(x, counts, axis=1)
+x[counts]
+x[counts[:3], places[0, :3]]
+x[:, 1]
+x[..., places]
+add.reduce(x, axis=1)
+add.accumulate(x)
+add.outer(vector, vector)
+add.reduceat(vector, counts[:1])
+divmod(vector, vector[:1])
+power(counts, counts)
+x @ square
+-x
+x.astype(float32)
+x.T.copy()
+x.T.reshape(-1)
+asarray(5.0) + x
+array(x, order="F")
+array([vector, vector])
+full((2, 3), x[0, 0])
+zeros_like(x)
+""".strip().splitlines()
+
+
+def refusal(case):
+    """Return the error with which ``case`` is refused in a capture, None if it is not."""
+    by_name = {name: error for names, error in REFUSED.items() for name in names.split()}
+    return None if case in CAPTURED_CASES else REFUSED_CASES.get(case) or by_name.get(called(case))
+
+
+@pytest.fixture
+def captured(runtime):
+    """Let a stream capture what a function does, and return what that returned, and what launches the graph."""
+    executables = []
+
+    def capture(function):
+        stream = tcuda.Stream()
+        with tcuda.stream(stream):
+            runtime.streamBeginCapture(stream.cuda_stream, CAPTURE_RELAXED)
+            try:
+                result = function()
+            finally:
+                graph = runtime.streamEndCapture(stream.cuda_stream)
+        executables.append(runtime.graphInstantiate(graph, 0))
+        runtime.graphDestroy(graph)
+        return result, functools.partial(runtime.graphLaunch, executables[-1], 0)
+
+    yield capture
+    for executable in executables:
+        runtime.graphExecDestroy(executable)
+
+
+def contents(value):
+    """Return type, shape and bytes of each array in ``value``."""
+    if isinstance(value, (tuple, list)):
+        return [content for part in value for content in contents(part)]
+    return [(value.dtype, value.shape, value.get().tobytes())]
+
+
+def all_cases():
+    return [*CASES, *WRITING_CASES, *CAPTURED_CASES, *REFUSED_CASES]
+
+
+@pytest.mark.parametrize("case", [case for case in all_cases() if refusal(case) is None])
+def test_a_graph_does_what_its_functions_do(captured, case):
+    names = {"target": xp.zeros((3, 4)), **operands(xp)}
+    result, launch = captured(lambda: evaluate(case, xp, names))
+    for change in (lambda host: host, lambda host: host[::-1], lambda host: host):
+        for name, value in {"target": np.zeros((3, 4)), **OPERANDS}.items():
+            names[name].set(np.ascontiguousarray(change(value)))
+        eager = {name: array.copy() for name, array in names.items()}
+        expected = evaluate(case, xp, eager)
+        expected = contents(eager["target"] if expected is None else expected)
+        launch()
+        assert contents(names["target"] if result is None else result) == expected
+
+
+@pytest.mark.parametrize("case", [case for case in all_cases() if refusal(case) is not None])
+def test_what_cupy_does_not_capture_is_refused_and_spoils_nothing(captured, case):
+    kind, words = refusal(case)
+    names = {"target": xp.zeros((3, 4)), **operands(xp)}
+    x = names["x"]
+
+    def work():
+        with pytest.raises(kind, match=words) as raised:
+            evaluate(case, xp, names)
+        assert raised.type is kind
+        x[...] = x * 2
+
+    _, launch = captured(work)
+    launch()
+    np.testing.assert_array_equal(x.get(), OPERANDS["x"] * 2)
 
 
 SAMPLES = {
@@ -385,6 +546,16 @@ def test_ufuncs_do_as_those_of_numpy(name):
             ran = True
         assert_same(emulated(*map(xp.asarray, arguments)), expected)
     assert ran
+
+
+@pytest.mark.parametrize("name", [name for name in catalogue.UFUNCS if hasattr(np, name)])
+def test_ufuncs_are_captured(captured, name):
+    function = getattr(xp, name)
+    arrays = [xp.asarray(SAMPLES["q"]), xp.asarray(SAMPLES["q"][::-1].copy())][: function.nin]
+    result, launch = captured(lambda: function(*arrays))
+    arrays[0] += 1
+    launch()
+    assert contents(result) == contents(function(*arrays))
 
 
 def test_ufuncs_take_scalars_and_give_arrays():

@@ -52,9 +52,15 @@ class Fixtures:
         self.host = np.zeros(1 << 13)
         runtime.sleep(1, self.stream)  # CUDA must not load the kernel during a capture
         runtime.deviceSynchronize()
+        runtime.streamBeginCapture(self.stream, CAPTURE_RELAXED)
+        runtime.memsetAsync(self.ptr, 0, 10, self.stream)
+        self.graph = runtime.streamEndCapture(self.stream)
+        self.executable = runtime.graphInstantiate(self.graph, 0)
 
     def close(self) -> None:
         self.runtime.deviceSynchronize()
+        self.runtime.graphExecDestroy(self.executable)
+        self.runtime.graphDestroy(self.graph)
         for event in (self.event, *self.timed):
             self.runtime.eventDestroy(event)
         for stream in (self.stream, self.other):
@@ -151,6 +157,16 @@ BAD_CALLS: dict[str, tuple[int, Callable[[Fixtures], object]]] = {
     "capture the null stream": (900, lambda x: x.runtime.streamBeginCapture(0, CAPTURE_RELAXED)),
     "capture in an unknown mode": (1, lambda x: x.runtime.streamBeginCapture(x.stream, 9)),
     "end a capture that was not begun": (401, lambda x: x.runtime.streamEndCapture(x.stream)),
+    "instantiate no graph": (1, lambda x: x.runtime.graphInstantiate(0, 0)),
+    "launch no graph": (1, lambda x: x.runtime.graphLaunch(0, x.stream)),
+    "destroy no graph": (1, lambda x: x.runtime.graphDestroy(0)),
+    "destroy no executable": (1, lambda x: x.runtime.graphExecDestroy(0)),
+    "look into no graph": (1, lambda x: x.runtime.graphContents(0)),
+    "print no graph": (1, lambda x: x.runtime.graphDebugDotPrint(0, "/dev/null", 0)),
+    "print a graph where no file can be": (
+        304,
+        lambda x: x.runtime.graphDebugDotPrint(x.graph, "/nonexistent/graph.dot", 0),
+    ),
 }
 
 
@@ -344,6 +360,13 @@ IN_A_CAPTURE: dict[str, tuple[tuple[int, int, int], Callable[[Fixtures], object]
     ),
     "ask for the memory": ((0, 0, 0), lambda x: x.runtime.memGetInfo()),
     "set the device": ((0, 0, 0), lambda x: x.runtime.setDevice(0)),
+    "instantiate and destroy a graph": (
+        (0, 0, 0),  # CUDA forbids both, and the protocol allows them: a graph may die at any time
+        lambda x: x.runtime.graphExecDestroy(x.runtime.graphInstantiate(x.graph, 0)),
+    ),
+    "launch a graph": ((900, 900, 900), lambda x: x.runtime.graphLaunch(x.executable, x.stream)),
+    "launch a graph on another stream": ((0, 0, 0), lambda x: x.runtime.graphLaunch(x.executable, x.other)),
+    "launch a graph on the null stream": ((0, 0, 0), lambda x: x.runtime.graphLaunch(x.executable, 0)),
     "keep another stream busy": ((0, 0, 0), lambda x: x.runtime.sleep(1, x.other)),
 }
 # These fail and leave the capture as it was; every other failure invalidates it.
@@ -497,6 +520,9 @@ def test_the_constants_are_cudas(name: str) -> None:
     spelled = words[0] + "".join(word.capitalize() for word in words[1:])
     spelled = {"captureGlobal": "streamCaptureModeGlobal", "captureThreadLocal": "streamCaptureModeThreadLocal",
                "captureRelaxed": "streamCaptureModeRelaxed", "eventRecordExternal": None, "eventWaitExternal": None,
+               "captureStatusNone": "streamCaptureStatusNone", "captureStatusActive": "streamCaptureStatusActive",
+               "captureStatusInvalidated": "streamCaptureStatusInvalidated",
+               "graphAutoFreeOnLaunch": None, "graphDotVerbose": None,
                }.get(spelled, spelled)  # fmt: skip
     assert spelled is None or getattr(runtime, spelled) == getattr(protocol, name)
 

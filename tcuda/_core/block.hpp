@@ -47,6 +47,8 @@ struct Block {
     void *token = nullptr;            // the source's own name for it
     std::unique_ptr<std::list<Wait>> uses; // by streams beside its own
     std::size_t waits = 0;                 // how many of them it waits for, once it is freed
+    CaptureId capture = 0;                 // during which it was allocated
+    std::size_t holds = 0;                 // graphs and captures that need its contents: it is not freed before they let go
 
     bool is_free() const { return state == State::free; }
     bool is_mapped() const { return state != State::unmapped; }

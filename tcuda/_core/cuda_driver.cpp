@@ -82,7 +82,7 @@ struct CudaSymbols {
     Symbol<int(Event)> event_destroy{library, "cuEventDestroy_v2"};
     Symbol<int(Stream)> stream_query{library, "cuStreamQuery"};
     Symbol<int(Stream)> stream_synchronize{library, "cuStreamSynchronize"};
-    Symbol<int(Stream, int *)> stream_is_capturing{library, "cuStreamIsCapturing"};
+    Symbol<int(Stream, int *, CaptureId *)> capture_info{library, "cuStreamGetCaptureInfo"};
 
 private:
     void *checked() const {
@@ -301,15 +301,19 @@ int CudaDriver::synchronize_device(int device) {
     return scope.status != success ? scope.status : cuda_->synchronize_context();
 }
 
-int CudaDriver::is_capturing(int device, Stream stream, bool *capturing) {
-    const Scope scope(*this, device);
+int CudaDriver::capture_of(int device, Stream stream, CaptureId *capture) {
     Stream handle;
     int state = 0;
-    int status = scope.status != success ? scope.status : handle_of(stream, &handle);
-    if (status == success)
-        status = cuda_->stream_is_capturing(handle, &state);
+    CaptureId number = 0;
+    int status = handle_of(stream, &handle);
+    if (status == success && handle > per_thread_stream) { // such a stream knows its context
+        status = cuda_->capture_info(handle, &state, &number);
+    } else if (status == success) {
+        const Scope scope(*this, device);
+        status = scope.status != success ? scope.status : cuda_->capture_info(handle, &state, &number);
+    }
     constexpr int implicit = 906; // the default stream, while another stream that waits for it captures
-    *capturing = state != 0 || status == implicit;
+    *capture = status == implicit ? some_capture : state != 0 ? number : 0; // without a capture the number is the last one
     return status == implicit ? success : status;
 }
 

@@ -37,7 +37,7 @@ public:
     int query_stream(int device, Stream stream) override;
     int synchronize_stream(int device, Stream stream) override;
     int synchronize_device(int device) override;
-    int is_capturing(int device, Stream stream, bool *capturing) override;
+    int capture_of(int device, Stream stream, CaptureId *capture) override;
 
 private:
     struct Device;

@@ -82,10 +82,11 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
     if (size == 0)
         return 0;
     const StackId noted = stack(Stacks::live);
+    const CaptureId capture = is_capturing_.load(std::memory_order_relaxed) ? capture_of(stream) : 0;
     Lock lock(mutex_);
     if (has_waits())
         settle(lock, false);
-    Pool &pool = routes_.empty() ? common_ : route();
+    Pool &pool = routes_.empty() ? common_ : route(capture);
     Block *block = nullptr;
     if (source != nullptr && &pool == &common_) {
         block = from_source(lock, source, size, stream);
@@ -98,7 +99,7 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
     }
     if (block == nullptr)
         fail(lock, size, stream, noted);
-    count_allocation(block, size, noted);
+    count_allocation(block, size, capture, noted);
     return block->address;
 }
 
@@ -108,9 +109,10 @@ Block *DeviceLedger::take(Pool &pool, Stream stream, std::size_t size) {
     return native_.take(pool, stream, size);
 }
 
-void DeviceLedger::count_allocation(Block *block, std::size_t requested, StackId noted) {
+void DeviceLedger::count_allocation(Block *block, std::size_t requested, CaptureId capture, StackId noted) {
     live_.insert(block->address, block);
     block->stack = noted;
+    block->capture = capture;
     block->requested = requested;
     const bool large = block->is_large;
     const auto bytes = static_cast<std::int64_t>(block->size);
@@ -134,9 +136,9 @@ void DeviceLedger::count_allocation(Block *block, std::size_t requested, StackId
         }
 }
 
-Pool &DeviceLedger::route() {
+Pool &DeviceLedger::route(CaptureId capture) {
     for (auto route = routes_.rbegin(); route != routes_.rend(); ++route)
-        if (route->thread == thread_number())
+        if (route->capture != 0 ? route->capture == capture : route->thread == thread_number())
             return *route->pool;
     return common_;
 }
@@ -332,13 +334,20 @@ bool DeviceLedger::free(Address address) noexcept {
             tracker->freed += bytes;
             tracker->current -= bytes;
         }
+    if (block->holds != 0 || keep_for_capture(block))
+        block->state = Block::State::awaiting_free;
+    else
+        finish_free(lock, block);
+    if (has_idle_pools_)
+        release_idle_pools(lock);
+    return true;
+}
+
+void DeviceLedger::finish_free(Lock &lock, Block *block) {
     if (block->uses != nullptr && !closed_.load(std::memory_order_relaxed))
         hold_back(lock, block);
     else
         complete_free(lock, block);
-    if (has_idle_pools_)
-        release_idle_pools(lock);
-    return true;
 }
 
 void DeviceLedger::complete_free(Lock &lock, Block *block) {
@@ -407,14 +416,14 @@ int DeviceLedger::pool_uses(PoolId id) {
 void DeviceLedger::begin_pool(PoolId id) {
     const Lock lock(mutex_);
     Pool &known = pool(id);
-    routes_.push_back({&known, thread_number()});
+    routes_.push_back({&known, thread_number(), 0});
     ++known.uses;
 }
 
 void DeviceLedger::end_pool(PoolId id) noexcept {
     Lock lock(mutex_);
     for (auto route = routes_.rbegin(); route != routes_.rend(); ++route)
-        if (route->thread == thread_number() && route->pool->id == id) {
+        if (route->capture == 0 && route->thread == thread_number() && route->pool->id == id) {
             const bool last = --route->pool->uses == 0;
             routes_.erase(std::next(route).base());
             if (last)

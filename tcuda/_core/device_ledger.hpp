@@ -1,5 +1,6 @@
 // The ledger of a device: every allocation goes through it, whichever source the memory comes from.
-// Its functions are in four files: what allocates, frees and counts, what asks streams, what gives back, what shows.
+// Its functions are in five files: what allocates, frees and counts, what asks streams, what serves captures, what gives
+// back, what shows.
 //
 // It counts, keeps the history, routes to pools, holds back what other streams still use, and reports a lack of memory.
 //
@@ -128,6 +129,17 @@ public:
     void begin_pool(PoolId id);          // allocations of this thread go there ...
     void end_pool(PoolId id) noexcept;   // ... until this
 
+    // Captures. Allocations on the streams of a capture go to a pool, and what this thread frees of other memory stays as
+    // it is until the end, by when it is known what the graph reads.
+    void begin_capture(PoolId id, CaptureId capture);
+    void end_capture(CaptureId capture) noexcept;
+    // Keeps every allocation that has one of these addresses, and is older than the capture, until it is let go, though
+    // it is freed. Returns where they begin.
+    std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture);
+    // Lets go, and releases the pool; of a graph that may be running, when the device has done what it has to do.
+    void release_graph(PoolId id, const std::vector<Address> &held, bool replayed);
+    void let_go(const std::vector<Address> &held, bool replayed);
+
     void change_settings(const Settings &settings);
 
     // The share of the device's memory that may be reserved.
@@ -167,6 +179,12 @@ private:
     struct Route {
         Pool *pool;
         std::uintptr_t thread;
+        CaptureId capture; // 0: all that the thread allocates; else what is allocated on the streams of the capture
+    };
+    struct Capture {
+        CaptureId id;
+        std::uintptr_t thread;
+        Block *kept = nullptr; // what the thread has freed, linked by `right`
     };
     struct Announced {
         int pins = 0; // threads that use the handle, with the lock given back
@@ -181,11 +199,16 @@ private:
         std::size_t size;
         bool unwanted = false; // the driver failed to take it back
     };
+    struct Released {
+        Address address;
+        std::uint64_t number; // of the release
+    };
     using Lock = std::unique_lock<std::mutex>;
     static constexpr std::size_t everything = std::numeric_limits<std::size_t>::max();
     enum class From { everywhere, destroyed_streams, unused_pools };
 
-    Pool &route();
+    CaptureId capture_of(Stream stream);
+    Pool &route(CaptureId capture);
     Pool &pool(PoolId id);
     Block *take(Pool &pool, Stream stream, std::size_t size);
     Block *take_or_grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
@@ -195,12 +218,17 @@ private:
     bool grow_from_library(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
     Block *take_from_spare_pools(Stream stream, std::size_t size);
     [[noreturn]] void fail(Lock &lock, std::size_t size, Stream stream, StackId stack);
-    void count_allocation(Block *block, std::size_t requested, StackId stack);
+    void count_allocation(Block *block, std::size_t requested, CaptureId capture, StackId stack);
     std::size_t limit();
     std::size_t limit_of(std::size_t total) const;
     StackId stack(Stacks wanted) const;
 
+    void finish_free(Lock &lock, Block *block);
     void complete_free(Lock &lock, Block *block);
+    bool keep_for_capture(Block *block) noexcept;
+    void unhold(Lock &lock, Block *block);
+    void let_go(Lock &lock, const std::vector<Address> &held, bool replayed);
+    void let_go_of_released(Lock &lock);
     void hold_back(Lock &lock, Block *block);
     bool has_waits() const { return !arrivals_.empty() || !queues_.empty() || !spent_.empty(); }
     void settle(Lock &lock, bool wait);
@@ -238,6 +266,10 @@ private:
     Pool common_;
     std::map<PoolId, std::unique_ptr<Pool>> pools_;
     std::vector<Route> routes_;
+    std::vector<Capture> captures_;
+    std::atomic<bool> is_capturing_{false}; // whether there are any
+    std::vector<Released> released_; // what graphs have let go of, which the device may still be working on
+    std::uint64_t releases_ = 0;
     AddressMap<Block> live_;
     std::map<Address, ReportedSegment> reported_segments_;
     std::list<Wait> arrivals_;                  // not in their queue yet

@@ -59,7 +59,8 @@ std::vector<DeviceLedger::Candidate> DeviceLedger::candidates(const Stream *curr
             const bool wanted = from != From::destroyed_streams || heap->end != nullptr;
             if (wanted && heap->free.bytes() != 0 && native_.has_releasable(*heap)) {
                 const bool is_current = current != nullptr && *current == heap->stream;
-                found.push_back({heap.get(), heap->stream == 0 || is_current || announced_.count(heap->stream) != 0});
+                const bool known = heap->stream == 0 || is_current || announced_.count(heap->stream) != 0;
+                found.push_back({heap.get(), known && pool.replayed == 0});
             }
         }
     };

@@ -53,6 +53,8 @@ void DeviceLedger::settle(Lock &lock, bool wait) {
         queue = queues_.upper_bound(stream); // the map may have changed
     }
     destroy_spent(lock);
+    if (wait)
+        let_go_of_released(lock);
     if (has_idle_pools_)
         release_idle_pools(lock);
 }
@@ -129,8 +131,8 @@ void DeviceLedger::unpin(Stream stream) {
 }
 
 bool DeviceLedger::can_wait_for(Stream stream) {
-    bool capturing = false;
-    return driver_.is_capturing(device_, stream, &capturing) != success || !capturing;
+    CaptureId capture = 0;
+    return driver_.capture_of(device_, stream, &capture) != success || capture == 0;
 }
 
 // Records the work that is on a stream by now, if nobody has. False if that has to be later: while the stream captures,

@@ -10,11 +10,14 @@ using Address = std::uintptr_t;
 using Stream = std::uintptr_t;
 using Event = std::uintptr_t;
 using Physical = std::uint64_t; // physical memory without an address (CUmemGenericAllocationHandle)
+using CaptureId = std::uint64_t; // 0: none
 
 // The statuses that the allocator acts on; all others are handed on as they are.
 constexpr int success = 0;
 constexpr int out_of_memory = 2;
 constexpr int not_ready = 600;
+
+constexpr CaptureId some_capture = ~CaptureId(0); // one whose number cannot be asked for
 
 // Every entry returns a CUDA status and leaves nothing behind when it fails.
 //
@@ -49,7 +52,8 @@ public:
     virtual int query_stream(int device, Stream stream) = 0; // success, not_ready, or that the stream is gone
     virtual int synchronize_stream(int device, Stream stream) = 0;
     virtual int synchronize_device(int device) = 0;
-    virtual int is_capturing(int device, Stream stream, bool *capturing) = 0;
+    // The capture that a stream takes part in; for the default stream, also one of a stream that waits for it.
+    virtual int capture_of(int device, Stream stream, CaptureId *capture) = 0;
 };
 
 } // namespace tcuda

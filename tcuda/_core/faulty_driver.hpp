@@ -47,7 +47,7 @@ public:
     int query_stream(int d, Stream s) override { return run("query_stream", [&] { return driver_.query_stream(d, s); }); }
     int synchronize_stream(int d, Stream s) override { return run("synchronize_stream", [&] { return driver_.synchronize_stream(d, s); }); }
     int synchronize_device(int d) override { return run("synchronize_device", [&] { return driver_.synchronize_device(d); }); }
-    int is_capturing(int d, Stream s, bool *c) override { return run("is_capturing", [&] { return driver_.is_capturing(d, s, c); }); }
+    int capture_of(int d, Stream s, CaptureId *c) override { return run("capture_of", [&] { return driver_.capture_of(d, s, c); }); }
 
 private:
     template <typename Call> int run(const char *entry, Call call) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "captured_state.hpp"
 #include "philox_state.hpp"
 
 namespace tcuda {
@@ -19,7 +20,18 @@ public:
     int fill(PhiloxState &state, std::uintptr_t stream, std::uintptr_t out, std::uint64_t size, std::uint64_t first,
              std::uint64_t second) const;
 
+    // The same on a stream that is capturing.
+    int capture(CapturedState &state, std::uintptr_t stream, std::uintptr_t out, std::uint64_t size, std::uint64_t first,
+                std::uint64_t second) const;
+
 private:
+    struct Start { // where a pass begins to draw
+        std::uint64_t seed, offset;
+        std::uintptr_t words; // of a CapturedState, to which the offset is added; else 0
+    };
+    int launch(const PhiloxPass &pass, Start start, std::uintptr_t stream, std::uintptr_t out, std::uint64_t first,
+               std::uint64_t second) const;
+
     const std::uintptr_t function_;
     const std::uint64_t itemsize_;
     const PhiloxPasses passes_;

@@ -2,14 +2,44 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
 
+#include "cuda_graphs.hpp"
 #include "host_memory.hpp"
 #include "ledger_module.hpp"
 #include "philox_module.hpp"
 #include "translated.hpp"
 
 namespace nb = nanobind;
+using tcuda::CudaGraphs;
 using tcuda::HostMemory;
+
+namespace {
+
+// Launches a graph on the stream that CuPy launches on in this thread.
+class PythonLauncher {
+public:
+    PythonLauncher(std::uintptr_t exec, nb::handle current_stream)
+        : launcher_(exec), current_stream_(reinterpret_cast<CurrentStream *>(
+                               PyCapsule_GetPointer(current_stream.ptr(), PyCapsule_GetName(current_stream.ptr())))) {
+        if (current_stream_ == nullptr)
+            nb::raise_python_error();
+    }
+
+    int launch() const {
+        const auto stream = static_cast<std::uintptr_t>(current_stream_());
+        const nb::gil_scoped_release release; // a launch may wait for room in the queue of the stream
+        return launcher_.launch(stream);
+    }
+
+private:
+    using CurrentStream = std::intptr_t();
+
+    const tcuda::GraphLauncher launcher_;
+    CurrentStream *const current_stream_;
+};
+
+} // namespace
 
 NB_MODULE(_core, module) {
     // Devices and arrays may live as long as the process: an object that is alive at its end is no leak.
@@ -32,6 +62,40 @@ NB_MODULE(_core, module) {
         .def_prop_ro("limit", &HostMemory::limit)
         .def_prop_ro("used", &HostMemory::used)
         .def_prop_ro("live", &HostMemory::live);
+
+    // Each returns a status, and what it was called for.
+    nb::class_<CudaGraphs>(module, "CudaGraphs")
+        .def(nb::init<>())
+        .def(
+            "capture_info",
+            [](const CudaGraphs &graphs, std::uintptr_t stream) {
+                CudaGraphs::CaptureInfo info;
+                const int status = graphs.capture_info(stream, &info);
+                return nb::make_tuple(status, info.status, info.id);
+            },
+            nb::arg("stream"))
+        .def(
+            "instantiate",
+            [](const CudaGraphs &graphs, std::uintptr_t graph, std::uint64_t flags) {
+                std::uintptr_t exec = 0;
+                const int status = graphs.instantiate(graph, flags, &exec);
+                return std::pair(status, exec);
+            },
+            nb::arg("graph"), nb::arg("flags"), nb::call_guard<nb::gil_scoped_release>())
+        .def("destroy_exec", &CudaGraphs::destroy_exec, nb::arg("exec"), nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "contents",
+            [](const CudaGraphs &graphs, std::uintptr_t graph) {
+                std::size_t nodes = 0;
+                std::vector<std::uintptr_t> addresses;
+                const int status = graphs.contents(graph, &nodes, &addresses);
+                return nb::make_tuple(status, nodes, addresses);
+            },
+            nb::arg("graph"));
+
+    nb::class_<PythonLauncher>(module, "GraphLauncher")
+        .def(nb::init<std::uintptr_t, nb::handle>(), nb::arg("exec"), nb::arg("current_stream"))
+        .def("launch", &PythonLauncher::launch);
 
     tcuda::bind_ledger(module);
     tcuda::bind_philox(module);

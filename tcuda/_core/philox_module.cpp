@@ -4,6 +4,7 @@
 
 #include <nanobind/stl/pair.h>
 
+#include "captured_state.hpp"
 #include "fill_kernel.hpp"
 #include "philox_state.hpp"
 
@@ -89,11 +90,30 @@ void bind_philox(nb::module_ &module) {
 
     module.def("philox_passes", &passes, nb::arg("size"), nb::arg("itemsize"), nb::arg("lanes"), nb::arg("most_blocks"));
 
+    nb::class_<CapturedState>(module, "CapturedState")
+        .def(
+            "__init__",
+            [](CapturedState *self, PhiloxState &state, std::uintptr_t function, std::uintptr_t words, nb::handle) {
+                new (self) CapturedState(state, function, words);
+            },
+            nb::arg("state"), nb::arg("function"), nb::arg("words"), nb::arg("owner"), nb::keep_alive<1, 2>(),
+            nb::keep_alive<1, 5>())
+        .def("prepare", &CapturedState::prepare, nb::arg("exec"));
+
     nb::class_<FillKernel>(module, "FillKernel")
         .def(nb::init<std::uintptr_t, std::uint64_t, std::uint64_t, std::uint64_t>(), nb::arg("function"),
              nb::arg("itemsize"), nb::arg("lanes"), nb::arg("most_blocks"))
         .def("fill_integers", &FillKernel::fill, nb::arg("state"), nb::arg("stream"), nb::arg("out"), nb::arg("size"),
              nb::arg("low"), nb::arg("range"), nb::call_guard<nb::gil_scoped_release>())
+        .def("capture_integers", &FillKernel::capture, nb::arg("state"), nb::arg("stream"), nb::arg("out"),
+             nb::arg("size"), nb::arg("low"), nb::arg("range"))
+        .def(
+            "capture_reals",
+            [](const FillKernel &kernel, CapturedState &state, std::uintptr_t stream, std::uintptr_t out,
+               std::uint64_t size, double first, double second) {
+                return kernel.capture(state, stream, out, size, bits_of(first), bits_of(second));
+            },
+            nb::arg("state"), nb::arg("stream"), nb::arg("out"), nb::arg("size"), nb::arg("first"), nb::arg("second"))
         .def(
             "fill_reals",
             [](const FillKernel &kernel, PhiloxState &state, std::uintptr_t stream, std::uintptr_t out,

@@ -71,11 +71,11 @@ int PythonCudaDriver::synchronize_device(int device) {
 }
 
 template <typename... Arguments>
-int PythonStreams::call(std::int64_t *result, const char *entry, Arguments... arguments) {
+int PythonStreams::call(std::uint64_t *result, const char *entry, Arguments... arguments) {
     constexpr int unknown = 999;
     const nb::gil_scoped_acquire lock;
     try {
-        *result = nb::cast<std::int64_t>(streams_.attr(entry)(arguments...));
+        *result = nb::cast<std::uint64_t>(streams_.attr(entry)(arguments...));
         return success;
     } catch (nb::python_error &error) {
         int status = unknown;
@@ -87,19 +87,19 @@ int PythonStreams::call(std::int64_t *result, const char *entry, Arguments... ar
 }
 
 int PythonStreams::status(const char *entry, int device, std::uintptr_t what) {
-    std::int64_t result = 0;
+    std::uint64_t result = 0;
     const int status = call(&result, entry, device, what);
     return status != success ? status : static_cast<int>(result);
 }
 
-int PythonStreams::status_of_stream(const char *entry, int device, Stream key, std::int64_t *result) {
+int PythonStreams::status_of_stream(const char *entry, int device, Stream key, std::uint64_t *result) {
     Stream handle;
     const int status = handle_of(key, &handle);
     return status != success ? status : call(result, entry, device, handle);
 }
 
 int PythonStreams::record(int device, Stream stream, Event *event) {
-    std::int64_t made = 0;
+    std::uint64_t made = 0;
     const int status = status_of_stream("record", device, stream, &made);
     *event = static_cast<Event>(made);
     return status;
@@ -112,24 +112,22 @@ int PythonStreams::synchronize(int device, Event event) { return status("synchro
 int PythonStreams::destroy_event(int device, Event event) { return status("destroy_event", device, event); }
 
 int PythonStreams::query_stream(int device, Stream stream) {
-    std::int64_t result = 0;
+    std::uint64_t result = 0;
     const int status = status_of_stream("query_stream", device, stream, &result);
     return status != success ? status : static_cast<int>(result);
 }
 
 int PythonStreams::synchronize_stream(int device, Stream stream) {
-    std::int64_t result = 0;
+    std::uint64_t result = 0;
     const int status = status_of_stream("synchronize_stream", device, stream, &result);
     return status != success ? status : static_cast<int>(result);
 }
 
 int PythonStreams::synchronize_device(int device) { return status("synchronize_device", device, 0); }
 
-int PythonStreams::is_capturing(int device, Stream stream, bool *capturing) {
-    std::int64_t answer = 0;
-    const int status = status_of_stream("is_capturing", device, stream, &answer);
-    *capturing = answer != 0;
-    return status;
+int PythonStreams::capture_of(int device, Stream stream, CaptureId *capture) {
+    *capture = 0;
+    return status_of_stream("capture_of", device, stream, capture);
 }
 
 } // namespace tcuda

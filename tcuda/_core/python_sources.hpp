@@ -62,12 +62,12 @@ public:
     int query_stream(int device, Stream stream) override;
     int synchronize_stream(int device, Stream stream) override;
     int synchronize_device(int device) override;
-    int is_capturing(int device, Stream stream, bool *capturing) override;
+    int capture_of(int device, Stream stream, CaptureId *capture) override;
 
 private:
-    template <typename... Arguments> int call(std::int64_t *result, const char *entry, Arguments... arguments);
+    template <typename... Arguments> int call(std::uint64_t *result, const char *entry, Arguments... arguments);
     int status(const char *entry, int device, std::uintptr_t what);
-    int status_of_stream(const char *entry, int device, Stream key, std::int64_t *result);
+    int status_of_stream(const char *entry, int device, Stream key, std::uint64_t *result);
 
     nanobind::object streams_;
 };

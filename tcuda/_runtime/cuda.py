@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tcuda import _core
 from tcuda._core import translated
 from tcuda._errors import AcceleratorError, OutOfMemoryError
-from tcuda._runtime import visible_devices
+from tcuda._runtime import captured_blas, visible_devices
+from tcuda._runtime.protocol import CAPTURE_RELAXED, GraphContents
 from tcuda._status import Status
 
 if TYPE_CHECKING:
@@ -38,7 +40,9 @@ _FROM_CUPY = (
     "freeAsync",
     "getDevice",
     "getDeviceCount",
+    "graphDebugDotPrint",
     "graphDestroy",
+    "graphLaunch",
     "hostRegister",
     "hostUnregister",
     "ipcGetEventHandle",
@@ -54,7 +58,6 @@ _FROM_CUPY = (
     "profilerStop",
     "runtimeGetVersion",
     "setDevice",
-    "streamBeginCapture",
     "streamCreateWithPriority",
     "streamDestroy",
     "streamEndCapture",
@@ -117,6 +120,8 @@ class CudaRuntime:
         self._cuda_major = driver.get_build_version() // 1000
         for name in _FROM_CUPY:
             setattr(self, name, _translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
+        self._begin_capture = _translating(runtime.CUDARuntimeError, "streamBeginCapture", runtime.streamBeginCapture)
+        self._prepared = threading.local()  # the devices for whose captures this thread has made what they need
         # By RuntimeError alone CuPy says of a capture that an error has invalidated it.
         self.streamIsCapturing: Callable[[int], bool] = _translating(
             RuntimeError, "streamIsCapturing", runtime.streamIsCapturing, Status.STREAM_CAPTURE_INVALIDATED
@@ -184,6 +189,56 @@ class CudaRuntime:
     @functools.cached_property
     def _spin(self) -> Any:
         return self._cupy.RawKernel(_SPIN_SOURCE, "tcuda_spin")
+
+    def streamBeginCapture(self, stream: int, mode: int) -> None:
+        """Begin a capture, having made what cannot be made during one (``cudaStreamBeginCapture``)."""
+        self._prepare_for_captures()
+        self._begin_capture(stream, mode)
+
+    def _prepare_for_captures(self) -> None:
+        """Give this thread and device a handle of cuBLAS, and let products of matrices be captured."""
+        devices: set[int] = vars(self._prepared).setdefault("devices", set())
+        device = self._runtime.getDevice()
+        if device in devices:
+            return
+        captured_blas.capture_products()
+        mode = ctypes.c_int(CAPTURE_RELAXED)  # captures of other threads do not forbid it
+        _drive("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+        try:
+            self.blasHandle()
+        finally:
+            _drive("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+        devices.add(device)
+
+    def streamGetCaptureInfo(self, stream: int) -> tuple[int, int]:
+        """Return the status and the number of the capture of ``stream`` (``cuStreamGetCaptureInfo``)."""
+        status, state, number = self._graphs.capture_info(stream)
+        _check(status, "cuStreamGetCaptureInfo", stream)
+        return state, number
+
+    def graphInstantiate(self, graph: int, flags: int) -> int:
+        """Return a ``cudaGraphExec_t`` (``cuGraphInstantiateWithFlags``)."""
+        status, executable = self._graphs.instantiate(graph, flags)
+        _check(status, "cuGraphInstantiateWithFlags", graph)
+        return executable
+
+    def graphExecDestroy(self, graphExec: int) -> None:
+        """Destroy a ``cudaGraphExec_t`` (``cuGraphExecDestroy``)."""
+        _check(self._graphs.destroy_exec(graphExec), "cuGraphExecDestroy", graphExec)
+
+    def graphLauncher(self, graphExec: int) -> Callable[[], int]:
+        """Return a callable of the core: what CuPy and the runtime add to the driver's call is as long as that."""
+        return _core.GraphLauncher(graphExec, self._current_stream).launch
+
+    def graphContents(self, graph: int) -> GraphContents:
+        """Count the nodes of ``graph``, and read their parameters (``cuGraphKernelNodeGetParams`` and others)."""
+        status, nodes, addresses = self._graphs.contents(graph)
+        _check(status, "cuGraphGetNodes", graph)
+        return GraphContents(nodes, addresses)
+
+    @functools.cached_property
+    def _graphs(self) -> _core.CudaGraphs:
+        return _core.CudaGraphs()
 
     def supportedArchs(self) -> list[int]:
         """Return what the NVRTC that CuPy loads can target (``nvrtcGetSupportedArchs``)."""
@@ -348,6 +403,11 @@ def _translating(
         raise AcceleratorError(status, call) from error
 
     return translated(function, failure, raise_translated)
+
+
+def _check(status: int, name: str, handle: int) -> None:
+    if status:
+        raise AcceleratorError(status, f"{name}({handle:#x})")
 
 
 @functools.cache

@@ -7,7 +7,7 @@ fails raises :class:`tcuda.AcceleratorError` with the CUDA status; ``streamQuery
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,6 +31,13 @@ CAPTURE_GLOBAL = 0
 CAPTURE_THREAD_LOCAL = 1
 CAPTURE_RELAXED = 2
 
+CAPTURE_STATUS_NONE = 0
+CAPTURE_STATUS_ACTIVE = 1
+CAPTURE_STATUS_INVALIDATED = 2
+
+GRAPH_AUTO_FREE_ON_LAUNCH = 1
+GRAPH_DOT_VERBOSE = 1
+
 EVENT_DEFAULT = 0
 EVENT_BLOCKING_SYNC = 1
 EVENT_DISABLE_TIMING = 2
@@ -38,6 +45,19 @@ EVENT_INTERPROCESS = 4
 
 EVENT_RECORD_EXTERNAL = 1
 EVENT_WAIT_EXTERNAL = 1
+
+
+class GraphContents(NamedTuple):
+    """What a graph is made of.
+
+    Attributes:
+        nodes: How many nodes it has.
+        addresses: The addresses of device memory that they work on, as far as the runtime can tell; there may be others
+            among them, which only look like addresses.
+    """
+
+    nodes: int
+    addresses: list[int]
 
 
 class CurrentStream(Protocol):
@@ -116,10 +136,18 @@ class Runtime(Protocol):
     def streamQuery(self, stream: int) -> int: ...
     def streamSynchronize(self, stream: int) -> None: ...
     def streamWaitEvent(self, stream: int, event: int, flags: int = 0) -> None: ...
+
+    # Graphs
+
     def streamBeginCapture(self, stream: int, mode: int) -> None: ...
     def streamEndCapture(self, stream: int) -> int: ...
     def streamIsCapturing(self, stream: int) -> bool: ...
+    def streamGetCaptureInfo(self, stream: int) -> tuple[int, int]: ...  # status, and the number of the capture
     def graphDestroy(self, graph: int) -> None: ...
+    def graphInstantiate(self, graph: int, flags: int) -> int: ...
+    def graphLaunch(self, graphExec: int, stream: int) -> None: ...
+    def graphExecDestroy(self, graphExec: int) -> None: ...
+    def graphDebugDotPrint(self, graph: int, path: str, flags: int) -> None: ...
 
     # Events
 
@@ -155,6 +183,15 @@ class Runtime(Protocol):
 
     def sleep(self, cycles: int, stream: int) -> None:
         """Keep ``stream``, which is of the current device, busy for ``cycles`` clock cycles."""
+
+    def graphLauncher(self, graphExec: int) -> Callable[[], int]:
+        """Return the fastest way to launch ``graphExec`` on the current stream of the current device.
+
+        It returns a status, and does nothing where a launch would spoil a capture.
+        """
+
+    def graphContents(self, graph: int) -> GraphContents:
+        """Return how many nodes ``graph`` has, and which memory they work on."""
 
     def supportedArchs(self) -> list[int]:
         """Return the compute capabilities that the run-time compiler targets, such as ``[75, 80, 90]``."""

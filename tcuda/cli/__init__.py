@@ -1,4 +1,4 @@
-"""The command line: ``tcuda info``, ``tcuda demo``, ``tcuda memory-viz``."""
+"""The command line: ``tcuda info``, ``tcuda demo``, ``tcuda memory-viz``, ``tcuda graph-viz``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tcuda._version import __version__
-from tcuda.cli import demo, info, memory_viz
+from tcuda.cli import demo, graph_viz, info, memory_viz
 from tcuda.cli.interrupt import interruptible
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tcuda", description="The surface of torch.cuda for CuPy arrays.")
     parser.add_argument("--version", action="version", version=f"tcuda {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for command in (info, demo, memory_viz):
+    for command in (info, demo, memory_viz, graph_viz):
         command.add_to(commands)
     return parser
 

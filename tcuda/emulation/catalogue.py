@@ -98,6 +98,23 @@ ALIASES = {
 }
 """Second names of functions."""
 
+READING = frozenset(
+    _names("""
+argwhere bincount compress delete extract flatnonzero histogram histogram2d histogramdd intersect1d nanmax nanmin
+nonzero place polymul roots setdiff1d setxor1d tril_indices tril_indices_from trim_zeros triu_indices triu_indices_from
+union1d unique unique_all unique_counts unique_inverse unique_values unravel_index
+""")
+)
+"""Functions in which CuPy waits for the contents of an array, most of them for the shape of the result."""
+
+SOLVING = frozenset(
+    _names("""
+cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_rank pinv polyfit qr slogdet solve svd tensorinv
+tensorsolve
+""")
+)
+"""Functions for which CuPy calls cuSOLVER."""
+
 LINALG = _names("""
 cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matmul matrix_power matrix_rank matrix_transpose norm pinv
 qr slogdet solve svd tensorinv tensorsolve

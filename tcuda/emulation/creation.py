@@ -105,6 +105,7 @@ def array(
         blocking: Whether to wait until a copy from the host is complete.
 
     Raises:
+        RuntimeError: The current stream captures, and ``obj`` is of the host and has an axis.
         NotImplementedError: ``subok`` is true, as with CuPy.
         ValueError: ``obj`` has a dtype that no kernel knows, or ``copy`` is False and ``obj`` must be copied.
     """
@@ -121,10 +122,10 @@ def array(
         supported(host.dtype)
         column_major = order == "F" or (order in "AK" and host.flags.fnc)
         made = transfer.from_host(host, "F" if column_major else "C")
+        if blocking and host.ndim:
+            transfer.synchronize(made)
     if made.ndim < ndmin:
         made = made[(None,) * (ndmin - made.ndim)]
-    if blocking:
-        transfer.synchronize(made)
     return made
 
 
@@ -205,7 +206,7 @@ def _from_array(source: Strided, dtype: npt.DTypeLike | None, copy: bool | None,
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     target = empty_like(source, kind, order)
-    kernel.launch(lambda: np.copyto(target._host, source._host, casting="unsafe"), reads=[source], fresh=[target])
+    kernel.launch(np.copyto, (target, source), {"casting": "unsafe"}, reads=[source], fresh=[target])
     return target
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import catalogue, creation, flops, indexing, kernel
+from tcuda.emulation import capture, catalogue, creation, flops, indexing, kernel
 from tcuda.emulation.operands import Operands
 from tcuda.emulation.ufunc import require_operands, ufunc
 
@@ -128,7 +128,7 @@ def emulated(module: ModuleType, names: Iterable[str], emulate: Function) -> dic
         if function is None:
             continue
         if function not in IMPLEMENTATIONS:  # else it has two names
-            made_of_it = emulate(function)
+            made_of_it = capture.guarded(emulate(function), name)
             if not isinstance(made_of_it, ufunc):
                 functools.update_wrapper(made_of_it, function)
             IMPLEMENTATIONS[function] = made_of_it

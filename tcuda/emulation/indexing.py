@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import creation, kernel
+from tcuda.emulation import capture, creation, kernel
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
@@ -42,8 +42,11 @@ def prepare(index: Any) -> tuple[Any, ...]:
 
     Raises:
         IndexError: An array in it is of neither integers nor booleans.
+        RuntimeError: An array in it is of booleans, and the current stream captures.
     """
-    items = tuple(_item(item) for item in (index if isinstance(index, tuple) else (index,)))
+    given = index if isinstance(index, tuple) else (index,)
+    capture.require_indices(given)
+    items = tuple(map(_item, given))
     return items if any(item is Ellipsis for item in items) else (*items, Ellipsis)
 
 

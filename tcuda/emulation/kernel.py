@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+import functools
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from tcuda._lazy import cuda
-from tcuda.emulation.operands import Operands, Results
+from tcuda.emulation.operands import Aliases, Operands, Results, StandIns, parts
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda.emulation.ndarray import ndarray
 
-T = TypeVar("T")
+
+_runtime = cast("EmulatedRuntime", cuda)
+"""The runtime in use: there are arrays here on emulated devices only."""
 
 
 def new(shape: int | Sequence[int], dtype: npt.DTypeLike, order: str = "C") -> ndarray:
@@ -36,33 +39,74 @@ def new_each(layouts: Iterable[tuple[Sequence[int], npt.DTypeLike, str]]) -> lis
     return arrays
 
 
+def capturing() -> bool:
+    """Return whether the current stream captures: work is then recorded, and done when the graph is launched."""
+    return _runtime.capturing()
+
+
+def memory_of(array: Strided) -> npt.NDArray[Any]:
+    """Return ``array`` for the work of a kernel that is launched now: an array of NumPy's over the same memory.
+
+    If the work is recorded, it is one that does not keep the memory alive.
+    """
+    host: npt.NDArray[Any] = _operands().host(array)
+    return host
+
+
 def launch(
-    work: Callable[[], T],
+    work: Callable[..., object],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
     *,
     reads: Iterable[Strided] = (),
     writes: Iterable[Strided] = (),
     fresh: Sequence[Strided] = (),
     flops: int = 0,
-) -> T:
+    name: str | None = None,
+) -> None:
     """Run ``work`` as a kernel on the current stream.
 
     Args:
-        work: What it does to the memory.
+        work: What it does to the memory. No array of a device may be part of it.
+        args: Its arguments, with arrays of the device in place of NumPy's.
+        kwargs: Its keyword arguments, likewise.
         reads: The arrays that it reads.
         writes: The arrays that it writes.
         fresh: The arrays that it writes and that are of no use to anybody if it fails.
         flops: The floating-point operations that it does, for the model of its time.
+        name: What it is called; as ``work`` is if None.
 
     Raises:
         ValueError: An array is not on the current device.
         AcceleratorError: The current stream takes no work now.
     """
-    runtime = cast("EmulatedRuntime", cuda)
     arrays = [*reads, *writes, *fresh]
-    # As on a device, a division by zero gives inf and warns nobody.
-    with unfinished(*fresh), np.errstate(all="ignore"):
+    with unfinished(*fresh):
         require_current_device(arrays)
-        return runtime.launch(work, sum(array.nbytes for array in arrays), flops)
+        arguments, options = _operands().take(args, kwargs)
+        _runtime.launch(
+            functools.partial(_quietly, work, arguments, options),
+            sum(array._host.nbytes for array in arrays),
+            flops,
+            name=name or _name_of(work),
+            addresses=[array._block.ptr for array in arrays if array._host.size],
+        )
+
+
+def rehearse(
+    function: Callable[..., object], args: Sequence[Any], kwargs: Mapping[str, Any] | None, *fresh: Strided
+) -> None:
+    """Find out whether ``function`` refuses its arguments, if they will otherwise be seen by a graph only.
+
+    Args:
+        function: The function.
+        args: Its arguments, with arrays of the device in place of NumPy's.
+        kwargs: Its keyword arguments, likewise.
+        fresh: The arrays that are of no use to anybody if it fails.
+    """
+    if capturing():
+        with unfinished(*fresh):
+            _quietly(function, *StandIns().take(args, kwargs))
 
 
 @contextlib.contextmanager
@@ -101,7 +145,8 @@ def call(
     """Call ``function`` of NumPy's and return its results as arrays of the current device.
 
     Results that are views of an argument's memory stay views. All others are stored in new arrays by one kernel; their
-    shapes being known only then, NumPy has computed them before, in memory of the host.
+    shapes being known only then, NumPy has computed them before, in memory of the host. In a capture it has computed
+    with zeros, and computes with the arguments themselves whenever the graph is launched.
 
     Args:
         function: The function.
@@ -113,16 +158,19 @@ def call(
     Returns:
         What ``function`` returned, arrays and scalars alike as arrays of the device.
     """
-    operands = Operands()
+    operands = StandIns() if capturing() else Operands()
     arguments, options = operands.take(args, kwargs)
     require_current_device(operands.arrays)
     out = (kwargs or {}).get("out")
     if out is not None:
+        _require_outputs(out)
+        rehearse(function, args, kwargs)
         work = 0 if flops is None else flops(arguments, options["out"])
-        return _call_into(out, lambda: function(*arguments, **options), operands, work)
-    with np.errstate(all="ignore"):
-        result = function(*arguments, **options)
-    return _store(result, operands, 0 if flops is None else flops(arguments, result))
+        launch(function, args, kwargs, reads=operands.arrays, flops=work)
+        return out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    result = _quietly(function, arguments, options)
+    results = Results(result, operands, views=False)
+    return _store(results, operands, function, args, kwargs, 0 if flops is None else flops(arguments, result))
 
 
 def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
@@ -132,36 +180,79 @@ def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping
     """
     operands = Operands()
     arguments, options = operands.take(args, kwargs)
-    return _store(function(*arguments, **options), operands, views=True)
+    results = Results(function(*arguments, **options), operands, views=True)
+    if not results.fresh:
+        return results.remade(())
+    require_current_device(operands.arrays)
+    return _store(results, operands, function, args, kwargs)
 
 
 def modify(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> None:
     """Call ``function`` of NumPy's, which writes to its first argument and returns nothing."""
-    operands = Operands()
-    arguments, options = operands.take(args, kwargs)
     if not isinstance(args[0], Strided):
         raise TypeError(f"Unsupported type {type(args[0])}")
-    launch(lambda: function(*arguments, **options), reads=operands.arrays[1:], writes=operands.arrays[:1])
-
-
-def _call_into(out: Any, function: Callable[[], Any], operands: Operands, flops: int) -> Any:
-    outs = out if isinstance(out, tuple) else (out,)
-    if any(not isinstance(array, Strided) for array in outs):
-        raise TypeError("Output arguments type must be an array of the device")
-    launch(function, reads=operands.arrays, flops=flops)
-    return out if len(outs) != 1 else outs[0]
-
-
-def _store(result: Any, operands: Operands, flops: int = 0, *, views: bool = False) -> Any:
-    results = Results(result, operands, views=views)
-    if views and not results.fresh:
-        return results.remade(())
+    operands = Operands()
+    operands.take(args, kwargs)
     require_current_device(operands.arrays)
+    rehearse(function, args, kwargs)
+    launch(function, args, kwargs, reads=operands.arrays[1:], writes=operands.arrays[:1])
+
+
+def _operands() -> Operands:
+    """Return what puts NumPy's arrays in place of those that a kernel launched now works on."""
+    return Aliases() if capturing() else Operands()
+
+
+def _quietly(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    # As on a device, a division by zero gives inf and warns nobody.
+    with np.errstate(all="ignore"):
+        return function(*args, **kwargs)
+
+
+def _name_of(function: Callable[..., object]) -> str:
+    name: str = getattr(function, "__name__", "kernel")
+    return name.strip("_")
+
+
+def _require_outputs(out: Any) -> None:
+    if any(not isinstance(array, Strided) for array in (out if isinstance(out, tuple) else (out,))):
+        raise TypeError("Output arguments type must be an array of the device")
+
+
+def _store(
+    results: Results,
+    operands: Operands,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None,
+    flops: int = 0,
+) -> Any:
+    """Return ``results``, which ``function`` gave for its arguments, with those that need memory in new arrays."""
     arrays = new_each((host.shape, host.dtype, "F" if host.flags.fnc else "C") for host in results.fresh)
-
-    def store() -> None:
-        for array, host in zip(arrays, results.fresh, strict=True):
-            array._host[...] = host
-
-    launch(store, reads=operands.arrays, fresh=arrays, flops=flops)
+    name = _name_of(function)
+    if capturing():
+        aliases = [memory_of(array) for array in arrays]
+        work = functools.partial(_compute_into, aliases, results.places, function)
+        launch(work, args, kwargs, reads=operands.arrays, fresh=arrays, flops=flops, name=name)
+    else:
+        hosts = [array._host for array in arrays]
+        work = functools.partial(_copy_into, hosts, results.fresh)
+        launch(work, reads=operands.arrays, fresh=arrays, flops=flops, name=name)
     return results.remade(arrays)
+
+
+def _compute_into(
+    targets: Sequence[npt.NDArray[Any]],
+    places: Sequence[int],
+    function: Callable[..., Any],
+    /,
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    made = parts(function(*args, **kwargs))
+    _copy_into(targets, [made[place] for place in places])
+
+
+def _copy_into(targets: Sequence[npt.NDArray[Any]], sources: Sequence[Any]) -> None:
+    for target, source in zip(targets, sources, strict=True):
+        target[...] = source

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -16,6 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
+
+    from tcuda._runtime.emulated import EmulatedRuntime
+
+_runtime = cast("EmulatedRuntime", cuda)
+_POISON = 0xFF  # not a number, or -1
+
+
+class _Bytes:
+    """Bytes at an address, for NumPy to make an array of that does not keep them alive."""
+
+    def __init__(self, ptr: int, nbytes: int) -> None:
+        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (nbytes,), "data": (ptr, False)}
 
 
 class Block:
@@ -46,14 +59,21 @@ class Block:
             in_use = ledger()
             self._release = in_use.free
             self.ptr = in_use.allocate(self.device, nbytes, cuda.currentStream().ptr)
+            if _runtime.capturing():
+                # No operation will have written to it until the graph runs: whoever looks at it before shall notice.
+                ctypes.memset(self.ptr, _POISON, nbytes)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        return {"version": 3, "typestr": "|u1", "shape": (self.nbytes,), "data": (self.ptr, False)}
+        return _Bytes(self.ptr, self.nbytes).__array_interface__
 
     def host(self) -> npt.NDArray[Any]:
         """Return the bytes as a NumPy array, which keeps the block alive."""
         return np.asarray(self) if self.nbytes else np.empty(0, np.uint8)
+
+    def alias(self) -> npt.NDArray[Any]:
+        """Return the bytes as a NumPy array, which does not keep the block alive."""
+        return np.asarray(_Bytes(self.ptr, self.nbytes)) if self.nbytes else np.empty(0, np.uint8)
 
     def holds(self, array: npt.NDArray[Any]) -> bool:
         """Tell whether ``array`` is a view of this memory."""

@@ -30,6 +30,10 @@ def _method(name: str) -> Callable[..., Any]:
     return function
 
 
+def _fill(host: npt.NDArray[Any], value: Any) -> None:
+    np.copyto(host, value, casting="unsafe")
+
+
 class ndarray(Strided, NDArrayOperatorsMixin):
     """An array in the memory of an emulated device, with the surface of ``cupy.ndarray``.
 
@@ -39,6 +43,8 @@ class ndarray(Strided, NDArrayOperatorsMixin):
     * All arrays of an operation must be on the current device. (CuPy reaches the memory of another device where the
       hardware has peer access; here that is always an error, because not all hardware has it.)
     * An operation gives an array even where NumPy gives a scalar.
+    * While the current stream captures, nothing is copied from or to the host, nor is anything done that depends on
+      what is in an array; every byte of the memory that a new array gets then is 0xFF until the graph is launched.
 
     Unlike CuPy, which wraps around indices in an index array that are out of bounds, it raises :class:`IndexError`.
 
@@ -213,7 +219,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
                 raise ValueError("non-scalar array of a device cannot be used for fill")
         else:
             value = indexing.scalar(value, self.dtype)
-        kernel.modify(lambda host, filling: np.copyto(host, filling, casting="unsafe"), (self, value))
+        kernel.modify(_fill, (self, value))
 
     take = _method("take")
     put = _method("put")

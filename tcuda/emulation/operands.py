@@ -22,24 +22,27 @@ class Operands:
 
     Attributes:
         arrays: The arrays, in the order of the arguments.
+        hosts: What was put in place of each.
     """
 
     def __init__(self) -> None:
         self.arrays: list[Strided] = []
+        self.hosts: list[npt.NDArray[Any]] = []
 
     def take(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> tuple[list[Any], dict[str, Any]]:
         """Return ``args`` and ``kwargs`` as :meth:`host` returns each of them."""
         return [self.host(value) for value in args], {name: self.host(value) for name, value in (kwargs or {}).items()}
 
     def host(self, argument: Any) -> Any:
-        """Return ``argument`` with NumPy's arrays, over the same memory, in place of those of a device.
+        """Return ``argument`` with NumPy's arrays in place of those of a device.
 
         Raises:
             TypeError: There is an array of NumPy's in it: a kernel reads no host memory.
         """
         if isinstance(argument, Strided):
             self.arrays.append(argument)
-            return argument._host
+            self.hosts.append(self._host_of(argument))
+            return self.hosts[-1]
         if isinstance(argument, np.ndarray):
             raise TypeError(f"Unsupported type {type(argument)}")
         if isinstance(argument, tuple):
@@ -48,9 +51,57 @@ class Operands:
             return list(map(self.host, argument))
         return argument
 
-    def base_of(self, host: npt.NDArray[Any]) -> Strided | None:
-        """Return the array of whose memory ``host`` is a view, None if it has its own."""
-        return next((array for array in self.arrays if array._block.holds(host)), None)
+    def view_of(self, host: npt.NDArray[Any]) -> Strided | None:
+        """Return ``host`` as an array if it is a view of the memory of one of them, None if it has its own."""
+        base = next((array for array in self.arrays if array._block.holds(host)), None)
+        return None if base is None else Strided.array_type._view_of(base, host)
+
+    def _host_of(self, array: Strided) -> npt.NDArray[Any]:
+        """Return what stands for ``array``: here an array over the same memory, which it keeps alive."""
+        return array._host
+
+
+class Aliases(Operands):
+    """Operands in whose place there are arrays over the same memory that do not keep it alive.
+
+    A graph holds what it works on. Arrays that die in a capture must still give their memory back, for those that
+    follow in the same capture.
+    """
+
+    def _host_of(self, array: Strided) -> npt.NDArray[Any]:
+        return array._over(array._block.alias())
+
+
+class StandIns(Operands):
+    """Operands in whose place there are arrays of zeros.
+
+    A function shows by them what it will return, before there is anything in the arrays themselves. Nothing refuses
+    zeros: they are valid indices and valid exponents, they are sorted, and there is no NaN among them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._zeros: dict[int, npt.NDArray[Any]] = {}
+
+    def view_of(self, host: npt.NDArray[Any]) -> Strided | None:
+        """Return the view that ``host``, itself one of zeros, stands for."""
+        for array in self.arrays:
+            block = array._block
+            offset = host.ctypes.data - self._zeros_for(array).ctypes.data
+            if host.base is not None and 0 <= offset < block.nbytes:
+                view = np.ndarray(host.shape, host.dtype, block.host(), offset, host.strides)
+                return Strided.array_type._view_of(array, view)
+        return None
+
+    def _host_of(self, array: Strided) -> npt.NDArray[Any]:
+        return array._over(self._zeros_for(array))
+
+    def _zeros_for(self, array: Strided) -> npt.NDArray[Any]:
+        """Return what stands for the block of ``array``, the same for all arrays over it."""
+        block = array._block
+        if block.ptr not in self._zeros:
+            self._zeros[block.ptr] = np.zeros(block.nbytes, np.uint8)
+        return self._zeros[block.ptr]
 
 
 class Results:
@@ -64,12 +115,15 @@ class Results:
 
     Attributes:
         fresh: The arrays and scalars among them that need memory.
+        places: Where these are among all arrays and scalars of the result, as :func:`parts` returns them.
     """
 
     def __init__(self, result: Any, operands: Operands, *, views: bool) -> None:
         self.fresh: list[npt.NDArray[Any]] = []
+        self.places: list[int] = []
         self._operands = operands
         self._views = views
+        self._parts = 0
         self._remake = self._gather(result)
 
     def remade(self, arrays: Sequence[Strided]) -> Any:
@@ -89,15 +143,25 @@ class Results:
         return lambda _: result
 
     def _gather_array(self, host: npt.NDArray[Any]) -> Callable[[Sequence[Strided]], Any]:
-        for array in self._operands.arrays:
-            if array._host is host:
+        self._parts += 1
+        for array, own in zip(self._operands.arrays, self._operands.hosts, strict=True):
+            if own is host:
                 return lambda _: array
-        base = self._operands.base_of(host)
-        if base is None and self._views and not host.size and self._operands.arrays:
-            base = self._operands.arrays[0]
-        if base is not None:
-            view = Strided.array_type._view_of(base, host)
+        view = self._operands.view_of(host)
+        if view is None and self._views and not host.size and self._operands.arrays:
+            view = Strided.array_type._view_of(self._operands.arrays[0], host)
+        if view is not None:
             return lambda _: view
         place = len(self.fresh)
         self.fresh.append(host)
+        self.places.append(self._parts - 1)
         return lambda arrays: arrays[place]
+
+
+def parts(result: Any) -> list[Any]:
+    """Return the arrays and scalars in ``result``, as a list without any nesting."""
+    if isinstance(result, (np.ndarray, *SCALARS)):
+        return [result]
+    if isinstance(result, (tuple, list)):
+        return [part for inner in result for part in parts(inner)]
+    return []

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tcuda._core import philox_passes
+from tcuda._core import PhiloxState, philox_passes
 from tcuda._lazy import _lazy_init, cuda
-from tcuda._philox import most_blocks
+from tcuda._philox import WORD, most_blocks
+from tcuda._status import Status
 from tcuda.emulation import creation, kernel, philox
 from tcuda.emulation.distributions import Distributions
 from tcuda.emulation.functions import FUNCTIONS
@@ -54,6 +55,30 @@ RULES: dict[str, Callable[[Any, Any, Any], Any]] = {
 """What becomes of numbers, by the name that the kernels for CuPy have for it."""
 
 
+class CapturedState:
+    """The state of a generator for the kernels of one graph.
+
+    Args:
+        state: The state of the generator.
+    """
+
+    def __init__(self, state: PhiloxState) -> None:
+        self._state = state
+        self._taken = 0  # by all kernels of the graph
+        self._begin = 0, 0  # seed and offset of the launch that is going on
+
+    def prepare(self, exec: int) -> int:
+        """Move the generator past what the graph draws, for the next launch of ``exec``; return a status."""
+        self._begin = self._state.advance(self._taken)
+        return Status.SUCCESS
+
+    def place(self, increment: int) -> Callable[[], tuple[int, int]]:
+        """Return what tells the seed and the offset of a draw at every launch, which moves the offset so far."""
+        before = self._taken
+        self._taken += increment
+        return lambda: (self._begin[0], self._begin[1] + before & WORD)
+
+
 class RandomState(Distributions):
     """A generator on the current device, as ``cupy.random.RandomState``, which documents the distributions.
 
@@ -89,16 +114,25 @@ class RandomState(Distributions):
         self._fill(out, lanes, numbers)
 
     def _fill(self, out: ndarray, lanes: int, numbers: Callable[[list[Any]], Any]) -> None:
-        self._require_no_capture()
-        flat = out._host.reshape(-1)
+        passes = philox_passes(out.size, out.itemsize, lanes, self._most_blocks)
+        capturing = cuda.streamIsCapturing(cuda.currentStream().ptr)
+        place = self._captured_state().place if capturing else self._place
+        begins = [place(increment) for *_, increment in passes]
+        flat = kernel.memory_of(out).reshape(-1)
 
         def work() -> None:
-            for start, size, blocks, increment in philox_passes(out.size, out.itemsize, lanes, self._most_blocks):
-                seed, offset = self._philox.advance(increment)
+            for (start, size, blocks, _), begin in zip(passes, begins, strict=True):
+                seed, offset = begin()
                 if size:
                     philox.fill(flat[start : start + size], blocks, seed, offset, lanes, numbers)
 
         kernel.launch(work, fresh=[out], flops=_FLOPS * out.size)
+
+    def _place(self, increment: int) -> Callable[[], tuple[int, int]]:
+        return lambda: self._philox.advance(increment)
+
+    def _new_captured_state(self) -> CapturedState:
+        return CapturedState(self._philox)
 
     @functools.cached_property
     def _most_blocks(self) -> int:

@@ -119,6 +119,11 @@ class Strided:
         view._host = _unprotected(host, base._block) if 0 in host.strides or not host.flags.writeable else host
         return view
 
+    def _over(self, memory: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return an array of NumPy's with this shape, type and layout over ``memory``, which stands for the block."""
+        host: npt.NDArray[Any] = np.ndarray(self.shape, self.dtype, memory, self.data.offset, self.strides)
+        return host
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The lengths of the axes; set it to reshape in place, which never copies."""

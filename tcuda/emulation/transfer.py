@@ -10,7 +10,7 @@ import numpy as np
 from tcuda._device import device
 from tcuda._lazy import cuda
 from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
-from tcuda.emulation import kernel
+from tcuda.emulation import capture, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,9 +44,11 @@ def _current(stream: Any) -> Iterator[int]:
 def from_host(source: npt.NDArray[Any], order: str = "C") -> ndarray:
     """Return a new array on the current device with the elements of ``source``, copied on the current stream."""
     source = np.asarray(source, order="F" if order == "F" else "C")
+    if source.ndim:
+        capture.require_upload()
     target = kernel.new(source.shape, source.dtype, order)
     if source.ndim == 0:  # an argument of a kernel, as a scalar is
-        kernel.launch(lambda: np.copyto(target._host, source), fresh=[target])
+        kernel.launch(np.copyto, (target, source[()]), fresh=[target])
         return target
     with kernel.unfinished(target):
         _upload(target, source, None)
@@ -59,7 +61,7 @@ def to_device(target: Strided, source: Any, stream: Any) -> None:
     Raises:
         TypeError: ``source`` is no array of NumPy's, or has another dtype.
         ValueError: ``source`` has another shape.
-        RuntimeError: ``target`` has gaps between its elements.
+        RuntimeError: ``target`` has gaps between its elements, or the stream captures.
     """
     if not isinstance(source, np.ndarray):
         raise TypeError(f"Only numpy.ndarray can be set to an array of a device, not {type(source)}")
@@ -80,7 +82,7 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
     Raises:
         TypeError: ``out`` is no array of NumPy's, or has another dtype.
         ValueError: ``out`` has another shape.
-        RuntimeError: ``out`` has gaps between its elements.
+        RuntimeError: ``out`` has gaps between its elements, or the stream captures.
     """
     if out is None:
         out = np.empty(source.shape, source.dtype, _order(source, order))
@@ -88,6 +90,7 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
         _check_out(source, out)
     if source.size:
         with device(source.device), _current(stream) as handle:
+            capture.require_download(handle)
             contiguous = _laid_out_as(out, source)
             cuda.memcpyAsync(out.ctypes.data, contiguous.data.ptr, out.nbytes, MEMCPY_DEVICE_TO_HOST, handle)
             if blocking:
@@ -112,13 +115,19 @@ def to_current_device(source: Strided, order: str) -> ndarray:
 
 
 def synchronize(array: Strided) -> None:
-    """Wait for the current stream of the device of ``array``."""
+    """Wait for the current stream of the device of ``array``.
+
+    Raises:
+        RuntimeError: It captures.
+    """
     with device(array.device):
+        capture.require_synchronization()
         cuda.streamSynchronize(cuda.currentStream().ptr)
 
 
 def _upload(target: Strided, source: npt.NDArray[Any], stream: Any) -> None:
     with _current(stream) as handle:
+        capture.require_upload(handle)
         cuda.memcpyAsync(target.data.ptr, source.ctypes.data, source.nbytes, MEMCPY_HOST_TO_DEVICE, handle)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda.emulation import flops, indexing, kernel
-from tcuda.emulation.operands import SCALARS, Operands
+from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
@@ -114,22 +114,20 @@ def _elementwise(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any],
     """Apply ``function`` in one kernel that writes to the memory of the results."""
     if any(not isinstance(out, Strided) and out is not None for out in outs):
         raise TypeError("Output arguments type must be an array of the device")
-    operands = Operands()
-    arguments, settings = operands.take(inputs, options)
+    arrays = [value for value in inputs if isinstance(value, Strided)]
     given = [out for out in outs if out is not None]
-    kernel.require_current_device([*operands.arrays, *given])
+    kernel.require_current_device([*arrays, *given])
 
-    shape = np.broadcast_shapes(*(array.shape for array in (*operands.arrays, *given)))
+    shape = np.broadcast_shapes(*(array.shape for array in (*arrays, *given)))
     results = [*outs, *[None] * (function.nout - len(outs))]
     missing = [place for place, result in enumerate(results) if result is None]
     dtypes = _dtypes(function, inputs, options)
     fresh = kernel.new_each((shape, dtypes[place], "C") for place in missing)
     for place, result in zip(missing, fresh, strict=True):
         results[place] = result
-    targets = tuple(result._host for result in results)
-    kernel.launch(
-        lambda: function(*arguments, out=targets, **settings), reads=operands.arrays, writes=given, fresh=fresh
-    )
+    everything = {**options, "out": tuple(results)}
+    kernel.rehearse(function, inputs, everything, *fresh)
+    kernel.launch(function, inputs, everything, reads=arrays, writes=given, fresh=fresh)
     return results[0] if len(results) == 1 else tuple(results)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import cupy
 from cupy.random import _generator as cupy_random
 
+from tcuda import _core
 from tcuda._errors import AcceleratorError
 from tcuda._lazy import cuda
 from tcuda._status import Status
@@ -31,23 +32,36 @@ class DeviceGenerator(Draws, cupy.random.RandomState):  # type: ignore[misc]
     xp = cupy
 
     def _fill_reals(self, out: cupy.ndarray, numbers: str, rule: str, first: float, second: float) -> None:
-        fill = _kernels.real(numbers, rule, out.dtype.char, self._index)
-        if status := fill(self._philox, cuda.currentStream().ptr, out.data.ptr, out.size, first, second):
-            self._try_again(status, fill, out, first, second)
+        kernel = _kernels.real(numbers, rule, out.dtype.char, self._index)
+        if status := kernel.fill_reals(self._philox, cuda.currentStream().ptr, out.data.ptr, out.size, first, second):
+            self._try_again(status, kernel.fill_reals, kernel.capture_reals, out, first, second)
 
     def _fill_integers(self, out: cupy.ndarray, bits: int, low: int, range: int) -> None:
-        fill = _kernels.integer(bits, out.dtype.char, self._index)
-        if status := fill(self._philox, cuda.currentStream().ptr, out.data.ptr, out.size, low, range):
-            self._try_again(status, fill, out, low, range)
+        kernel = _kernels.integer(bits, out.dtype.char, self._index)
+        if status := kernel.fill_integers(self._philox, cuda.currentStream().ptr, out.data.ptr, out.size, low, range):
+            self._try_again(status, kernel.fill_integers, kernel.capture_integers, out, low, range)
 
-    def _try_again(self, status: int, fill: Callable[..., int], out: cupy.ndarray, *parameters: float) -> None:
-        """Make the context that a new thread may want, or say what is wrong."""
-        self._require_no_capture()
-        if status == Status.DEVICE_UNINITIALIZED:
+    def _try_again(
+        self,
+        status: int,
+        fill: Callable[..., int],
+        capture: Callable[..., int],
+        out: cupy.ndarray,
+        *parameters: float,
+    ) -> None:
+        """Capture it, or make the context that a new thread may want, or say what is wrong."""
+        stream = cuda.currentStream().ptr
+        if status == Status.STREAM_CAPTURE_UNSUPPORTED:
+            status = capture(self._captured_state(), stream, out.data.ptr, out.size, *parameters)
+        elif status == Status.DEVICE_UNINITIALIZED:
             cuda.free(0)
-            status = fill(self._philox, cuda.currentStream().ptr, out.data.ptr, out.size, *parameters)
+            status = fill(self._philox, stream, out.data.ptr, out.size, *parameters)
         if status:
             raise AcceleratorError(status, "cuLaunchKernel")
+
+    def _new_captured_state(self) -> _core.CapturedState:
+        words = cupy.empty(2, cupy.uint64)
+        return _core.CapturedState(self._philox, _kernels.put(self._index), words.data.ptr, words)
 
     def _uniform_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> cupy.ndarray:
         return cupy.random.RandomState.uniform(self, low, high, size, dtype)

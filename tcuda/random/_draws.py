@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from tcuda._captures import capture_on
 from tcuda._lazy import cuda
 from tcuda._philox import INCREMENT, WORD, derived_seed
 from tcuda.random._generator import Generator
@@ -52,6 +53,14 @@ class Draws(Generator, abc.ABC):
             bits: Of how many bits each is made, 32 or 64.
             low: The least of them, modulo 2**64.
             range: How many different ones there are; 0 for all that ``bits`` allow.
+        """
+
+    @abc.abstractmethod
+    def _new_captured_state(self) -> Any:
+        """Return what the kernels of the graph that is being captured read in place of the state.
+
+        Its ``prepare(exec)`` moves the generator past what the graph draws, lets the next launch of ``exec`` draw that,
+        and returns a status.
         """
 
     @abc.abstractmethod
@@ -152,7 +161,12 @@ class Draws(Generator, abc.ABC):
         """Return a seed for a kernel of CuPy's, which gives it, plus its index, to each of ``size`` elements."""
         if cuda.getDevice() != self._index:
             self._refuse_device()
-        self._require_no_capture()
+        if cuda.streamIsCapturing(cuda.currentStream().ptr):
+            raise RuntimeError(
+                "This distribution cannot be drawn while the current stream is capturing: its kernel takes a seed, "
+                "which every replay of the graph would use again. Draw it before the capture; random, uniform, normal, "
+                "lognormal and integer numbers, and permutations, can be captured."
+            )
         return derived_seed(*self._philox.advance(INCREMENT if size else 0))
 
     # The arrays
@@ -195,17 +209,19 @@ class Draws(Generator, abc.ABC):
             f"current device; make {self.device} current, or draw from a generator of this one."
         )
 
-    def _require_no_capture(self) -> None:
-        """Refuse to draw what would be the same numbers at every replay of a graph.
+    def _captured_state(self) -> Any:
+        """Return what the kernels of the graph that is being captured on the current stream read.
 
         Raises:
-            RuntimeError: The current stream is capturing.
+            RuntimeError: The capture was not begun by tcuda: every replay would give the same numbers.
         """
-        if cuda.streamIsCapturing(cuda.currentStream().ptr):
+        capture = capture_on(cuda.currentStream().ptr)
+        if capture is None:
             raise RuntimeError(
-                "Random numbers cannot be drawn while the current stream is capturing: every replay of the graph would "
-                "give the same ones. Draw them before the capture."
+                "Random numbers cannot be drawn in a capture that tcuda.graph has not begun: every replay would give "
+                "the same ones. Capture with tcuda.graph, or draw them before the capture."
             )
+        return capture.state_for(self._philox, self._new_captured_state)
 
 
 def common_shape(*parameters: Any) -> tuple[int, ...]:

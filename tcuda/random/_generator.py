@@ -7,6 +7,7 @@ import os
 import struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tcuda._captures import capture_on, captures
 from tcuda._core import PhiloxState
 from tcuda._device_index import Device, _get_device_index
 from tcuda._lazy import cuda
@@ -77,11 +78,18 @@ class Generator:
             The generator.
 
         Raises:
-            RuntimeError: ``seed`` is no integer.
+            RuntimeError: ``seed`` is no integer, or the current stream is capturing and it is another seed.
             ValueError: It is out of range.
         """
         if not (type(seed) is int and 0 <= seed <= WORD):
             seed = checked_seed(seed)
+        if captures and capture_on(cuda.currentStream().ptr) is not None:
+            if seed != self.initial_seed():
+                raise RuntimeError(
+                    "Generator.manual_seed() can be called during stream capture only if new seed is the same as the "
+                    "original seed: a graph draws from the seed that the generator has when it is replayed."
+                )
+            return self
         self._philox.write(seed, 0)
         return self
 
@@ -98,9 +106,12 @@ class Generator:
         Raises:
             TypeError: ``seed`` is none of these.
             ValueError: It is out of range.
+            RuntimeError: The current stream is capturing.
         """
-        self._philox.write(_seed_of(seed), 0)
-        return self._philox.read()[0]
+        chosen = _seed_of(seed)
+        _refuse_in_capture("seed")
+        self._philox.write(chosen, 0)
+        return chosen
 
     def initial_seed(self) -> int:
         """Return the seed that the generator started with (``torch.Generator.initial_seed``)."""
@@ -127,14 +138,19 @@ class Generator:
             self._philox.write(*parsed_state(new_state))
 
     def get_offset(self) -> int:
-        """Return the offset: how many numbers of 32 bits every subsequence has given."""
+        """Return the offset: how many numbers of 32 bits every subsequence has given.
+
+        Raises:
+            RuntimeError: The current stream is capturing.
+        """
+        _refuse_in_capture("get_offset")
         return self._philox.read()[1]
 
     def set_offset(self, offset: int) -> None:
         """Change the offset and keep the seed (``torch.Generator.set_offset``).
 
         Raises:
-            RuntimeError: ``offset`` is no integer, or not a multiple of 4.
+            RuntimeError: ``offset`` is no integer, or not a multiple of 4, or the current stream is capturing.
             ValueError: It is out of range.
         """
         if isinstance(offset, bool) or not hasattr(offset, "__index__"):
@@ -143,6 +159,7 @@ class Generator:
             raise ValueError(f"An offset is 0 to 2**64 - 1; got {offset}.")
         if offset % INCREMENT:
             _refuse_offset(offset)
+        _refuse_in_capture("set_offset")
         self._philox.move_to(int(offset))
 
     def clone_state(self) -> Generator:
@@ -303,6 +320,14 @@ def _on_host(state: Any) -> npt.NDArray[Any] | None:
         return np.asarray(state)
     except TypeError:  # what they all raise for an array of a device
         return None
+
+
+def _refuse_in_capture(name: str) -> None:
+    if captures and capture_on(cuda.currentStream().ptr) is not None:
+        raise RuntimeError(
+            f"Cannot call Generator.{name}() during CUDA graph capture: the offset of a graph's draws is known when it "
+            "is replayed. Call it before or after."
+        )
 
 
 def _refuse_offset(offset: int) -> NoReturn:

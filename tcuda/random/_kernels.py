@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cupy
 import numpy as np
@@ -12,9 +12,6 @@ import numpy as np
 from tcuda import _core
 from tcuda._lazy import cuda
 from tcuda._philox import most_blocks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _TYPES = {
     "float32": "float",
@@ -39,7 +36,7 @@ _NUMBERS = {
 
 
 @functools.cache
-def real(numbers: str, rule: str, char: str, device: int) -> Callable[..., int]:
+def real(numbers: str, rule: str, char: str, device: int) -> _core.FillKernel:
     """Return what fills an array with ``"uniform"`` or ``"normal"`` numbers, after doing something with them.
 
     Args:
@@ -47,42 +44,46 @@ def real(numbers: str, rule: str, char: str, device: int) -> Callable[..., int]:
         rule: ``"Between"``, ``"Scaled"`` or ``"Exponential"``, of two parameters of type double.
         char: The type of the array, ``"f"`` or ``"d"``.
         device: The device, which is current.
-
-    Returns:
-        :meth:`tcuda._core.FillKernel.fill_reals`.
     """
     kind = np.dtype(char)
     name = _TYPES[kind.name]
     code = f"fill<{name}, {_NUMBERS[numbers, kind.itemsize]}, {rule}<{name}>>"
-    return _compiled(code, kind.itemsize, 16 // kind.itemsize, device).fill_reals
+    return _compiled(code, kind.itemsize, 16 // kind.itemsize, device)
 
 
 @functools.cache
-def integer(bits: int, char: str, device: int) -> Callable[..., int]:
+def integer(bits: int, char: str, device: int) -> _core.FillKernel:
     """Return what fills an array with integers.
 
     Args:
         bits: Of how many bits each is made, 32 or 64.
         char: The type of the array.
         device: The device, which is current.
-
-    Returns:
-        :meth:`tcuda._core.FillKernel.fill_integers`.
     """
     kind = np.dtype(char)
     code = f"fill<{_TYPES[kind.name]}, {_NUMBERS['words', bits // 8]}, From<u{bits}>>"
-    return _compiled(code, kind.itemsize, 128 // bits, device).fill_integers
+    return _compiled(code, kind.itemsize, 128 // bits, device)
 
 
-_loaded: list[Any] = []  # CuPy's kernels, of which FillKernel has only the addresses
+@functools.cache
+def put(device: int) -> int:
+    """Return the ``CUfunction`` that tells the kernels of a graph where to draw from; ``device`` is current."""
+    return _loaded("put")
+
+
+_kernels: list[Any] = []  # CuPy's, of which the core has only the addresses
 
 
 def _compiled(code: str, itemsize: int, lanes: int, device: int) -> _core.FillKernel:
-    function = (
-        cupy.RawModule(code=_source(), options=("-std=c++17",), name_expressions=(code,)).get_function(code).kernel
-    )
-    _loaded.append(function)
-    return _core.FillKernel(function.ptr, itemsize, lanes, most_blocks(cuda.getDeviceProperties(device)))
+    return _core.FillKernel(_loaded(code), itemsize, lanes, most_blocks(cuda.getDeviceProperties(device)))
+
+
+def _loaded(code: str) -> int:
+    """Return the ``CUfunction`` of ``code``, the name of a kernel, on the current device."""
+    module = cupy.RawModule(code=_source(), options=("-std=c++17",), name_expressions=(code,))
+    _kernels.append(module.get_function(code).kernel)
+    address: int = _kernels[-1].ptr
+    return address
 
 
 @functools.cache

@@ -121,7 +121,12 @@ template <typename Word> struct From {
 
 template <typename Out, typename Numbers, typename Rule>
 __global__ void __launch_bounds__(256)
-    fill(Out *out, u64 elements, u64 seed, u64 offset, typename Rule::Parameter first, typename Rule::Parameter second) {
+    fill(Out *out, u64 elements, u64 seed, u64 offset, const u64 *captured, typename Rule::Parameter first,
+         typename Rule::Parameter second) {
+    if (captured != nullptr) { // in a graph, whose launches each have a state of their own
+        seed = captured[0];
+        offset += captured[1];
+    }
     constexpr u32 lanes = sizeof(Numbers) / sizeof(Numbers{Bits{}}.values[0]);
     const Rule rule(first, second);
     const u32 size = elements, threads = gridDim.x * blockDim.x, thread = blockIdx.x * blockDim.x + threadIdx.x;
@@ -135,4 +140,10 @@ __global__ void __launch_bounds__(256)
                 out[index] = rule(numbers.values[lane]);
         }
     }
+}
+
+// Writes what the kernels of a graph read as `captured`.
+__global__ void put(u64 *captured, u64 seed, u64 offset) {
+    captured[0] = seed;
+    captured[1] = offset;
 }

@@ -370,13 +370,13 @@ public:
         });
         return success;
     }
-    int is_capturing(int, Stream stream, bool *capturing) override {
+    int capture_of(int, Stream stream, CaptureId *capture) override {
         use_the_ledger();
-        Work &work = streams_.at(stream, "is_capturing");
+        Work &work = streams_.at(stream, "capture_of");
         if (work.of_one_thread && work.owner != this_thread)
             return gone;
         work.told_captures[this_thread] = work.captures.load(std::memory_order_relaxed);
-        *capturing = work.told_captures[this_thread] % 2 == 1;
+        *capture = work.told_captures[this_thread] % 2 == 1 ? some_capture : 0;
         return success;
     }
 

@@ -1,14 +1,15 @@
-"""Stream capture: which streams take part, what each has seen of the others, and what ends or spoils it."""
+"""Stream capture: which streams take part, what each waits for, and what ends or spoils it."""
 
 from __future__ import annotations
 
 import threading
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
+from tcuda._runtime.emulated.graph import Graph, Places
 from tcuda._runtime.protocol import CAPTURE_GLOBAL, CAPTURE_RELAXED
 
-Progress: TypeAlias = dict[int, int]
-"""How many operations of each stream come before a point of a capture: a vector clock."""
+if TYPE_CHECKING:
+    from tcuda._runtime.emulated.graph import Node
 
 
 class Capture:
@@ -17,20 +18,24 @@ class Capture:
     Streams are named by their handles.
 
     Attributes:
+        number: Tells it from every other capture; not 0.
         origin: The stream on which it was begun.
         device: The device of that stream.
         active: Whether it has not ended.
         valid: Whether nothing has spoiled it.
+        graph: What was captured so far.
     """
 
-    def __init__(self, origin: int, device: int, mode: int) -> None:
+    def __init__(self, number: int, origin: int, device: int, mode: int) -> None:
+        self.number = number
         self.origin = origin
         self.device = device
         self.active = True
         self.valid = True
+        self.graph = Graph(number)
         self._mode = mode
         self._thread = threading.get_ident()
-        self._seen: dict[int, Progress] = {origin: {origin: 0}}
+        self._last: dict[int, Places] = {origin: frozenset()}  # what the next operation on each stream waits for
 
     def forbids_unsafe_calls(self) -> bool:
         """Whether this thread may not synchronize, query or allocate now (``cudaStreamCaptureMode``)."""
@@ -44,21 +49,18 @@ class Capture:
         """Whether this thread may end it."""
         return self._mode == CAPTURE_RELAXED or self._thread == threading.get_ident()
 
-    def add(self, stream: int) -> None:
-        """Add one operation to ``stream``, which takes part."""
-        self._seen[stream][stream] += 1
+    def add(self, stream: int, node: Node) -> None:
+        """Add ``node`` to ``stream``, which takes part."""
+        self._last[stream] = frozenset([self.graph.add(node, self._last[stream])])
 
-    def seen_by(self, stream: int) -> Progress:
-        """Return what ``stream``, which takes part, has seen so far."""
-        return dict(self._seen[stream])
+    def seen_by(self, stream: int) -> Places:
+        """Return the nodes that an event recorded on ``stream``, which takes part, stands for now."""
+        return self._last[stream]
 
-    def wait(self, stream: int, progress: Progress) -> None:
-        """Let ``stream`` see ``progress``, which makes it take part if it did not."""
-        seen = self._seen.setdefault(stream, {stream: 0})
-        for other, count in progress.items():
-            seen[other] = max(seen.get(other, 0), count)
+    def wait(self, stream: int, places: Places) -> None:
+        """Let ``stream`` wait for the nodes at ``places``, which makes it take part if it did not."""
+        self._last[stream] = self._last.get(stream, frozenset()) | places
 
     def joined(self) -> bool:
-        """Whether the origin has seen all work of every stream that takes part."""
-        seen = self._seen[self.origin]
-        return all(seen.get(stream, 0) >= own[stream] for stream, own in self._seen.items())
+        """Whether the origin waits for all work of every stream that takes part."""
+        return len(self.graph.up_to(self._last[self.origin])) == len(self.graph.nodes)

@@ -1,30 +1,29 @@
 """The protocol ``Runtime`` on emulated devices.
 
 An operation runs at once on the host, which is a legal order of any correctly synchronised program, and is *complete*
-at a time of the emulated clock; queries, synchronisation and events go by that time. What CUDA refuses is refused with
-the status that CUDA gives on an H200.
+at a time of the emulated clock; queries, synchronisation and events go by that time. On a stream that captures it is
+kept instead, and runs when the graph is launched. What CUDA refuses is refused with the status that CUDA gives on an
+H200.
 """
 
 from __future__ import annotations
 
 import os
-import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
 from tcuda._errors import AcceleratorError, OutOfMemoryError
-from tcuda._runtime.emulated import costs, settings
-from tcuda._runtime.emulated.capture import Capture
-from tcuda._runtime.emulated.clock import CALL, Clock
-from tcuda._runtime.emulated.device import CAPABILITY, STREAM_PRIORITY_RANGE, EmulatedDevice
-from tcuda._runtime.emulated.memory import Memory
+from tcuda._runtime.emulated import costs
+from tcuda._runtime.emulated.clock import CALL
+from tcuda._runtime.emulated.device import CAPABILITY, STREAM_PRIORITY_RANGE
+from tcuda._runtime.emulated.graph import ExternalRecord, ExternalWait, Node
+from tcuda._runtime.emulated.graphs import Graphs
 from tcuda._runtime.emulated.nvml import EmulatedNvml
-from tcuda._runtime.emulated.pools import MemoryAsyncPool, MemoryPool
+from tcuda._runtime.emulated.pools import MemoryAsyncPool, MemoryPool, PooledMemory
 from tcuda._runtime.emulated.streams import DriverStreams
-from tcuda._runtime.emulated.thread import DEFAULT_STREAM, Thread
+from tcuda._runtime.emulated.thread import DEFAULT_STREAM
 from tcuda._runtime.emulated.timeline import Mark, Timeline
 from tcuda._runtime.protocol import (
-    CAPTURE_RELAXED,
     EVENT_BLOCKING_SYNC,
     EVENT_DISABLE_TIMING,
     EVENT_INTERPROCESS,
@@ -38,21 +37,17 @@ from tcuda._runtime.protocol import (
 from tcuda._status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from tcuda._runtime.emulated.device import EmulatedDevice
+    from tcuda._runtime.emulated.memory import Copy
     from tcuda._runtime.protocol import CurrentStream
-
-T = TypeVar("T")
 
 _VERSION = 13000
 _POOL_UNIT = 512  # what CuPy's pools round sizes up to
 
-# Handles are never used again, and look like addresses so that nobody takes them for small integers.
-_FIRST_HANDLE = 0x7C0DA000
-_HANDLE_STEP = 0x10
 
-
-class EmulatedRuntime:
+class EmulatedRuntime(Graphs):
     """``devices`` emulated devices with ``memory`` bytes each, and one clock."""
 
     name = "emulated"
@@ -65,19 +60,7 @@ class EmulatedRuntime:
     defaultStream: CurrentStream = DEFAULT_STREAM
 
     def __init__(self, devices: int, memory: int) -> None:
-        settings.check(devices, memory)
-        self.clock = Clock()
-        self.devices = [EmulatedDevice(index, memory) for index in range(devices)]
-        self._lock = threading.RLock()
-        self._thread = Thread(devices)
-        self._memory = Memory(self.devices)
-        self._streams: dict[int, Timeline] = {}
-        self._destroyed: dict[tuple[int, int], Timeline] = {}  # by device and flags: their work goes on
-        self._events: dict[int, Mark] = {}
-        self._captures: list[Capture] = []
-        self._graphs: dict[int, Capture] = {}
-        self._per_thread: dict[tuple[int, int], Timeline] = {}
-        self._next_handle = _FIRST_HANDLE
+        super().__init__(devices, memory)
         self._ledger: _core.Ledger | None = None
 
     # Devices
@@ -161,23 +144,30 @@ class EmulatedRuntime:
         call = f"cudaFree({ptr:#x})"
         with self._lock:
             self._forbid_unsafe(call)
-            if ptr:
-                device = self._memory.free(ptr, call)
+            device = self._free(ptr, call)
+            if device is not None:
                 self.clock.wait_until(max(stream.ready for stream in self._on(device.index)))
 
     def mallocAsync(self, size: int, stream: int) -> int:
         call = f"cudaMallocAsync({size}, {stream:#x})"
         with self._lock:
-            self._enqueue(self._stream(stream, call), 0, call)
-            return self._allocate(size, call)
+            timeline = self._stream(stream, call)
+            self._enqueue(timeline, Node("mem alloc", nbytes=size), call)
+            ptr = self._allocate(size, call)
+            if timeline.capture is not None:
+                release = self.devices[self._thread.device].memory.release
+                timeline.capture.graph.allocated[ptr] = PooledMemory(ptr, release)
+            return ptr
 
     def freeAsync(self, ptr: int, stream: int) -> None:
         call = f"cudaFreeAsync({ptr:#x}, {stream:#x})"
         with self._lock:
             timeline = self._stream(stream, call)
-            if ptr:
-                self._memory.free(ptr, call)
-            self._enqueue(timeline, 0, call)
+            if timeline.capture is not None:
+                self._enqueue(timeline, Node("mem free", work=lambda: self._free(ptr, call)), call)
+                return
+            self._free(ptr, call)
+            self._enqueue(timeline, Node("mem free"), call)
 
     def hostRegister(self, ptr: int, size: int, flags: int) -> None:
         call = f"cudaHostRegister({ptr:#x}, {size}, {flags})"
@@ -195,7 +185,7 @@ class EmulatedRuntime:
         call = f"cudaMemcpy({dst:#x}, {src:#x}, {size}, {kind})"
         with self._lock:
             copy = self._memory.plan_copy(dst, src, size, kind, call)
-            self.clock.wait_until(self._run(copy.make, self._stream(0, call), copy.duration, call))
+            self.clock.wait_until(self._run(self._stream(0, call), self._copying(copy), call))
 
     def memcpyAsync(self, dst: int, src: int, size: int, kind: int, stream: int) -> None:
         self._copy(dst, src, size, kind, stream, f"cudaMemcpyAsync({dst:#x}, {src:#x}, {size}, {kind}, {stream:#x})")
@@ -211,7 +201,8 @@ class EmulatedRuntime:
         call = f"cudaMemsetAsync({ptr:#x}, {value}, {size}, {stream:#x})"
         with self._lock:
             fill = self._memory.plan_set(ptr, value, size, call)
-            self._run(fill, self._stream(stream, call), costs.kernel(size), call)
+            addresses = [ptr] if size else []
+            self._run(self._stream(stream, call), Node("memset", costs.kernel(size), fill, addresses, size), call)
 
     # Streams
 
@@ -271,57 +262,11 @@ class EmulatedRuntime:
             if mark.capture is not None:
                 self._wait_in_capture(timeline, mark, mark.capture, call)
             elif timeline.capture is not None and flags == EVENT_WAIT_EXTERNAL:
-                timeline.capture.add(timeline.handle)
+                timeline.capture.add(timeline.handle, ExternalWait(mark))
             elif timeline.capture is not None and mark.time is not None:
                 raise self._spoil(timeline.capture, call, Status.STREAM_CAPTURE_ISOLATION)
             elif mark.time is not None:
                 timeline.ready = max(timeline.ready, mark.time)
-
-    def streamBeginCapture(self, stream: int, mode: int) -> None:
-        call = f"cudaStreamBeginCapture({stream:#x}, {mode})"
-        with self._lock:
-            if not 0 <= mode <= CAPTURE_RELAXED:
-                raise AcceleratorError(Status.INVALID_VALUE, call)
-            timeline = self._stream(stream, call)
-            if timeline.handle == 0:
-                raise AcceleratorError(Status.STREAM_CAPTURE_UNSUPPORTED, call)
-            if timeline.capture is not None:
-                raise AcceleratorError(Status.ILLEGAL_STATE, call)
-            timeline.capture = Capture(timeline.handle, timeline.device, mode)
-            self._captures.append(timeline.capture)
-
-    def streamEndCapture(self, stream: int) -> int:
-        call = f"cudaStreamEndCapture({stream:#x})"
-        with self._lock:
-            timeline = self._stream(stream, call)
-            capture = timeline.capture
-            if capture is None:
-                raise AcceleratorError(Status.ILLEGAL_STATE, call)
-            if not capture.may_end_here():
-                self._end(capture)
-                raise AcceleratorError(Status.STREAM_CAPTURE_WRONG_THREAD, call)
-            if capture.origin != timeline.handle:
-                raise self._spoil(capture, call, Status.STREAM_CAPTURE_UNMATCHED)
-            self._end(capture)
-            if not capture.valid:
-                raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, call)
-            if not capture.joined():
-                raise AcceleratorError(Status.STREAM_CAPTURE_UNJOINED, call)
-            graph = self._new_handle()
-            self._graphs[graph] = capture
-            return graph
-
-    def streamIsCapturing(self, stream: int) -> bool:
-        call = f"cudaStreamIsCapturing({stream:#x})"
-        with self._lock:
-            capture = self._stream(stream, call).capture
-            if capture is not None and not capture.valid:
-                raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, call)
-            return capture is not None
-
-    def graphDestroy(self, graph: int) -> None:
-        if self._graphs.pop(graph, None) is None:
-            raise AcceleratorError(Status.INVALID_VALUE, f"cudaGraphDestroy({graph:#x})")
 
     # Events
 
@@ -412,25 +357,38 @@ class EmulatedRuntime:
     def sleep(self, cycles: int, stream: int) -> None:
         call = f"tcuda_spin({cycles}, {stream:#x})"
         with self._lock:
-            timeline = self._launchable(stream, call)
-            self._enqueue(timeline, max(0, cycles) * 1_000_000 // costs.CLOCK_KHZ, call)
+            duration = max(0, cycles) * 1_000_000 // costs.CLOCK_KHZ
+            self._enqueue(self._launchable(stream, call), Node("tcuda_spin", duration), call)
 
-    def launch(self, work: Callable[[], T], nbytes: int, flops: int = 0) -> T:
-        """Run ``work`` as a kernel on the current stream that moves ``nbytes`` and does ``flops`` operations.
+    def launch(
+        self,
+        work: Callable[[], object],
+        nbytes: int,
+        flops: int = 0,
+        *,
+        name: str = "kernel",
+        addresses: Iterable[int] = (),
+    ) -> None:
+        """Run ``work`` as a kernel on the current stream; if that captures, at every launch of the graph instead.
 
-        Raises:
-            AcceleratorError: The stream is capturing: emulated devices do not capture the work of kernels.
+        Args:
+            work: What it does to the memory. It must keep no memory alive, for a graph would then do so.
+            nbytes: How much memory it moves.
+            flops: How many floating-point operations it does.
+            name: What it is called in a drawing of the graph.
+            addresses: The device memory that it reads and writes.
         """
         call = "cudaLaunchKernel()"
+        kernel = Node(name, costs.kernel(nbytes, flops), work, addresses, nbytes)
         with self._lock:
             timeline = self._launchable(self.currentStream().ptr, call)
             if timeline.capture is not None:
-                raise self._spoil(timeline.capture, call)
+                self._enqueue(timeline, kernel, call)
+                return
         # Not under the lock: the work may free arrays, or be slow while another thread launches its own.
-        result = work()
+        work()
         with self._lock:
-            self._enqueue(timeline, costs.kernel(nbytes, flops), call)
-        return result
+            self._enqueue(timeline, kernel, call)
 
     def supportedArchs(self) -> list[int]:
         major, minor = CAPABILITY
@@ -474,70 +432,11 @@ class EmulatedRuntime:
 
     # Below the protocol
 
-    def _device(self, index: int, call: str) -> EmulatedDevice:
-        if not 0 <= index < len(self.devices):
-            raise AcceleratorError(Status.INVALID_DEVICE, call)
-        return self.devices[index]
-
-    def _stream(self, handle: int, call: str, device: int | None = None) -> Timeline:
-        if device is None:
-            device = self._thread.device
-        if handle in (0, STREAM_LEGACY):
-            return self.devices[device].default
-        if handle == STREAM_PER_THREAD:
-            key = (threading.get_ident(), device)
-            return self._per_thread.setdefault(key, Timeline(STREAM_PER_THREAD, device, STREAM_DEFAULT))
-        timeline = self._streams.get(handle)
-        if timeline is None:
-            raise AcceleratorError(Status.INVALID_RESOURCE_HANDLE, call)
-        return timeline
-
-    def _event(self, handle: int, call: str) -> Mark:
-        mark = self._events.get(handle)
-        if mark is None:
-            destroyed = _FIRST_HANDLE <= handle < self._next_handle
-            raise AcceleratorError(Status.CONTEXT_IS_DESTROYED if destroyed else Status.INVALID_RESOURCE_HANDLE, call)
-        return mark
-
-    def _on(self, device: int) -> list[Timeline]:
-        """Return every stream of ``device``, and what stands for those that are destroyed."""
-        streams = (*self._streams.values(), *self._per_thread.values(), *self._destroyed.values())
-        return [self.devices[device].default, *(stream for stream in streams if stream.device == device)]
-
     def _launchable(self, handle: int, call: str) -> Timeline:
         timeline = self._stream(handle, call)
         if timeline.device != self._thread.device:
             raise AcceleratorError(Status.INVALID_RESOURCE_HANDLE, call)
         return timeline
-
-    def _enqueue(self, timeline: Timeline, duration: int, call: str) -> int:
-        """Add an operation to ``timeline`` and return when it is complete."""
-        if timeline.capture is not None:
-            if not timeline.capture.valid:
-                raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, call)
-            timeline.capture.add(timeline.handle)
-            return self.clock.now()
-        start = max(self.clock.advance(CALL), timeline.ready)
-        default = self.devices[timeline.device].default
-        if timeline is default:
-            for other in self._on(timeline.device):
-                if other.blocking and other.capture is not None:
-                    raise self._spoil(other.capture, call, Status.STREAM_CAPTURE_IMPLICIT)
-                if other.blocking:
-                    start = max(start, other.ready)
-        elif timeline.blocking:
-            start = max(start, default.ready)
-        timeline.ready = start + duration
-        if duration:
-            self.devices[timeline.device].activity.append((start, timeline.ready))
-        return timeline.ready
-
-    def _run(self, work: Callable[[], object], timeline: Timeline, duration: int, call: str) -> int:
-        """Add ``work`` to ``timeline`` and do it, unless it is captured; return when it is complete."""
-        end = self._enqueue(timeline, duration, call)
-        if timeline.capture is None:
-            work()
-        return end
 
     def _record(self, event: int, stream: int, call: str, *, external: bool) -> None:
         with self._lock:
@@ -546,35 +445,12 @@ class EmulatedRuntime:
                 raise AcceleratorError(Status.INVALID_RESOURCE_HANDLE, call)
             if timeline.capture is not None:
                 if external:
-                    timeline.capture.add(timeline.handle)
+                    timeline.capture.add(timeline.handle, ExternalRecord(mark))
                 else:
                     mark.time, mark.capture = None, timeline.capture
-                    mark.progress = timeline.capture.seen_by(timeline.handle)
+                    mark.places = timeline.capture.seen_by(timeline.handle)
             else:
-                mark.time, mark.capture = self._enqueue(timeline, 0, call), None
-
-    def _wait_in_capture(self, timeline: Timeline, mark: Mark, capture: Capture, call: str) -> None:
-        if not capture.active:
-            raise AcceleratorError(Status.INVALID_VALUE, call)
-        if timeline.handle == 0:
-            raise self._spoil(capture, call, Status.STREAM_CAPTURE_IMPLICIT)
-        if timeline.capture not in (None, capture):
-            timeline.capture.valid = False
-            raise self._spoil(capture, call, Status.STREAM_CAPTURE_MERGE)
-        timeline.capture = capture
-        capture.wait(timeline.handle, mark.progress)
-
-    def _reach(self, stream: int, call: str) -> Timeline:
-        """Return the stream for a call that looks at how far it has come, which captures forbid."""
-        timeline = self._stream(stream, call)
-        if timeline.capture is not None:
-            raise self._spoil(timeline.capture, call)
-        if timeline.handle == 0:
-            for other in self._on(timeline.device):
-                if other.blocking and other.capture is not None:
-                    raise self._spoil(other.capture, call, Status.STREAM_CAPTURE_IMPLICIT)
-        self._forbid_unsafe(call)
-        return timeline
+                mark.time, mark.capture = self._enqueue(timeline, Node("event record"), call), None
 
     def _reach_event(self, event: int, call: str) -> Mark:
         mark = self._event(event, call)
@@ -588,24 +464,6 @@ class EmulatedRuntime:
     def _status(self, ready: int) -> int:
         return Status.SUCCESS if ready <= self.clock.advance(CALL) else Status.NOT_READY
 
-    def _forbid_unsafe(self, call: str) -> None:
-        for capture in self._captures:
-            if capture.forbids_unsafe_calls():
-                raise self._spoil(capture, call)
-
-    def _spoil(
-        self, capture: Capture, call: str, status: Status = Status.STREAM_CAPTURE_UNSUPPORTED
-    ) -> AcceleratorError:
-        capture.valid = False
-        return AcceleratorError(status, call)
-
-    def _end(self, capture: Capture) -> None:
-        capture.active = False
-        self._captures.remove(capture)
-        for timeline in (*self._streams.values(), *self._per_thread.values()):
-            if timeline.capture is capture:
-                timeline.capture = None
-
     def _allocate(self, size: int, call: str) -> int:
         ptr = self.devices[self._thread.device].memory.allocate(size)
         if size and not ptr:
@@ -615,14 +473,21 @@ class EmulatedRuntime:
     def _copy(self, dst: int, src: int, size: int, kind: int, stream: int, call: str) -> None:
         with self._lock:
             copy = self._memory.plan_copy(dst, src, size, kind, call)
-            end = self._run(copy.make, self._stream(stream, call), copy.duration, call)
+            end = self._run(self._stream(stream, call), self._copying(copy), call)
             if copy.host_waits:
                 self.clock.wait_until(end)
 
-    def _new_handle(self) -> int:
-        with self._lock:
-            self._next_handle += _HANDLE_STEP
-            return self._next_handle - _HANDLE_STEP
+    def _copying(self, copy: Copy) -> Node:
+        addresses = [ptr for ptr in (copy.dst, copy.src) if copy.size and self._memory.owner(ptr) is not None]
+        return Node("memcpy", copy.duration, copy.make, addresses, copy.size)
+
+    def _free(self, ptr: int, call: str) -> EmulatedDevice | None:
+        """Free memory and return the device it was on, None if there is nothing to free now."""
+        graphs = [*self._graphs.values(), *(capture.graph for capture in self._captures)]
+        graphs += [executable.graph for executable in self._executables.values()]
+        if not ptr or any(ptr in graph.allocated for graph in graphs):
+            return None
+        return self._memory.free(ptr, call)
 
     def _library_handle(self, library: str) -> int:
         key = (library, self._thread.device)

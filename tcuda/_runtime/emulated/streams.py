@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.runtime import EmulatedRuntime
     from tcuda._runtime.emulated.timeline import Timeline
 
+_SOME_CAPTURE = 2**64 - 1
+
 
 class DriverStreams:
     """The entries, for the streams of ``runtime``; the allocator's events are its own, and no handles."""
@@ -57,11 +59,16 @@ class DriverStreams:
         self._runtime.clock.wait_until(max(stream.ready for stream in self._runtime.streams_of(device)))
         return Status.SUCCESS
 
-    def is_capturing(self, device: int, stream: int) -> bool:
-        """Return whether ``stream`` captures; of the default stream, whether one that waits for it does."""
+    def capture_of(self, device: int, stream: int) -> int:
+        """Return the number of the capture that ``stream`` takes part in, 0 for none.
+
+        Of the default stream, which of the captures on streams that wait for it is meant cannot be told.
+        """
         if stream == 0:
-            return any(other.blocking and other.capture is not None for other in self._runtime.streams_of(device))
-        return self._timeline(device, stream).capture is not None
+            streams = self._runtime.streams_of(device)
+            return _SOME_CAPTURE if any(other.blocking and other.capture is not None for other in streams) else 0
+        capture = self._timeline(device, stream).capture
+        return 0 if capture is None else capture.number
 
     def _timeline(self, device: int, stream: int) -> Timeline:
         return self._runtime.stream_of(device, stream)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, EVENT_INTERPROCESS, STREAM_NON_BLOCKING
 
 if TYPE_CHECKING:
-    from tcuda._runtime.emulated.capture import Capture, Progress
+    from tcuda._runtime.emulated.capture import Capture
+    from tcuda._runtime.emulated.graph import Places
 
 
 @dataclass(eq=False)
@@ -47,7 +48,7 @@ class Mark:
         flags: The ``EVENT_...`` flags it was created with.
         time: When the recorded work is complete; None if it never was recorded, or was recorded in a capture.
         capture: The capture it was recorded in.
-        progress: How far that capture had come then.
+        places: The nodes of that capture that it stands for.
     """
 
     handle: int
@@ -55,7 +56,7 @@ class Mark:
     flags: int
     time: int | None = None
     capture: Capture | None = None
-    progress: Progress = field(default_factory=dict)
+    places: Places = frozenset()
 
     @property
     def timed(self) -> bool:

@@ -1,0 +1,158 @@
+// What the ledger does for captures: a pool for what they allocate, and the memory that their graphs read.
+#include <algorithm>
+#include <stdexcept>
+
+#include "device_ledger.hpp"
+#include "stream_key.hpp"
+
+namespace tcuda {
+
+// The capture that a stream takes part in. Called without the lock, for it asks the driver.
+CaptureId DeviceLedger::capture_of(Stream stream) {
+    CaptureId capture = 0;
+    return driver_.capture_of(device_, stream, &capture) == success ? capture : 0;
+}
+
+void DeviceLedger::begin_capture(PoolId id, CaptureId capture) {
+    const Lock lock(mutex_);
+    Pool &known = pool(id);
+    routes_.reserve(routes_.size() + 1); // nothing may throw when the one is there and the other is not
+    captures_.push_back({capture, thread_number()});
+    routes_.push_back({&known, 0, capture});
+    ++known.uses;
+    is_capturing_.store(true, std::memory_order_relaxed);
+}
+
+void DeviceLedger::end_capture(CaptureId capture) noexcept {
+    Lock lock(mutex_);
+    const auto route =
+        std::find_if(routes_.begin(), routes_.end(), [&](const Route &known) { return known.capture == capture; });
+    const auto ended =
+        std::find_if(captures_.begin(), captures_.end(), [&](const Capture &known) { return known.id == capture; });
+    if (route == routes_.end() || ended == captures_.end())
+        return;
+    const bool last = --route->pool->uses == 0;
+    Block *kept = ended->kept;
+    routes_.erase(route);
+    captures_.erase(ended);
+    is_capturing_.store(!captures_.empty(), std::memory_order_relaxed);
+    while (kept != nullptr) {
+        Block *block = kept;
+        kept = block->right;
+        block->right = nullptr;
+        unhold(lock, block);
+    }
+    let_go_of_released(lock);
+    if (last || has_idle_pools_)
+        release_idle_pools(lock);
+}
+
+// Keeps a block that is freed in the middle of a capture, if the graph may have come to read it. Throws nothing.
+bool DeviceLedger::keep_for_capture(Block *block) noexcept {
+    if (captures_.empty() || closed_.load(std::memory_order_relaxed))
+        return false;
+    for (Capture &capture : captures_)
+        if (capture.thread == thread_number() && capture.id != block->capture) {
+            ++block->holds;
+            block->right = capture.kept; // which says nothing else while a block is handed out
+            capture.kept = block;
+            return true;
+        }
+    return false;
+}
+
+std::vector<Address> DeviceLedger::hold(const std::vector<Address> &addresses, CaptureId capture) {
+    const Lock lock(mutex_);
+    std::vector<Block *> live, found;
+    const auto containing = [&](Address address) -> Block * {
+        if (Block *block = live_.find(address))
+            return block;
+        if (live.empty()) { // an address in the middle of a block: they have to be in order to find it
+            live_.each([&](Block *block) { live.push_back(block); });
+            std::sort(live.begin(), live.end(), ByAddress{});
+        }
+        const auto after = std::upper_bound(live.begin(), live.end(), address,
+                                            [](Address wanted, const Block *block) { return wanted < block->address; });
+        if (after == live.begin())
+            return nullptr;
+        Block *block = *std::prev(after);
+        return address - block->address < block->size ? block : nullptr;
+    };
+    for (const Address address : addresses) {
+        Block *block = containing(address);
+        const bool is_there = block != nullptr && (block->state == Block::State::allocated || block->holds != 0);
+        if (is_there && block->capture != capture && std::find(found.begin(), found.end(), block) == found.end())
+            found.push_back(block);
+    }
+    std::vector<Address> held;
+    held.reserve(found.size());
+    for (Block *block : found) {
+        ++block->holds;
+        held.push_back(block->address);
+    }
+    return held;
+}
+
+void DeviceLedger::unhold(Lock &lock, Block *block) {
+    if (--block->holds == 0 && block->state == Block::State::awaiting_free)
+        finish_free(lock, block);
+}
+
+void DeviceLedger::let_go(const std::vector<Address> &held, bool replayed) {
+    Lock lock(mutex_);
+    let_go(lock, held, replayed);
+}
+
+void DeviceLedger::release_graph(PoolId id, const std::vector<Address> &held, bool replayed) {
+    Lock lock(mutex_);
+    Pool &known = pool(id);
+    if (known.uses == 0)
+        throw std::out_of_range("nobody uses the pool");
+    if (replayed)
+        known.replayed = releases_ + 1;
+    const bool last = --known.uses == 0;
+    let_go(lock, held, replayed);
+    if (last)
+        recycle(lock, everything, true, nullptr, From::unused_pools);
+}
+
+void DeviceLedger::let_go(Lock &lock, const std::vector<Address> &held, bool replayed) {
+    if (!replayed) {
+        for (const Address address : held)
+            unhold(lock, live_.find(address));
+        return;
+    }
+    released_.reserve(released_.size() + held.size());
+    ++releases_;
+    for (const Address address : held)
+        released_.push_back({address, releases_});
+    let_go_of_released(lock);
+}
+
+// Waits for the device, unless a capture forbids it: then this comes again when the capture ends.
+void DeviceLedger::let_go_of_released(Lock &lock) {
+    const auto waits = [](const auto &known) { return known.second->replayed != 0 && known.second->uses == 0; };
+    if (released_.empty() && std::none_of(pools_.begin(), pools_.end(), waits))
+        return;
+    const std::uint64_t noted = releases_; // what comes while the lock is given back waits for the next time
+    if (!synchronize_device(lock, nullptr))
+        return;
+    for (const auto &[id, pool] : pools_)
+        if (pool->uses == 0 && pool->replayed != 0 && pool->replayed <= noted) {
+            pool->replayed = 0;
+            has_idle_pools_ = true;
+        }
+    for (std::size_t i = 0; i < released_.size();) {
+        if (released_[i].number > noted) {
+            ++i;
+            continue;
+        }
+        Block *block = live_.find(released_[i].address);
+        released_[i] = released_.back();
+        released_.pop_back();
+        unhold(lock, block); // may give the lock back: others take from the list, too
+        i = 0;
+    }
+}
+
+} // namespace tcuda

@@ -1,0 +1,78 @@
+"""``tcuda graph-viz``: a picture of what a graph captured."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+_FORMATS = (".svg", ".png", ".pdf")
+_QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "graph-viz",
+        help="draw a captured graph",
+        description="Draw the graph that CUDAGraph.debug_dump() wrote, with dot, which is part of Graphviz.",
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="what CUDAGraph.debug_dump() wrote")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PICTURE",
+        type=Path,
+        help="where to write; the suffix .svg, .png or .pdf names the format (FILE with suffix .svg)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the command.
+
+    Raises:
+        RuntimeError: There is no dot, it fails, or a file cannot be read or written.
+        ValueError: The file holds no graph, the picture would take its place, or its suffix names no format.
+    """
+    try:
+        source = options.file.read_bytes()
+        output = options.output or options.file.with_suffix(".svg")
+        if output.suffix.lower() not in _FORMATS:
+            raise ValueError(f"The suffix of {str(output)!r} names no format; use .svg, .png or .pdf.")
+        if output.exists() and output.samefile(options.file):
+            raise ValueError(
+                f"The picture would take the place of the graph {str(output)!r}; give another name with -o."
+            )
+        done = _dot(source, output)
+    except OSError as error:
+        raise RuntimeError(f"{error.strerror}: {str(error.filename)!r}") from error
+    if done.returncode:
+        reason = next(iter(done.stderr.decode(errors="replace").splitlines()), f"it ended with {done.returncode}")
+        raise RuntimeError(f"dot cannot draw {str(options.file)!r}: {reason}")
+    items = re.findall(rb"^\w+", _QUOTED.sub(b'""', done.stdout), re.MULTILINE)  # labels may have several lines
+    if b"graph" not in items:
+        raise ValueError(f"{str(options.file)!r} holds no graph. Write one with CUDAGraph.debug_dump().")
+    nodes = items.count(b"node")
+    print(f"{output}: {nodes:,} {'node' if nodes == 1 else 'nodes'}")
+
+
+def _dot(source: bytes, output: Path) -> subprocess.CompletedProcess[bytes]:
+    """Let dot write the picture, and print the layout as text, in which each node has a line.
+
+    Raises:
+        RuntimeError: There is no dot.
+    """
+    command = shutil.which("dot")
+    if command is None:
+        raise RuntimeError(
+            "There is no dot, which draws graphs. Install Graphviz, such as with: apt-get install graphviz"
+        )
+    # The graph goes in by standard input, because dot could take a file's name for an option.
+    arguments = [f"-T{output.suffix[1:].lower()}", f"-o{output}", "-Tplain"]
+    return subprocess.run([command, *arguments], input=source, capture_output=True, check=False)

@@ -1,0 +1,16 @@
+"""CUDA graphs (``torch.cuda.graphs``): work that is captured once and launched many times."""
+
+from __future__ import annotations
+
+from tcuda.graphs._callables import make_graphed_callables
+from tcuda.graphs._context import graph, is_current_stream_capturing
+from tcuda.graphs._cuda_graph import CUDAGraph
+from tcuda.memory._pools import graph_pool_handle
+
+__all__ = [
+    "CUDAGraph",
+    "graph",
+    "graph_pool_handle",
+    "is_current_stream_capturing",
+    "make_graphed_callables",
+]

@@ -1,0 +1,273 @@
+"""Functions whose work on a device is captured once and replayed at each call."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import tcuda
+from tcuda._device import device, synchronize
+from tcuda._lazy import cuda
+from tcuda.graphs._context import graph
+from tcuda.graphs._cuda_graph import CUDAGraph
+from tcuda.graphs._tree import Structure, describe, flatten, flatten_as, paths, unflatten
+from tcuda.memory._pools import graph_pool_handle
+from tcuda.streams import Stream, current_stream, stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcuda.memory._pools import PoolId
+
+_R = TypeVar("_R")
+
+
+@overload
+def make_graphed_callables(
+    callables: tuple[Callable[..., Any], ...],
+    sample_args: tuple[tuple[Any, ...], ...],
+    num_warmup_iters: int = 3,
+    allow_unused_input: bool = False,
+    pool: PoolId | None = None,
+) -> tuple[Callable[..., Any], ...]: ...
+
+
+@overload
+def make_graphed_callables(
+    callables: Callable[..., _R],
+    sample_args: tuple[Any, ...],
+    num_warmup_iters: int = 3,
+    allow_unused_input: bool = False,
+    pool: PoolId | None = None,
+) -> Callable[..., _R]: ...
+
+
+def make_graphed_callables(
+    callables: Callable[..., Any] | tuple[Callable[..., Any], ...],
+    sample_args: tuple[Any, ...],
+    num_warmup_iters: int = 3,
+    allow_unused_input: bool = False,
+    pool: PoolId | None = None,
+) -> Callable[..., Any] | tuple[Callable[..., Any], ...]:
+    """Return a function that replays what a callable does on the device (``torch.cuda.make_graphed_callables``).
+
+    Each callable runs a few times on a side stream, and once more for a :class:`CUDAGraph` to capture its work. The
+    function that comes back takes arguments as those in ``sample_args``: it copies each array into the one that was
+    given in its place here, replays the graph, and returns the arrays of the capture, all on the current stream. So
+    what a call returned is overwritten by the next call. Arrays that are no arguments, such as the weights of a model,
+    are read and written where they lay at the capture.
+
+    Unlike torch's, no gradients are captured: CuPy has none.
+
+    Args:
+        callables: A callable, or several in the order in which they will run: their graphs share one pool of memory, so
+            that what a call returned is good until a callable before it, or the same, is called again.
+        sample_args: The arguments of the callable, in a tuple; for several callables a tuple of such tuples. Arrays of
+            the current device, of any shapes and dtypes, and tuples, lists, dicts and named tuples of them. They are
+            what the graphs read from now on: two that share memory share it at each call. The callable runs on them,
+            so that what it writes into them stays.
+        num_warmup_iters: How many times each callable runs before its work is captured.
+        allow_unused_input: Taken for torch's sake.
+        pool: The pool of memory for the graphs, from :func:`graph_pool_handle` or :meth:`CUDAGraph.pool`; a new one if
+            None.
+
+    Returns:
+        A function for one callable, a tuple of functions for a tuple. A call raises
+
+        * ``TypeError`` if its arguments are nested otherwise than the samples, or are no arrays,
+        * ``RuntimeError`` if an array has another shape; its dtype may differ, for it is converted,
+        * ``ValueError`` if an array is on another device,
+
+        and then has changed nothing. What the callable returned besides arrays is returned as it was at the capture.
+
+    Raises:
+        AssertionError: There is something else than arrays in ``sample_args``.
+        TypeError: A callable cannot be called, or ``sample_args`` is no tuple, or no tuple of tuples.
+        ValueError: There are more callables than samples or fewer, an array is not of the current device, or
+            ``num_warmup_iters`` is negative.
+
+    Example:
+        >>> def step(x):
+        ...     return cupy.tanh(x @ weights)
+        >>> replayed = tcuda.make_graphed_callables(step, (cupy.zeros((64, 512), "float32"),))
+        >>> for batch in batches:
+        ...     total += replayed(batch)
+    """
+    functions, samples, names = _as_tuples(callables, sample_args)
+    inputs = [_Inputs(*each) for each in zip(functions, samples, names, strict=True)]
+    _warm_up(functions, samples, _count(num_warmup_iters))
+    graphed = _capture(functions, samples, inputs, graph_pool_handle() if pool is None else pool)
+    return tuple(graphed) if isinstance(callables, tuple) else graphed[0]
+
+
+def _as_tuples(
+    callables: Callable[..., Any] | tuple[Callable[..., Any], ...], sample_args: tuple[Any, ...]
+) -> tuple[tuple[Callable[..., Any], ...], tuple[tuple[Any, ...], ...], list[str]]:
+    """Return the callables, the arguments of each, and how to call those in a message.
+
+    Raises:
+        TypeError: A callable cannot be called, or its arguments are no tuple.
+        ValueError: There are more callables than arguments or fewer.
+    """
+    if not isinstance(sample_args, tuple):
+        raise TypeError(f"sample_args must be a tuple, such as (x,) for one argument; got {_a(sample_args)}.")
+    functions = callables if isinstance(callables, tuple) else (callables,)
+    samples, names = (sample_args,), ["sample_args"]
+    if isinstance(callables, tuple):
+        samples, names = sample_args, [f"sample_args[{index}]" for index in range(len(sample_args))]
+        if len(functions) != len(samples):
+            raise ValueError(
+                f"sample_args must have a tuple of arguments for each callable; got {len(samples)} for "
+                f"{len(functions)} callables."
+            )
+    for function in functions:
+        if not callable(function):
+            raise TypeError(f"callables must be a callable or a tuple of callables; got {_a(function)}.")
+    for sample, name in zip(samples, names, strict=True):
+        if not isinstance(sample, tuple):
+            raise TypeError(f"{name} must be a tuple, such as (x,) for one argument; got {_a(sample)}.")
+    return functions, samples, names
+
+
+def _count(num_warmup_iters: int) -> int:
+    try:
+        count = operator.index(num_warmup_iters)
+    except TypeError:
+        raise TypeError(f"num_warmup_iters must be an integer; got {_a(num_warmup_iters)}.") from None
+    if count < 0:
+        raise ValueError(f"num_warmup_iters must be 0 or more; got {count}.")
+    return count
+
+
+def _warm_up(functions: Sequence[Callable[..., Any]], samples: Sequence[tuple[Any, ...]], count: int) -> None:
+    """Run each function ``count`` times: what libraries do at the first use only must not be captured."""
+    synchronize()
+    side = Stream()
+    side.wait_stream(current_stream())
+    with stream(side):
+        for function, args in zip(functions, samples, strict=True):
+            for _ in range(count):
+                function(*args)
+    synchronize()
+
+
+def _capture(
+    functions: Sequence[Callable[..., Any]], samples: Sequence[tuple[Any, ...]], inputs: Sequence[_Inputs], pool: PoolId
+) -> list[Callable[..., Any]]:
+    """Return each function with its work captured; if a capture fails, the graphs before it are reset."""
+    graphs: list[CUDAGraph] = []
+    graphed: list[Callable[..., Any]] = []
+    try:
+        for function, args, its_inputs in zip(functions, samples, inputs, strict=True):
+            captured = CUDAGraph()
+            graphs.append(captured)
+            with graph(captured, pool=pool):
+                outputs = function(*args)
+            graphed.append(_graphed(function, captured, its_inputs, outputs))
+            del outputs
+    except BaseException:
+        graphed.clear()  # the traceback would keep their arrays alive
+        for captured in graphs:
+            captured.reset()
+        raise
+    return graphed
+
+
+def _graphed(function: Callable[..., Any], captured: CUDAGraph, inputs: _Inputs, outputs: Any) -> Callable[..., Any]:
+    leaves, structure = flatten(outputs)
+
+    # What else the callable has is its own: its attributes may change, and copies of them would not.
+    @functools.wraps(function, updated=())
+    def graphed(*args: Any) -> Any:
+        with device(inputs.device):
+            inputs.fill(args)
+            captured.replay()
+        return unflatten(structure, leaves)
+
+    return graphed
+
+
+class _Inputs:
+    """The arrays from which a graph reads the arguments of a callable.
+
+    Args:
+        function: The callable.
+        sample: The arguments, whose arrays they are.
+        name: What to call the arguments in messages.
+
+    Attributes:
+        device: The index of the device.
+
+    Raises:
+        AssertionError: There is something else than arrays among them.
+        ValueError: An array is not of the current device.
+    """
+
+    def __init__(self, function: Callable[..., Any], sample: tuple[Any, ...], name: str) -> None:
+        self.device = cuda.getDevice()
+        self._array_type = tcuda.xp.ndarray
+        self._arrays, self._structure = flatten(sample)
+        self._paths = paths(self._structure)
+        self._caller = f"{getattr(function, '__name__', type(function).__name__)}()"
+        for array, path in zip(self._arrays, self._paths, strict=True):
+            if not isinstance(array, self._array_type):
+                # torch's sentence
+                raise AssertionError(
+                    "In the beta API, sample_args for each callable must contain only Tensors. Other types are not "
+                    f"allowed. {name}{path} is {_a(array)}; an array of tcuda.xp can be there."
+                )
+            if array.data.device_id != self.device:
+                raise ValueError(
+                    f"{name}{path} is on device {array.data.device_id} and the current device, on which the work is "
+                    f"captured, is {self.device}; make the device of the arrays current."
+                )
+        self._blocks = {array.data.mem.ptr for array in self._arrays}
+
+    def fill(self, args: tuple[Any, ...]) -> None:
+        """Copy ``args`` to where the graph reads them, on the current stream; if that cannot be, change nothing.
+
+        Raises:
+            RuntimeError: An array has another shape.
+            TypeError: They are nested otherwise, or not arrays.
+            ValueError: An array is on another device.
+        """
+        given = flatten_as(self._structure, args)
+        if given is None or not all(isinstance(array, self._array_type) for array in given):
+            raise TypeError(
+                f"{self._caller} was captured with the arguments {self._described(self._arrays)}; got "
+                f"{self._described(*flatten(args))}."
+            )
+        copies = []
+        for index, (static, array) in enumerate(zip(self._arrays, given, strict=True)):
+            target, source = static.data, array.data
+            if array.shape != static.shape:
+                raise RuntimeError(
+                    f"args{self._paths[index]} of {self._caller} has the shape {array.shape}; it was captured with the "
+                    f"shape {static.shape}, which cannot change."
+                )
+            if source.device_id != self.device:
+                raise ValueError(
+                    f"args{self._paths[index]} of {self._caller} is on device {source.device_id}; it was captured on "
+                    f"device {self.device}. Copy the array there first."
+                )
+            if source.ptr != target.ptr or array.strides != static.strides or array.dtype != static.dtype:
+                copies.append((static, array))
+        # Parts of the static arrays themselves, in another place or order: a copy may overwrite what another reads.
+        copies = [(static, array.copy() if array.data.mem.ptr in self._blocks else array) for static, array in copies]
+        for static, array in copies:
+            tcuda.xp.copyto(static, array, casting="unsafe")
+
+    def _described(self, leaves: Sequence[Any], structure: Structure | None = None) -> str:
+        names = ["array" if isinstance(leaf, self._array_type) else _type_name(leaf) for leaf in leaves]
+        return describe(structure or self._structure, names)
+
+
+def _a(value: Any) -> str:
+    name = _type_name(value)
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,402 @@
+"""A CUDA graph: work that is captured once and launched many times."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from tcuda._captures import Capture, capture_on, captures
+from tcuda._device import device
+from tcuda._errors import AcceleratorError
+from tcuda._lazy import cuda, is_initialized
+from tcuda._ledger import ledger
+from tcuda._runtime.protocol import (
+    CAPTURE_GLOBAL,
+    CAPTURE_RELAXED,
+    CAPTURE_THREAD_LOCAL,
+    GRAPH_AUTO_FREE_ON_LAUNCH,
+    GRAPH_DOT_VERBOSE,
+    STREAM_LEGACY,
+)
+from tcuda._status import Status
+from tcuda.random import Generator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcuda.memory._pools import PoolId
+
+_MODES = {"global": CAPTURE_GLOBAL, "thread_local": CAPTURE_THREAD_LOCAL, "relaxed": CAPTURE_RELAXED}
+
+
+class CUDAGraph:
+    """Work of one or more streams that was captured, to be launched as a whole (``torch.cuda.CUDAGraph``).
+
+    :class:`tcuda.graph` captures into one. What is allocated on the capturing streams comes from a pool of the graph's
+    own, and stays where it is until the graph is reset or gone: every replay works on the same memory, and writes its
+    results to the arrays that the capture made. Memory that was there before, and that the graph reads or writes, is
+    kept as long, whether arrays over it live or not.
+
+    Random numbers that are drawn in the capture are new ones at every replay: those that the generator would give if
+    the captured functions were called instead.
+
+    Args:
+        keep_graph: Whether to keep the ``cudaGraph_t`` for :meth:`raw_cuda_graph`, and to leave it to
+            :meth:`instantiate`, or to the first replay, to make a ``cudaGraphExec_t`` of it.
+    """
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        self._keep_graph = bool(keep_graph)
+        self._debug = False
+        self._capture: Capture | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Be as a graph that never captured anything."""
+        self._pool: PoolId | None = None
+        self._device = -1
+        self._graph = 0
+        self._executable = 0
+        self._captured = False
+        self._replayed = False
+        self._held: list[tuple[int, list[int]]] = []
+        self._states: tuple[Any, ...] = ()
+        self._launch: Callable[[], int] = _cannot_launch
+
+    # Capturing
+
+    def capture_begin(
+        self, pool: PoolId | None = None, capture_error_mode: str = "global", check_input_liveness: bool = False
+    ) -> None:
+        """Begin to capture the work of the current stream (``cudaStreamBeginCapture``).
+
+        :class:`tcuda.graph` does it, and undoes it if something fails.
+
+        Args:
+            pool: Whose memory to use: what :func:`graph_pool_handle` or :meth:`pool` of another graph returned. Graphs
+                that share a pool must be replayed in the order in which they were captured, and never at a time.
+            capture_error_mode: Who may not wait for streams meanwhile: all threads (``"global"``), this one
+                (``"thread_local"``), or none (``"relaxed"``). Memory can be allocated in any case.
+            check_input_liveness: Taken for torch's sake: the memory that the graph reads is kept in any case.
+
+        Raises:
+            RuntimeError: A graph has been captured already, or the current stream is the default stream, or there is no
+                such mode.
+            TypeError: ``pool`` is no pool's handle.
+            AcceleratorError: The current stream is capturing.
+        """
+        if self._captured or self._capture is not None:
+            raise RuntimeError(
+                "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance, "
+                "or call reset() first."
+            )
+        if capture_error_mode not in _MODES:
+            raise RuntimeError(
+                f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}"
+            )
+        mode = _MODES[capture_error_mode]
+        memory = ledger()
+        shared = None if pool is None else _checked_pool(pool)
+        stream = cuda.currentStream().ptr
+        if stream in (0, STREAM_LEGACY, cuda.defaultStream.ptr):
+            raise RuntimeError(
+                "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay them "
+                "on the default stream.) Make one current: with tcuda.stream(tcuda.Stream()), or use tcuda.graph."
+            )
+        index = cuda.getDevice()
+        used = shared or (memory.next_pool(), 0)
+        memory.create_pool(index, used, None, True, False)
+        begun = False
+        try:
+            cuda.streamBeginCapture(stream, mode)
+            begun = True
+            _, number = cuda.streamGetCaptureInfo(stream)
+            memory.begin_capture(index, used, number)
+        except BaseException:
+            if begun:
+                _discard_capture(stream)
+            memory.release_pool(index, used)
+            raise
+        self._pool, self._device = used, index
+        self._capture = Capture(self, stream, index, number, mode)
+        captures.append(self._capture)
+
+    def capture_end(self) -> None:
+        """End the capture (``cudaStreamEndCapture``), and make the graph ready for :meth:`replay`.
+
+        If that fails the graph is as it was before :meth:`capture_begin`, and the stream no longer captures.
+
+        Raises:
+            RuntimeError: The current stream is not the one on which the capture was begun.
+            AcceleratorError: There is no capture (401), or something has spoiled it (901), or a stream that took part
+                was not joined again (904).
+        """
+        capture = self._capture
+        if capture is None:
+            raise AcceleratorError(Status.ILLEGAL_STATE, "CUDAGraph.capture_end()")
+        if cuda.currentStream().ptr != capture.stream:
+            raise RuntimeError(
+                "Capture must end on the same stream it began on. It began on the stream "
+                f"{capture.stream:#x}, and {cuda.currentStream().ptr:#x} is current."
+            )
+        try:
+            self._graph = cuda.streamEndCapture(capture.stream)
+            nodes, addresses = cuda.graphContents(self._graph)
+            for index in range(cuda.getDeviceCount()):
+                if held := ledger().hold(index, addresses, capture.number):
+                    self._held.append((index, held))
+            self._states = tuple(capture.states.values())
+            if not self._keep_graph:
+                self._executable = cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
+                if not (self._debug or self._states):  # which need the nodes
+                    cuda.graphDestroy(self._graph)
+                    self._graph = 0
+        except BaseException:
+            self._end_capture()
+            self._release()
+            raise
+        self._end_capture()
+        self._captured = True
+        self._find_launcher()
+        if not nodes:
+            warnings.warn(
+                "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
+                "device or stream.",
+                stacklevel=_stacklevel(),
+            )
+
+    def _abandon_capture(self) -> None:
+        """End the capture, and keep nothing of it."""
+        if self._capture is not None:
+            _discard_capture(self._capture.stream)
+            self._end_capture()
+            self._release()
+
+    def _end_capture(self) -> None:
+        """Let memory be allocated and freed as always."""
+        capture, self._capture = self._capture, None
+        if capture is not None:
+            captures.remove(capture)
+            ledger().end_capture(capture.device, capture.number)
+
+    @staticmethod
+    def get_currently_capturing_graph() -> CUDAGraph:
+        """Return the graph that the current stream captures into (``torch.cuda.CUDAGraph``).
+
+        Raises:
+            RuntimeError: The current stream does not capture, or not into a graph of tcuda's.
+        """
+        capture = capture_on(cuda.currentStream().ptr)
+        if capture is None:
+            raise RuntimeError("The current stream is not currently capturing into a tcuda.CUDAGraph.")
+        graph: CUDAGraph = capture.graph
+        return graph
+
+    def register_generator_state(self, Generator: Generator) -> None:  # noqa: N803  # torch's name for it
+        """Say that ``Generator`` will draw in the capture, which torch wants to know of other than default generators.
+
+        Here it makes no difference: any generator may draw in a capture.
+
+        Raises:
+            TypeError: It is no generator.
+        """
+        if not isinstance(Generator, _Generator):
+            raise TypeError(f"expected a Generator, but got {type(Generator).__name__}")
+
+    # Replaying
+
+    def instantiate(self) -> None:
+        """Make a ``cudaGraphExec_t`` of the ``cudaGraph_t`` as it is now (``cudaGraphInstantiate``).
+
+        Raises:
+            RuntimeError: The graph was not made with ``keep_graph=True``, or nothing has been captured yet.
+        """
+        if not self._keep_graph:
+            raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
+        if not self._captured:
+            raise RuntimeError("capture_end() must have been called before calling instantiate")
+        made = cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
+        before, self._executable = self._executable, made
+        self._find_launcher()
+        if before:
+            cuda.graphExecDestroy(before)
+
+    def replay(self) -> None:
+        """Launch what was captured on the current stream of the device of the capture (``cudaGraphLaunch``).
+
+        Raises:
+            RuntimeError: Nothing has been captured yet, or the current stream is capturing.
+        """
+        self._replayed = True
+        if self._launch():
+            self._replay_carefully()
+
+    def _find_launcher(self) -> None:
+        """Find a quick way to launch, where nothing has to be done before."""
+        simple = self._executable and not self._states and cuda.getDeviceCount() == 1
+        self._launch = cuda.graphLauncher(self._executable) if simple else _cannot_launch
+
+    def _replay_carefully(self) -> None:
+        if not self._captured:
+            raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        with device(self._device):
+            stream = cuda.currentStream().ptr
+            if captures and capture_on(stream) is not None:
+                raise RuntimeError(
+                    "Cannot prepare for replay during capturing stage: a graph cannot be replayed into another. "
+                    "Capture the functions themselves, or replay the graph on a stream that does not capture."
+                )
+            if not self._executable:
+                self.instantiate()
+            for state in self._states:
+                if status := state.prepare(self._executable):
+                    raise AcceleratorError(status, "cuGraphExecKernelNodeSetParams")
+            cuda.graphLaunch(self._executable, stream)
+
+    def reset(self) -> None:
+        """Delete the graph, and give its memory back once no array uses it; another one can be captured then.
+
+        Waits for the device, because the graph may be running.
+
+        Raises:
+            RuntimeError: The graph is being captured.
+        """
+        if self._capture is not None:
+            raise RuntimeError("The graph is being captured: call capture_end() before reset().")
+        if self._captured:
+            self._release()
+
+    def _release(self) -> None:
+        index, pool, held, replayed = self._device, self._pool, self._held, self._replayed
+        graph, executable = self._graph, self._executable
+        self._forget()
+        try:
+            if executable:
+                cuda.graphExecDestroy(executable)
+        finally:  # each of them, though one of them may fail
+            try:
+                if graph:
+                    cuda.graphDestroy(graph)
+            finally:
+                for of, addresses in held:
+                    if of != index:
+                        ledger().let_go(of, addresses, replayed)
+                if pool is not None:
+                    own = [address for of, addresses in held if of == index for address in addresses]
+                    ledger().release_graph(index, pool, own, replayed)
+
+    # The two questions are bound here because the names of modules may be gone when the interpreter exits.
+    def __del__(
+        self,
+        _exiting: Callable[[], bool] = sys.is_finalizing,
+        _initialized: Callable[[], bool] = is_initialized,
+    ) -> None:
+        # In a forked child the runtime is no longer initialised, and its graphs are not the child's to destroy.
+        if not _exiting() and _initialized() and getattr(self, "_captured", False):
+            self._release()
+
+    # Looking inside
+
+    def pool(self) -> PoolId:
+        """Return the handle of the pool of its memory, which other graphs may share.
+
+        Raises:
+            RuntimeError: Nothing has been captured yet.
+        """
+        if not self._captured or self._pool is None:
+            raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
+        return self._pool
+
+    def raw_cuda_graph(self) -> int:
+        """Return the ``cudaGraph_t``.
+
+        Raises:
+            RuntimeError: The graph was not made with ``keep_graph=True``, or nothing has been captured yet.
+        """
+        if not self._keep_graph:
+            raise RuntimeError(
+                "You cannot access the raw cudaGraph_t instance unless CUDAGraph was initialized with keep_graph=true"
+            )
+        if not self._captured:
+            raise RuntimeError("You cannot access the raw cudaGraph_t instance until capture_end() has been called")
+        return self._graph
+
+    def raw_cuda_graph_exec(self) -> int:
+        """Return the ``cudaGraphExec_t``, which :meth:`instantiate` and :meth:`reset` destroy.
+
+        A launch of it that is not :meth:`replay` draws the random numbers of the replay before once more.
+
+        Raises:
+            RuntimeError: There is none yet.
+        """
+        if not self._executable:
+            raise RuntimeError(
+                "You cannot access the raw cudaGraphExec_t instance until instantiate() has been called"
+                if self._keep_graph
+                else "You cannot access the raw cudaGraphExec_t instance until capture_end() has been called"
+            )
+        return self._executable
+
+    def enable_debug_mode(self) -> None:
+        """Let :meth:`debug_dump` work, for a capture that comes after this call."""
+        self._debug = True
+
+    def debug_dump(self, debug_path: str | os.PathLike[str]) -> None:
+        """Write the graph to a file in the DOT language (``cudaGraphDebugDotPrint``); ``tcuda graph-viz`` draws it.
+
+        Args:
+            debug_path: Where to.
+
+        Raises:
+            RuntimeError: Nothing has been captured since :meth:`enable_debug_mode`, nor with ``keep_graph=True``.
+            AcceleratorError: The file cannot be written.
+        """
+        if not self._debug:
+            warnings.warn("CUDA Graphs debug not enabled, set with [graph].enable_debug_mode()", stacklevel=2)
+            return
+        if not self._graph:
+            raise RuntimeError(
+                "There is no graph to dump: call enable_debug_mode() before the capture, or make the graph with "
+                "keep_graph=True."
+            )
+        cuda.graphDebugDotPrint(self._graph, os.fspath(debug_path), GRAPH_DOT_VERBOSE)
+
+
+_Generator = Generator  # a parameter has torch's name, which is the same
+
+
+def _checked_pool(pool: Any) -> PoolId:
+    """Return the handle of a pool.
+
+    Raises:
+        TypeError: It is none.
+    """
+    is_pair = isinstance(pool, tuple) and len(pool) == 2 and all(isinstance(number, int) for number in pool)
+    if not is_pair or pool == (0, 0) or min(pool) < 0:
+        raise TypeError(
+            "capture_begin(): pool must be what graph_pool_handle() or the pool() of a CUDAGraph returned, or None; "
+            f"got {pool!r}"
+        )
+    return pool  # type: ignore[no-any-return]
+
+
+def _cannot_launch() -> int:
+    """Stand where there is no quick way to launch."""
+    return Status.INVALID_VALUE
+
+
+def _discard_capture(stream: int) -> None:
+    """End the capture of a stream, whatever has become of it."""
+    with contextlib.suppress(AcceleratorError):
+        cuda.graphDestroy(cuda.streamEndCapture(stream))
+
+
+def _stacklevel() -> int:
+    """Return the level of the first frame outside of this package, for a warning of its caller."""
+    level, frame = 2, sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("tcuda.graphs"):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    return level
