@@ -49,7 +49,7 @@ _BUFFER_BELOW = "ledger.free(ledger.allocate(0, {size}, 0))"
 _SMALL, _LARGE = 1 << 10, 20 << 20
 _SMALL_BUFFER = "caching_allocator_alloc(1 KiB) + delete"
 
-_CAPTURE = "made.capture_begin(); {0}(); made.capture_end()"
+_CAPTURE = "made.capture_begin({0}); {1}(); made.capture_end()"
 _CAPTURE_BELOW = (
     "runtime.streamBeginCapture(stream, 2); {0}(); made = runtime.streamEndCapture(stream); "
     "runtime.graphExecDestroy(runtime.graphInstantiate(made, 0)); runtime.graphDestroy(made)"
@@ -170,14 +170,14 @@ CALLS = {
     "set_rng_state(state)": Call("cuda.set_rng_state(state)", "philox.write(1, 0)"),
     # Graphs
     "capture of 20 kernels": Call(
-        f"made = cuda.CUDAGraph(); {_CAPTURE.format('in_place')}",
+        f"made = cuda.CUDAGraph(); {_CAPTURE.format('', 'in_place')}",
         _CAPTURE_BELOW.format("in_place"),
         cupy="s.begin_capture(); in_place(); made = s.end_capture()",
         state=_ON_STREAM,
         state_below=_ON_STREAM_BELOW,
     ),
     "capture of 20 kernels and 20 arrays": Call(
-        f"made = cuda.CUDAGraph(); {_CAPTURE.format('with_arrays')}",
+        f"made = cuda.CUDAGraph(); {_CAPTURE.format('handle', 'with_arrays')}",
         _CAPTURE_BELOW.format("with_arrays"),
         cupy="s.begin_capture(); with_arrays(); made = s.end_capture()",
         state=_ON_STREAM,

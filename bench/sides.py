@@ -4,7 +4,8 @@ A side is what the names in the statements of ``calls.py`` stand for. ``stream``
 ``end`` are objects for tcuda and torch, and handles for the layer below; ``s`` is ``stream``, always as an object.
 ``ledger`` is that of tcuda's core, ``philox`` the state of a generator there, and ``pool`` a pool of CuPy's. ``random``
 is a generator of CuPy's own, or of NumPy's on emulated devices; ``state`` that of a generator, as bytes. ``in_place``
-and ``with_arrays`` launch 20 small kernels; ``graph`` has those of the first, and is a handle for the layer below.
+and ``with_arrays`` launch 20 small kernels; ``graph`` has those of the first, and is a handle for the layer below;
+``handle`` is a pool in which there is memory for those of the second.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ def _surface(spellings: tuple[str, ...], cuda: Any, x: Any, kernels: Kernels, **
     for each in (event, start, end):
         each.record()
     objects = {"x": x, "s": stream, "stream": stream, "s2": s2, "event": event, "start": start, "end": end}
-    objects |= {**kernels, "graph": _captured(cuda, kernels["in_place"])}
+    kept = _captured(cuda, kernels["with_arrays"])
+    objects |= {**kernels, "graph": _captured(cuda, kernels["in_place"]), "kept": kept, "handle": kept.pool()}
     return Side({"cuda": cuda, "state": cuda.get_rng_state(), **arrays, **objects}, spellings, _nothing, _rest(cuda))
 
 

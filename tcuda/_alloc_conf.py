@@ -6,8 +6,7 @@ The names and the spelling are those of ``PYTORCH_CUDA_ALLOC_CONF``, which is re
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tcuda._core import Settings
 
@@ -32,8 +31,7 @@ _WITHOUT_EFFECT = (
 )
 
 
-@dataclass(frozen=True)
-class AllocConf:
+class AllocConf(NamedTuple):
     """What a text of options says.
 
     Attributes:
@@ -53,7 +51,7 @@ class AllocConf:
     max_non_split_rounding: int = _LARGE_SEGMENT * _MIB
     garbage_collection_threshold: float = 0.0
     expandable_segments: bool = True
-    roundup_power2_divisions: list[int] = field(default_factory=lambda: [0] * _STEPS)
+    roundup_power2_divisions: list[int] = [0] * _STEPS
     memory_fraction: float = 1.0
 
     def settings(self) -> Settings:

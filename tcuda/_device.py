@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._captures import captures, require_no_capture
 from tcuda._device_index import DeviceArgument, _get_device_index
-from tcuda._device_properties import _CudaDeviceProperties
 from tcuda._lazy import cuda, init, is_initialized
 from tcuda._runtime import runtime
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from tcuda._device_properties import _CudaDeviceProperties
 
 has_half = True
 """Whether half precision arrays exist; always true (``torch.cuda.has_half``)."""
@@ -180,6 +181,8 @@ def get_device_properties(device: DeviceArgument = None) -> _CudaDevicePropertie
         init()
         _check_device_id(index, "device")
         # Two threads may both ask; they get the same answer.
+        from tcuda._device_properties import _CudaDeviceProperties  # which takes long to import
+
         found = _properties[index] = _CudaDeviceProperties._from_cuda(cuda.getDeviceProperties(index))
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,7 +61,7 @@ class TestReading:
         ],
     )
     def test_each_option_changes_one_thing(self, text: str, name: str, value: object) -> None:
-        assert parse(text) == dataclasses.replace(AllocConf(), text=text, **{name: value})  # type: ignore[arg-type]
+        assert parse(text) == AllocConf()._replace(text=text, **{name: value})
 
     def test_options_come_together_in_any_order_with_spaces_and_the_last_one_counts(self) -> None:
         text = " max_split_size_mb : 100 ,expandable_segments:False,, backend: cupy,max_split_size_mb:200, "
@@ -82,7 +81,7 @@ class TestReading:
         ],
     )
     def test_options_of_torch_that_have_no_effect_are_taken(self, text: str) -> None:
-        assert parse(text) == dataclasses.replace(AllocConf(), text=text)
+        assert parse(text) == AllocConf()._replace(text=text)
 
 
 class TestDivisions:

@@ -334,7 +334,8 @@ bool DeviceLedger::free(Address address) noexcept {
             tracker->freed += bytes;
             tracker->current -= bytes;
         }
-    if (block->holds != 0 || keep_for_capture(block))
+    keep_for_capture(block);
+    if (block->holds != 0)
         block->state = Block::State::awaiting_free;
     else
         finish_free(lock, block);

@@ -225,7 +225,7 @@ private:
 
     void finish_free(Lock &lock, Block *block);
     void complete_free(Lock &lock, Block *block);
-    bool keep_for_capture(Block *block) noexcept;
+    void keep_for_capture(Block *block) noexcept;
     void unhold(Lock &lock, Block *block);
     void let_go(Lock &lock, const std::vector<Address> &held, bool replayed);
     void let_go_of_released(Lock &lock);

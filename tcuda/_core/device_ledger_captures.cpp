@@ -47,18 +47,18 @@ void DeviceLedger::end_capture(CaptureId capture) noexcept {
         release_idle_pools(lock);
 }
 
-// Keeps a block that is freed in the middle of a capture, if the graph may have come to read it. Throws nothing.
-bool DeviceLedger::keep_for_capture(Block *block) noexcept {
+// Holds a block that is freed in the middle of a capture: the graph may have come to read it.
+void DeviceLedger::keep_for_capture(Block *block) noexcept {
     if (captures_.empty() || closed_.load(std::memory_order_relaxed))
-        return false;
-    for (Capture &capture : captures_)
-        if (capture.thread == thread_number() && capture.id != block->capture) {
-            ++block->holds;
-            block->right = capture.kept; // which says nothing else while a block is handed out
-            capture.kept = block;
-            return true;
-        }
-    return false;
+        return;
+    const auto own = std::find_if(captures_.begin(), captures_.end(), [&](const Capture &capture) {
+        return capture.thread == thread_number() && capture.id != block->capture;
+    });
+    if (own == captures_.end())
+        return;
+    ++block->holds;
+    block->right = own->kept; // which says nothing else while a block is handed out
+    own->kept = block;
 }
 
 std::vector<Address> DeviceLedger::hold(const std::vector<Address> &addresses, CaptureId capture) {

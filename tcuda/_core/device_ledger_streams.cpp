@@ -43,6 +43,8 @@ void DeviceLedger::hold_back(Lock &lock, Block *block) {
 
 // Completes the frees whose streams have come far enough; waits for all of them if `wait`.
 void DeviceLedger::settle(Lock &lock, bool wait) {
+    if (wait)
+        let_go_of_released(lock);
     while (!arrivals_.empty()) {
         std::list<Wait> &queue = queues_[arrivals_.front().stream];
         queue.splice(queue.end(), arrivals_, arrivals_.begin());
@@ -53,8 +55,6 @@ void DeviceLedger::settle(Lock &lock, bool wait) {
         queue = queues_.upper_bound(stream); // the map may have changed
     }
     destroy_spent(lock);
-    if (wait)
-        let_go_of_released(lock);
     if (has_idle_pools_)
         release_idle_pools(lock);
 }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import operator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-import tcuda
 from tcuda._device import device, synchronize
 from tcuda._lazy import cuda
 from tcuda.graphs._context import graph
@@ -206,7 +206,8 @@ class _Inputs:
 
     def __init__(self, function: Callable[..., Any], sample: tuple[Any, ...], name: str) -> None:
         self.device = cuda.getDevice()
-        self._array_type = tcuda.xp.ndarray
+        self._xp: Any = importlib.import_module(cuda.array_module)
+        self._array_type = self._xp.ndarray
         self._arrays, self._structure = flatten(sample)
         self._paths = paths(self._structure)
         self._caller = f"{getattr(function, '__name__', type(function).__name__)}()"
@@ -256,7 +257,7 @@ class _Inputs:
         # Parts of the static arrays themselves, in another place or order: a copy may overwrite what another reads.
         copies = [(static, array.copy() if array.data.mem.ptr in self._blocks else array) for static, array in copies]
         for static, array in copies:
-            tcuda.xp.copyto(static, array, casting="unsafe")
+            self._xp.copyto(static, array, casting="unsafe")
 
     def _described(self, leaves: Sequence[Any], structure: Structure | None = None) -> str:
         names = ["array" if isinstance(leaf, self._array_type) else _type_name(leaf) for leaf in leaves]

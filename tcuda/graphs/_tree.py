@@ -6,15 +6,13 @@ nothing says how to make another of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 
-@dataclass(frozen=True)
-class Structure:
+class Structure(NamedTuple):
     """What is left of nested containers without their leaves.
 
     Attributes:

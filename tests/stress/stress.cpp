@@ -568,6 +568,9 @@ private:
     void renew_stream();
     void change_pool();
     void leave_pool();
+    void change_graph();
+    void end_capture();
+    void release_graph();
     void track();
     void check_tracker();
     void look();
@@ -585,6 +588,10 @@ private:
     std::size_t own_pools_ = 0, renewed_ = 0;
     PoolId pool_{0, 0};
     bool pool_is_own_ = false, pool_begun_ = false;
+    PoolId graph_pool_{0, 0};
+    CaptureId capture_ = 0, captures_ = 0; // of this thread: none of a stream
+    std::vector<Address> graph_holds_;
+    std::vector<Held> kept_; // what this thread has freed, and the capture or the graph keeps
     std::unique_ptr<Tracker> tracker_;
     bool tracks_thread_ = false;
     Tracker expected_{false};
@@ -685,6 +692,8 @@ void Worker::operate() {
         change_pool();
     } else if (is(80)) {
         leave_pool();
+    } else if (is(60)) {
+        change_graph();
     } else if (is(60)) {
         track();
     } else if (is(100)) {
@@ -787,6 +796,8 @@ void Worker::free_one(std::size_t which) {
     if (!all_.ledger.free(block.address))
         violation("the ledger does not know of block %llu at %#zx", static_cast<unsigned long long>(block.id),
                   static_cast<std::size_t>(block.address));
+    if (capture_ != 0 || std::count(graph_holds_.begin(), graph_holds_.end(), block.address) != 0)
+        kept_.push_back(block);
 }
 
 // More than there is, or than any number may be.
@@ -893,6 +904,47 @@ void Worker::leave_pool() {
         all_.may_break([&] { ledger_.release_pool(pool_); });
         pool_is_own_ = false;
     }
+}
+
+// A capture, then the graph that comes of it, then none.
+void Worker::change_graph() {
+    if (capture_ != 0) {
+        end_capture();
+    } else if (graph_pool_ != PoolId{0, 0}) {
+        release_graph();
+    } else {
+        graph_pool_ = all_.new_pool(false, true, false);
+        capture_ = ++captures_ * (threads + 1) + number_ + 1;
+        ledger_.begin_capture(graph_pool_, capture_);
+    }
+}
+
+void Worker::end_capture() {
+    std::vector<Address> addresses{1, device_memory};
+    for (const auto *blocks : {&held, &kept_})
+        for (const Held &block : *blocks)
+            if (chance.one_in(4))
+                addresses.push_back(block.address + (chance.one_in(2) ? 0 : chance.below(block.size)));
+    graph_holds_ = ledger_.hold(addresses, capture_);
+    std::vector<Held> left;
+    for (const Held &block : kept_) {
+        block.verify();
+        if (std::count(graph_holds_.begin(), graph_holds_.end(), block.address) != 0)
+            left.push_back(block);
+    }
+    kept_ = std::move(left);
+    ledger_.end_capture(capture_);
+    capture_ = 0;
+}
+
+void Worker::release_graph() {
+    for (const Held &block : kept_)
+        block.verify();
+    kept_.clear();
+    const std::vector<Address> holds = std::move(graph_holds_);
+    graph_holds_.clear();
+    const PoolId pool = std::exchange(graph_pool_, PoolId{0, 0});
+    all_.may_break([&] { ledger_.release_graph(pool, holds, chance.one_in(2)); });
 }
 
 void Worker::track() {
@@ -1005,6 +1057,8 @@ void Worker::stop() {
         free_segment();
     while (pool_begun_ || pool_is_own_)
         leave_pool();
+    while (graph_pool_ != PoolId{0, 0})
+        change_graph();
 }
 
 // All of them
