@@ -213,16 +213,17 @@ class Ledger:
     def pool_uses(self, device: int, id: tuple[int, int]) -> int: ...
     def begin_pool(self, device: int, id: tuple[int, int]) -> None: ...
     def end_pool(self, device: int, id: tuple[int, int]) -> None: ...
-    def begin_capture(self, device: int, id: tuple[int, int], capture: int) -> None:
-        """Let what is allocated on the streams of the capture come from a pool, and keep what this thread frees."""
-    def end_capture(self, device: int, capture: int) -> None:
-        """Undo :meth:`begin_capture`."""
-    def hold(self, device: int, addresses: Sequence[int], capture: int) -> list[int]:
+    def begin_capture(self, id: tuple[int, int], capture: int) -> None:
+        """Let what is allocated on the streams of a capture come from a pool, and keep what this thread frees.
+
+        The graph that comes of it uses the pool.
+        """
+    def end_capture(self, capture: int) -> None:
+        """Let memory be allocated and freed as before."""
+    def hold(self, addresses: Sequence[int], capture: int) -> list[int]:
         """Keep the allocations that have these addresses and are older than the capture; return where they begin."""
-    def let_go(self, device: int, held: Sequence[int], replayed: bool) -> None:
-        """Undo :meth:`hold`; of a graph that was ``replayed``, when the device has done what it has to do."""
-    def release_graph(self, device: int, id: tuple[int, int], held: Sequence[int], replayed: bool) -> None:
-        """Release the pool of a graph, and let go of what it held."""
+    def release_graph(self, id: tuple[int, int], held: Sequence[int], replayed: bool) -> None:
+        """Let go of what :meth:`hold` returned, and of the pool; if ``replayed``, when the devices are done with it."""
     def set_memory_fraction(self, device: int, fraction: float) -> None: ...
     def memory_fraction(self, device: int) -> float: ...
     def statistics(self, device: int) -> dict[str, int]: ...

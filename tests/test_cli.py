@@ -210,7 +210,7 @@ def test_demo_json_is_one_object(devices: int, capsys: pytest.CaptureFixture[str
     }
     assert result["runtime"] == os.environ["TCUDA_RUNTIME"]
     assert ("modelled" in result["times"]) == (result["runtime"] == "emulated")
-    asked = {"epochs": 2, "seed": 5, "devices": devices, "overlap": True}
+    asked = {"epochs": 2, "seed": 5, "devices": devices, "overlap": True, "graph": False}
     assert result["config"].items() >= asked.items()
     assert 0.5 < result["accuracy"] <= 1
     assert [set(epoch) for epoch in result["epochs"]] == [{"number", "loss", "accuracy"}] * 2
@@ -228,20 +228,30 @@ def test_demo_options_reach_the_training(capsys: pytest.CaptureFixture[str]) -> 
         assert main(["demo", "--epochs", "1", "--json", *arguments]) == 0
         return json.loads(capsys.readouterr().out)
 
-    overlapping, in_a_row, other = result(), result("--no-overlap"), result("--seed", "1")
+    overlapping, in_a_row, captured, other = (
+        result(*arguments) for arguments in ([], ["--no-overlap"], ["--graph"], ["--seed", "1"])
+    )
     assert (overlapping["config"]["overlap"], in_a_row["config"]["overlap"]) == (True, False)
+    assert (overlapping["config"]["graph"], captured["config"]["graph"]) == (False, True)
+    assert list(captured["phases"]) == ["copy", "step"]
     assert overlapping["parameters_sha256"] == in_a_row["parameters_sha256"] != other["parameters_sha256"]
+    assert overlapping["parameters_sha256"] == captured["parameters_sha256"]
 
 
-def test_demo_report_is_plain_text_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--epochs", "2"]) == 0
+@pytest.mark.parametrize(
+    ("options", "phases"), [([], ["copy", "forward", "backward", "update"]), (["--graph"], ["copy", "step"])]
+)
+def test_demo_report_is_plain_text_where_there_is_no_terminal(
+    options: list[str], phases: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--epochs", "2", *options]) == 0
     output = capsys.readouterr()
     assert output.err == ""
     lines = output.out.splitlines()
     assert [line.split()[1] for line in lines[:2]] == ["1/2", "2/2"]
     assert lines[2].startswith("accuracy on digits that were held out: ")
     firsts = [line.split()[0] for line in lines if line]
-    assert firsts[3:8] == ["phase", "copy", "forward", "backward", "update"]
+    assert firsts[3 : firsts.index("device") - 1] == ["phase", *phases]
     assert any(tcuda.get_device_name(0) in line for line in lines)
     assert all(line.isascii() and line.isprintable() for line in lines)
 
@@ -257,12 +267,12 @@ def test_demo_goes_on_in_another_process_to_the_same_bits(devices: int, tcuda_co
 
     whole, said = run("--epochs", "3", "--seed", "7", "--devices", str(devices), "--save-at", "2")
     assert said == ["epoch 1/3", "epoch 2/3", "saved after epoch 2 to tcuda-demo.npz", "epoch 3/3"]
-    resumed, said = run("--resume", "--no-overlap")
+    resumed, said = run("--resume", "--no-overlap", "--graph")
     assert said == ["resumed after epoch 2 from tcuda-demo.npz", "epoch 3/3"]
     for key in ("parameters_sha256", "epochs", "accuracy"):
         assert resumed[key] == whole[key]
     assert (whole["resumed_after"], resumed["resumed_after"]) == (None, 2)
-    assert resumed["config"] == {**whole["config"], "overlap": False, "save_at": None}
+    assert resumed["config"] == {**whole["config"], "overlap": False, "graph": True, "save_at": None}
 
 
 def test_demo_says_which_file_it_saves_to_and_resumes_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

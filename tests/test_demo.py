@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import hashlib
 import itertools
 import os
@@ -14,9 +15,11 @@ import pytest
 import tcuda
 from tcuda import xp
 from tcuda.demo import digits, network
+from tcuda.demo.captured_replica import CapturedReplica
 from tcuda.demo.checkpoint import Checkpoint
 from tcuda.demo.config import DECIDING, Config
 from tcuda.demo.loader import Loader
+from tcuda.demo.optimizer import Momentum
 from tcuda.demo.phases import Phases
 from tcuda.demo.replica import Replica
 from tcuda.demo.result import Epoch
@@ -24,7 +27,7 @@ from tcuda.demo.shapes import parameter_count
 from tcuda.demo.train import train, train_step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tcuda.demo.result import Result
@@ -323,14 +326,105 @@ def test_file_with_anything_else_is_no_checkpoint(tmp_path: Path) -> None:
             Checkpoint.load(path)
 
 
-# Devices
+# Graphs
+
+SMALL: Any = {"batch_size": 205, "hidden_units": 16}  # 7 batches an epoch, so that the next begins in either buffer
+KINDS = [Replica, CapturedReplica]
+
+
+@pytest.fixture
+def count(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], list[None]]:
+    """Replace a function by one that does the same and counts its calls, which are what comes back."""
+
+    def counted(owner: Any, name: str) -> list[None]:
+        function, calls = getattr(owner, name), []
+
+        def counting(*arguments: Any) -> Any:
+            calls.append(None)
+            return function(*arguments)
+
+        monkeypatch.setattr(owner, name, counting)
+        return calls
+
+    return counted
 
 
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
-def test_devices_share_a_batch_and_agree(devices: int) -> None:
+@pytest.mark.parametrize("overlap", [True, False])
+def test_graph_changes_no_bit(devices: int, overlap: bool) -> None:
+    captured, launched = (trained(epochs=2, devices=devices, overlap=overlap, graph=graph) for graph in (True, False))
+    assert_same(captured, launched)
+
+
+@pytest.mark.parametrize("devices", ONE_OR_TWO)
+@pytest.mark.parametrize(("before", "after"), [(True, False), (False, True), (True, True)])
+def test_checkpoint_may_be_made_and_resumed_with_a_graph(devices: int, before: bool, after: bool) -> None:
+    settings = {**SMALL, "epochs": 3, "devices": devices}
+    checkpoint = checkpoint_of(**settings, graph=before, save_at=1)
+    resumed = train(Config(**settings, graph=after), DIGITS, resume_from=checkpoint)
+    assert_same(resumed, trained(**settings))
+
+
+def test_checkpoint_is_the_same_with_a_graph() -> None:
+    captured, launched = (checkpoint_of(**SMALL, epochs=2, save_at=2, graph=graph) for graph in (True, False))
+    for name in ("parameters", "velocity", "rng_state"):
+        assert getattr(captured, name).tobytes() == getattr(launched, name).tobytes()
+    assert captured.epochs == launched.epochs
+
+
+@pytest.mark.parametrize("devices", ONE_OR_TWO)
+def test_step_is_captured_once_for_each_buffer(devices: int, count: Callable[[Any, str], list[None]]) -> None:
+    forward, backward = count(network, "forward"), count(network, "backward")
+    updates, replays = count(Momentum, "step"), count(tcuda.CUDAGraph, "replay")
+    trained(**SMALL, epochs=3, devices=devices, graph=True)
+    steps, buffers = 3 * 7, 2 * devices
+    assert len(replays) == steps * devices
+    assert len(backward) == buffers
+    assert len(forward) == buffers + 1  # the digits that were held out
+    assert len(updates) == (buffers if devices == 1 else steps)
+
+
+@pytest.mark.parametrize("devices", ONE_OR_TWO)
+def test_capture_does_nothing_to_the_training(devices: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcuda.CUDAGraph, "replay", lambda graph: None)
+    config = Config(devices=devices)
+    start = initial_parameters(config.hidden_units)
+    replica = CapturedReplica(devices - 1, start, config, velocity=start)
+    replica.compute_gradients(on_device(replica.device, DIGITS.train[: config.batch_size]))
+    assert replica.parameters_on_host().tobytes() == start.tobytes()
+    assert replica.velocity_on_host().tobytes() == start.tobytes()
+    assert replica.take_score() == (0, 0)
+
+
+def memory_of_graphs() -> list[int]:
+    """Return on which devices there are segments that belong to graphs, an entry each."""
+    return [segment["device"] for segment in tcuda.memory_snapshot() if segment["segment_pool_id"] != (0, 0)]
+
+
+@pytest.mark.parametrize("devices", ONE_OR_TWO)
+def test_graphs_of_a_device_share_memory_and_give_it_back(devices: int) -> None:
+    gc.collect()
+    before, during = memory_of_graphs(), []
+    config = Config(**SMALL, epochs=1, devices=devices, graph=True)
+    gc.disable()  # it comes back at once
+    try:
+        train(config, DIGITS, lambda epoch: during.extend(memory_of_graphs()))
+        tcuda.empty_cache()
+        assert memory_of_graphs() == before
+    finally:
+        gc.enable()
+    assert sorted(during) == sorted([*before, *range(devices)])
+
+
+# Devices
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("devices", ONE_OR_TWO)
+def test_devices_share_a_batch_and_agree(devices: int, kind: type[Replica]) -> None:
     config = Config(devices=devices, hidden_units=32, batch_size=17)  # not shared evenly by two
     start = initial_parameters(config.hidden_units)
-    together = [Replica(device, start, config) for device in range(devices)]
+    together = [kind(device, start, config) for device in range(devices)]
     alone = [Replica(0, start, Config(hidden_units=32, batch_size=17))]
     for first in range(0, 5 * config.batch_size, config.batch_size):
         rows = DIGITS.train[first : first + config.batch_size]
@@ -347,12 +441,14 @@ def on_device(device: int, rows: Any) -> Any:
         return xp.array(rows)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
-def test_no_device_is_done_with_a_step_before_all_are(devices: int) -> None:
+def test_no_device_is_done_with_a_step_before_all_are(devices: int, kind: type[Replica]) -> None:
     config = Config(devices=devices)
     start = initial_parameters(config.hidden_units)
-    replicas = [Replica(device, start, config) for device in range(devices)]
+    replicas = [kind(device, start, config) for device in range(devices)]
     batch = [on_device(device, DIGITS.train[: config.batch_size][config.share(device)]) for device in range(devices)]
+    train_step(replicas, batch, config.batch_size)  # waits, if it captures
     for late, waiting in itertools.product(range(devices), repeat=2):
         with tcuda.device(late):
             tcuda._sleep(BUSY)
@@ -362,6 +458,25 @@ def test_no_device_is_done_with_a_step_before_all_are(devices: int) -> None:
             mark().synchronize()
         assert awake.query(), f"device {waiting} did not wait for device {late}"
         tcuda.synchronize(late)
+
+
+@pytest.mark.skipif(tcuda.device_count() < 2, reason="needs more devices")
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_added_after_they_were_computed(kind: type[Replica], monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowly(*arguments: Any) -> None:
+        backward(*arguments)
+        tcuda._sleep(BUSY)
+
+    backward = network.backward
+    monkeypatch.setattr(network, "backward", slowly)
+    config = Config(devices=2)
+    root, other = (kind(device, initial_parameters(config.hidden_units), config) for device in range(2))
+    batch = on_device(1, DIGITS.train[: config.batch_size])
+    for _ in range(2):  # the first time it may be captured
+        other.compute_gradients(batch)
+        root.add_gradients_of(other)
+        tcuda.synchronize(0)
+        assert tcuda.current_stream(1).query()
 
 
 def test_too_many_devices_is_an_error_that_names_both_numbers() -> None:
@@ -400,11 +515,21 @@ def test_devices_are_told_with_the_memory_that_the_network_takes() -> None:
 # Time
 
 
-@pytest.mark.parametrize("devices", ONE_OR_TWO)
-def test_every_phase_takes_time(devices: int) -> None:
-    result = trained(epochs=2, devices=devices, overlap=False)
-    exchange = {"exchange"} if devices > 1 else set()
-    assert set(result.phases) == {"copy", "forward", "backward", "update"} | exchange
+@pytest.mark.parametrize(
+    ("settings", "phases"),
+    [
+        ({"devices": 1}, ["copy", "forward", "backward", "update"]),
+        ({"devices": 2}, ["copy", "forward", "backward", "exchange", "update"]),
+        ({"devices": 1, "graph": True}, ["copy", "step"]),
+        ({"devices": 2, "graph": True}, ["copy", "step", "exchange", "update"]),
+    ],
+)
+def test_every_phase_takes_time(settings: dict[str, int], phases: list[str]) -> None:
+    devices = settings["devices"]
+    if devices not in ONE_OR_TWO:
+        pytest.skip("needs more devices")
+    result = trained(epochs=2, overlap=False, **settings)
+    assert list(result.phases) == phases
     assert all(milliseconds > 0 for milliseconds in result.phases.values())
     assert sum(result.phases.values()) <= devices * result.elapsed
 

@@ -289,6 +289,17 @@ class TestKernelsOfOnesOwn:
         assert (inputs.target.get() == 1).all()
         graph.reset()
 
+    def test_of_cublas_are_refused_in_a_capture_of_cupys(self, inputs: Inputs) -> None:
+        import cupy
+
+        tcuda.make_graphed_callables(lambda x: x @ x, (inputs.x,))  # from now on products can be captured
+        stream = cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            stream.begin_capture()
+            with pytest.raises(NotImplementedError, match="cuBLAS"):
+                inputs.x @ inputs.other
+            stream.end_capture()
+
     def test_products_have_the_bits_of_those_outside(self, inputs: Inputs) -> None:
         import cupy
 

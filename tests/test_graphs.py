@@ -543,6 +543,71 @@ class TestMemory:
         assert any(s["address"] <= y.data.ptr < s["address"] + s["total_size"] for s in segments)
         assert not any(s["address"] <= made[0].data.ptr < s["address"] + s["total_size"] for s in segments)
 
+    def test_of_streams_of_other_devices_is_the_graphs_too(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        if tcuda.device_count() < 2:
+            pytest.skip("needs two devices")
+        side = tcuda.Stream(1)
+        with tcuda.device(1):
+            x = xp.full(1000, 3.0)
+            tcuda.synchronize()
+        with tcuda.graph(graph):
+            here, fork, join = tcuda.current_stream(), tcuda.Event(), tcuda.Event()
+            fork.record()
+            with tcuda.stream(side):
+                fork.wait()
+                y = x * 2
+                z = y + 1
+                address = y.data.ptr
+                del y
+                join.record()
+            join.wait(here)
+        pool = tcuda.memory_snapshot(graph.pool())
+        assert any(s["device"] == 1 and s["address"] <= address < s["address"] + s["total_size"] for s in pool)
+        with tcuda.device(1):
+            del x
+            others = [xp.zeros(1000) for _ in range(30)]
+        graph.replay()
+        tcuda.synchronize(0)
+        with tcuda.device(1):
+            assert (z.get() == 7).all()
+            assert all((other.get() == 0).all() for other in others)
+        graph.reset()
+        del z, others
+        assert tcuda.memory_snapshot(pool[0]["segment_pool_id"]) == []
+
+    @pytest.mark.parametrize("mode", ["thread_local", "relaxed"])
+    def test_of_captures_in_two_threads_is_apart(self, xp: Any, mode: str) -> None:
+        x = xp.arange(1000.0)
+        tcuda.synchronize()
+        meet = threading.Barrier(2)
+        found: list[tuple[tcuda.CUDAGraph, Any]] = []
+
+        def work(number: int) -> None:
+            graph = tcuda.CUDAGraph()
+            with tcuda.stream(tcuda.Stream()):
+                graph.capture_begin(capture_error_mode=mode)
+                meet.wait()
+                y = x + number
+                meet.wait()
+                y *= 2
+                graph.capture_end()
+                graph.replay()
+                tcuda.current_stream().synchronize()
+            found.append((graph, y))
+
+        (x + 1) * 2
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({graph.pool() for graph, _ in found}) == 2
+        for graph, y in found:
+            assert any(
+                s["address"] <= y.data.ptr < s["address"] + s["total_size"] for s in tcuda.memory_snapshot(graph.pool())
+            )
+        assert sorted(float(y.get()[0]) for _, y in found) == [0.0, 2.0]
+
     def test_of_a_stream_that_does_not_capture_is_common(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         with tcuda.graph(graph):
             xp.zeros(1000)
@@ -832,14 +897,57 @@ class TestRandomNumbers:
         xp.random.random_sample(100)
         assert (y.get() == xp.random.random_sample(100).get()).all()
 
-    def test_made_by_a_kernel_that_takes_a_seed_are_refused(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    @pytest.mark.parametrize(
+        "draw",
+        [
+            lambda random: random.random_sample(100, "f"),
+            lambda random: random.standard_normal(100),
+            lambda random: random.normal(2.0, 3.0, 100, "f"),
+            lambda random: random.lognormal(1.0, 2.0, 100),
+            lambda random: random.uniform(2.0, 3.0, 100),
+            lambda random: random.randint(-5, 5, 100),
+            lambda random: random.standard_exponential(100),
+            lambda random: random.standard_cauchy(100),
+            lambda random: random.gumbel(1.0, 2.0, 100),
+            lambda random: random.laplace(1.0, 2.0, 100),
+            lambda random: random.permutation(100),
+            lambda random: random.choice(10, 100),
+        ],
+    )
+    def test_of_laws_that_can_be_captured(self, xp: Any, graph: tcuda.CUDAGraph, draw: Callable[[Any], Any]) -> None:
+        draw(xp.random)
+        tcuda.manual_seed(5)
+        _, y = captured(lambda: draw(xp.random), graph)
+        drawn = []
+        for _ in range(2):
+            graph.replay()
+            drawn.append(y.get().tobytes())
+        tcuda.manual_seed(5)
+        assert [draw(xp.random).get().tobytes() for _ in range(2)] == drawn
+        assert drawn[0] != drawn[1]
+
+    @pytest.mark.parametrize(
+        ("words", "draw"),
+        [
+            ("takes a seed", lambda random: random.standard_gamma(2.0, 10)),
+            ("takes a seed", lambda random: random.beta(2.0, 3.0, 10)),
+            ("takes a seed", lambda random: random.poisson(2.0, 10)),
+            ("takes a seed", lambda random: random.binomial(5, 0.5, 10)),
+            ("D2H transfers are disallowed", lambda random: random.exponential(2.0, 10)),
+            ("D2H transfers are disallowed", lambda random: random.rayleigh(2.0, 10)),
+            ("D2H transfers are disallowed", lambda random: random.weibull(2.0, 10)),
+        ],
+    )
+    def test_of_laws_that_cannot_are_refused(
+        self, xp: Any, graph: tcuda.CUDAGraph, words: str, draw: Callable[[Any], Any]
+    ) -> None:
         with tcuda.graph(graph):
-            with pytest.raises(RuntimeError, match="takes a seed"):
-                xp.random.standard_gamma(2.0, 10)
-            y = xp.random.lognormal(1.0, 2.0, 10)
+            with pytest.raises(RuntimeError, match=words):
+                draw(xp.random)
+            y = xp.random.random_sample(10)
         graph.replay()
         tcuda.manual_seed(5)
-        assert (y.get() == xp.random.lognormal(1.0, 2.0, 10).get()).all()
+        assert (y.get() == xp.random.random_sample(10).get()).all()
 
     def test_keep_their_seed_during_the_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         generator = tcuda.default_generators[0]

@@ -389,6 +389,10 @@ Pool &DeviceLedger::pool(PoolId id) { return id == PoolId{0, 0} ? common_ : *poo
 
 void DeviceLedger::create_pool(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom) {
     const Lock lock(mutex_);
+    open_pool(id, std::move(library), split, use_on_oom);
+}
+
+Pool &DeviceLedger::open_pool(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom) {
     auto &pool = pools_[id];
     if (pool == nullptr) {
         pool = std::make_unique<Pool>();
@@ -398,6 +402,7 @@ void DeviceLedger::create_pool(PoolId id, std::shared_ptr<ExternalSource> librar
         pool->use_on_oom = use_on_oom;
     }
     ++pool->uses;
+    return *pool;
 }
 
 void DeviceLedger::release_pool(PoolId id) {

@@ -129,16 +129,16 @@ public:
     void begin_pool(PoolId id);          // allocations of this thread go there ...
     void end_pool(PoolId id) noexcept;   // ... until this
 
-    // Captures. Allocations on the streams of a capture go to a pool, and what this thread frees of other memory stays as
-    // it is until the end, by when it is known what the graph reads.
+    // Captures. Allocations on the streams of a capture go to a pool, which is made if there is none, and what this thread
+    // frees of other memory stays as it is until the end, by when it is known what the graph reads. The graph uses the pool.
     void begin_capture(PoolId id, CaptureId capture);
     void end_capture(CaptureId capture) noexcept;
-    // Keeps every allocation that has one of these addresses, and is older than the capture, until it is let go, though
-    // it is freed. Returns where they begin.
+    // Keeps every allocation that has one of these addresses, and is older than the capture, until the graph is released,
+    // though it is freed. Returns where they begin.
     std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture);
-    // Lets go, and releases the pool; of a graph that may be running, when the device has done what it has to do.
+    // Lets go of what of `held` is on this device, and releases the pool; of a graph that may be running, when the device
+    // has done what it has to do.
     void release_graph(PoolId id, const std::vector<Address> &held, bool replayed);
-    void let_go(const std::vector<Address> &held, bool replayed);
 
     void change_settings(const Settings &settings);
 
@@ -207,6 +207,7 @@ private:
     static constexpr std::size_t everything = std::numeric_limits<std::size_t>::max();
     enum class From { everywhere, destroyed_streams, unused_pools };
 
+    Pool &open_pool(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom);
     CaptureId capture_of(Stream stream);
     Pool &route(CaptureId capture);
     Pool &pool(PoolId id);
@@ -227,7 +228,6 @@ private:
     void complete_free(Lock &lock, Block *block);
     void keep_for_capture(Block *block) noexcept;
     void unhold(Lock &lock, Block *block);
-    void let_go(Lock &lock, const std::vector<Address> &held, bool replayed);
     void let_go_of_released(Lock &lock);
     void hold_back(Lock &lock, Block *block);
     bool has_waits() const { return !arrivals_.empty() || !queues_.empty() || !spent_.empty(); }

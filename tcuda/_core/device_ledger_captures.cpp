@@ -1,5 +1,6 @@
 // What the ledger does for captures: a pool for what they allocate, and the memory that their graphs read.
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 #include "device_ledger.hpp"
@@ -15,11 +16,12 @@ CaptureId DeviceLedger::capture_of(Stream stream) {
 
 void DeviceLedger::begin_capture(PoolId id, CaptureId capture) {
     const Lock lock(mutex_);
-    Pool &known = pool(id);
-    routes_.reserve(routes_.size() + 1); // nothing may throw when the one is there and the other is not
+    routes_.reserve(routes_.size() + 1); // nothing may throw when one of them is there and the others are not
+    captures_.reserve(captures_.size() + 1);
+    Pool &opened = open_pool(id, nullptr, true, false);
     captures_.push_back({capture, thread_number()});
-    routes_.push_back({&known, 0, capture});
-    ++known.uses;
+    routes_.push_back({&opened, 0, capture});
+    ++opened.uses; // a second time: as long as the capture lasts
     is_capturing_.store(true, std::memory_order_relaxed);
 }
 
@@ -98,35 +100,27 @@ void DeviceLedger::unhold(Lock &lock, Block *block) {
         finish_free(lock, block);
 }
 
-void DeviceLedger::let_go(const std::vector<Address> &held, bool replayed) {
-    Lock lock(mutex_);
-    let_go(lock, held, replayed);
-}
-
 void DeviceLedger::release_graph(PoolId id, const std::vector<Address> &held, bool replayed) {
     Lock lock(mutex_);
     Pool &known = pool(id);
     if (known.uses == 0)
         throw std::out_of_range("nobody uses the pool");
-    if (replayed)
-        known.replayed = releases_ + 1;
+    std::vector<Address> own;
+    std::copy_if(held.begin(), held.end(), std::back_inserter(own),
+                 [&](Address address) { return live_.find(address) != nullptr; });
+    released_.reserve(released_.size() + own.size());
     const bool last = --known.uses == 0;
-    let_go(lock, held, replayed);
+    if (replayed && !(own.empty() && known.heaps.empty())) { // else the graph does nothing on this device
+        known.replayed = ++releases_;
+        for (const Address address : own)
+            released_.push_back({address, releases_});
+        let_go_of_released(lock);
+    } else {
+        for (const Address address : own)
+            unhold(lock, live_.find(address));
+    }
     if (last)
         recycle(lock, everything, true, nullptr, From::unused_pools);
-}
-
-void DeviceLedger::let_go(Lock &lock, const std::vector<Address> &held, bool replayed) {
-    if (!replayed) {
-        for (const Address address : held)
-            unhold(lock, live_.find(address));
-        return;
-    }
-    released_.reserve(released_.size() + held.size());
-    ++releases_;
-    for (const Address address : held)
-        released_.push_back({address, releases_});
-    let_go_of_released(lock);
 }
 
 // Waits for the device, unless a capture forbids it: then this comes again when the capture ends.
@@ -147,7 +141,7 @@ void DeviceLedger::let_go_of_released(Lock &lock) {
             ++i;
             continue;
         }
-        Block *block = live_.find(released_[i].address);
+        Block *block = live_.find(released_[i].address); // which is there as long as it is held
         released_[i] = released_.back();
         released_.pop_back();
         unhold(lock, block); // may give the lock back: others take from the list, too

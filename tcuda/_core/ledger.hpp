@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -52,6 +53,45 @@ public:
 
     void enable_caching(bool enabled) { caching_.store(enabled, std::memory_order_relaxed); }
     bool caching() const { return caching_.load(std::memory_order_relaxed); }
+
+    // Captures, of the streams of all devices.
+    void begin_capture(PoolId id, CaptureId capture) {
+        std::size_t begun = 0;
+        try {
+            for (; begun < ledgers_.size(); ++begun)
+                ledgers_[begun]->begin_capture(id, capture);
+        } catch (...) {
+            for (std::size_t device = 0; device < begun; ++device) {
+                ledgers_[device]->end_capture(capture);
+                ledgers_[device]->release_graph(id, {}, false);
+            }
+            throw;
+        }
+    }
+    void end_capture(CaptureId capture) noexcept {
+        for (const auto &ledger : ledgers_)
+            ledger->end_capture(capture);
+    }
+    std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture) {
+        std::vector<Address> held;
+        for (const auto &ledger : ledgers_) {
+            const std::vector<Address> own = ledger->hold(addresses, capture);
+            held.insert(held.end(), own.begin(), own.end());
+        }
+        return held;
+    }
+    void release_graph(PoolId id, const std::vector<Address> &held, bool replayed) {
+        std::exception_ptr failure;
+        for (const auto &ledger : ledgers_) {
+            try {
+                ledger->release_graph(id, held, replayed);
+            } catch (...) {
+                failure = std::current_exception();
+            }
+        }
+        if (failure)
+            std::rethrow_exception(failure);
+    }
 
     std::uint64_t next_pool() { return pools_.fetch_add(1) + 1; }
 

@@ -464,27 +464,21 @@ void bind_ledger(nb::module_ &module) {
              [](Self &self, int device, PoolId id) { unlocked(self, [&] { self.ledger.of(device).end_pool(id); }); },
              nb::arg("device"), nb::arg("id"))
         // Captures
-        .def("begin_capture",
-             [](Self &self, int device, PoolId id, CaptureId capture) { self.ledger.of(device).begin_capture(id, capture); },
-             nb::arg("device"), nb::arg("id"), nb::arg("capture"))
+        .def("begin_capture", [](Self &self, PoolId id, CaptureId capture) { self.ledger.begin_capture(id, capture); },
+             nb::arg("id"), nb::arg("capture"))
         .def("end_capture",
-             [](Self &self, int device, CaptureId capture) { unlocked(self, [&] { self.ledger.of(device).end_capture(capture); }); },
-             nb::arg("device"), nb::arg("capture"))
+             [](Self &self, CaptureId capture) { unlocked(self, [&] { self.ledger.end_capture(capture); }); },
+             nb::arg("capture"))
         .def("hold",
-             [](Self &self, int device, const std::vector<Address> &addresses, CaptureId capture) {
-                 return self.ledger.of(device).hold(addresses, capture);
+             [](Self &self, const std::vector<Address> &addresses, CaptureId capture) {
+                 return self.ledger.hold(addresses, capture);
              },
-             nb::arg("device"), nb::arg("addresses"), nb::arg("capture"))
-        .def("let_go",
-             [](Self &self, int device, const std::vector<Address> &held, bool replayed) {
-                 unlocked(self, [&] { self.ledger.of(device).let_go(held, replayed); });
-             },
-             nb::arg("device"), nb::arg("held"), nb::arg("replayed"))
+             nb::arg("addresses"), nb::arg("capture"))
         .def("release_graph",
-             [](Self &self, int device, PoolId id, const std::vector<Address> &held, bool replayed) {
-                 unlocked(self, [&] { self.ledger.of(device).release_graph(id, held, replayed); });
+             [](Self &self, PoolId id, const std::vector<Address> &held, bool replayed) {
+                 unlocked(self, [&] { self.ledger.release_graph(id, held, replayed); });
              },
-             nb::arg("device"), nb::arg("id"), nb::arg("held"), nb::arg("replayed"))
+             nb::arg("id"), nb::arg("held"), nb::arg("replayed"))
         // Limits
         .def("set_memory_fraction",
              [](Self &self, int device, double fraction) { self.ledger.of(device).set_memory_fraction(fraction); },

@@ -2,7 +2,8 @@
 
 CuPy refuses to call cuBLAS there. cuBLAS itself can be captured, if its workspace is memory that stays: so the
 functions by which CuPy multiplies matrices are replaced by some that, where CuPy refuses, call the library themselves.
-The workspace comes from CuPy's allocator, and so from the pool of the graph, where the next product gets it again.
+The workspace comes from CuPy's allocator, and so from the pool of the graph, where the next product gets it again. A
+capture of CuPy's own has no such pool: there it goes on refusing.
 """
 
 from __future__ import annotations
@@ -52,9 +53,8 @@ _FUNCTIONS = {
 """By their names in CuPy."""
 
 
-@functools.cache
-def capture_products() -> None:
-    """Let CuPy multiply matrices on capturing streams from now on."""
+def capture_products(may_capture: Callable[[int], bool]) -> None:
+    """Let CuPy multiply matrices on capturing streams from now on, where ``may_capture(stream)`` says so."""
     import cupy
     from cupy_backends.cuda.libs import cublas
 
@@ -65,11 +65,18 @@ def capture_products() -> None:
         call = getattr(library, function.symbol)
         call.argtypes = (ctypes.c_void_p, *(_TYPES[kind] for kind in function.kinds))
         refusing = getattr(cublas, name)
-        setattr(cublas, name, _capturable(refusing, call, function.has_compute_type, cupy, cublas, library))
+        multiply = _capturable(refusing, call, function.has_compute_type, may_capture, cupy, cublas, library)
+        setattr(cublas, name, multiply)
 
 
 def _capturable(
-    refusing: Any, call: Callable[..., int], has_compute_type: bool, cupy: Any, cublas: Any, library: Any
+    refusing: Any,
+    call: Callable[..., int],
+    has_compute_type: bool,
+    may_capture: Callable[[int], bool],
+    cupy: Any,
+    cublas: Any,
+    library: Any,
 ) -> Callable[..., None]:
     @functools.wraps(refusing)
     def multiply(handle: int, *arguments: int) -> None:
@@ -77,13 +84,15 @@ def _capturable(
             refusing(handle, *arguments)
             return
         except NotImplementedError:
-            pass
+            stream = cupy.cuda.get_current_stream().ptr
+            if not may_capture(stream):
+                raise
         if has_compute_type:
             *others, compute_type, algorithm = arguments
             arguments = (*others, _COMPUTE_TYPES.get(compute_type, compute_type), algorithm)
         workspace = cupy.cuda.alloc(_WORKSPACE)
         status = (
-            library.cublasSetStream_v2(handle, cupy.cuda.get_current_stream().ptr)
+            library.cublasSetStream_v2(handle, stream)
             or library.cublasSetWorkspace_v2(handle, workspace.ptr, _WORKSPACE)
             or call(handle, *arguments)
         )

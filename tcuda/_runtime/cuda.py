@@ -122,6 +122,8 @@ class CudaRuntime:
             setattr(self, name, _translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
         self._begin_capture = _translating(runtime.CUDARuntimeError, "streamBeginCapture", runtime.streamBeginCapture)
         self._prepared = threading.local()  # the devices for whose captures this thread has made what they need
+        self._products_captured = False
+        self._begun: dict[int, int] = {}  # the last capture that was begun on each stream
         # By RuntimeError alone CuPy says of a capture that an error has invalidated it.
         self.streamIsCapturing: Callable[[int], bool] = _translating(
             RuntimeError, "streamIsCapturing", runtime.streamIsCapturing, Status.STREAM_CAPTURE_INVALIDATED
@@ -194,21 +196,28 @@ class CudaRuntime:
         """Begin a capture, having made what cannot be made during one (``cudaStreamBeginCapture``)."""
         self._prepare_for_captures()
         self._begin_capture(stream, mode)
+        self._begun[stream] = self.streamGetCaptureInfo(stream)[1]
 
     def _prepare_for_captures(self) -> None:
         """Give this thread and device a handle of cuBLAS, and let products of matrices be captured."""
-        devices: set[int] = vars(self._prepared).setdefault("devices", set())
+        prepared: set[int] = vars(self._prepared).setdefault("devices", set())
         device = self._runtime.getDevice()
-        if device in devices:
+        if device in prepared:
             return
-        captured_blas.capture_products()
+        if not self._products_captured:
+            captured_blas.capture_products(self._has_begun)
+            self._products_captured = True
         mode = ctypes.c_int(CAPTURE_RELAXED)  # captures of other threads do not forbid it
         _drive("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
         try:
             self.blasHandle()
         finally:
             _drive("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
-        devices.add(device)
+        prepared.add(device)
+
+    def _has_begun(self, stream: int) -> bool:
+        """Return whether the capture that ``stream`` takes part in was begun here, and not by CuPy."""
+        return self.streamGetCaptureInfo(stream)[1] in self._begun.values()
 
     def streamGetCaptureInfo(self, stream: int) -> tuple[int, int]:
         """Return the status and the number of the capture of ``stream`` (``cuStreamGetCaptureInfo``)."""

@@ -38,6 +38,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--seed", type=int, help=f"decides every bit of the result ({Config.seed})")
     parser.add_argument("--devices", type=int, help=f"devices that share a batch ({Config.devices})")
     parser.add_argument("--no-overlap", dest="overlap", action="store_false", help="do everything on one stream")
+    parser.add_argument("--graph", action="store_true", help="capture the training step once, and replay it")
     parser.add_argument("--save-at", metavar="N", type=int, help="save a checkpoint after epoch N, and go on")
     parser.add_argument(
         "--resume",
@@ -111,7 +112,7 @@ def _config(options: argparse.Namespace, checkpoint: Checkpoint | None) -> Confi
     given = {
         name: getattr(options, name) for name in ("epochs", "seed", "devices") if getattr(options, name) is not None
     }
-    return replace(others, overlap=options.overlap, save_at=options.save_at, **given)
+    return replace(others, overlap=options.overlap, graph=options.graph, save_at=options.save_at, **given)
 
 
 def _write_page(output: Path) -> None:

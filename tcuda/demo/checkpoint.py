@@ -77,7 +77,7 @@ class Checkpoint:
     def save(self, path: Path) -> None:
         """Write it to a file, which is either whole or as it was before.
 
-        The settings that change no bit, ``overlap`` and ``save_at``, are left out.
+        The settings that change no bit, ``overlap``, ``graph`` and ``save_at``, are left out.
 
         Raises:
             OSError: The file cannot be written.

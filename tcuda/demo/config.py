@@ -20,6 +20,7 @@ class Config:
         seed: Decides the first parameters and the order of the digits, and with them every later bit.
         devices: How many devices share each batch.
         overlap: Whether batches are copied on a stream of their own; the result is the same without.
+        graph: Whether the work on a batch is captured in CUDA graphs and replayed; the result is the same without.
         batch_size: Digits between two updates, on all devices together.
         hidden_units: Width of the hidden layer.
         learning_rate: Step size.
@@ -34,6 +35,7 @@ class Config:
     seed: int = 0
     devices: int = 1
     overlap: bool = True
+    graph: bool = False
     # Together they keep matrix products so small that NumPy, where it stands in for a GPU, uses one thread for them:
     # many threads take turns badly on a machine that is busy with something else.
     batch_size: int = 32

@@ -52,12 +52,9 @@ class Replica:
         """Run ``batch`` through the network and back."""
         with tcuda.device(self.device):
             with self.phases.measure("forward"):
-                pixels, targets = network.unpack(batch)
-                activations = network.forward(self.parameters, pixels)
-                self._loss += network.loss(activations, targets)
-                self._correct += network.correct(activations, targets)
+                activations, targets = self._forward(batch)
             with self.phases.measure("backward"):
-                network.backward(self.parameters, activations, targets, self._gradients)
+                self._backward(activations, targets)
             self._gradients_ready.record()
 
     def add_gradients_of(self, other: Replica) -> None:
@@ -71,7 +68,7 @@ class Replica:
         """Follow the gradients, which are sums over the ``batch_size`` digits of all devices."""
         with tcuda.device(self.device):
             with self.phases.measure("update"):
-                self._optimizer.step(self._gradients.flat / batch_size)
+                self._follow_gradients(batch_size)
             self._parameters_ready.record()
 
     def copy_parameters_of(self, other: Replica) -> None:
@@ -111,3 +108,19 @@ class Replica:
         with tcuda.device(self.device):
             pixels, targets = network.unpack(xp.array(rows))
             return int(network.correct(network.forward(self.parameters, pixels), targets)) / len(rows)
+
+    # The work itself, on the current device
+
+    def _forward(self, batch: DeviceArray) -> tuple[network.Activations, DeviceArray]:
+        """Run ``batch`` through the network and add to the score; return what :meth:`_backward` needs."""
+        pixels, targets = network.unpack(batch)
+        activations = network.forward(self.parameters, pixels)
+        self._loss += network.loss(activations, targets)
+        self._correct += network.correct(activations, targets)
+        return activations, targets
+
+    def _backward(self, activations: network.Activations, targets: DeviceArray) -> None:
+        network.backward(self.parameters, activations, targets, self._gradients)
+
+    def _follow_gradients(self, batch_size: int) -> None:
+        self._optimizer.step(self._gradients.flat / batch_size)

@@ -11,6 +11,7 @@ import numpy
 import tcuda
 from tcuda import xp
 from tcuda.demo import network
+from tcuda.demo.captured_replica import CapturedReplica
 from tcuda.demo.checkpoint import Checkpoint
 from tcuda.demo.loader import Loader
 from tcuda.demo.replica import Replica
@@ -67,7 +68,8 @@ def train(
         stack.enter_context(tcuda.random.fork_rng([_ROOT]))
         begin = resume_from or _beginning(config)
         tcuda.set_rng_state(begin.rng_state, _ROOT)
-        replicas = [Replica(device, begin.parameters, config, begin.velocity) for device in range(config.devices)]
+        kind = CapturedReplica if config.graph else Replica
+        replicas = [kind(device, begin.parameters, config, begin.velocity) for device in range(config.devices)]
         root = replicas[_ROOT]
         epochs = list(begin.epochs)
         start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tcuda.emulation import creation, kernel
+from tcuda.emulation import capture, creation, kernel
 from tcuda.emulation.functions import FUNCTIONS, LINALG
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.strided import Strided
@@ -318,7 +318,9 @@ def _require(condition: Any, otherwise: str) -> None:
 
     Raises:
         ValueError: One is.
+        RuntimeError: The current stream captures.
     """
+    capture.require_download()
     if not (condition if isinstance(condition, (bool, np.bool_)) else bool(condition.all())):
         raise ValueError(otherwise)
 

@@ -78,11 +78,11 @@ class graph:
         return chosen
 
     def __enter__(self) -> None:
-        synchronize()
-        gc.collect()
-        empty_cache()
-        self.stream_ctx.__enter__()
+        self.stream_ctx.__enter__()  # first: the stream may be of another device
         try:
+            synchronize()
+            gc.collect()
+            empty_cache()
             self.cuda_graph.capture_begin(self.pool, self.capture_error_mode, self.check_input_liveness)
         except BaseException:
             self.stream_ctx.__exit__(None, None, None)

@@ -62,7 +62,7 @@ class CUDAGraph:
         self._executable = 0
         self._captured = False
         self._replayed = False
-        self._held: list[tuple[int, list[int]]] = []
+        self._held: list[int] = []
         self._states: tuple[Any, ...] = ()
         self._launch: Callable[[], int] = _cannot_launch
 
@@ -108,17 +108,12 @@ class CUDAGraph:
             )
         index = cuda.getDevice()
         used = shared or (memory.next_pool(), 0)
-        memory.create_pool(index, used, None, True, False)
-        begun = False
+        cuda.streamBeginCapture(stream, mode)
         try:
-            cuda.streamBeginCapture(stream, mode)
-            begun = True
             _, number = cuda.streamGetCaptureInfo(stream)
-            memory.begin_capture(index, used, number)
+            memory.begin_capture(used, number)
         except BaseException:
-            if begun:
-                _discard_capture(stream)
-            memory.release_pool(index, used)
+            _discard_capture(stream)
             raise
         self._pool, self._device = used, index
         self._capture = Capture(self, stream, index, number, mode)
@@ -145,9 +140,7 @@ class CUDAGraph:
         try:
             self._graph = cuda.streamEndCapture(capture.stream)
             nodes, addresses = cuda.graphContents(self._graph)
-            for index in range(cuda.getDeviceCount()):
-                if held := ledger().hold(index, addresses, capture.number):
-                    self._held.append((index, held))
+            self._held = ledger().hold(addresses, capture.number)
             self._states = tuple(capture.states.values())
             if not self._keep_graph:
                 self._executable = cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
@@ -180,7 +173,7 @@ class CUDAGraph:
         capture, self._capture = self._capture, None
         if capture is not None:
             captures.remove(capture)
-            ledger().end_capture(capture.device, capture.number)
+            ledger().end_capture(capture.number)
 
     @staticmethod
     def get_currently_capturing_graph() -> CUDAGraph:
@@ -270,7 +263,7 @@ class CUDAGraph:
             self._release()
 
     def _release(self) -> None:
-        index, pool, held, replayed = self._device, self._pool, self._held, self._replayed
+        pool, held, replayed = self._pool, self._held, self._replayed
         graph, executable = self._graph, self._executable
         self._forget()
         try:
@@ -281,12 +274,8 @@ class CUDAGraph:
                 if graph:
                     cuda.graphDestroy(graph)
             finally:
-                for of, addresses in held:
-                    if of != index:
-                        ledger().let_go(of, addresses, replayed)
                 if pool is not None:
-                    own = [address for of, addresses in held if of == index for address in addresses]
-                    ledger().release_graph(index, pool, own, replayed)
+                    ledger().release_graph(pool, held, replayed)
 
     # The two questions are bound here because the names of modules may be gone when the interpreter exits.
     def __del__(

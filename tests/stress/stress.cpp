@@ -913,7 +913,7 @@ void Worker::change_graph() {
     } else if (graph_pool_ != PoolId{0, 0}) {
         release_graph();
     } else {
-        graph_pool_ = all_.new_pool(false, true, false);
+        graph_pool_ = {0, all_.ledger.next_pool()};
         capture_ = ++captures_ * (threads + 1) + number_ + 1;
         ledger_.begin_capture(graph_pool_, capture_);
     }
