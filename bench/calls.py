@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chosen_runtime import ON_CUDA
-
 
 class State(NamedTuple):
     """What a call is measured in: statements that stand around each of its rounds, and are not measured.
@@ -50,12 +48,8 @@ _SMALL, _LARGE = 1 << 10, 20 << 20
 _SMALL_BUFFER = "caching_allocator_alloc(1 KiB) + delete"
 
 _CAPTURE = "made.capture_begin({0}); {1}(); made.capture_end()"
-_CAPTURE_BELOW = (
-    "runtime.streamBeginCapture(stream, 2); {0}(); made = runtime.streamEndCapture(stream); "
-    "runtime.graphExecDestroy(runtime.graphInstantiate(made, 0)); runtime.graphDestroy(made)"
-)
 _ON_STREAM = State("cuda.set_stream(s)", "made = None")
-_ON_STREAM_BELOW = State("runtime.useStream(s)" if not ON_CUDA else "s.use()", "made = None")
+_ON_STREAM_BELOW = State("s.use()", "made = None")
 
 CALLS = {
     # Devices
@@ -171,17 +165,17 @@ CALLS = {
     # Graphs
     "capture of 20 kernels": Call(
         f"made = cuda.CUDAGraph(); {_CAPTURE.format('', 'in_place')}",
-        _CAPTURE_BELOW.format("in_place"),
-        cupy="s.begin_capture(); in_place(); made = s.end_capture()",
+        "s.begin_capture(); in_place(); made = s.end_capture()",
         state=_ON_STREAM,
         state_below=_ON_STREAM_BELOW,
+        cuda_only=True,
     ),
     "capture of 20 kernels and 20 arrays": Call(
         f"made = cuda.CUDAGraph(); {_CAPTURE.format('handle', 'with_arrays')}",
-        _CAPTURE_BELOW.format("with_arrays"),
-        cupy="s.begin_capture(); with_arrays(); made = s.end_capture()",
+        "s.begin_capture(); with_arrays(); made = s.end_capture()",
         state=_ON_STREAM,
         state_below=_ON_STREAM_BELOW,
+        cuda_only=True,
     ),
     "replay() of 20 kernels": Call("graph.replay()", "runtime.graphLaunch(graph, 0)"),
     # Profilers and telemetry

@@ -6,6 +6,8 @@ import itertools
 import time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from chosen_runtime import ON_CUDA
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,7 +22,7 @@ def loop():
         {statement}
 """
 _BUDGET = 0.2  # seconds
-_FEWEST, _MOST = 5, 1500
+_FEWEST, _MOST = (20 if ON_CUDA else 5), 1500
 
 
 def inlined(statement: str, names: dict[str, Any]) -> Loop:

@@ -42,7 +42,7 @@ def measure(*, replays: bool = False) -> Results:
     Raises:
         UnusableError: A benchmark failed.
     """
-    which = "not torch" if replays else "not torch and not replay"
+    which = "not torch" if replays else "not torch and not test_replay"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.json"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", which, BENCH.name]

@@ -220,6 +220,8 @@ class Ledger:
         """
     def end_capture(self, capture: int) -> None:
         """Let memory be allocated and freed as before."""
+    def has_capture(self, capture: int) -> bool:
+        """Tell whether that capture has begun, and not ended."""
     def hold(self, addresses: Sequence[int], capture: int) -> list[int]:
         """Keep the allocations that have these addresses and are older than the capture; return where they begin."""
     def release_graph(self, id: tuple[int, int], held: Sequence[int], replayed: bool) -> None:

@@ -133,6 +133,7 @@ public:
     // frees of other memory stays as it is until the end, by when it is known what the graph reads. The graph uses the pool.
     void begin_capture(PoolId id, CaptureId capture);
     void end_capture(CaptureId capture) noexcept;
+    bool has_capture(CaptureId capture);
     // Keeps every allocation that has one of these addresses, and is older than the capture, until the graph is released,
     // though it is freed. Returns where they begin.
     std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture);
@@ -184,7 +185,8 @@ private:
     struct Capture {
         CaptureId id;
         std::uintptr_t thread;
-        Block *kept = nullptr; // what the thread has freed, linked by `right`
+        std::vector<Stream> streams; // that are known to take part, which they do until the end
+        Block *kept = nullptr;       // what the thread has freed, linked by `right`
     };
     struct Announced {
         int pins = 0; // threads that use the handle, with the lock given back

@@ -8,10 +8,23 @@
 
 namespace tcuda {
 
-// The capture that a stream takes part in. Called without the lock, for it asks the driver.
+// The capture that a stream takes part in. Called without the lock, for it may ask the driver, which takes long while
+// the stream captures.
 CaptureId DeviceLedger::capture_of(Stream stream) {
+    {
+        const Lock lock(mutex_);
+        for (const Capture &known : captures_)
+            if (std::find(known.streams.begin(), known.streams.end(), stream) != known.streams.end())
+                return known.id;
+    }
     CaptureId capture = 0;
-    return driver_.capture_of(device_, stream, &capture) == success ? capture : 0;
+    if (driver_.capture_of(device_, stream, &capture) != success || capture == 0)
+        return 0;
+    const Lock lock(mutex_);
+    for (Capture &known : captures_)
+        if (known.id == capture)
+            known.streams.push_back(stream);
+    return capture;
 }
 
 void DeviceLedger::begin_capture(PoolId id, CaptureId capture) {
@@ -19,7 +32,7 @@ void DeviceLedger::begin_capture(PoolId id, CaptureId capture) {
     routes_.reserve(routes_.size() + 1); // nothing may throw when one of them is there and the others are not
     captures_.reserve(captures_.size() + 1);
     Pool &opened = open_pool(id, nullptr, true, false);
-    captures_.push_back({capture, thread_number()});
+    captures_.push_back({capture, thread_number(), {}});
     routes_.push_back({&opened, 0, capture});
     ++opened.uses; // a second time: as long as the capture lasts
     is_capturing_.store(true, std::memory_order_relaxed);
@@ -47,6 +60,11 @@ void DeviceLedger::end_capture(CaptureId capture) noexcept {
     let_go_of_released(lock);
     if (last || has_idle_pools_)
         release_idle_pools(lock);
+}
+
+bool DeviceLedger::has_capture(CaptureId capture) {
+    const Lock lock(mutex_);
+    return std::any_of(captures_.begin(), captures_.end(), [&](const Capture &known) { return known.id == capture; });
 }
 
 // Holds a block that is freed in the middle of a capture: the graph may have come to read it.

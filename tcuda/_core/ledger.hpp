@@ -1,6 +1,7 @@
 // The ledgers of all devices, and the source that they allocate from.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <exception>
@@ -71,6 +72,10 @@ public:
     void end_capture(CaptureId capture) noexcept {
         for (const auto &ledger : ledgers_)
             ledger->end_capture(capture);
+    }
+    bool has_capture(CaptureId capture) {
+        return std::any_of(ledgers_.begin(), ledgers_.end(),
+                           [&](const auto &ledger) { return ledger->has_capture(capture); });
     }
     std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture) {
         std::vector<Address> held;

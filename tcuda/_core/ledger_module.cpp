@@ -469,6 +469,8 @@ void bind_ledger(nb::module_ &module) {
         .def("end_capture",
              [](Self &self, CaptureId capture) { unlocked(self, [&] { self.ledger.end_capture(capture); }); },
              nb::arg("capture"))
+        .def("has_capture", [](Self &self, CaptureId capture) { return self.ledger.has_capture(capture); },
+             nb::arg("capture"))
         .def("hold",
              [](Self &self, const std::vector<Address> &addresses, CaptureId capture) {
                  return self.ledger.hold(addresses, capture);

@@ -54,7 +54,7 @@ _FUNCTIONS = {
 
 
 def capture_products(may_capture: Callable[[int], bool]) -> None:
-    """Let CuPy multiply matrices on capturing streams from now on, where ``may_capture(stream)`` says so."""
+    """Let CuPy multiply matrices on capturing streams from now on, on those of which ``may_capture`` is true."""
     import cupy
     from cupy_backends.cuda.libs import cublas
 

@@ -123,7 +123,7 @@ class CudaRuntime:
         self._begin_capture = _translating(runtime.CUDARuntimeError, "streamBeginCapture", runtime.streamBeginCapture)
         self._prepared = threading.local()  # the devices for whose captures this thread has made what they need
         self._products_captured = False
-        self._begun: dict[int, int] = {}  # the last capture that was begun on each stream
+        self._ledger: _core.Ledger | None = None
         # By RuntimeError alone CuPy says of a capture that an error has invalidated it.
         self.streamIsCapturing: Callable[[int], bool] = _translating(
             RuntimeError, "streamIsCapturing", runtime.streamIsCapturing, Status.STREAM_CAPTURE_INVALIDATED
@@ -196,7 +196,6 @@ class CudaRuntime:
         """Begin a capture, having made what cannot be made during one (``cudaStreamBeginCapture``)."""
         self._prepare_for_captures()
         self._begin_capture(stream, mode)
-        self._begun[stream] = self.streamGetCaptureInfo(stream)[1]
 
     def _prepare_for_captures(self) -> None:
         """Give this thread and device a handle of cuBLAS, and let products of matrices be captured."""
@@ -205,7 +204,7 @@ class CudaRuntime:
         if device in prepared:
             return
         if not self._products_captured:
-            captured_blas.capture_products(self._has_begun)
+            captured_blas.capture_products(self._has_pool)
             self._products_captured = True
         mode = ctypes.c_int(CAPTURE_RELAXED)  # captures of other threads do not forbid it
         _drive("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
@@ -215,9 +214,9 @@ class CudaRuntime:
             _drive("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
         prepared.add(device)
 
-    def _has_begun(self, stream: int) -> bool:
-        """Return whether the capture that ``stream`` takes part in was begun here, and not by CuPy."""
-        return self.streamGetCaptureInfo(stream)[1] in self._begun.values()
+    def _has_pool(self, stream: int) -> bool:
+        """Return whether the capture of ``stream`` has a pool of its own: it has none if CuPy has begun it."""
+        return self._ledger is not None and self._ledger.has_capture(self.streamGetCaptureInfo(stream)[1])
 
     def streamGetCaptureInfo(self, stream: int) -> tuple[int, int]:
         """Return the status and the number of the capture of ``stream`` (``cuStreamGetCaptureInfo``)."""
@@ -282,6 +281,7 @@ class CudaRuntime:
 
     def useLedger(self, ledger: _core.Ledger) -> None:
         """Make ``ledger`` CuPy's allocator, by C functions: an allocation crosses no Python frame."""
+        self._ledger = ledger
         functions = ledger.cupy_functions(self._current_stream)
         self._cupy.cuda.set_allocator(self._cupy.cuda.CFunctionAllocator(*functions, ledger).malloc)
         _announce_streams(self._cupy.cuda.Stream, ledger)
