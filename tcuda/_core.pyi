@@ -82,6 +82,9 @@ class GraphLauncher:
     """Launches ``exec`` on the stream whose handle CuPy's C function ``current_stream`` returns."""
 
     def __init__(self, exec: int, current_stream: object) -> None: ...
+    @property
+    def launched(self) -> bool:
+        """Whether :meth:`launch` was called."""
     def launch(self) -> int:
         """Return a status: 900, with nothing done, if the stream is capturing."""
 
@@ -213,10 +216,10 @@ class Ledger:
     def pool_uses(self, device: int, id: tuple[int, int]) -> int: ...
     def begin_pool(self, device: int, id: tuple[int, int]) -> None: ...
     def end_pool(self, device: int, id: tuple[int, int]) -> None: ...
-    def begin_capture(self, id: tuple[int, int], capture: int) -> None:
+    def begin_capture(self, id: tuple[int, int], device: int, stream: int) -> int:
         """Let what is allocated on the streams of a capture come from a pool, and keep what this thread frees.
 
-        The graph that comes of it uses the pool.
+        The graph that comes of it uses the pool. Returns the number of the capture, which has begun on ``stream``.
         """
     def end_capture(self, capture: int) -> None:
         """Let memory be allocated and freed as before."""

@@ -62,12 +62,13 @@ CALLS = {
     "manual_seed(1)",
     "get_rng_state()",
     "set_rng_state(state)",
+    "replay() of 20 kernels",
     "nvtx.range_push() + range_pop()",
     "utilization()",
     "temperature()",
     "import tcuda",
 }
-ON_CUDA_ALONE = {"randn of 100 million"}
+ON_CUDA_ALONE = {"randn of 100 million", "capture of 20 kernels", "capture of 20 kernels and 20 arrays"}
 
 
 class Check(Protocol):

@@ -396,24 +396,26 @@ def test_capture_does_nothing_to_the_training(devices: int, monkeypatch: pytest.
     assert replica.take_score() == (0, 0)
 
 
-def memory_of_graphs() -> list[int]:
-    """Return on which devices there are segments that belong to graphs, an entry each."""
-    return [segment["device"] for segment in tcuda.memory_snapshot() if segment["segment_pool_id"] != (0, 0)]
+def pools_of_graphs() -> set[tuple[int, tuple[int, int]]]:
+    """Return the device and the number of each pool that has memory, beside the common one."""
+    pools = {(segment["device"], segment["segment_pool_id"]) for segment in tcuda.memory_snapshot()}
+    return {(device, number) for device, number in pools if number != (0, 0)}
 
 
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
 def test_graphs_of_a_device_share_memory_and_give_it_back(devices: int) -> None:
     gc.collect()
-    before, during = memory_of_graphs(), []
+    before, during = pools_of_graphs(), []
     config = Config(**SMALL, epochs=1, devices=devices, graph=True)
     gc.disable()  # it comes back at once
     try:
-        train(config, DIGITS, lambda epoch: during.extend(memory_of_graphs()))
+        train(config, DIGITS, lambda epoch: during.append(pools_of_graphs()))
         tcuda.empty_cache()
-        assert memory_of_graphs() == before
+        assert pools_of_graphs() == before
     finally:
         gc.enable()
-    assert sorted(during) == sorted([*before, *range(devices)])
+    [added] = [pools - before for pools in during]
+    assert sorted(device for device, _ in added) == list(range(devices))
 
 
 # Devices

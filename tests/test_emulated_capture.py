@@ -301,7 +301,9 @@ class TestStatus:
     def test_of_a_launcher_that_refuses(self, r: EmulatedRuntime) -> None:
         stream, blocking, ran = new_stream(r), new_stream(r, STREAM_DEFAULT), list[int]()
         graph = executable(r, stream, lambda: launch_on(r, stream, lambda: ran.append(1)))
-        launch = r.graphLauncher(graph)
+        launcher = r.graphLauncher(graph)
+        launch = launcher.launch
+        assert not launcher.launched
         for capturing, current, status in ((stream, stream, 900), (blocking, 0, 906)):
             r.streamBeginCapture(capturing, CAPTURE_RELAXED)
             r.enterStream(types.SimpleNamespace(ptr=current, device_id=0))

@@ -42,16 +42,19 @@ public:
     }
 
 private:
-    enum Type { kernel = 0, memcpy = 1, memset = 2, child = 4 };
+    enum Type { memcpy = 1, memset = 2, child = 4 };
     static constexpr std::uintptr_t least = 1 << 16; // smaller ones are sizes, and no driver maps memory there
 
     int read_node(std::uintptr_t node) {
+        KernelNode parameters{};
+        if (driver_.kernel_node(node, &parameters) == 0) { // as nearly every node is
+            read_kernel(parameters);
+            return 0;
+        }
         int type = 0;
         if (const int status = driver_.node_type(node, &type))
             return status;
         switch (type) {
-        case kernel:
-            return read_kernel(node);
         case memcpy: {
             MemcpyNode copy{};
             const int status = driver_.memcpy_node(node, &copy);
@@ -76,12 +79,9 @@ private:
         }
     }
 
-    int read_kernel(std::uintptr_t node) {
-        KernelNode kernel{};
-        if (const int status = driver_.kernel_node(node, &kernel))
-            return status;
+    void read_kernel(const KernelNode &kernel) {
         if (kernel.parameters == nullptr)
-            return 0;
+            return;
         const std::vector<std::size_t> &sizes = parameters(kernel.function);
         for (std::size_t i = 0; i < sizes.size(); ++i)
             // Pointers lie at multiples of their size, in structures too.
@@ -90,7 +90,6 @@ private:
                 std::memcpy(&word, static_cast<const char *>(kernel.parameters[i]) + at, sizeof word);
                 add(word);
             }
-        return 0;
     }
 
     // Their sizes. For one graph only: a function may be unloaded, and another one loaded at its address.

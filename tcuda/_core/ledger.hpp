@@ -16,7 +16,7 @@ namespace tcuda {
 // Lock rule: `mutex_` guards the choice of the source; no other lock is taken under it.
 class Ledger {
 public:
-    Ledger(Driver &driver, int devices, const Settings &settings) {
+    Ledger(Driver &driver, int devices, const Settings &settings) : driver_(driver) {
         for (int device = 0; device < devices; ++device)
             ledgers_.push_back(std::make_unique<DeviceLedger>(device, driver, settings));
         uncached_ = std::make_shared<UncachedSource>(driver);
@@ -55,8 +55,11 @@ public:
     void enable_caching(bool enabled) { caching_.store(enabled, std::memory_order_relaxed); }
     bool caching() const { return caching_.load(std::memory_order_relaxed); }
 
-    // Captures, of the streams of all devices.
-    void begin_capture(PoolId id, CaptureId capture) {
+    // Captures, of the streams of all devices. The first is called when `stream` has begun to capture; returns the capture.
+    CaptureId begin_capture(PoolId id, int device, Stream stream) {
+        CaptureId capture = 0;
+        if (const int status = driver_.capture_of(device, stream, &capture))
+            throw DriverError(status, "asking the driver for a capture");
         std::size_t begun = 0;
         try {
             for (; begun < ledgers_.size(); ++begun)
@@ -68,6 +71,7 @@ public:
             }
             throw;
         }
+        return capture;
     }
     void end_capture(CaptureId capture) noexcept {
         for (const auto &ledger : ledgers_)
@@ -106,6 +110,7 @@ public:
     }
 
 private:
+    Driver &driver_;
     std::mutex mutex_;
     std::shared_ptr<ExternalSource> uncached_;
     std::deque<std::shared_ptr<ExternalSource>> chosen_; // every source that ever was; references stay valid

@@ -464,8 +464,11 @@ void bind_ledger(nb::module_ &module) {
              [](Self &self, int device, PoolId id) { unlocked(self, [&] { self.ledger.of(device).end_pool(id); }); },
              nb::arg("device"), nb::arg("id"))
         // Captures
-        .def("begin_capture", [](Self &self, PoolId id, CaptureId capture) { self.ledger.begin_capture(id, capture); },
-             nb::arg("id"), nb::arg("capture"))
+        .def("begin_capture",
+             [](Self &self, PoolId id, int device, Stream stream) {
+                 return guarded(self, [&] { return self.ledger.begin_capture(id, device, key_of(stream)); });
+             },
+             nb::arg("id"), nb::arg("device"), nb::arg("stream"))
         .def("end_capture",
              [](Self &self, CaptureId capture) { unlocked(self, [&] { self.ledger.end_capture(capture); }); },
              nb::arg("capture"))

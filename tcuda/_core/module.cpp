@@ -4,6 +4,8 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+
 #include "cuda_graphs.hpp"
 #include "host_memory.hpp"
 #include "ledger_module.hpp"
@@ -26,17 +28,20 @@ public:
             nb::raise_python_error();
     }
 
-    int launch() const {
+    int launch() {
+        launched_.store(true, std::memory_order_relaxed);
         const auto stream = static_cast<std::uintptr_t>(current_stream_());
         const nb::gil_scoped_release release; // a launch may wait for room in the queue of the stream
         return launcher_.launch(stream);
     }
+    bool launched() const { return launched_.load(std::memory_order_relaxed); }
 
 private:
     using CurrentStream = std::intptr_t();
 
     const tcuda::GraphLauncher launcher_;
     CurrentStream *const current_stream_;
+    std::atomic<bool> launched_{false};
 };
 
 } // namespace
@@ -95,7 +100,8 @@ NB_MODULE(_core, module) {
 
     nb::class_<PythonLauncher>(module, "GraphLauncher")
         .def(nb::init<std::uintptr_t, nb::handle>(), nb::arg("exec"), nb::arg("current_stream"))
-        .def("launch", &PythonLauncher::launch);
+        .def("launch", &PythonLauncher::launch)
+        .def_prop_ro("launched", &PythonLauncher::launched);
 
     tcuda::bind_ledger(module);
     tcuda::bind_philox(module);

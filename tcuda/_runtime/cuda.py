@@ -83,6 +83,13 @@ class _Handle:
         self.device_id = device_id
 
 
+class _Prepared(threading.local):
+    """The devices for whose captures this thread has made what they need."""
+
+    def __init__(self) -> None:
+        self.devices: set[int] = set()
+
+
 class _Held(NamedTuple):
     """Memory, and the stream on which CuPy frees it, which has to live longer: Python drops the last field first."""
 
@@ -121,7 +128,7 @@ class CudaRuntime:
         for name in _FROM_CUPY:
             setattr(self, name, _translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
         self._begin_capture = _translating(runtime.CUDARuntimeError, "streamBeginCapture", runtime.streamBeginCapture)
-        self._prepared = threading.local()  # the devices for whose captures this thread has made what they need
+        self._prepared = _Prepared()
         self._products_captured = False
         self._ledger: _core.Ledger | None = None
         # By RuntimeError alone CuPy says of a capture that an error has invalidated it.
@@ -199,8 +206,7 @@ class CudaRuntime:
 
     def _prepare_for_captures(self) -> None:
         """Give this thread and device a handle of cuBLAS, and let products of matrices be captured."""
-        prepared: set[int] = vars(self._prepared).setdefault("devices", set())
-        device = self._runtime.getDevice()
+        prepared, device = self._prepared.devices, self._runtime.getDevice()
         if device in prepared:
             return
         if not self._products_captured:
@@ -234,9 +240,9 @@ class CudaRuntime:
         """Destroy a ``cudaGraphExec_t`` (``cuGraphExecDestroy``)."""
         _check(self._graphs.destroy_exec(graphExec), "cuGraphExecDestroy", graphExec)
 
-    def graphLauncher(self, graphExec: int) -> Callable[[], int]:
-        """Return a callable of the core: what CuPy and the runtime add to the driver's call is as long as that."""
-        return _core.GraphLauncher(graphExec, self._current_stream).launch
+    def graphLauncher(self, graphExec: int) -> _core.GraphLauncher:
+        """Return one of the core's, which calls the driver."""
+        return _core.GraphLauncher(graphExec, self._current_stream)
 
     def graphContents(self, graph: int) -> GraphContents:
         """Count the nodes of ``graph``, and read their parameters (``cuGraphKernelNodeGetParams`` and others)."""

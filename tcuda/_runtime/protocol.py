@@ -60,6 +60,17 @@ class GraphContents(NamedTuple):
     addresses: list[int]
 
 
+class GraphLauncher(Protocol):
+    """What launches a graph."""
+
+    @property
+    def launched(self) -> bool:
+        """Whether it was asked to."""
+
+    def launch(self) -> int:
+        """Launch it and return a status; where that would spoil a capture, do nothing but that."""
+
+
 class CurrentStream(Protocol):
     """What may be a current stream: ``cupy.cuda.Stream``, ``tcuda.Stream``, or anything with these attributes.
 
@@ -184,11 +195,8 @@ class Runtime(Protocol):
     def sleep(self, cycles: int, stream: int) -> None:
         """Keep ``stream``, which is of the current device, busy for ``cycles`` clock cycles."""
 
-    def graphLauncher(self, graphExec: int) -> Callable[[], int]:
-        """Return the fastest way to launch ``graphExec`` on the current stream of the current device.
-
-        It returns a status, and does nothing where a launch would spoil a capture.
-        """
+    def graphLauncher(self, graphExec: int) -> GraphLauncher:
+        """Return the fastest way to launch ``graphExec`` on the current stream of the current device."""
 
     def graphContents(self, graph: int) -> GraphContents:
         """Return how many nodes ``graph`` has, and which memory they work on."""

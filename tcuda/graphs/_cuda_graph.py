@@ -27,6 +27,7 @@ from tcuda.random import Generator
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tcuda._runtime.protocol import GraphLauncher
     from tcuda.memory._pools import PoolId
 
 _MODES = {"global": CAPTURE_GLOBAL, "thread_local": CAPTURE_THREAD_LOCAL, "relaxed": CAPTURE_RELAXED}
@@ -64,6 +65,7 @@ class CUDAGraph:
         self._replayed = False
         self._held: list[int] = []
         self._states: tuple[Any, ...] = ()
+        self._launcher: GraphLauncher | None = None
         self._launch: Callable[[], int] = _cannot_launch
 
     # Capturing
@@ -110,8 +112,7 @@ class CUDAGraph:
         used = shared or (memory.next_pool(), 0)
         cuda.streamBeginCapture(stream, mode)
         try:
-            _, number = cuda.streamGetCaptureInfo(stream)
-            memory.begin_capture(used, number)
+            number = memory.begin_capture(used, index, stream)
         except BaseException:
             _discard_capture(stream)
             raise
@@ -213,6 +214,7 @@ class CUDAGraph:
             raise RuntimeError("capture_end() must have been called before calling instantiate")
         made = cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
         before, self._executable = self._executable, made
+        self._replayed = self._replayed or (self._launcher is not None and self._launcher.launched)
         self._find_launcher()
         if before:
             cuda.graphExecDestroy(before)
@@ -223,14 +225,14 @@ class CUDAGraph:
         Raises:
             RuntimeError: Nothing has been captured yet, or the current stream is capturing.
         """
-        self._replayed = True
         if self._launch():
             self._replay_carefully()
 
     def _find_launcher(self) -> None:
         """Find a quick way to launch, where nothing has to be done before."""
-        simple = self._executable and not self._states and cuda.getDeviceCount() == 1
-        self._launch = cuda.graphLauncher(self._executable) if simple else _cannot_launch
+        if self._executable and not self._states and cuda.getDeviceCount() == 1:
+            self._launcher = cuda.graphLauncher(self._executable)
+            self._launch = self._launcher.launch
 
     def _replay_carefully(self) -> None:
         if not self._captured:
@@ -244,6 +246,7 @@ class CUDAGraph:
                 )
             if not self._executable:
                 self.instantiate()
+            self._replayed = True
             for state in self._states:
                 if status := state.prepare(self._executable):
                     raise AcceleratorError(status, "cuGraphExecKernelNodeSetParams")
@@ -263,7 +266,8 @@ class CUDAGraph:
             self._release()
 
     def _release(self) -> None:
-        pool, held, replayed = self._pool, self._held, self._replayed
+        pool, held = self._pool, self._held
+        replayed = self._replayed or (self._launcher is not None and self._launcher.launched)
         graph, executable = self._graph, self._executable
         self._forget()
         try:

@@ -19,8 +19,6 @@ from tcuda._runtime.protocol import (
 from tcuda._status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tcuda._runtime.emulated.timeline import Mark, Timeline
     from tcuda._runtime.protocol import GraphContents
 
@@ -111,23 +109,23 @@ class Graphs(Machine):
         with self._lock:
             self._occupy(timeline, *executable.complete(self._start(timeline, call)))
 
-    def graphLauncher(self, graphExec: int) -> Callable[[], int]:
-        """Return what launches an executable graph on the current stream, or else returns why it does not."""
+    def graphLauncher(self, graphExec: int) -> Launcher:
+        """Return what launches an executable graph on the current stream."""
+        return Launcher(self, graphExec)
 
-        def launch() -> int:
-            stream = self._thread.current(-1).ptr
-            with self._lock:
-                if graphExec not in self._executables:
-                    return Status.INVALID_VALUE
-                timeline = self._stream(stream, "cudaGraphLaunch()")
-                if timeline.capture is not None:
-                    return Status.STREAM_CAPTURE_UNSUPPORTED
-                if self._implicit_capture(timeline) is not None:
-                    return Status.STREAM_CAPTURE_IMPLICIT
-            self.graphLaunch(graphExec, stream)
-            return Status.SUCCESS
-
-        return launch
+    def _launch_on_current_stream(self, graphExec: int) -> int:
+        """Launch an executable graph and return success, or do nothing and return why not."""
+        stream = self._thread.current(-1).ptr
+        with self._lock:
+            if graphExec not in self._executables:
+                return Status.INVALID_VALUE
+            timeline = self._stream(stream, "cudaGraphLaunch()")
+            if timeline.capture is not None:
+                return Status.STREAM_CAPTURE_UNSUPPORTED
+            if self._implicit_capture(timeline) is not None:
+                return Status.STREAM_CAPTURE_IMPLICIT
+        self.graphLaunch(graphExec, stream)
+        return Status.SUCCESS
 
     def graphExecDestroy(self, graphExec: int) -> None:
         """Forget an executable graph (``cudaGraphExecDestroy``)."""
@@ -183,3 +181,21 @@ class Graphs(Machine):
         for timeline in (*self._streams.values(), *self._per_thread.values()):
             if timeline.capture is capture:
                 timeline.capture = None
+
+
+class Launcher:
+    """Launches an executable graph on the current stream.
+
+    Attributes:
+        launched: Whether it was asked to.
+    """
+
+    def __init__(self, graphs: Graphs, executable: int) -> None:
+        self._graphs = graphs
+        self._executable = executable
+        self.launched = False
+
+    def launch(self) -> int:
+        """Launch the graph and return success, or do nothing and return why not."""
+        self.launched = True
+        return self._graphs._launch_on_current_stream(self._executable)
