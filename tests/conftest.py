@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib.util
 import json
@@ -34,6 +35,10 @@ class OutputOf(Protocol):
 
 class Changes(Protocol):
     def __call__(self, device: int | None = None) -> contextlib.AbstractContextManager[dict[str, int]]: ...
+
+
+class Captured(Protocol):
+    def __call__(self, function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]: ...
 
 
 class HoldAtMost(Protocol):
@@ -85,6 +90,34 @@ def changes(runtime: Runtime) -> Changes:
                 gc.enable()
 
     return measured
+
+
+@pytest.fixture
+def captured(runtime: Runtime) -> Iterator[Captured]:
+    """Let a stream capture what a function does, and return what that returned, and what launches the graph.
+
+    By the runtime alone: without a pool, and without anything that keeps memory.
+    """
+    import tcuda
+    from tcuda._runtime.protocol import CAPTURE_RELAXED
+
+    executables: list[int] = []
+
+    def capture(function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+        stream = tcuda.Stream()
+        with tcuda.stream(stream):
+            runtime.streamBeginCapture(stream.cuda_stream, CAPTURE_RELAXED)
+            try:
+                result = function()
+            finally:
+                graph = runtime.streamEndCapture(stream.cuda_stream)
+        executables.append(runtime.graphInstantiate(graph, 0))
+        runtime.graphDestroy(graph)
+        return result, functools.partial(runtime.graphLaunch, executables[-1], 0)
+
+    yield capture
+    for executable in executables:
+        runtime.graphExecDestroy(executable)
 
 
 @pytest.fixture

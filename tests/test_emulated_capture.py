@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    Capture = Callable[[Callable[[], Any]], tuple[Any, Callable[[], None]]]
+    from conftest import Captured
+
 
 pytestmark = pytest.mark.emulated
 
@@ -464,28 +465,6 @@ SIZE = 1 << 12
 POISON = b"\xff"
 
 
-@pytest.fixture
-def captured(runtime: EmulatedRuntime) -> Iterator[Capture]:
-    """Let a stream capture what a function does, and return what that returned, and what launches the graph."""
-    executables: list[int] = []
-
-    def capture(function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
-        stream = tcuda.Stream()
-        with tcuda.stream(stream):
-            runtime.streamBeginCapture(stream.cuda_stream, CAPTURE_RELAXED)
-            try:
-                result = function()
-            finally:
-                graph = runtime.streamEndCapture(stream.cuda_stream)
-        executables.append(runtime.graphInstantiate(graph, 0))
-        runtime.graphDestroy(graph)
-        return result, functools.partial(runtime.graphLaunch, executables[-1], 0)
-
-    yield capture
-    for handle in executables:
-        runtime.graphExecDestroy(handle)
-
-
 @pytest.fixture(autouse=True)
 def _memory_comes_back(runtime: EmulatedRuntime) -> Iterator[None]:
     """A test that drops its arrays gives all their memory back, whatever a graph was made of them."""
@@ -506,7 +485,7 @@ def bytes_of(array: Any) -> bytes:
     return contents
 
 
-def test_a_program_is_captured(captured: Capture) -> None:
+def test_a_program_is_captured(captured: Captured) -> None:
     """Forward and backward of a layer, and a step that changes its weights in place."""
     random = np.random.default_rng(0)
     data, labels = random.standard_normal((16, 8)).astype("f"), random.standard_normal((16, 3)).astype("f")
@@ -527,7 +506,7 @@ def test_a_program_is_captured(captured: Capture) -> None:
         assert bytes_of(static[2]) == bytes_of(eager[2])
 
 
-def test_a_view_made_in_a_capture_shares_the_memory(captured: Capture) -> None:
+def test_a_view_made_in_a_capture_shares_the_memory(captured: Captured) -> None:
     x = xp.arange(12.0).reshape(3, 4)
     (row, reverse, row_of_copy), launch = captured(lambda: (x[1], x[::-1, ::-2], xp.array(x)[2]))
     x[1] = 7
@@ -538,7 +517,7 @@ def test_a_view_made_in_a_capture_shares_the_memory(captured: Capture) -> None:
     assert row_of_copy.tolist() == [8, 9, 10, 11]
 
 
-def test_strided_and_empty_arrays_are_captured(captured: Capture) -> None:
+def test_strided_and_empty_arrays_are_captured(captured: Captured) -> None:
     x, empty = xp.arange(12.0).reshape(3, 4), xp.empty((0, 4))
     target = xp.zeros((3, 2))
 
@@ -554,7 +533,7 @@ def test_strided_and_empty_arrays_are_captured(captured: Capture) -> None:
     assert sums.tolist() == [0] * 4
 
 
-def test_work_on_forked_streams_runs_in_the_order_of_the_capture(runtime: EmulatedRuntime, captured: Capture) -> None:
+def test_work_on_forked_streams_runs_in_the_order_of_the_capture(runtime: EmulatedRuntime, captured: Captured) -> None:
     x, other = xp.ones(4), tcuda.Stream()
 
     def work() -> None:
@@ -572,7 +551,7 @@ def test_work_on_forked_streams_runs_in_the_order_of_the_capture(runtime: Emulat
         assert x.tolist() == [expected] * 4
 
 
-def test_new_memory_is_poisoned_until_the_graph_runs(captured: Capture) -> None:
+def test_new_memory_is_poisoned_until_the_graph_runs(captured: Captured) -> None:
     old = xp.full(4, 3.0)
 
     def work() -> Any:
@@ -612,7 +591,7 @@ class capturing_elsewhere:
         self.runtime.streamDestroy(self.stream)
 
 
-def test_memory_of_a_dead_array_is_reused_in_the_capture(captured: Capture) -> None:
+def test_memory_of_a_dead_array_is_reused_in_the_capture(captured: Captured) -> None:
     x, addresses = xp.arange(float(SIZE)), list[int]()
 
     def work() -> Any:
@@ -650,7 +629,7 @@ def work_of_every_kind(x: Any) -> Iterator[Any]:
     yield target
 
 
-def test_a_graph_keeps_no_memory_alive(captured: Capture) -> None:
+def test_a_graph_keeps_no_memory_alive(captured: Captured) -> None:
     before, dead = allocated(), list[weakref.ref[Any]]()
 
     def work() -> None:
@@ -731,7 +710,7 @@ TRANSFERS: dict[str, tuple[str, Callable[[Any, Any], object]]] = {
 
 
 @pytest.mark.parametrize("what", TRANSFERS)
-def test_transfers_are_refused_and_spoil_nothing(captured: Capture, what: str) -> None:
+def test_transfers_are_refused_and_spoil_nothing(captured: Captured, what: str) -> None:
     words, transfer = TRANSFERS[what]
     x, one = xp.arange(8.0), xp.asarray(1.0)
     host = np.full(8, 5.0)
@@ -794,7 +773,7 @@ def test_the_stream_of_a_transfer_is_the_one_that_counts(runtime: EmulatedRuntim
     runtime.graphDestroy(runtime.streamEndCapture(capturing.cuda_stream))
 
 
-def test_scalars_are_arguments_of_kernels(captured: Capture) -> None:
+def test_scalars_are_arguments_of_kernels(captured: Captured) -> None:
     (x, y), launch = captured(lambda: (xp.asarray(3.0), xp.array(np.float32(4), blocking=True)))
     launch()
     assert (x.item(), y.item()) == (3.0, 4.0)
@@ -818,7 +797,7 @@ def _of_device_1() -> Any:
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_mistakes_are_told_when_they_are_made(captured: Capture, what: str) -> None:
+def test_mistakes_are_told_when_they_are_made(captured: Captured, what: str) -> None:
     x = xp.arange(8.0)
     eager: list[type[BaseException]] = []
 
@@ -838,7 +817,7 @@ def test_mistakes_are_told_when_they_are_made(captured: Capture, what: str) -> N
 
 
 @pytest.mark.parametrize("kind", ["b", "q", "B", "Q"])
-def test_what_is_in_indices_does_not_matter_before_the_launch(captured: Capture, kind: str) -> None:
+def test_what_is_in_indices_does_not_matter_before_the_launch(captured: Captured, kind: str) -> None:
     x = xp.arange(8.0)
     order = xp.asarray(np.array([5, 3, 1], kind))
 
@@ -853,14 +832,14 @@ def test_what_is_in_indices_does_not_matter_before_the_launch(captured: Capture,
     assert x.tolist() == [0, -1, 2, -3, 4, -5, 6, 7]
 
 
-def test_choices_are_captured(captured: Capture) -> None:
+def test_choices_are_captured(captured: Captured) -> None:
     order = xp.asarray(np.array([5, 3, 1]))
     chosen, launch = captured(lambda: order.copy().choose(xp.arange(18.0).reshape(6, 3), mode="clip"))
     launch()
     assert chosen.tolist() == [15, 10, 5]
 
 
-def test_an_index_out_of_bounds_is_told_by_the_launch(captured: Capture) -> None:
+def test_an_index_out_of_bounds_is_told_by_the_launch(captured: Captured) -> None:
     x, indices = xp.arange(8.0), xp.asarray(np.array([1, 2]))
     _, launch = captured(lambda: x[indices])
     indices.fill(8)
@@ -868,7 +847,7 @@ def test_an_index_out_of_bounds_is_told_by_the_launch(captured: Capture) -> None
         launch()
 
 
-def test_division_by_zero_warns_nobody_at_a_launch(captured: Capture) -> None:
+def test_division_by_zero_warns_nobody_at_a_launch(captured: Captured) -> None:
     x = xp.asarray(np.array([1.0, 0.0]))
     (ratio, mean), launch = captured(lambda: (x / 0, (x / x).mean()))
     with np.errstate(all="raise"):

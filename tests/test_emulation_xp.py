@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import importlib
 import inspect
@@ -13,7 +12,6 @@ import pytest
 import tcuda
 import tcuda.emulation
 from tcuda._runtime.emulated import costs
-from tcuda._runtime.protocol import CAPTURE_RELAXED
 from tcuda.emulation import catalogue, functions, ndarray, xp
 
 pytestmark = pytest.mark.emulated
@@ -457,28 +455,6 @@ def refusal(case):
     """Return the error with which ``case`` is refused in a capture, None if it is not."""
     by_name = {name: error for names, error in REFUSED.items() for name in names.split()}
     return None if case in CAPTURED_CASES else REFUSED_CASES.get(case) or by_name.get(called(case))
-
-
-@pytest.fixture
-def captured(runtime):
-    """Let a stream capture what a function does, and return what that returned, and what launches the graph."""
-    executables = []
-
-    def capture(function):
-        stream = tcuda.Stream()
-        with tcuda.stream(stream):
-            runtime.streamBeginCapture(stream.cuda_stream, CAPTURE_RELAXED)
-            try:
-                result = function()
-            finally:
-                graph = runtime.streamEndCapture(stream.cuda_stream)
-        executables.append(runtime.graphInstantiate(graph, 0))
-        runtime.graphDestroy(graph)
-        return result, functools.partial(runtime.graphLaunch, executables[-1], 0)
-
-    yield capture
-    for executable in executables:
-        runtime.graphExecDestroy(executable)
 
 
 def contents(value):

@@ -48,6 +48,17 @@ def captured(function: Callable[[], Any], graph: tcuda.CUDAGraph | None = None, 
     return graph, result
 
 
+def pool_of(array: Any) -> tuple[int, int]:
+    """Return the number of the pool whose memory ``array`` has."""
+    address = int(array.data.ptr)
+    [pool] = [
+        segment["segment_pool_id"]
+        for segment in tcuda.memory_snapshot()
+        if segment["address"] <= address < segment["address"] + segment["total_size"]
+    ]
+    return tuple(pool)
+
+
 def held_by(pool: tuple[int, int]) -> int:
     """Return how many bytes the pool of this number holds."""
     return sum(segment["total_size"] for segment in tcuda.memory_snapshot(pool))
@@ -539,9 +550,8 @@ class TestMemory:
             thread = threading.Thread(target=lambda: made.append(xp.empty(32 * MIB, xp.uint8)))
             thread.start()
             thread.join()
-        segments = tcuda.memory_snapshot(graph.pool())
-        assert any(s["address"] <= y.data.ptr < s["address"] + s["total_size"] for s in segments)
-        assert not any(s["address"] <= made[0].data.ptr < s["address"] + s["total_size"] for s in segments)
+        assert pool_of(y) == graph.pool()
+        assert pool_of(made[0]) == (0, 0)
 
     def test_of_streams_of_other_devices_is_the_graphs_too(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         if tcuda.device_count() < 2:
@@ -602,10 +612,7 @@ class TestMemory:
         for thread in threads:
             thread.join()
         assert len({graph.pool() for graph, _ in found}) == 2
-        for graph, y in found:
-            assert any(
-                s["address"] <= y.data.ptr < s["address"] + s["total_size"] for s in tcuda.memory_snapshot(graph.pool())
-            )
+        assert all(pool_of(y) == graph.pool() for graph, y in found)
         assert sorted(float(y.get()[0]) for _, y in found) == [0.0, 2.0]
 
     def test_of_a_stream_that_does_not_capture_is_common(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
@@ -613,9 +620,7 @@ class TestMemory:
             xp.zeros(1000)
             with tcuda.stream(tcuda.Stream()):
                 apart = xp.empty(1000)
-        assert not any(
-            s["address"] <= apart.data.ptr < s["address"] + s["total_size"] for s in tcuda.memory_snapshot(graph.pool())
-        )
+        assert pool_of(apart) == (0, 0)
 
     def test_can_be_allocated_on_side_streams(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         side = tcuda.Stream()
@@ -627,9 +632,7 @@ class TestMemory:
         graph.replay()
         tcuda.synchronize()
         assert (y.get() == 2).all()
-        assert any(
-            s["address"] <= y.data.ptr < s["address"] + s["total_size"] for s in tcuda.memory_snapshot(graph.pool())
-        )
+        assert pool_of(y) == graph.pool()
 
     def test_a_thousand_captures_leave_as_it_was(self, xp: Any) -> None:
         graph, stream = tcuda.CUDAGraph(), tcuda.Stream()
@@ -1091,9 +1094,4 @@ def test_a_capture_of_cupys_or_ones_own_has_no_pool(xp: Any, runtime: Runtime) -
         assert tcuda.is_current_stream_capturing()
         y = xp.empty(1000)
         runtime.graphDestroy(runtime.streamEndCapture(stream.cuda_stream))
-    pools = {
-        tuple(s["segment_pool_id"])
-        for s in tcuda.memory_snapshot()
-        if s["address"] <= y.data.ptr < s["address"] + s["total_size"]
-    }
-    assert pools == {(0, 0)}
+    assert pool_of(y) == (0, 0)
