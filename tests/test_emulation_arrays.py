@@ -38,7 +38,8 @@ def _memory_comes_back():
     yield
     if allocated() != before:
         gc.collect()
-    assert allocated() == before
+    # Less, where garbage of tests before has been collected.
+    assert all(now <= then for now, then in zip(allocated(), before, strict=True))
 
 
 def allocated():
