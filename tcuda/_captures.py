@@ -70,17 +70,47 @@ def capture_on(stream: int) -> Capture | None:
     return next((capture for capture in captures if capture.number == number), None)
 
 
-def require_no_capture(call: str, *, stream: int | None = None, device: int | None = None) -> None:
+def number_on(stream: int) -> int:
+    """Return the number of the capture that the stream takes part in, 0 if there is none that tcuda has begun."""
+    capture = capture_on(stream)
+    return 0 if capture is None else capture.number
+
+
+def require_same_capture(call: str, stream: int, number: int) -> None:
+    """Refuse ``call``, which lets a capturing stream wait for what is not of its capture.
+
+    A stream that does not capture may wait: so it comes to take part.
+
+    Args:
+        call: What to name in the error.
+        stream: The handle of the stream that waits.
+        number: The number of the capture in which there is what it waits for; 0, or that of an ended one, for none.
+
+    Raises:
+        AcceleratorError: It would spoil the capture of ``stream`` (905), or both (902), which go on.
+    """
+    own = number_on(stream)
+    if own not in (0, number):
+        others = any(capture.number == number for capture in captures)
+        raise AcceleratorError(Status.STREAM_CAPTURE_MERGE if others else Status.STREAM_CAPTURE_ISOLATION, call)
+
+
+def require_no_capture(
+    call: str, *, stream: int | None = None, device: int | None = None, event: int | None = None
+) -> None:
     """Refuse ``call`` where it would spoil a capture.
 
     Args:
         call: What to name in the error.
         stream: The handle of the stream that it waits for or asks about.
         device: The device that it waits for.
+        event: The number of the capture in which the event was recorded that it waits for or asks about.
 
     Raises:
-        AcceleratorError: It would (900, as CUDA says it), but the capture goes on.
+        AcceleratorError: It would (900, or 907 of an event), but the capture goes on.
     """
+    if event is not None and any(capture.number == event for capture in captures):
+        raise AcceleratorError(Status.CAPTURED_EVENT, call)
     spoils = any(capture.forbids_unsafe_calls() or capture.device == device for capture in captures)
     if spoils or (stream is not None and capture_on(stream) is not None):
         raise AcceleratorError(Status.STREAM_CAPTURE_UNSUPPORTED, call)

@@ -6,7 +6,7 @@ import ctypes
 import operator
 from typing import TYPE_CHECKING, Any
 
-from tcuda._captures import captures, require_no_capture
+from tcuda._captures import captures, number_on, require_no_capture, require_same_capture
 from tcuda._device import _exchange_device, device, existing_device
 from tcuda._device_index import Device
 from tcuda._errors import AcceleratorError
@@ -64,6 +64,8 @@ class Event:
     """The ``cudaEvent_t``; 0 until it is created."""
 
     ptr: int  # CuPy's name for it; see below the class
+
+    _capture = 0  # the number of the capture in which it was recorded last, if that was in one
 
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
@@ -145,6 +147,8 @@ class Event:
                 cuda.eventRecordWithFlags(self.cuda_event, handle, EVENT_RECORD_EXTERNAL)
             else:
                 cuda.eventRecord(self.cuda_event, handle)
+                if captures:
+                    self._capture = number_on(handle)
         except AcceleratorError:
             if created:
                 self._release()
@@ -158,6 +162,7 @@ class Event:
 
         Raises:
             RuntimeError: ``stream`` is no stream.
+            AcceleratorError: ``stream`` is capturing, and the event was not recorded in that capture (905).
         """
         if stream is None:
             if self.cuda_event:
@@ -176,6 +181,8 @@ class Event:
             if self._external and cuda.streamIsCapturing(handle):
                 cuda.streamWaitEvent(handle, self.cuda_event, EVENT_WAIT_EXTERNAL)
             else:
+                if captures:
+                    require_same_capture("Event.wait()", handle, self._capture)
                 cuda.streamWaitEvent(handle, self.cuda_event)
 
     def query(self) -> bool:
@@ -183,7 +190,7 @@ class Event:
         if not self.cuda_event:
             return True
         if captures:
-            require_no_capture("Event.query()")
+            require_no_capture("Event.query()", event=self._capture)
         status = cuda.eventQuery(self.cuda_event)
         return status == 0 or is_complete(status, "cudaEventQuery", self.cuda_event)
 
@@ -195,7 +202,7 @@ class Event:
     def synchronize(self) -> None:
         """Wait for the work it stands for (``cudaEventSynchronize``)."""
         if captures:
-            require_no_capture("Event.synchronize()")
+            require_no_capture("Event.synchronize()", event=self._capture)
         if self.cuda_event:
             cuda.eventSynchronize(self.cuda_event)
 

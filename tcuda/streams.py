@@ -10,7 +10,7 @@ import operator
 import threading
 from typing import TYPE_CHECKING, Any
 
-from tcuda._captures import captures, require_no_capture
+from tcuda._captures import captures, number_on, require_no_capture, require_same_capture
 from tcuda._device import device, device_count, existing_device
 from tcuda._device_index import Device, _get_device_index
 from tcuda._event import Event
@@ -172,9 +172,14 @@ class Stream:
 
         Args:
             stream: A stream of tcuda, CuPy or any library that knows ``__cuda_stream__``.
+
+        Raises:
+            AcceleratorError: This stream is capturing, and ``stream`` does not take part in that (905).
         """
         other, index = handle_and_device(stream)
         handle = self.cuda_stream
+        if captures:
+            require_same_capture("Stream.wait_stream()", handle, number_on(other))
         if min(other, handle) <= STREAM_PER_THREAD:  # a default stream: its handle says nothing of a device
             event = Event()
             event.record(stream)

@@ -34,9 +34,10 @@ def xp(runtime: Runtime) -> Any:
 
 @pytest.fixture
 def graph(runtime: Runtime) -> Iterator[tcuda.CUDAGraph]:
-    """A graph that is reset at the end, though a traceback may keep it."""
+    """A graph that is reset at the end, though a test may have failed in its capture."""
     made = tcuda.CUDAGraph()
     yield made
+    made._abandon_capture()
     made.reset()
 
 
@@ -363,6 +364,66 @@ class TestWhatSpoilsCaptures:
                 assert caught.value.error_code == 900
                 assert caught.value.call == call
             x += 1
+        graph.replay()
+        assert (x.get() == 1).all()
+
+    def test_the_wait_for_an_event_of_before_is_refused_too(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        x, event = xp.zeros(10), tcuda.Event()
+        event.record()
+        with tcuda.graph(graph):
+            for wait in (event.wait, lambda: tcuda.current_stream().wait_event(event)):
+                with pytest.raises(tcuda.AcceleratorError) as caught:
+                    wait()
+                assert caught.value.error_code == 905
+                assert caught.value.call == "Event.wait()"
+            event.record()  # from here on it is of the capture
+            event.wait()
+            x += 1
+        graph.replay()
+        assert (x.get() == 1).all()
+
+    def test_the_wait_for_a_stream_outside_is_refused_too(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        x, outside = xp.zeros(10), tcuda.Stream()
+        with tcuda.graph(graph):
+            for other in (outside, tcuda.default_stream()):
+                with pytest.raises(tcuda.AcceleratorError) as caught:
+                    tcuda.current_stream().wait_stream(other)
+                assert caught.value.error_code == 905
+                assert caught.value.call == "Stream.wait_stream()"
+            x += 1
+        graph.replay()
+        assert (x.get() == 1).all()
+
+    def test_captures_are_not_merged(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        x, y, other = xp.zeros(10), xp.zeros(10), tcuda.CUDAGraph()
+        streams = [tcuda.Stream(), tcuda.Stream()]
+        for made, stream in zip((graph, other), streams, strict=True):
+            with tcuda.stream(stream):
+                made.capture_begin(capture_error_mode="relaxed")
+        with pytest.raises(tcuda.AcceleratorError) as caught:
+            streams[0].wait_stream(streams[1])
+        assert caught.value.error_code == 902
+        for made, stream, array in zip((graph, other), streams, (x, y), strict=True):
+            with tcuda.stream(stream):
+                array += 1
+                made.capture_end()
+        graph.replay()
+        other.replay()
+        assert (x.get() == 1).all()
+        assert (y.get() == 1).all()
+        other.reset()
+
+    def test_an_event_of_the_capture_is_not_asked(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        x, event = xp.zeros(10), tcuda.Event()
+        with tcuda.graph(graph, capture_error_mode="relaxed"):
+            event.record()
+            for ask in (event.query, event.synchronize):
+                with pytest.raises(tcuda.AcceleratorError) as caught:
+                    ask()
+                assert caught.value.error_code == 907
+            x += 1
+        event.record()
+        event.synchronize()
         graph.replay()
         assert (x.get() == 1).all()
 
