@@ -79,14 +79,17 @@ class CudaGraphs:
         """Return a status, the number of nodes, and what may be an address in their parameters."""
 
 class GraphLauncher:
-    """Launches ``exec`` on the stream whose handle CuPy's C function ``current_stream`` returns."""
+    """Launches ``exec`` on the stream whose handle CuPy's C function ``current_stream`` returns.
+
+    It does so while the device is current that was so when it was made.
+    """
 
     def __init__(self, exec: int, current_stream: object) -> None: ...
     @property
     def launched(self) -> bool:
         """Whether :meth:`launch` was called."""
     def launch(self) -> int:
-        """Return a status: 900, with nothing done, if the stream is capturing."""
+        """Return a status: 201 or 900, with nothing done, if another device is current or the stream is capturing."""
 
 class FillKernel:
     """A kernel that fills an array with random numbers: ``function``, a ``CUfunction`` of those of ``philox.cuh``.

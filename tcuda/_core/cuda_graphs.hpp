@@ -31,17 +31,18 @@ private:
     const GraphSymbols &driver_;
 };
 
-// Launches a graph, on the fast path of a replay.
+// Launches a graph, on the fast path of a replay, while the context is current that was so when it was made.
 class GraphLauncher {
 public:
     explicit GraphLauncher(std::uintptr_t exec);
 
-    // Returns a status: 900, with nothing done, if the stream is capturing.
+    // Returns a status: 201, with nothing done, if another context is current; 900 if the stream is capturing.
     int launch(std::uintptr_t stream) const;
 
 private:
     const GraphSymbols &driver_;
     const std::uintptr_t exec_;
+    std::uintptr_t context_ = 0;
 };
 
 } // namespace tcuda

@@ -52,6 +52,7 @@ struct GraphSymbols {
         Function *function;
     };
 
+    Symbol<int(Handle *)> current_context{library, "cuCtxGetCurrent"};
     Symbol<int(int *)> exchange_capture_mode{library, "cuThreadExchangeStreamCaptureMode"};
     Symbol<int(Handle stream, int *status)> is_capturing{library, "cuStreamIsCapturing"};
     Symbol<int(Handle stream, int *status, std::uint64_t *id, Handle *graph, const Handle **dependencies, std::size_t *)>

@@ -68,7 +68,7 @@ class GraphLauncher(Protocol):
         """Whether it was asked to."""
 
     def launch(self) -> int:
-        """Launch it and return a status; where that would spoil a capture, do nothing but that."""
+        """Launch it and return success; if another device is current, or it would spoil a capture, return why not."""
 
 
 class CurrentStream(Protocol):
@@ -196,7 +196,7 @@ class Runtime(Protocol):
         """Keep ``stream``, which is of the current device, busy for ``cycles`` clock cycles."""
 
     def graphLauncher(self, graphExec: int) -> GraphLauncher:
-        """Return the fastest way to launch ``graphExec`` on the current stream of the current device."""
+        """Return the fastest way to launch ``graphExec`` on the current stream of the device that is current now."""
 
     def graphContents(self, graph: int) -> GraphContents:
         """Return how many nodes ``graph`` has, and which memory they work on."""

@@ -215,7 +215,8 @@ class CUDAGraph:
         made = cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
         before, self._executable = self._executable, made
         self._replayed = self._replayed or (self._launcher is not None and self._launcher.launched)
-        self._find_launcher()
+        with device(self._device):
+            self._find_launcher()
         if before:
             cuda.graphExecDestroy(before)
 
@@ -229,8 +230,8 @@ class CUDAGraph:
             self._replay_carefully()
 
     def _find_launcher(self) -> None:
-        """Find a quick way to launch, where nothing has to be done before."""
-        if self._executable and not self._states and cuda.getDeviceCount() == 1:
+        """Find a quick way to launch, where nothing has to be done before; the device of the capture is current."""
+        if self._executable and not self._states:
             self._launcher = cuda.graphLauncher(self._executable)
             self._launch = self._launcher.launch
 

@@ -111,10 +111,12 @@ class Graphs(Machine):
 
     def graphLauncher(self, graphExec: int) -> Launcher:
         """Return what launches an executable graph on the current stream."""
-        return Launcher(self, graphExec)
+        return Launcher(self, graphExec, self._thread.device)
 
-    def _launch_on_current_stream(self, graphExec: int) -> int:
-        """Launch an executable graph and return success, or do nothing and return why not."""
+    def _launch_on_current_stream(self, graphExec: int, device: int) -> int:
+        """Launch an executable graph while ``device`` is current, and return success, or else return why not."""
+        if self._thread.device != device:
+            return Status.DEVICE_UNINITIALIZED
         stream = self._thread.current(-1).ptr
         with self._lock:
             if graphExec not in self._executables:
@@ -184,18 +186,19 @@ class Graphs(Machine):
 
 
 class Launcher:
-    """Launches an executable graph on the current stream.
+    """Launches an executable graph on the current stream of a device, while that is current.
 
     Attributes:
         launched: Whether it was asked to.
     """
 
-    def __init__(self, graphs: Graphs, executable: int) -> None:
+    def __init__(self, graphs: Graphs, executable: int, device: int) -> None:
         self._graphs = graphs
         self._executable = executable
+        self._device = device
         self.launched = False
 
     def launch(self) -> int:
         """Launch the graph and return success, or do nothing and return why not."""
         self.launched = True
-        return self._graphs._launch_on_current_stream(self._executable)
+        return self._graphs._launch_on_current_stream(self._executable, self._device)
