@@ -136,13 +136,15 @@ int CudaGraphs::destroy_exec(std::uintptr_t exec) const {
 }
 
 GraphLauncher::GraphLauncher(std::uintptr_t exec) : driver_(graph_symbols()), exec_(exec) {
-    driver_.current_context(&context_);
+    int devices = 0;
+    if (driver_.device_count(&devices) != 0 || devices != 1)
+        driver_.current_context(&context_);
 }
 
 int GraphLauncher::launch(std::uintptr_t stream) const {
     constexpr int invalid_context = 201, unsupported = 900;
     std::uintptr_t context = 0;
-    if (driver_.current_context(&context) != 0 || context != context_)
+    if (context_ != 0 && (driver_.current_context(&context) != 0 || context != context_))
         return invalid_context;
     int capturing = 0;
     if (const int status = driver_.is_capturing(stream, &capturing))

@@ -42,7 +42,7 @@ public:
 private:
     const GraphSymbols &driver_;
     const std::uintptr_t exec_;
-    std::uintptr_t context_ = 0;
+    std::uintptr_t context_ = 0; // where there is one device, no other can be current
 };
 
 } // namespace tcuda

@@ -52,6 +52,7 @@ struct GraphSymbols {
         Function *function;
     };
 
+    Symbol<int(int *)> device_count{library, "cuDeviceGetCount"};
     Symbol<int(Handle *)> current_context{library, "cuCtxGetCurrent"};
     Symbol<int(int *)> exchange_capture_mode{library, "cuThreadExchangeStreamCaptureMode"};
     Symbol<int(Handle stream, int *status)> is_capturing{library, "cuStreamIsCapturing"};

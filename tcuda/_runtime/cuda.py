@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tcuda import _core
 from tcuda._core import translated
 from tcuda._errors import AcceleratorError, OutOfMemoryError
 from tcuda._runtime import captured_blas, visible_devices
-from tcuda._runtime.protocol import CAPTURE_RELAXED, GraphContents
+from tcuda._runtime.protocol import GraphContents
 from tcuda._status import Status
 
 if TYPE_CHECKING:
@@ -83,13 +82,6 @@ class _Handle:
         self.device_id = device_id
 
 
-class _Prepared(threading.local):
-    """The devices for whose captures this thread has made what they need."""
-
-    def __init__(self) -> None:
-        self.devices: set[int] = set()
-
-
 class _Held(NamedTuple):
     """Memory, and the stream on which CuPy frees it, which has to live longer: Python drops the last field first."""
 
@@ -128,7 +120,6 @@ class CudaRuntime:
         for name in _FROM_CUPY:
             setattr(self, name, _translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
         self._begin_capture = _translating(runtime.CUDARuntimeError, "streamBeginCapture", runtime.streamBeginCapture)
-        self._prepared = _Prepared()
         self._products_captured = False
         self._ledger: _core.Ledger | None = None
         # By RuntimeError alone CuPy says of a capture that an error has invalidated it.
@@ -200,25 +191,11 @@ class CudaRuntime:
         return self._cupy.RawKernel(_SPIN_SOURCE, "tcuda_spin")
 
     def streamBeginCapture(self, stream: int, mode: int) -> None:
-        """Begin a capture, having made what cannot be made during one (``cudaStreamBeginCapture``)."""
-        self._prepare_for_captures()
-        self._begin_capture(stream, mode)
-
-    def _prepare_for_captures(self) -> None:
-        """Give this thread and device a handle of cuBLAS, and let products of matrices be captured."""
-        prepared, device = self._prepared.devices, self._runtime.getDevice()
-        if device in prepared:
-            return
+        """Begin a capture, in which matrices can be multiplied (``cudaStreamBeginCapture``)."""
         if not self._products_captured:
             captured_blas.capture_products(self._has_pool)
             self._products_captured = True
-        mode = ctypes.c_int(CAPTURE_RELAXED)  # captures of other threads do not forbid it
-        _drive("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
-        try:
-            self.blasHandle()
-        finally:
-            _drive("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
-        prepared.add(device)
+        self._begin_capture(stream, mode)
 
     def _has_pool(self, stream: int) -> bool:
         """Return whether the capture of ``stream`` has a pool of its own: it has none if CuPy has begun it."""

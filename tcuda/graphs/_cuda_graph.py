@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.protocol import GraphLauncher
     from tcuda.memory._pools import PoolId
+
+_beginning = threading.Lock()
+"""Held while a capture begins, so that each sees those that have begun before."""
 
 _MODES = {"global": CAPTURE_GLOBAL, "thread_local": CAPTURE_THREAD_LOCAL, "relaxed": CAPTURE_RELAXED}
 
@@ -110,15 +114,18 @@ class CUDAGraph:
             )
         index = cuda.getDevice()
         used = shared or (memory.next_pool(), 0)
-        cuda.streamBeginCapture(stream, mode)
-        try:
-            number = memory.begin_capture(used, index, stream)
-        except BaseException:
-            _discard_capture(stream)
-            raise
-        self._pool, self._device = used, index
-        self._capture = Capture(self, stream, index, number, mode)
-        captures.append(self._capture)
+        with _beginning:
+            if not captures:  # else it would spoil those
+                cuda.blasHandle()  # a capture cannot make one, and may want to multiply matrices
+            cuda.streamBeginCapture(stream, mode)
+            try:
+                number = memory.begin_capture(used, index, stream)
+            except BaseException:
+                _discard_capture(stream)
+                raise
+            self._pool, self._device = used, index
+            self._capture = Capture(self, stream, index, number, mode)
+            captures.append(self._capture)
 
     def capture_end(self) -> None:
         """End the capture (``cudaStreamEndCapture``), and make the graph ready for :meth:`replay`.
