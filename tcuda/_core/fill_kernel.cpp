@@ -49,7 +49,7 @@ int FillKernel::fill(PhiloxState &state, std::uintptr_t stream, std::uintptr_t o
         return stream_capture_unsupported;
     return state.draw([&](std::uint64_t seed, std::uint64_t &offset) {
         return passes_.each(size, [&](const PhiloxPass &pass) {
-            const int status = launch(pass, {seed, offset, 0}, stream, out, first, second);
+            const int status = launch(pass, seed, offset, stream, out, first, second);
             offset += pass.increment;
             return status;
         });
@@ -61,17 +61,17 @@ int FillKernel::capture(CapturedState &state, std::uintptr_t stream, std::uintpt
     if (const int status = state.join(stream))
         return status;
     return passes_.each(size, [&](const PhiloxPass &pass) {
-        return launch(pass, {0, state.take(pass.increment), state.words()}, stream, out, first, second);
+        return launch(pass, state.words(), state.take(pass.increment), stream, out, first, second);
     });
 }
 
-int FillKernel::launch(const PhiloxPass &pass, Start start, std::uintptr_t stream, std::uintptr_t out,
-                       std::uint64_t first, std::uint64_t second) const {
+int FillKernel::launch(const PhiloxPass &pass, std::uint64_t state, std::uint64_t offset, std::uintptr_t stream,
+                       std::uintptr_t out, std::uint64_t first, std::uint64_t second) const {
     if (pass.size == 0)
         return 0;
     std::uintptr_t part = out + pass.start * itemsize_;
     std::uint64_t elements = pass.size;
-    void *arguments[] = {&part, &elements, &start.seed, &start.offset, &start.words, &first, &second};
+    void *arguments[] = {&part, &elements, &state, &offset, &first, &second};
     return driver().launch(function_, static_cast<unsigned>(pass.blocks), 1, 1, philox_block, 1, 1, 0, stream, arguments,
                            nullptr);
 }

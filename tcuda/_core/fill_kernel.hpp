@@ -11,7 +11,8 @@ namespace tcuda {
 
 class FillKernel {
 public:
-    // `function` is a CUfunction with the parameters of fill() in philox.cuh; it makes `lanes` numbers of each draw.
+    // `function` is a CUfunction with the parameters of fill() in philox.cuh, or of fill_captured() there for capture(); it
+    // makes `lanes` numbers of each draw.
     // Throws std::runtime_error where there is no driver.
     FillKernel(std::uintptr_t function, std::uint64_t itemsize, std::uint64_t lanes, std::uint64_t most_blocks);
 
@@ -25,12 +26,9 @@ public:
                 std::uint64_t second) const;
 
 private:
-    struct Start { // where a pass begins to draw
-        std::uint64_t seed, offset;
-        std::uintptr_t words; // of a CapturedState, to which the offset is added; else 0
-    };
-    int launch(const PhiloxPass &pass, Start start, std::uintptr_t stream, std::uintptr_t out, std::uint64_t first,
-               std::uint64_t second) const;
+    // `state` is the seed, or the address of the words of a CapturedState, to whose offset `offset` is added.
+    int launch(const PhiloxPass &pass, std::uint64_t state, std::uint64_t offset, std::uintptr_t stream,
+               std::uintptr_t out, std::uint64_t first, std::uint64_t second) const;
 
     const std::uintptr_t function_;
     const std::uint64_t itemsize_;

@@ -32,31 +32,34 @@ class DeviceGenerator(Draws, cupy.random.RandomState):  # type: ignore[misc]
     xp = cupy
 
     def _fill_reals(self, out: cupy.ndarray, numbers: str, rule: str, first: float, second: float) -> None:
-        kernel = _kernels.real(numbers, rule, out.dtype.char, self._index)
-        if status := kernel.fill_reals(self._philox, cuda.currentStream().ptr, out.data.ptr, out.size, first, second):
-            self._try_again(status, kernel.fill_reals, kernel.capture_reals, out, first, second)
+        fill = _kernels.real(numbers, rule, out.dtype.char, self._index).fill_reals
+        if status := fill(self._philox, cuda.currentStream().ptr, out.data.ptr, out.size, first, second):
+            if status == Status.STREAM_CAPTURE_UNSUPPORTED:
+                state = self._captured_state()
+                kernel = _kernels.real(numbers, rule, out.dtype.char, self._index, captured=True)
+                self._fill(kernel.capture_reals, state, out, first, second)
+            else:
+                self._try_again(status, fill, out, first, second)
 
     def _fill_integers(self, out: cupy.ndarray, bits: int, low: int, range: int) -> None:
-        kernel = _kernels.integer(bits, out.dtype.char, self._index)
-        if status := kernel.fill_integers(self._philox, cuda.currentStream().ptr, out.data.ptr, out.size, low, range):
-            self._try_again(status, kernel.fill_integers, kernel.capture_integers, out, low, range)
+        fill = _kernels.integer(bits, out.dtype.char, self._index).fill_integers
+        if status := fill(self._philox, cuda.currentStream().ptr, out.data.ptr, out.size, low, range):
+            if status == Status.STREAM_CAPTURE_UNSUPPORTED:
+                state = self._captured_state()
+                kernel = _kernels.integer(bits, out.dtype.char, self._index, captured=True)
+                self._fill(kernel.capture_integers, state, out, low, range)
+            else:
+                self._try_again(status, fill, out, low, range)
 
-    def _try_again(
-        self,
-        status: int,
-        fill: Callable[..., int],
-        capture: Callable[..., int],
-        out: cupy.ndarray,
-        *parameters: float,
-    ) -> None:
-        """Capture it, or make the context that a new thread may want, or say what is wrong."""
-        stream = cuda.currentStream().ptr
-        if status == Status.STREAM_CAPTURE_UNSUPPORTED:
-            status = capture(self._captured_state(), stream, out.data.ptr, out.size, *parameters)
-        elif status == Status.DEVICE_UNINITIALIZED:
-            cuda.free(0)
-            status = fill(self._philox, stream, out.data.ptr, out.size, *parameters)
-        if status:
+    def _try_again(self, status: int, fill: Callable[..., int], out: cupy.ndarray, *parameters: float) -> None:
+        """Make the context that a new thread may want, or say what is wrong."""
+        if status != Status.DEVICE_UNINITIALIZED:
+            raise AcceleratorError(status, "cuLaunchKernel")
+        cuda.free(0)
+        self._fill(fill, self._philox, out, *parameters)
+
+    def _fill(self, fill: Callable[..., int], state: Any, out: cupy.ndarray, *parameters: float) -> None:
+        if status := fill(state, cuda.currentStream().ptr, out.data.ptr, out.size, *parameters):
             raise AcceleratorError(status, "cuLaunchKernel")
 
     def _new_captured_state(self) -> _core.CapturedState:

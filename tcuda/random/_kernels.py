@@ -36,7 +36,7 @@ _NUMBERS = {
 
 
 @functools.cache
-def real(numbers: str, rule: str, char: str, device: int) -> _core.FillKernel:
+def real(numbers: str, rule: str, char: str, device: int, *, captured: bool = False) -> _core.FillKernel:
     """Return what fills an array with ``"uniform"`` or ``"normal"`` numbers, after doing something with them.
 
     Args:
@@ -44,24 +44,26 @@ def real(numbers: str, rule: str, char: str, device: int) -> _core.FillKernel:
         rule: ``"Between"``, ``"Scaled"`` or ``"Exponential"``, of two parameters of type double.
         char: The type of the array, ``"f"`` or ``"d"``.
         device: The device, which is current.
+        captured: Whether it is for graphs.
     """
     kind = np.dtype(char)
     name = _TYPES[kind.name]
-    code = f"fill<{name}, {_NUMBERS[numbers, kind.itemsize]}, {rule}<{name}>>"
+    code = f"{_function(captured)}<{name}, {_NUMBERS[numbers, kind.itemsize]}, {rule}<{name}>>"
     return _compiled(code, kind.itemsize, 16 // kind.itemsize, device)
 
 
 @functools.cache
-def integer(bits: int, char: str, device: int) -> _core.FillKernel:
+def integer(bits: int, char: str, device: int, *, captured: bool = False) -> _core.FillKernel:
     """Return what fills an array with integers.
 
     Args:
         bits: Of how many bits each is made, 32 or 64.
         char: The type of the array.
         device: The device, which is current.
+        captured: Whether it is for graphs.
     """
     kind = np.dtype(char)
-    code = f"fill<{_TYPES[kind.name]}, {_NUMBERS['words', bits // 8]}, From<u{bits}>>"
+    code = f"{_function(captured)}<{_TYPES[kind.name]}, {_NUMBERS['words', bits // 8]}, From<u{bits}>>"
     return _compiled(code, kind.itemsize, 128 // bits, device)
 
 
@@ -69,6 +71,10 @@ def integer(bits: int, char: str, device: int) -> _core.FillKernel:
 def put(device: int) -> int:
     """Return the ``CUfunction`` that tells the kernels of a graph where to draw from; ``device`` is current."""
     return _loaded("put")
+
+
+def _function(captured: bool) -> str:
+    return "fill_captured" if captured else "fill"
 
 
 _kernels: list[Any] = []  # CuPy's, of which the core has only the addresses
