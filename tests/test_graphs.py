@@ -550,7 +550,7 @@ class TestMemory:
         graph, y = captured(lambda: xp.zeros(64 * MIB, xp.uint8))
         graph.replay()
         died = weakref.ref(graph)
-        del graph, y
+        del y, graph
         assert died() is None
         assert tcuda.memory_reserved() == before
 
@@ -565,6 +565,20 @@ class TestMemory:
         del y, others
         tcuda.empty_cache()
         assert tcuda.memory_reserved() == before
+
+    def test_of_arrays_stays_while_other_streams_use_it(self, xp: Any) -> None:
+        tcuda._sleep(10)
+        graph, y = captured(lambda: xp.full(1000, 7.0))
+        pool = graph.pool()
+        graph.replay()
+        graph.reset()
+        tcuda._sleep(20_000_000)
+        z = y + 1  # on the default stream, which the pool knows nothing of
+        del y
+        assert held_by(pool) > 0
+        assert (z.get() == 8).all()
+        tcuda.empty_cache()
+        assert held_by(pool) == 0
 
     def test_waits_for_the_replay_that_is_running(self, xp: Any) -> None:
         x, y = [xp.zeros(1000)], xp.zeros(1000)
@@ -644,6 +658,7 @@ class TestMemory:
             assert all((other.get() == 0).all() for other in others)
         graph.reset()
         del z, others
+        tcuda.empty_cache()
         assert tcuda.memory_snapshot(pool[0]["segment_pool_id"]) == []
 
     @pytest.mark.parametrize("mode", ["thread_local", "relaxed"])

@@ -36,7 +36,7 @@ struct Pool {
     int uses = 0;                      // 0: unused segments may be released
     int pins = 0;                      // threads that come back to the pool when they have the lock again
     std::size_t live = 0;              // blocks that are handed out
-    std::uint64_t replayed = 0;        // the last release by a graph, which may be running on streams unknown here
+    bool captured = false;             // graphs, and what reads their results, use it on streams that nobody tells of
     std::shared_ptr<ExternalSource> library; // whose memory its segments are; null for the driver's
     bool split = true;
     bool use_on_oom = false; // others may take what is free in it before they run out of memory

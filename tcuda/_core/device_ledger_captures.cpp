@@ -32,6 +32,7 @@ void DeviceLedger::begin_capture(PoolId id, CaptureId capture) {
     routes_.reserve(routes_.size() + 1); // nothing may throw when one of them is there and the others are not
     captures_.reserve(captures_.size() + 1);
     Pool &opened = open_pool(id, nullptr, true, false);
+    opened.captured = true;
     captures_.push_back({capture, thread_number(), {}});
     routes_.push_back({&opened, 0, capture});
     ++opened.uses; // a second time: as long as the capture lasts
@@ -46,7 +47,7 @@ void DeviceLedger::end_capture(CaptureId capture) noexcept {
         std::find_if(captures_.begin(), captures_.end(), [&](const Capture &known) { return known.id == capture; });
     if (route == routes_.end() || ended == captures_.end())
         return;
-    const bool last = --route->pool->uses == 0;
+    --route->pool->uses;
     Block *kept = ended->kept;
     routes_.erase(route);
     captures_.erase(ended);
@@ -58,8 +59,13 @@ void DeviceLedger::end_capture(CaptureId capture) noexcept {
         unhold(lock, block);
     }
     let_go_of_released(lock);
-    if (last || has_idle_pools_)
-        release_idle_pools(lock);
+    // What could not be given back because of the capture, for nobody may wait for the device in one.
+    if (std::any_of(pools_.begin(), pools_.end(), [](const auto &known) { return known.second->uses == 0; })) {
+        try {
+            recycle(lock, everything, true, nullptr, From::unused_pools);
+        } catch (const std::exception &) { // later, as with all that the driver fails to take back
+        }
+    }
 }
 
 bool DeviceLedger::has_capture(CaptureId capture) {
@@ -101,9 +107,11 @@ std::vector<Address> DeviceLedger::hold(const std::vector<Address> &addresses, C
     for (const Address address : addresses) {
         Block *block = containing(address);
         const bool is_there = block != nullptr && (block->state == Block::State::allocated || block->holds != 0);
-        if (is_there && block->capture != capture && std::find(found.begin(), found.end(), block) == found.end())
+        if (is_there && block->capture != capture)
             found.push_back(block);
     }
+    std::sort(found.begin(), found.end(), ByAddress{});
+    found.erase(std::unique(found.begin(), found.end()), found.end());
     std::vector<Address> held;
     held.reserve(found.size());
     for (Block *block : found) {
@@ -128,8 +136,8 @@ void DeviceLedger::release_graph(PoolId id, const std::vector<Address> &held, bo
                  [&](Address address) { return live_.find(address) != nullptr; });
     released_.reserve(released_.size() + own.size());
     const bool last = --known.uses == 0;
-    if (replayed && !(own.empty() && known.heaps.empty())) { // else the graph does nothing on this device
-        known.replayed = ++releases_;
+    if (replayed && !own.empty()) {
+        ++releases_;
         for (const Address address : own)
             released_.push_back({address, releases_});
         let_go_of_released(lock);
@@ -143,17 +151,11 @@ void DeviceLedger::release_graph(PoolId id, const std::vector<Address> &held, bo
 
 // Waits for the device, unless a capture forbids it: then this comes again when the capture ends.
 void DeviceLedger::let_go_of_released(Lock &lock) {
-    const auto waits = [](const auto &known) { return known.second->replayed != 0 && known.second->uses == 0; };
-    if (released_.empty() && std::none_of(pools_.begin(), pools_.end(), waits))
+    if (released_.empty())
         return;
     const std::uint64_t noted = releases_; // what comes while the lock is given back waits for the next time
     if (!synchronize_device(lock, nullptr))
         return;
-    for (const auto &[id, pool] : pools_)
-        if (pool->uses == 0 && pool->replayed != 0 && pool->replayed <= noted) {
-            pool->replayed = 0;
-            has_idle_pools_ = true;
-        }
     for (std::size_t i = 0; i < released_.size();) {
         if (released_[i].number > noted) {
             ++i;

@@ -60,7 +60,7 @@ std::vector<DeviceLedger::Candidate> DeviceLedger::candidates(const Stream *curr
             if (wanted && heap->free.bytes() != 0 && native_.has_releasable(*heap)) {
                 const bool is_current = current != nullptr && *current == heap->stream;
                 const bool known = heap->stream == 0 || is_current || announced_.count(heap->stream) != 0;
-                found.push_back({heap.get(), known && pool.replayed == 0});
+                found.push_back({heap.get(), known && !pool.captured});
             }
         }
     };

@@ -261,9 +261,10 @@ class CUDAGraph:
             cuda.graphLaunch(self._executable, stream)
 
     def reset(self) -> None:
-        """Delete the graph, and give its memory back once no array uses it; another one can be captured then.
+        """Delete the graph, and give its memory back; another one can be captured then.
 
-        Waits for the device, because the graph may be running.
+        Waits for the device, because the graph may be running. Memory of arrays that live on goes back later: when
+        memory is wanted, or by :func:`empty_cache`.
 
         Raises:
             RuntimeError: The graph is being captured.
