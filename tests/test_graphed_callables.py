@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
+from pools import held_by, pool_of
 
 import tcuda
 from tcuda.graphs._tree import describe, flatten, flatten_as, paths, unflatten
@@ -108,22 +109,6 @@ class TestNestedContainers:
 @pytest.fixture
 def xp(runtime: Runtime) -> Any:
     return tcuda.xp
-
-
-def pool_of(array: Any) -> tuple[int, int]:
-    """Return the number of the pool whose memory ``array`` has."""
-    address = int(array.data.ptr)
-    [pool] = [
-        segment["segment_pool_id"]
-        for segment in tcuda.memory_snapshot()
-        if segment["address"] <= address < segment["address"] + segment["total_size"]
-    ]
-    return tuple(pool)
-
-
-def held_by(pool: tuple[int, int]) -> int:
-    """Return how many bytes the pool of this number holds."""
-    return sum(segment["total_size"] for segment in tcuda.memory_snapshot(pool))
 
 
 class TestOne:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pools import held_by, pool_of
 
 import tcuda
 from tcuda._runtime.protocol import CAPTURE_RELAXED
@@ -47,22 +48,6 @@ def captured(function: Callable[[], Any], graph: tcuda.CUDAGraph | None = None, 
     with tcuda.graph(graph, **options):
         result = function()
     return graph, result
-
-
-def pool_of(array: Any) -> tuple[int, int]:
-    """Return the number of the pool whose memory ``array`` has."""
-    address = int(array.data.ptr)
-    [pool] = [
-        segment["segment_pool_id"]
-        for segment in tcuda.memory_snapshot()
-        if segment["address"] <= address < segment["address"] + segment["total_size"]
-    ]
-    return tuple(pool)
-
-
-def held_by(pool: tuple[int, int]) -> int:
-    """Return how many bytes the pool of this number holds."""
-    return sum(segment["total_size"] for segment in tcuda.memory_snapshot(pool))
 
 
 def nothing_captures() -> bool:

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pools import held_by, pool_of
 
 import tcuda
 
@@ -31,22 +32,6 @@ def xp(runtime: Runtime) -> Any:
 
 def last_device() -> int:
     return tcuda.device_count() - 1
-
-
-def pool_of(array: Any) -> tuple[int, int]:
-    """Return the number of the pool whose memory ``array`` has."""
-    address = int(array.data.ptr)
-    [pool] = [
-        segment["segment_pool_id"]
-        for segment in tcuda.memory_snapshot()
-        if segment["address"] <= address < segment["address"] + segment["total_size"]
-    ]
-    return tuple(pool)
-
-
-def held_by(pool: tuple[int, int]) -> int:
-    """Return how many bytes the pool of this number holds."""
-    return sum(segment["total_size"] for segment in tcuda.memory_snapshot(pool))
 
 
 class TestNumbers:
