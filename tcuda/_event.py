@@ -201,9 +201,9 @@ class Event:
 
     def synchronize(self) -> None:
         """Wait for the work it stands for (``cudaEventSynchronize``)."""
-        if captures:
-            require_no_capture("Event.synchronize()", event=self._capture)
         if self.cuda_event:
+            if captures:
+                require_no_capture("Event.synchronize()", event=self._capture)
             cuda.eventSynchronize(self.cuda_event)
 
     def elapsed_time(self, end_event: Event) -> float:
