@@ -6,7 +6,7 @@ or its emulated counterpart where devices are emulated.
 
 from typing import TYPE_CHECKING, Any
 
-from tcuda import graphs, memory, nvtx, random, streams
+from tcuda import _initialization, graphs, memory, nvtx, random, streams
 from tcuda._cudart import check_error, cudart, cudaStatus
 from tcuda._device import (
     can_device_access_peer,
@@ -41,6 +41,7 @@ from tcuda._nvml import (
     utilization,
 )
 from tcuda._stream_context import StreamContext
+from tcuda._takeover import watch_cupy
 from tcuda._version import __version__
 from tcuda.graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
 from tcuda.memory import (
@@ -102,6 +103,8 @@ if TYPE_CHECKING:
     xp: Any
 else:
     from tcuda._late import __dir__, __getattr__
+
+watch_cupy()
 
 __all__ = [
     "AcceleratorError",

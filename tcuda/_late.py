@@ -6,16 +6,12 @@ import importlib
 import sys
 from typing import Any
 
-from tcuda._lazy import _lazy_call, _lazy_init, is_initialized
 from tcuda._runtime import runtime
 
 
 def __getattr__(name: str) -> Any:
     if name == "xp":
-        xp = importlib.import_module(runtime().array_module)
-        if not is_initialized():  # else the memory of its first arrays would not be counted
-            runtime().beforeFirstUse(_lazy_init)
-        return xp
+        return importlib.import_module(runtime().array_module)
     if name == "emulation":
         return importlib.import_module("tcuda.emulation")
     raise AttributeError(f"module 'tcuda' has no attribute {name!r}")
@@ -25,7 +21,7 @@ def __dir__() -> list[str]:
     return sorted({*vars(sys.modules["tcuda"]), "emulation", "xp"})
 
 
-def _settle() -> None:
+def settle() -> None:
     """Put the late names in their places, once the runtime is settled and has imported arrays in any case.
 
     Python looks up every name of a module that has ``__getattr__`` the long way, which takes 20 ns more.
@@ -33,7 +29,4 @@ def _settle() -> None:
     package = sys.modules["tcuda"]
     for name in ("xp", "emulation"):
         setattr(package, name, __getattr__(name))
-    del package.__getattr__
-
-
-_lazy_call(_settle)
+    vars(package).pop("__getattr__", None)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from tcuda._errors import AcceleratorError, DeferredCudaCallError
 from tcuda._runtime import runtime
+from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,10 +23,18 @@ if TYPE_CHECKING:
 
 _lock = threading.RLock()
 _initialized: Runtime | None = None
+_begun = False  # whether a device may have been used, also if initialisation failed later
+_is_forked = False
 _in_bad_fork = False
 _initializing = threading.local()
-_own: list[Callable[[], object]] = []
+_steps: tuple[Callable[[], object], ...] = ()
 _queued: list[tuple[Callable[[], object], list[str]]] = []
+
+
+_FORKED = (
+    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start "
+    "method"
+)
 
 
 class _ReadyRuntime:
@@ -84,29 +93,31 @@ def _lazy_call(callable: Callable[[], object], **kwargs: Any) -> None:
             _queued.append((callable, traceback.format_stack()))
 
 
-def at_initialization(call: Callable[[], object]) -> None:
-    """Let initialisation make ``call``, a part of tcuda's own, before the queued calls; what it raises ends it."""
-    _own.append(call)
+def set_steps(*steps: Callable[[], object]) -> None:
+    """Let initialisation take ``steps``, in this order and before the queued calls.
+
+    Initialisation that failed is tried again. So a step does nothing where it was done before.
+    """
+    global _steps
+    _steps = steps
 
 
 def _initialize() -> Runtime:
-    global _initialized
+    global _begun, _initialized
     with _lock:
         if _initialized is not None:
             return _initialized
         if _in_bad_fork:
-            raise RuntimeError(
-                "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the "
-                "'spawn' start method"
-            )
+            raise RuntimeError(_FORKED)
         in_use = runtime()
-        if getattr(_initializing, "by_this_thread", False):  # a queued call came back here
+        if getattr(_initializing, "by_this_thread", False):  # a step, a queued call or a finalizer came back here
             return in_use
         _require_device(in_use)
+        _begun = True
         _initializing.by_this_thread = True
         try:
-            for call in _own:
-                call()
+            for step in _steps:
+                step()
             _run_queued()
         finally:
             del _initializing.by_this_thread
@@ -121,6 +132,9 @@ def _require_device(in_use: Runtime) -> None:
             return
         reason = "the driver reports none"
     except AcceleratorError as error:
+        # Other libraries may have used CUDA before the fork, CuPy for example.
+        if _is_forked and error.error_code == Status.INITIALIZATION_ERROR:
+            raise RuntimeError(_FORKED) from error
         reason = str(error).splitlines()[0]
     raise RuntimeError(
         f"No CUDA GPUs are available ({reason}). Check the NVIDIA driver and CUDA_VISIBLE_DEVICES="
@@ -143,8 +157,9 @@ def _run_queued() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _initialized, _in_bad_fork, _lock
-    _in_bad_fork = _in_bad_fork or _initialized is not None
+    global _initialized, _in_bad_fork, _is_forked, _lock
+    _is_forked = True
+    _in_bad_fork = _in_bad_fork or _begun
     _initialized = None
     _lazy.__dict__.clear()
     _lazy.__class__ = _LazyRuntime

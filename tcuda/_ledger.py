@@ -1,20 +1,19 @@
 """The ledger through which arrays get their memory: made at initialisation, and what it says when it cannot.
 
 The ledger itself is in the core. Here it gets the driver of the runtime in use and the allocator that the settings
-name, and the runtime is told to take the memory of arrays from it.
+name.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
-import threading
 from typing import TYPE_CHECKING, NoReturn
 
 from tcuda import _core
 from tcuda._alloc_conf import AllocConf, from_environment
 from tcuda._errors import AcceleratorError
-from tcuda._lazy import _lazy_init, at_initialization, cuda
+from tcuda._lazy import _lazy_init, cuda
 from tcuda._nvml import process_memory
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 _NO_CACHING = ("TCUDA_NO_MEMORY_CACHING", "PYTORCH_NO_CUDA_MEMORY_CACHING")
 """Variables that turn the cache off, so that compute-sanitizer sees every array by itself."""
 
-_lock = threading.Lock()
 _ledger: _core.Ledger | None = None
 _conf: AllocConf | None = None
 _chosen: tuple[str, _core.Source] | None = None
@@ -34,9 +32,15 @@ _observers: list[Observer] = []
 
 def ledger() -> _core.Ledger:
     """Return the ledger of all devices; initialises tcuda if that was not done."""
-    if _ledger is None:
-        _lazy_init()
-    return _ledger  # type: ignore[return-value]  # initialisation has called _connect()
+    return _ledger or _initialized_ledger()
+
+
+def _initialized_ledger() -> _core.Ledger:
+    _lazy_init()
+    if _ledger is None:  # a finalizer has come here in the middle of initialisation
+        make_ledger()
+    assert _ledger is not None
+    return _ledger
 
 
 def ledger_if_any() -> _core.Ledger | None:
@@ -80,13 +84,14 @@ def backend() -> str:
 
 
 def choose(name: str, source: _core.Source) -> bool:
-    """Take all memory from ``source``; False if some has already been taken from another."""
+    """Take all memory from ``source``; return False if memory has already been taken from another source."""
     global _chosen
-    with _lock:
-        if _ledger is not None and not _ledger.change_source(source):
-            return False
-        _chosen = name, source
-        return True
+    # The choice is made known before the ledger is looked for, and the ledger before the choice: no choice gets lost.
+    before, _chosen = _chosen, (name, source)
+    if _ledger is not None and not _ledger.change_source(source):
+        _chosen = before
+        return False
+    return True
 
 
 def chosen_source() -> _core.Source | None:
@@ -99,21 +104,24 @@ def attach_observer(observer: Observer) -> None:
     _observers.append(observer)
 
 
-def _connect() -> None:
-    """Make the ledger and let the arrays of the runtime in use come from it."""
+def make_ledger() -> None:
+    """Make the ledger, if there is none."""
     global _ledger
-    with _lock:
-        made = _core.Ledger(cuda.memoryDriver(), cuda.getDeviceCount(), conf().settings(), _fail_memory, _fail_driver)
-        source = chosen_source()
-        if source is None and conf().backend != "native":
-            source = cuda.memorySource(conf().backend, made)
-        if source is not None:
-            made.change_source(source)
-        _limit(made, conf())
-        made.caching = not any(os.environ.get(name) for name in _NO_CACHING)
-        cuda.useLedger(made)
+    if _ledger is not None:
+        return
+    made = _core.Ledger(cuda.memoryDriver(), cuda.getDeviceCount(), conf().settings(), _fail_memory, _fail_driver)
+    source = chosen_source()
+    if source is None and conf().backend != "native":
+        source = cuda.memorySource(conf().backend, made)
+    if source is not None:
+        made.change_source(source)
+    _limit(made, conf())
+    made.caching = not any(os.environ.get(name) for name in _NO_CACHING)
+    if _ledger is None:  # else a finalizer has made it meanwhile
         _ledger = made
-    atexit.register(made.close)
+        atexit.register(made.close)
+    if _chosen is not None and _chosen[1] is not source:
+        _ledger.change_source(_chosen[1])
 
 
 def _limit(changed: _core.Ledger, by: AllocConf) -> None:
@@ -123,15 +131,13 @@ def _limit(changed: _core.Ledger, by: AllocConf) -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _ledger, _lock
-    _lock = threading.Lock()
+    global _ledger
     if _ledger is not None:
         _ledger.abandon()
         _ledger = None
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
-at_initialization(_connect)
 
 
 def _fail_driver(status: int, call: str) -> NoReturn:

@@ -47,25 +47,6 @@ def test_cuda_is_asked_only_where_nvml_cannot_say(
     assert asked_for == [13]
 
 
-def test_the_first_draw_initialises_once_however_often_that_was_asked_for() -> None:
-    """As often as ``tcuda.xp`` is looked up before: two thousand calls in each other would be too deep."""
-    calls: list[str] = []
-
-    def find() -> str:
-        calls.append("find")
-        return "generator"
-
-    random = SimpleNamespace(get_random_state=find, _generator=SimpleNamespace(get_random_state=find))
-    made = runtime_with(devices=1)
-    made._cupy = SimpleNamespace(random=random)
-    for _ in range(2000):
-        made._before_first_draw(lambda: calls.append("initialize"))
-    assert random.get_random_state is random._generator.get_random_state is not find
-    assert random.get_random_state() == "generator"
-    assert calls == ["initialize", "find"]
-    assert random.get_random_state is random._generator.get_random_state is find
-
-
 def test_an_error_of_cupy_is_raised_with_the_call_and_its_arguments() -> None:
     def refuse(*args: int) -> None:
         raise FailureError(400)

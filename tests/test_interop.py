@@ -274,22 +274,6 @@ class TestMemoryOfCuPy:
         """
         assert output_of(dedent(code)).split() == ["False", "True", str(1 << 20)]
 
-    def test_an_allocator_of_the_programs_own_stays_until_tcuda_initialises(self, output_of: OutputOf) -> None:
-        code = """
-            import cupy, tcuda
-            pool = cupy.cuda.MemoryPool()
-            cupy.cuda.set_allocator(pool.malloc)
-            from tcuda import xp
-            x = xp.zeros(1000)
-            print(tcuda.is_initialized(), pool.used_bytes())
-            tcuda.init()
-            y = xp.zeros(1000)
-            print(pool.used_bytes(), tcuda.memory_allocated())
-            del x, y
-            print(pool.used_bytes(), tcuda.memory_allocated())
-        """
-        assert output_of(dedent(code)).split() == ["False", "8192", "8192", "8192", "0", "0"]
-
     def test_workspaces_of_libraries_are_counted(self, cupy: Any) -> None:
         x = cupy.random.random((512, 512))
         cupy.linalg.svd(x)

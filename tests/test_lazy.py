@@ -62,6 +62,60 @@ def test_a_queued_call_that_fails_tells_where_it_was_queued(output_of: OutputOf)
     assert printed.endswith("False")
 
 
+def test_an_initialisation_that_is_tried_again_keeps_its_ledger(output_of: OutputOf) -> None:
+    code = (
+        "import tcuda\n"
+        "made = []\n"
+        "def queued():\n"
+        "    made.append(tcuda.xp.ones(1000))\n"
+        "    assert len(made) == 2, 'the first time it fails'\n"
+        "tcuda._lazy_call(queued)\n"
+        "try: tcuda.init()\n"
+        "except tcuda.DeferredCudaCallError as error: print('the first time it fails' in str(error))\n"
+        "tcuda.init()\n"
+        "print(tcuda.memory_allocated())\n"
+        "made.clear()\n"
+        "tcuda.empty_cache()\n"
+        "print(tcuda.memory_allocated(), tcuda.memory_reserved())"
+    )
+    assert output_of(code).split() == ["True", "16384", "0", "0"]
+
+
+def test_a_setting_that_is_wrong_can_be_mended_and_initialisation_tried_again(output_of: OutputOf) -> None:
+    code = (
+        "import os, tcuda\n"
+        "try: tcuda.init()\n"
+        "except ValueError as error: print('no option' in str(error), tcuda.is_initialized())\n"
+        "os.environ['TCUDA_ALLOC_CONF'] = 'backend:cupy'\n"
+        "x = tcuda.xp.ones(1000)\n"
+        "print(tcuda.get_allocator_backend(), tcuda.memory_allocated())"
+    )
+    assert output_of(code, TCUDA_ALLOC_CONF="colour:red").split() == ["True", "False", "cupy", "8192"]
+
+
+def test_a_finalizer_may_use_streams_in_the_middle_of_initialisation(output_of: OutputOf) -> None:
+    code = (
+        "import gc, tcuda\n"
+        "from tcuda import _initialization, _lazy, _ledger\n"
+        "made, garbage = [], [1]\n"
+        "class Finalized:\n"
+        "    def __del__(self): made.append(tcuda.Stream())\n"
+        "make = _ledger._core.Ledger\n"
+        "def collecting(*args):\n"
+        "    ledger = make(*args)\n"
+        "    if garbage and garbage.pop(): Finalized()\n"
+        "    return ledger\n"
+        "class Core:\n"
+        "    def __getattr__(self, name, core=_ledger._core):\n"
+        "        return collecting if name == 'Ledger' else getattr(core, name)\n"
+        "_ledger._core = Core()\n"
+        "x = tcuda.xp.ones(1000)\n"
+        "with tcuda.stream(made[0]): y = tcuda.xp.ones(1000)\n"
+        "print(len(made), tcuda.memory_allocated())"
+    )
+    assert output_of(code) == "1 16384"
+
+
 FORK = """
 import os, sys, warnings
 warnings.simplefilter("ignore")

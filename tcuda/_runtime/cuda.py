@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from tcuda import _core
 from tcuda._core import translated
 from tcuda._errors import AcceleratorError, OutOfMemoryError
-from tcuda._runtime import captured_blas, visible_devices
+from tcuda._runtime import captured_blas, cupy_takeover, visible_devices
 from tcuda._runtime.protocol import GraphContents
 from tcuda._status import Status
 
@@ -264,41 +264,12 @@ class CudaRuntime:
 
     def useLedger(self, ledger: _core.Ledger) -> None:
         """Make ``ledger`` CuPy's allocator, by C functions: an allocation crosses no Python frame."""
+        if self._ledger is ledger:
+            return
         self._ledger = ledger
         functions = ledger.cupy_functions(self._current_stream)
-        self._cupy.cuda.set_allocator(self._cupy.cuda.CFunctionAllocator(*functions, ledger).malloc)
-        _announce_streams(self._cupy.cuda.Stream, ledger)
-
-    def beforeFirstUse(self, initialize: Callable[[], object]) -> None:
-        """Put functions in the place of CuPy's default pool and of what finds its generators.
-
-        Not of the pool if the program has chosen another allocator.
-        """
-        self._before_first_draw(initialize)
-        cuda = self._cupy.cuda
-        if getattr(cuda.get_allocator(), "__self__", None) is not self._cupy.get_default_memory_pool():
-            return
-
-        def allocate(size: int) -> Any:
-            initialize()
-            return cuda.alloc(size)
-
-        cuda.set_allocator(allocate)
-
-    def _before_first_draw(self, initialize: Callable[[], object]) -> None:
-        modules = (self._cupy.random._generator, self._cupy.random)  # in the first its functions look, at every call
-        found = modules[0].get_random_state
-        if getattr(found, "__module__", None) == __name__:  # it was asked for before
-            return
-
-        def get_random_state() -> Any:
-            for module in modules:
-                module.get_random_state = found
-            initialize()
-            return found()
-
-        for module in modules:
-            module.get_random_state = get_random_state
+        allocator = self._cupy.cuda.CFunctionAllocator(*functions, ledger)
+        cupy_takeover.take_over(self._cupy, allocator.malloc, ledger)
 
     def nvml(self) -> Any:
         """Return ``pynvml``."""
@@ -333,28 +304,6 @@ class _Pool:
     def empty_cache(self, device: int) -> None:
         with self._cuda.Device(device):
             self._pool.free_all_blocks()
-
-
-def _announce_streams(stream_class: Any, ledger: _core.Ledger) -> None:
-    """Let ``ledger`` know of CuPy's streams, and of the end of each before the driver does.
-
-    The driver crashes when it is asked about a stream that is destroyed, and CuPy destroys a stream with its object.
-    """
-    create, destroy = stream_class.__init__, stream_class.__del__
-
-    @functools.wraps(create)
-    def announce(self: Any, *args: Any, **kwargs: Any) -> None:
-        create(self, *args, **kwargs)
-        if self.device_id >= 0:  # not a default stream, which every device has
-            ledger.stream_created(self.device_id, self.ptr)
-
-    @functools.wraps(destroy)
-    def retract(self: Any, *args: Any, **kwargs: Any) -> None:
-        if getattr(self, "device_id", -1) >= 0:
-            ledger.stream_about_to_be_destroyed(self.device_id, self.ptr)
-        destroy(self, *args, **kwargs)
-
-    stream_class.__init__, stream_class.__del__ = announce, retract
 
 
 def _joined(cupy_error: type[MemoryError]) -> type[OutOfMemoryError]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from tcuda._core import Driver, Ledger, Source
     from tcuda._errors import OutOfMemoryError
@@ -217,13 +217,7 @@ class Runtime(Protocol):
         """Return a source that takes memory from the array module's own pool: ``"cupy"`` or ``"cudaMallocAsync"``."""
 
     def useLedger(self, ledger: Ledger) -> None:
-        """Let arrays get their memory from ``ledger`` from now on."""
-
-    def beforeFirstUse(self, initialize: Callable[[], object]) -> None:
-        """Let the array module call ``initialize``, before its first allocation and its first random number.
-
-        That calls :meth:`useLedger`, and makes generators for :attr:`random_module`.
-        """
+        """Let arrays get their memory from ``ledger`` from now on; does nothing if they do so already."""
 
     def nvml(self) -> Any:
         """Return the NVML of these devices: a module, or what answers like one, spelled as ``pynvml``."""

@@ -10,6 +10,7 @@ from cupy.random import _generator as cupy_random
 from tcuda import _core
 from tcuda._errors import AcceleratorError
 from tcuda._lazy import cuda
+from tcuda._runtime import cupy_takeover
 from tcuda._status import Status
 from tcuda.random import _kernels
 from tcuda.random._draws import Draws
@@ -77,8 +78,10 @@ def install(generators: Iterable[Generator]) -> None:
     """Let the functions of ``cupy.random`` draw from ``generators`` on the device of each.
 
     A generator that CuPy has made before hands its seed on: a program may call ``cupy.random.seed`` before it uses
-    tcuda.
+    tcuda. Does nothing where the environment forbids to change CuPy.
     """
+    if not cupy_takeover.is_allowed():
+        return
     # Not by set_random_state, which takes the current device: making a device current makes its context.
     states = cupy_random._random_states
     for generator in generators:

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from tcuda._lazy import _lazy_init, at_initialization
+from tcuda._lazy import _lazy_init
 from tcuda._runtime import runtime
 from tcuda.random._generator import Generator, seed_of_environment
 
@@ -42,9 +42,14 @@ default_generators: Sequence[Generator] = _DefaultGenerators()
 Looking at them initialises tcuda."""
 
 
-def _install() -> None:
-    """Make them, with seeds that nobody can know unless ``CUPY_SEED`` is set, and let the array module use them."""
+def install_generators() -> None:
+    """Make a generator for each device and let the array module draw from them, if that was not done before.
+
+    Their seeds are random, unless ``CUPY_SEED`` is set.
+    """
     global installed
+    if installed:
+        return
     in_use = runtime()
     generators = tuple(Generator(device) for device in range(in_use.getDeviceCount()))
     for generator in generators:
@@ -52,6 +57,3 @@ def _install() -> None:
     install: Callable[[Any], object] = importlib.import_module(in_use.random_module).install
     install(generators)
     installed = generators
-
-
-at_initialization(_install)

@@ -413,9 +413,6 @@ class EmulatedRuntime(Graphs):
         for handle, timeline in self._streams.items():
             ledger.stream_created(timeline.device, handle)
 
-    def beforeFirstUse(self, initialize: Callable[[], object]) -> None:
-        pass  # emulated arrays initialise by themselves
-
     def nvml(self) -> EmulatedNvml:
         return EmulatedNvml(self.devices, self.clock)
 
