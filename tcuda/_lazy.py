@@ -129,10 +129,11 @@ def _initialize() -> Runtime:
 def _require_device(in_use: Runtime) -> None:
     try:
         if in_use.getDeviceCount() > 0:
+            if _is_forked:
+                in_use.getDevice()  # CUDA still counts devices where it was used before the fork, and refuses this
             return
         reason = "the driver reports none"
     except AcceleratorError as error:
-        # Other libraries may have used CUDA before the fork, CuPy for example.
         if _is_forked and error.error_code == Status.INITIALIZATION_ERROR:
             raise RuntimeError(_FORKED) from error
         reason = str(error).splitlines()[0]

@@ -258,6 +258,15 @@ class TestFirstUse:
         # The first stream was under way when the ledger was made.
         assert ledger.streams == [("created", 0, 7), ("destroyed", 0, 7), ("destroyed", 0, 7)]
 
+    def test_a_forked_child_is_told_at_its_first_use(self, cupy: FakeCupy) -> None:
+        calls: list[str] = []
+        cupy_takeover.watch(cupy, lambda: calls.append("initialize"))
+        cupy_takeover.take_over(cupy, ledgers, FakeLedger())
+        cupy_takeover._after_fork_in_child()
+        for use in USES.values():
+            use(cupy)
+        assert calls == ["initialize"] * len(USES)
+
     def test_a_replacement_by_another_library_stays(self, cupy: FakeCupy) -> None:
         cupy_takeover.watch(cupy, lambda: None)
 
@@ -361,10 +370,10 @@ class TestCuPy:
 
     @ORDERS
     def test_a_fork_after_the_first_array_is_recognised(self, output_of: OutputOf, imports: str) -> None:
-        assert output_of(FORK.format(before=f"{imports}; x = cupy.ones(5)")) == f"{FORKED * 2}|"
+        assert output_of(FORK.format(before=f"{imports}; x = cupy.ones(5)")) == f"{FORKED * 3}|"
 
     def test_a_fork_is_recognised_where_cupy_was_used_before_the_import(self, output_of: OutputOf) -> None:
-        assert output_of(FORK.format(before="import cupy; x = cupy.ones(5); import tcuda")) == f"{FORKED * 2}|"
+        assert output_of(FORK.format(before="import cupy; x = cupy.ones(5); import tcuda")) == f"{FORKED * 3}|"
 
     @pytest.mark.parametrize("point", ["before", "after"])
     def test_a_program_keeps_an_allocator_of_its_own(self, output_of: OutputOf, point: str) -> None:
@@ -440,7 +449,7 @@ warnings.simplefilter("ignore")
 read, write = os.pipe()
 if os.fork() == 0:
     said = ""
-    for call in (tcuda.current_device, lambda: cupy.ones(5)):
+    for call in (tcuda.current_device, lambda: cupy.ones(5), lambda: cupy.random.random()):
         try: said += f"{{call()}} "
         except RuntimeError as error: said += str(error).split("To use")[0]
     os.write(write, said.encode())

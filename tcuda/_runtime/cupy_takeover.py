@@ -32,19 +32,28 @@ class FirstUse:
 
     Args:
         cupy: The package.
-        initialize: Called at every use until :meth:`end`. The use fails with the exception that ``initialize`` raises.
+        initialize: Called at every use from :meth:`begin` until :meth:`end`. The use fails with the exception that
+            ``initialize`` raises.
     """
 
     def __init__(self, cupy: Any, initialize: Callable[[], object]) -> None:
+        self._cupy = cupy
         self._initialize = initialize
         self._malloc: Allocator = cupy.get_default_memory_pool().malloc
         self._undo: list[Callable[[], None]] = []
+        self._ended = True
+
+    def begin(self) -> None:
+        """Put the functions in their places; CuPy keeps an allocator that the program has given it."""
+        if not self._ended:
+            return
         self._ended = False
+        cupy = self._cupy
         # The functions of cupy.random look for generators in the first of the two modules, programs in the second.
         places = ((cupy.random._generator, "get_random_state"), (cupy.random, "get_random_state"))
         for owner, name in (*places, (cupy.cuda.Stream, "__init__"), (cupy.cuda.Event, "__init__")):
             self._precede(owner, name)
-        _replace_allocator(cupy, self.allocate)
+        _replace_allocator(cupy, self._malloc, self.allocate)
 
     def allocate(self, size: int) -> Any:
         """Return memory of CuPy's default pool; of the allocator that :meth:`end` names from then on.
@@ -56,11 +65,12 @@ class FirstUse:
         return self._malloc(size)
 
     def end(self, malloc: Allocator) -> None:
-        """Put CuPy's own functions back, and allocate by ``malloc``."""
+        """Put CuPy's own functions back, and ``malloc`` in the place of :meth:`allocate`."""
         self._malloc = malloc
         self._ended = True
         while self._undo:
             self._undo.pop()()
+        _replace_allocator(self._cupy, self.allocate, malloc)
 
     def _precede(self, owner: Any, name: str) -> None:
         found = getattr(owner, name)
@@ -87,6 +97,7 @@ def watch(cupy: Any, initialize: Callable[[], object]) -> None:
     global _first_use
     if is_allowed():
         _first_use = FirstUse(cupy, initialize)
+        _first_use.begin()
 
 
 def take_over(cupy: Any, malloc: Allocator, ledger: Ledger) -> None:
@@ -94,21 +105,25 @@ def take_over(cupy: Any, malloc: Allocator, ledger: Ledger) -> None:
 
     CuPy keeps the allocator that the program has given it.
     """
-    if is_allowed():
-        if _first_use is not None:
-            _first_use.end(malloc)
-        _replace_allocator(cupy, malloc)
+    if _first_use is not None:
+        _first_use.end(malloc)
     _announce_streams(cupy.cuda.Stream, ledger)
 
 
-def _replace_allocator(cupy: Any, malloc: Allocator) -> None:
-    """Make ``malloc`` CuPy's allocator if that is the default pool, or a :class:`FirstUse`."""
+def _after_fork_in_child() -> None:
+    if _first_use is not None:
+        _first_use.begin()  # which initialisation refuses, with the reason
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _replace_allocator(cupy: Any, expected: Allocator, malloc: Allocator) -> None:
+    """Make ``malloc`` CuPy's allocator if that is ``expected``, and not one of the program."""
 
     def replace() -> None:
         current = cupy.cuda.get_allocator()
-        owner = getattr(current, "__self__", None)
-        is_default = owner is cupy.get_default_memory_pool() or isinstance(owner, FirstUse)
-        cupy.cuda.set_allocator(malloc if is_default else current)
+        cupy.cuda.set_allocator(malloc if current == expected else current)
 
     try:
         replace()
