@@ -86,11 +86,13 @@ def _lazy_init() -> Runtime:
 
 def _lazy_call(callable: Callable[[], object], **kwargs: Any) -> None:
     """Call ``callable`` now if tcuda is initialised, else when it is (``torch.cuda._lazy_call``)."""
-    with _lock:
-        if _initialized is not None:
-            callable()
-        else:
-            _queued.append((callable, traceback.format_stack()))
+    if _initialized is None:
+        queued = callable, traceback.format_stack()
+        with _lock:
+            if _initialized is None:
+                _queued.append(queued)
+                return
+    callable()  # without the lock: the call may wait for another thread
 
 
 def set_steps(*steps: Callable[[], object]) -> None:
