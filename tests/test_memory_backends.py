@@ -130,6 +130,12 @@ tcuda.memory._record_memory_history()
 xp.empty(100, "B")
 events = tcuda.memory._snapshot()["device_traces"][0]
 told["history"] = [[event["action"], event["frames"][-1:]] for event in events if "segment" not in event["action"]]
+tcuda.empty_cache()
+tcuda.memory._record_memory_history(clear_history=True)
+xp.empty(90 * MIB, "B")
+tcuda.empty_cache()
+events = tcuda.memory._snapshot()["device_traces"][0]
+told["segments"] = [[event["action"], event["frames"][-1]["line"]] for event in events if "segment" in event["action"]]
 tcuda.memory._record_memory_history(None)
 
 def churn(seed):
@@ -215,7 +221,18 @@ class TestEveryBackend:
     def test_its_history_is_kept(self, told: dict[str, Any]) -> None:
         line = _PROGRAM.splitlines().index('xp.empty(100, "B")') + 1
         here = [{"name": "<module>", "filename": "<string>", "line": line}]
-        assert told["history"] == [["alloc", here], ["free_requested", here], ["free_completed", []]]
+        assert told["history"] == [["alloc", here], ["free_requested", here], ["free_completed", here]]
+
+    def test_its_segments_have_the_stacks_of_what_took_them_and_gave_them_back(
+        self, told: dict[str, Any], backend: Backend
+    ) -> None:
+        taking = _PROGRAM.splitlines().index('xp.empty(90 * MIB, "B")') + 1
+        taken = {line for action, line in told["segments"] if action in ("segment_alloc", "segment_map")}
+        given = {line for action, line in told["segments"] if action in ("segment_free", "segment_unmap")}
+        if backend.name == "cudaMallocAsync":  # does not say what it takes
+            assert taken == given == set()
+        else:
+            assert (taken, given) == ({taking}, {taking + 1})
 
     def test_threads_do_not_confuse_it(self, told: dict[str, Any]) -> None:
         assert told["churned"] == [0, 0, 0, 0]

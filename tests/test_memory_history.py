@@ -49,15 +49,30 @@ def allocate(size: int = 1000) -> Any:
 ALLOCATING_LINE = allocate.__code__.co_firstlineno + 1
 
 
+def drop(arrays: list[Any]) -> int:
+    """Free arrays, and return the line that does."""
+    arrays.clear()
+    return here() - 1
+
+
+def give_back() -> None:
+    tcuda.empty_cache()
+
+
 def here() -> int:
     """Return the line of the caller."""
     return sys._getframe(1).f_lineno
 
 
 def events(device: int = 0) -> list[dict[str, Any]]:
-    """Return what the history of a device holds, but for the segments."""
+    """Return what the history of a device holds, but for the segments and the snapshots."""
+    return [event for event in trace_of(device) if not event["action"].startswith("segment")]
+
+
+def trace_of(device: int = 0) -> list[dict[str, Any]]:
+    """Return what the history of a device holds, but for the snapshots, of which this function takes one."""
     trace = _snapshot()["device_traces"][device]
-    return [event for event in trace if not event["action"].startswith("segment")]
+    return [event for event in trace if event["action"] != "snapshot"]
 
 
 def actions(device: int = 0) -> list[str]:
@@ -67,6 +82,11 @@ def actions(device: int = 0) -> list[str]:
 def own_frames(frames: list[dict[str, Any]]) -> list[tuple[str, int]]:
     """Return the functions and lines of this file in a stack."""
     return [(frame["name"], frame["line"]) for frame in frames if frame["filename"] == __file__]
+
+
+def first_of(event: dict[str, Any]) -> str | None:
+    """Return the innermost function of this file in the stack of an event."""
+    return next((name for name, _ in own_frames(event["frames"])), None)
 
 
 def block_of(array: Any) -> dict[str, Any]:
@@ -113,25 +133,92 @@ class TestRecording:
         del kept
 
     @pytest.mark.parametrize(
-        ("context", "live", "allocating", "freeing"),
+        ("context", "live", "freeing"),
+        [(None, False, None), ("state", True, None), ("alloc", True, "allocate"), ("all", True, "drop")],
+    )
+    def test_the_context_says_what_gets_a_stack(self, xp: Any, context: Any, live: bool, freeing: str | None) -> None:
+        _record_memory_history(context=context)
+        drop([allocate()])
+        kept = allocate()
+        innermost = [first_of(event) for event in events()]
+        allocating = None if freeing is None else "allocate"
+        assert innermost == [allocating, freeing, freeing, allocating]
+        assert bool(own_frames(block_of(kept)["frames"])) == live
+        del kept
+
+    @pytest.mark.parametrize(
+        ("context", "allocating", "freeing"),
         [
-            (None, False, False, False),
-            ("state", True, False, False),
-            ("alloc", True, True, False),
-            ("all", True, True, True),
+            (None, None, None),
+            ("state", None, None),
+            ("alloc", "allocate", "allocate"),
+            ("all", "allocate", "give_back"),
         ],
     )
-    def test_the_context_says_what_gets_a_stack(
-        self, xp: Any, context: Any, live: bool, allocating: bool, freeing: bool
+    @pytest.mark.parametrize("expandable", [True, False])
+    def test_segments_have_the_stack_of_the_call_that_took_or_gave_them(
+        self, xp: Any, alloc_settings: Any, expandable: bool, context: Any, allocating: str | None, freeing: str | None
+    ) -> None:
+        with alloc_settings(f"expandable_segments:{expandable}"), tcuda.stream(tcuda.Stream()):
+            tcuda.empty_cache()
+            _record_memory_history(context=context)
+            allocate(30 * MIB)
+            give_back()
+        trace = [event for event in trace_of() if event["action"].startswith("segment")]
+        taken = {first_of(event) for event in trace if event["action"] in ("segment_alloc", "segment_map")}
+        given = {first_of(event) for event in trace if event["action"] in ("segment_free", "segment_unmap")}
+        assert (taken, given) == ({allocating}, {freeing})
+
+    @pytest.mark.parametrize(("context", "innermost"), [("state", None), ("alloc", "allocate"), ("all", "allocate")])
+    def test_a_lack_of_memory_has_the_stack_of_the_allocation(
+        self, xp: Any, context: Any, innermost: str | None
     ) -> None:
         _record_memory_history(context=context)
-        allocate()
+        with pytest.raises(tcuda.OutOfMemoryError):
+            allocate(1 << 50)
+        assert [(event["action"], first_of(event)) for event in events()] == [("oom", innermost)]
+
+    @pytest.mark.parametrize(
+        ("context", "completing", "requested", "completed"),
+        [
+            ("alloc", "allocate", "allocate", "allocate_again"),
+            ("alloc", "give_back", "allocate", "allocate"),  # giving back has no stack here: the block's stands in
+            ("all", "allocate", "drop", "allocate_again"),
+            ("all", "give_back", "drop", "give_back"),
+        ],
+    )
+    def test_a_free_that_is_completed_later_has_the_stack_of_what_completes_it(
+        self, xp: Any, context: Any, completing: str, requested: str, completed: str
+    ) -> None:
+        def allocate_again() -> Any:
+            return xp.empty(1000, "B")
+
+        side = tcuda.Stream()
+        _record_memory_history(context=context)
+        arrays = [allocate()]
+        with tcuda.stream(side):
+            tcuda._sleep(LONG)
+        tcuda.memory.record_stream(arrays[0], side)
+        drop(arrays)
+        side.synchronize()
+        kept = allocate_again() if completing == "allocate" else give_back()
+        frees = [event for event in events() if event["action"].startswith("free")]
+        del kept
+        assert [(event["action"], first_of(event)) for event in frees] == [
+            ("free_requested", requested),
+            ("free_completed", completed),
+        ]
+
+    def test_a_snapshot_is_noted_after_what_it_shows_as_torch_does(self, xp: Any) -> None:
         kept = allocate()
-        alloc, requested, completed = events()[:3]
-        assert bool(own_frames(alloc["frames"])) == allocating
-        assert bool(own_frames(requested["frames"])) == freeing
-        assert completed["frames"] == []
-        assert bool(own_frames(block_of(kept)["frames"])) == live
+        _record_memory_history()
+        assert _snapshot()["device_traces"][0] == []
+        tcuda.memory_snapshot()
+        first, second = _snapshot()["device_traces"][0]
+        active = tcuda.memory_stats()["active_bytes.all.current"]
+        for event in (first, second):
+            assert (event["action"], event["addr"], event["size"], event["stream"]) == ("snapshot", 0, active, 0)
+            assert event["frames"] == []
         del kept
 
     def test_segments_are_noted_with_what_caused_them(self, xp: Any) -> None:
@@ -168,17 +255,17 @@ class TestRecording:
         assert kept[0] == ("free_completed", 200)
 
     def test_the_number_that_is_kept_can_change_on_the_way(self, xp: Any) -> None:
-        _record_memory_history(max_entries=5)
+        _record_memory_history(max_entries=5, skip_actions=["snapshot"])
         for _ in range(3):
             allocate()
         before = _snapshot()["device_traces"][0]
-        _record_memory_history(max_entries=7)
+        _record_memory_history(max_entries=7, skip_actions=["snapshot"])
         assert _snapshot()["device_traces"][0] == before
         allocate()
         longer = _snapshot()["device_traces"][0]
         assert len(longer) == 7
         assert longer[:4] == before[1:]
-        _record_memory_history(max_entries=2)
+        _record_memory_history(max_entries=2, skip_actions=["snapshot"])
         assert _snapshot()["device_traces"][0] == longer[-2:]
         _record_memory_history(max_entries=0)
         allocate()
@@ -277,10 +364,6 @@ class TestStacks:
         assert own_frames(stacks[1])[1][1] == own_frames(stacks[0])[1][1] + 1
 
     def test_a_free_has_the_stack_of_what_freed_it(self, xp: Any) -> None:
-        def drop(arrays: list[Any]) -> int:
-            arrays.clear()
-            return here() - 1
-
         arrays = [allocate()]
         _record_memory_history()
         line = drop(arrays)
@@ -395,6 +478,35 @@ class TestEvents:
             "",
             "zweite Schicht \N{SNOWMAN}",
         ]
+
+    def test_texts_that_no_event_has_are_not_kept(self, output_of: OutputOf) -> None:
+        program = """
+import resource
+import tcuda
+from tcuda.memory import _record_memory_history, _set_memory_metadata
+tcuda.init()
+
+def held():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+def attach(texts):
+    for number in range(texts):
+        _set_memory_metadata(f"a text of some eighty bytes, which is not like any of the others, number {number}")
+        if number % 100 == 0:
+            tcuda.xp.empty(10)
+
+for entries in (0, 50):
+    _record_memory_history(max_entries=entries)
+    attach(20_000)
+    before = held()
+    attach(200_000)
+    print(held() - before)
+print(tcuda.memory._snapshot()["device_traces"][0][-1]["user_metadata"][-6:], tcuda.memory._get_memory_metadata()[-6:])
+"""
+        unrecorded, recorded, texts = output_of(program).splitlines()
+        assert max(int(unrecorded), int(recorded)) < 4 * MIB
+        assert texts == "199900 199999"
 
     def test_every_device_has_its_own(self, xp: Any) -> None:
         last = tcuda.device_count() - 1
@@ -561,7 +673,7 @@ class TestDumping:
             raise AssertionError(f"{module}.{name}")
 
     def test_the_file_has_the_snapshot_and_needs_nothing_to_be_loaded(self, xp: Any, tmp_path: Path) -> None:
-        _record_memory_history()
+        _record_memory_history(skip_actions=["snapshot"])
         kept = allocate()
         path = tmp_path / "snapshot.pickle"
         _dump_snapshot(path)

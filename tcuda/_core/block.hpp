@@ -20,7 +20,9 @@ struct Segment;
 class ExternalSource;
 class Tracker;
 
-using StackId = std::uint32_t; // a Python stack that the history has noted; 0 for none
+// A Python stack that the history has noted; 0 for none, 1 for that of a thread that runs no Python code.
+using StackId = std::uint32_t;
+constexpr StackId stack_without_frames = 1;
 
 // The smallest size that is handed out, and the alignment of every address.
 constexpr std::size_t unit = 512;

@@ -82,6 +82,7 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
     if (size == 0)
         return 0;
     const StackId noted = stack(Stacks::live);
+    const NotedCall call(records_stacks(), noted);
     const CaptureId capture = is_capturing_.load(std::memory_order_relaxed) ? capture_of(stream) : 0;
     Lock lock(mutex_);
     if (has_waits())
@@ -125,8 +126,7 @@ void DeviceLedger::count_allocation(Block *block, std::size_t requested, Capture
     if (block->oversize)
         statistics_.oversize_allocations.increase(1);
     used_.store(true, std::memory_order_relaxed);
-    history_.record(Action::alloc, block->address, requested, block->stream,
-                    history_.stacks() >= Stacks::allocations ? noted : 0);
+    history_.record(Action::alloc, block->address, requested, block->stream, noted);
     for (Tracker *tracker : trackers_)
         if (tracker->follows_this_thread()) {
             ++tracker->allocations;
@@ -317,7 +317,7 @@ std::size_t DeviceLedger::limit_of(std::size_t total) const {
 bool DeviceLedger::free(Address address) noexcept {
     if (abandoned_.load(std::memory_order_relaxed))
         return true;
-    const StackId noted = stack(Stacks::all);
+    const NotedCall call(records_stacks(), stack(Stacks::all));
     Lock lock(mutex_);
     Block *block = live_.find(address);
     if (block == nullptr || block->state != Block::State::allocated)
@@ -328,7 +328,7 @@ bool DeviceLedger::free(Address address) noexcept {
     if (block->oversize)
         statistics_.oversize_allocations.decrease(1);
     block->oversize = false;
-    history_.record(Action::free_requested, address, block->requested, block->stream, noted);
+    history_.record(Action::free_requested, address, block->requested, block->stream, block->stack);
     for (Tracker *tracker : trackers_)
         if (tracker->follows_this_thread()) {
             tracker->freed += bytes;
@@ -357,7 +357,7 @@ void DeviceLedger::complete_free(Lock &lock, Block *block) {
     statistics_.active.decrease(large, 1);
     statistics_.active_bytes.decrease(large, bytes);
     statistics_.requested_bytes.decrease(large, static_cast<std::int64_t>(block->requested));
-    history_.record(Action::free_completed, block->address, block->requested, block->stream, 0);
+    history_.record(Action::free_completed, block->address, block->requested, block->stream, block->stack);
     live_.erase(block->address);
     if (block->source == nullptr) {
         Pool &pool = *block->pool;
@@ -373,7 +373,7 @@ void DeviceLedger::complete_free(Lock &lock, Block *block) {
         statistics_.reserved_bytes.add(large, -bytes);
         statistics_.segment.add(large, -1);
         ++statistics_.num_device_free;
-        history_.record(Action::segment_free, address, block->size, stream, 0);
+        history_.record(Action::segment_free, address, block->size, stream, block->stack);
     }
     native_.delete_block(block);
     if (closed_.load(std::memory_order_relaxed))
@@ -514,9 +514,9 @@ void DeviceLedger::stop_history() {
     history_.disable();
 }
 
-void DeviceLedger::set_metadata(std::uint32_t metadata) {
+void DeviceLedger::set_metadata(Metadata metadata) {
     const Lock lock(mutex_);
-    history_.set_metadata(metadata);
+    history_.set_metadata(std::move(metadata));
 }
 
 std::size_t DeviceLedger::size_of(Address address) {

@@ -163,7 +163,13 @@ public:
 
     void record_history(Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear);
     void stop_history();
-    void set_metadata(std::uint32_t metadata);
+    void set_metadata(Metadata metadata);
+
+    // The stack of the caller; 0 where the history does not want it. Asked without the lock, as noting calls Python.
+    StackId stack(Stacks wanted) const;
+    bool records_stacks() const { return history_.stacks() != Stacks::none; }
+
+    // Notes in the history that the caller looks at this, after what the caller sees.
     std::vector<SegmentView> snapshot(const PoolId *pool);
     std::vector<Occurrence> events();
 
@@ -199,6 +205,7 @@ private:
     };
     struct ReportedSegment {
         std::size_t size;
+        StackId stack;
         bool unwanted = false; // the driver failed to take it back
     };
     struct Released {
@@ -224,7 +231,6 @@ private:
     void count_allocation(Block *block, std::size_t requested, CaptureId capture, StackId stack);
     std::size_t limit();
     std::size_t limit_of(std::size_t total) const;
-    StackId stack(Stacks wanted) const;
 
     void finish_free(Lock &lock, Block *block);
     void complete_free(Lock &lock, Block *block);

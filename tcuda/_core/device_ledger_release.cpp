@@ -170,7 +170,7 @@ Address DeviceLedger::allocate_segment(std::size_t size) {
         driver_.allocate(device_, size, &address) != success)
         return 0;
     try {
-        reported_segments_.emplace(address, ReportedSegment{size});
+        reported_segments_.emplace(address, ReportedSegment{size, NotedCall::stack()});
     } catch (...) {
         driver_.free(device_, address);
         throw;
@@ -198,11 +198,12 @@ void DeviceLedger::give_back(Address address) noexcept {
         return;
     }
     const std::size_t size = segment->second.size;
+    const StackId noted = segment->second.stack;
     reported_segments_.erase(segment);
     statistics_.reserved_bytes.add(native_.is_large(size), -static_cast<std::int64_t>(size));
     statistics_.segment.add(native_.is_large(size), -1);
     ++statistics_.num_device_free;
-    history_.record(Action::segment_free, address, size, 0, 0);
+    history_.record(Action::segment_free, address, size, 0, noted);
 }
 
 } // namespace tcuda

@@ -35,7 +35,7 @@ std::vector<SegmentView> DeviceLedger::snapshot(const PoolId *only) {
         std::map<Address, SegmentView> external;
         for (const auto &[address, segment] : reported_segments_)
             external.emplace(address, SegmentView{address, segment.size, 0, native_.is_large(segment.size), false,
-                                                  {0, 0}, 0, {}});
+                                                  {0, 0}, segment.stack, {}});
         std::vector<const Block *> blocks;
         live_.each([&](const Block *block) {
             if (block->source != nullptr)
@@ -72,6 +72,12 @@ std::vector<SegmentView> DeviceLedger::snapshot(const PoolId *only) {
         }
     }
     std::sort(views.begin(), views.end(), [](const auto &left, const auto &right) { return left.address < right.address; });
+    std::size_t active = 0;
+    for (const SegmentView &segment : views)
+        for (const BlockView &block : segment.blocks)
+            if (block.state == Block::State::allocated || block.state == Block::State::awaiting_free)
+                active += block.size;
+    history_.record(Action::snapshot, 0, active, 0, 0);
     return views;
 }
 

@@ -102,6 +102,13 @@ public:
             std::rethrow_exception(failure);
     }
 
+    // Let what this thread causes until the end of the result's life have the stack of the caller in the histories, which
+    // are the same for all devices.
+    NotedCall noted_call() const {
+        const bool recording = !ledgers_.empty() && ledgers_.front()->records_stacks();
+        return {recording, recording ? ledgers_.front()->stack(Stacks::all) : 0};
+    }
+
     std::uint64_t next_pool() { return pools_.fetch_add(1) + 1; }
 
     template <typename Visit> void each(Visit visit) {

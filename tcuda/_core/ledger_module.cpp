@@ -29,7 +29,7 @@ struct PythonLedger {
 
     Ledger ledger;
     nb::object fail_memory, fail_driver; // called with the facts; they raise
-    std::vector<std::string> metadata{""};
+    std::string metadata;
 };
 
 // Which stream CuPy launches on in this thread.
@@ -83,9 +83,11 @@ template <typename Call> auto guarded(PythonLedger &self, Call call) {
     }
 }
 
-// As guarded(), for calls that may wait for a device: other threads of Python run meanwhile.
+// As guarded(), for calls that may wait for a device: other threads of Python run meanwhile. They may give memory back,
+// for which the history has the stack of the caller.
 template <typename Call> void unlocked(PythonLedger &self, Call call) {
     try {
+        const NotedCall noted = self.ledger.noted_call();
         const nb::gil_scoped_release release;
         call();
     } catch (...) {
@@ -285,7 +287,7 @@ public:
         return made;
     }
 
-    nb::dict event(const Occurrence &event, const std::vector<std::string> &metadata) {
+    nb::dict event(const Occurrence &event) {
         static const auto *const keys = new std::array<nb::object, 9>{
             key("action"), key("addr"), key("size"), key("stream"), key("time_us"),
             key("compile_context"), key("user_metadata"), key("frames"), key("device_free")};
@@ -301,7 +303,7 @@ public:
         made[k[3]] = shown(event.stream);
         made[k[4]] = event.microseconds;
         made[k[5]] = *unknown;
-        made[k[6]] = metadata.at(event.metadata);
+        made[k[6]] = event.metadata == nullptr ? std::string() : *event.metadata;
         made[k[7]] = frames(event.stack);
         return made;
     }
@@ -332,12 +334,12 @@ nb::tuple snapshot(PythonLedger &self, std::optional<PoolId> pool, bool traces) 
     nb::list segments, device_traces;
     for (int device = 0; device < self.ledger.devices(); ++device) {
         DeviceLedger &ledger = self.ledger.of(device);
-        for (const SegmentView &view : ledger.snapshot(pool ? &*pool : nullptr))
-            segments.append(describer.segment(device, view));
         nb::list events;
         if (traces)
             for (const Occurrence &event : ledger.events())
-                events.append(describer.event(event, self.metadata));
+                events.append(describer.event(event));
+        for (const SegmentView &view : ledger.snapshot(pool ? &*pool : nullptr))
+            segments.append(describer.segment(device, view));
         device_traces.append(events);
     }
     return nb::make_tuple(segments, device_traces);
@@ -532,14 +534,14 @@ void bind_ledger(nb::module_ &module) {
              [](Self &self) { self.ledger.each([](DeviceLedger &ledger) { ledger.stop_history(); }); })
         .def("set_metadata",
              [](Self &self, std::string text) {
-                 if (text == self.metadata.back())
+                 if (text == self.metadata)
                      return;
-                 self.metadata.push_back(std::move(text));
-                 const auto index = static_cast<std::uint32_t>(self.metadata.size() - 1);
-                 self.ledger.each([&](DeviceLedger &ledger) { ledger.set_metadata(index); });
+                 const Metadata shared = text.empty() ? nullptr : std::make_shared<const std::string>(text);
+                 self.ledger.each([&](DeviceLedger &ledger) { ledger.set_metadata(shared); });
+                 self.metadata = std::move(text);
              },
              nb::lock_self(), nb::arg("text"))
-        .def("metadata", [](Self &self) { return self.metadata.back(); }, nb::lock_self())
+        .def("metadata", [](Self &self) { return self.metadata; }, nb::lock_self())
         .def("snapshot", snapshot, nb::lock_self(), nb::arg("pool").none(), nb::arg("traces"))
         // The end
         .def("abandon", [](Self &self) { self.ledger.each([](DeviceLedger &ledger) { ledger.abandon(); }); })

@@ -37,7 +37,7 @@ using Frames = std::vector<Frame>;
 // Lock rule: nothing is called under `mutex` but what counts references up.
 struct Table {
     std::mutex mutex;
-    std::deque<Frames> stacks{Frames{}}; // by number; 0 is no stack
+    std::deque<Frames> stacks{Frames{}, Frames{}}; // by number; the first two are those of StackId
     std::unordered_multimap<std::size_t, StackId> by_hash;
 
     // Takes over the references of the frames if the stack is new, which `*is_new` tells.
@@ -87,11 +87,11 @@ bool holds_python_lock() { return cpython.holds_lock != nullptr && cpython.holds
 
 StackId note_python_stack() {
     if (!cpython.complete() || !holds_python_lock())
-        return 0;
+        return stack_without_frames;
     static thread_local Frames frames; // kept for its capacity
     static thread_local bool busy = false;
     if (busy) // a garbage collection within this very function came back
-        return 0;
+        return stack_without_frames;
     busy = true;
     frames.clear();
     auto *frame = reinterpret_cast<PyObject *>(PyEval_GetFrame());
@@ -105,7 +105,7 @@ StackId note_python_stack() {
         frame = back;
     }
     bool is_new = false;
-    const StackId number = frames.empty() ? 0 : table().number(frames, &is_new);
+    const StackId number = frames.empty() ? stack_without_frames : table().number(frames, &is_new);
     if (!is_new)
         for (const Frame &noted : frames)
             Py_DECREF(noted.code);

@@ -7,7 +7,7 @@
 
 namespace tcuda {
 
-// The stack of the Python code that runs in this thread; 0 if none does. The code objects of a stack stay alive for the
+// The stack of the Python code that runs in this thread; stack_without_frames if none does. The code objects of a stack stay alive for the
 // rest of the process, so a program that makes new code all the time should not have its stacks noted all the time.
 StackId note_python_stack();
 

@@ -110,8 +110,10 @@ def _record_memory_history(
     Args:
         enabled: ``"all"`` to keep a history, ``"state"`` for the stacks of live memory alone, None to stop and forget.
             True and False, torch's older spelling, stand for ``"all"`` and None.
-        context: What to note the Python stack of: ``"state"`` for live memory, ``"alloc"`` for allocations in the
-            history too, ``"all"`` for frees as well, None for nothing.
+        context: What to note the Python stack of. ``"all"``: every call, so that each event has the stack of the call
+            that caused it. ``"alloc"``: allocations alone; a free has the stack of the allocation then, and so has a
+            segment that is given back. ``"state"``: allocations too, for live memory; events have no stacks. None:
+            nothing. The event of a snapshot never has one, as in torch.
         stacks: ``"python"`` or ``"all"``; the frames of C++ that torch adds for the second are not noted.
         max_entries: How many events the history keeps; older ones are forgotten.
         device: Taken for torch's sake: as in torch, all devices are recorded.

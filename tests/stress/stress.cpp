@@ -25,6 +25,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -1016,9 +1017,10 @@ void Worker::change_history() {
     if (dice == 0) {
         ledger_.stop_history();
     } else if (dice == 1) {
-        ledger_.set_metadata(static_cast<std::uint32_t>(number_));
+        ledger_.set_metadata(chance.one_in(2) ? nullptr : std::make_shared<const std::string>(std::to_string(number_)));
         for (const Occurrence &event : ledger_.events())
-            if (static_cast<std::size_t>(event.action) >= actions || event.stack > 1000 || event.metadata >= threads)
+            if (static_cast<std::size_t>(event.action) >= actions || event.stack > 1000 ||
+                (event.metadata != nullptr && std::stoul(*event.metadata) >= threads))
                 violation("the history has an event that cannot be");
     } else {
         constexpr std::array<std::size_t, 4> capacities{0, 1, 7, 100};
