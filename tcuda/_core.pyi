@@ -106,6 +106,15 @@ class FillKernel:
         self, state: CapturedState, stream: int, out: int, size: int, first: float, second: float
     ) -> int: ...
 
+def block_allocator(allocate: Callable[..., Any], memory: object, size: object) -> Callable[..., Any]:
+    """Return ``allocate`` for CuPy, with the size of the memory that it returns set to the size of the block.
+
+    Args:
+        allocate: ``CFunctionAllocator.malloc`` for :meth:`Ledger.cupy_functions`.
+        memory: The descriptor of the attribute ``mem`` of what it returns.
+        size: The descriptor of the attribute ``size`` of that.
+    """
+
 def translated(
     function: Callable[..., Any], failure: type[BaseException], raise_instead: Callable[..., NoReturn]
 ) -> Callable[..., Any]:
@@ -183,6 +192,8 @@ class Ledger:
     ) -> None: ...
     def allocate(self, device: int, size: int, stream: int) -> int:
         """Return the address of ``size`` bytes for use on ``stream``."""
+    def allocate_block(self, device: int, size: int, stream: int) -> tuple[int, int]:
+        """Allocate, and return the address and the size of the block: all of it belongs to the caller."""
     def free(self, address: int) -> bool:
         """Free what begins at ``address``; False, with nothing changed, if nothing live does."""
     def record_stream(self, device: int, address: int, stream: int) -> bool:

@@ -409,8 +409,9 @@ def test_the_constructor_lays_an_array_over_given_memory():
     assert rows.tolist() == [0, 2, 4]
     assert ndarray(2, "i", array[4:].data).tolist() == [4, 5]
     assert ndarray((2, 3), order="F").flags.fnc
+    assert ndarray(array.data.mem.size // 4, "i", array.data)[:6].tolist() == [0, 1, 2, 3, 4, 5]
     with pytest.raises(TypeError, match="buffer is too small"):
-        ndarray(7, "i", array.data)
+        ndarray(array.data.mem.size // 4 + 1, "i", array.data)
     with pytest.raises(ValueError, match="Negative dimensions"):
         ndarray((-1, 2))
     with pytest.raises(ValueError, match="order not understood"):

@@ -87,6 +87,7 @@ base = counted()
 kept = [xp.empty(size, "B") for size in (1, 512, 513, 100_000, MIB, MIB + 1, 12_000_000)]
 names = ("allocation", "allocated_bytes", "requested_bytes", "active")
 told["sizes"] = [counted()[name] - base[name] for name in names]
+told["memory"] = [array.data.mem.size for array in kept]
 told["consistent"] = [consistent()]
 with tcuda.memory.track() as usage:
     xp.empty(3000, "B")
@@ -201,6 +202,11 @@ class TestEveryBackend:
         sizes = (1, 512, 513, 100_000, MIB, MIB + 1, 12_000_000)
         rounded = [-(-size // 512) * 512 for size in sizes]
         assert told["sizes"] == [len(sizes), sum(rounded), sum(sizes), len(sizes)]
+
+    def test_the_memory_of_an_array_is_all_of_its_block(self, told: dict[str, Any]) -> None:
+        sizes = [512, 512, 1024, 100_352, MIB, MIB + 512, 12_000_256]
+        assert told["memory"] == sizes
+        assert told["sizes"][1] == sum(sizes)
 
     def test_a_snapshot_says_the_same_as_the_statistics(self, told: dict[str, Any]) -> None:
         assert told["consistent"] == [[]] * 5

@@ -78,7 +78,8 @@ StackId DeviceLedger::stack(Stacks wanted) const {
 
 // Allocating
 
-Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source) {
+Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source,
+                               std::size_t *block_size) {
     if (size == 0)
         return 0;
     const StackId noted = stack(Stacks::live);
@@ -101,6 +102,8 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
     if (block == nullptr)
         fail(lock, size, stream, noted);
     count_allocation(block, size, capture, noted);
+    if (block_size != nullptr)
+        *block_size = block->size;
     return block->address;
 }
 

@@ -101,8 +101,10 @@ public:
     DeviceLedger &operator=(const DeviceLedger &) = delete;
 
     // Memory of at least `size` bytes from `source`, or from the caching allocator if that is null; 0 if `size` is 0.
+    // `block_size`, if it is not null, is set to the size of the block, all of which belongs to the caller.
     // Throws OutOfMemory or DriverError, and then nothing has changed but the counts of failures.
-    Address allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source);
+    Address allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source,
+                     std::size_t *block_size = nullptr);
 
     // False, with nothing changed, if no live allocation begins at `address`.
     bool free(Address address) noexcept;

@@ -27,9 +27,10 @@ public:
     int devices() const { return static_cast<int>(ledgers_.size()); }
     DeviceLedger &of(int device) { return *ledgers_.at(static_cast<std::size_t>(device)); }
 
-    Address allocate(int device, std::size_t size, Stream stream) {
+    Address allocate(int device, std::size_t size, Stream stream, std::size_t *block_size = nullptr) {
         const bool caching = caching_.load(std::memory_order_relaxed);
-        return of(device).allocate(size, stream, caching ? *source_.load(std::memory_order_acquire) : uncached_);
+        const auto &source = caching ? *source_.load(std::memory_order_acquire) : uncached_;
+        return of(device).allocate(size, stream, source, block_size);
     }
 
     // False if no live allocation of any device begins at `address`.

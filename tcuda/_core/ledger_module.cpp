@@ -9,6 +9,7 @@
 
 #include <unordered_map>
 
+#include "block_allocator.hpp"
 #include "faulty_driver.hpp"
 #include "ledger.hpp"
 #include "ledger_module.hpp"
@@ -107,7 +108,11 @@ void *cupy_allocate(void *param, std::size_t size, int device) {
     const auto &face = *static_cast<const CupyFace *>(param);
     try {
         const Stream stream = key_of(static_cast<Stream>(face.current_stream()));
-        return reinterpret_cast<void *>(face.self.ledger.allocate(device, size, stream));
+        std::size_t block_size = size;
+        const Address address = face.self.ledger.allocate(device, size, stream, &block_size);
+        if (block_size != size)
+            larger_block() = block_size;
+        return reinterpret_cast<void *>(address);
     } catch (...) {
         set_error(face.self);
         throw std::bad_alloc();
@@ -395,6 +400,14 @@ void bind_ledger(nb::module_ &module) {
         .def("allocate",
              [](Self &self, int device, std::size_t size, Stream stream) {
                  return guarded(self, [&] { return self.ledger.allocate(device, size, key_of(stream)); });
+             },
+             nb::arg("device"), nb::arg("size"), nb::arg("stream"))
+        .def("allocate_block",
+             [](Self &self, int device, std::size_t size, Stream stream) {
+                 std::size_t block_size = 0;
+                 const Address address =
+                     guarded(self, [&] { return self.ledger.allocate(device, size, key_of(stream), &block_size); });
+                 return std::pair(address, block_size);
              },
              nb::arg("device"), nb::arg("size"), nb::arg("stream"))
         .def("free", [](Self &self, Address address) { return guarded(self, [&] { return self.ledger.free(address); }); },

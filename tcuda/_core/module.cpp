@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "block_allocator.hpp"
 #include "cuda_graphs.hpp"
 #include "host_memory.hpp"
 #include "ledger_module.hpp"
@@ -105,6 +106,20 @@ NB_MODULE(_core, module) {
 
     tcuda::bind_ledger(module);
     tcuda::bind_philox(module);
+
+    const nb::object block_allocator_type = nb::steal(tcuda::make_block_allocator_type());
+    if (!block_allocator_type.is_valid())
+        nb::raise_python_error();
+    module.def(
+        "block_allocator",
+        [block_allocator_type](nb::object allocate, nb::object memory, nb::object size) {
+            nb::object made = nb::steal(
+                tcuda::make_block_allocator(block_allocator_type.ptr(), allocate.ptr(), memory.ptr(), size.ptr()));
+            if (!made.is_valid())
+                nb::raise_python_error();
+            return made;
+        },
+        nb::arg("allocate"), nb::arg("memory"), nb::arg("size"));
 
     const nb::object translated_type = nb::steal(tcuda::make_translated_type());
     if (!translated_type.is_valid())

@@ -267,9 +267,10 @@ class CudaRuntime:
         if self._ledger is ledger:
             return
         self._ledger = ledger
-        functions = ledger.cupy_functions(self._current_stream)
-        allocator = self._cupy.cuda.CFunctionAllocator(*functions, ledger)
-        cupy_takeover.take_over(self._cupy, allocator.malloc, ledger)
+        memory = self._cupy.cuda.memory
+        malloc = memory.CFunctionAllocator(*ledger.cupy_functions(self._current_stream), ledger).malloc
+        allocate = _core.block_allocator(malloc, memory.MemoryPointer.mem, memory.BaseMemory.size)
+        cupy_takeover.take_over(self._cupy, allocate, ledger)
 
     def nvml(self) -> Any:
         """Return ``pynvml``."""

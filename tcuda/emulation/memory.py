@@ -38,50 +38,50 @@ class Block:
     needs no list of its users: it lives as long as NumPy can reach its memory.
 
     Args:
-        nbytes: The size; nothing is allocated for 0.
+        nbytes: The size that is wanted; nothing is allocated for 0.
 
     Attributes:
         device: The index of the device, which is the one that was current.
-        nbytes: The size.
         ptr: The address, 0 if the size is 0.
+        size: How many bytes there are, which may be more than was asked for. All of them belong to the block.
 
     Raises:
         OutOfMemoryError: The device has not that much memory left.
     """
 
-    __slots__ = ("__weakref__", "_release", "device", "nbytes", "ptr")
+    __slots__ = ("__weakref__", "_release", "device", "ptr", "size")
 
     def __init__(self, nbytes: int) -> None:
         self.ptr = 0
         self.device = cuda.getDevice()
-        self.nbytes = nbytes
+        self.size = 0
         if nbytes:
             in_use = ledger()
             self._release = in_use.free
-            self.ptr = in_use.allocate(self.device, nbytes, cuda.currentStream().ptr)
+            self.ptr, self.size = in_use.allocate_block(self.device, nbytes, cuda.currentStream().ptr)
             if _runtime.capturing():
                 # No operation will have written to it until the graph runs: whoever looks at it before shall notice.
-                ctypes.memset(self.ptr, _POISON, nbytes)
+                ctypes.memset(self.ptr, _POISON, self.size)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        return _Bytes(self.ptr, self.nbytes).__array_interface__
+        return _Bytes(self.ptr, self.size).__array_interface__
 
     def host(self) -> npt.NDArray[Any]:
         """Return the bytes as a NumPy array, which keeps the block alive."""
-        return np.asarray(self) if self.nbytes else np.empty(0, np.uint8)
+        return np.asarray(self) if self.size else np.empty(0, np.uint8)
 
     def alias(self) -> npt.NDArray[Any]:
         """Return the bytes as a NumPy array, which does not keep the block alive."""
-        return np.asarray(_Bytes(self.ptr, self.nbytes)) if self.nbytes else np.empty(0, np.uint8)
+        return np.asarray(_Bytes(self.ptr, self.size)) if self.size else np.empty(0, np.uint8)
 
     def holds(self, array: npt.NDArray[Any]) -> bool:
         """Tell whether ``array`` is a view of this memory."""
-        return array.base is not None and self.ptr <= array.ctypes.data < self.ptr + self.nbytes
+        return array.base is not None and self.ptr <= array.ctypes.data < self.ptr + self.size
 
     def free(self) -> None:
         """Free the memory now, though arrays over it may be alive: for those that an error has left unfinished."""
-        ptr, self.ptr, self.nbytes = self.ptr, 0, 0
+        ptr, self.ptr, self.size = self.ptr, 0, 0
         if ptr:
             self._release(ptr)
 

@@ -88,7 +88,7 @@ class StandIns(Operands):
         for array in self.arrays:
             block = array._block
             offset = host.ctypes.data - self._zeros_for(array).ctypes.data
-            if host.base is not None and 0 <= offset < block.nbytes:
+            if host.base is not None and 0 <= offset < block.size:
                 view = np.ndarray(host.shape, host.dtype, block.host(), offset, host.strides)
                 return Strided.array_type._view_of(array, view)
         return None
@@ -100,7 +100,7 @@ class StandIns(Operands):
         """Return what stands for the block of ``array``, the same for all arrays over it."""
         block = array._block
         if block.ptr not in self._zeros:
-            self._zeros[block.ptr] = np.zeros(block.nbytes, np.uint8)
+            self._zeros[block.ptr] = np.zeros(block.size, np.uint8)
         return self._zeros[block.ptr]
 
 
