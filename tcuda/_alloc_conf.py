@@ -5,30 +5,25 @@ The names and the spelling are those of ``PYTORCH_CUDA_ALLOC_CONF``, which is re
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from tcuda._core import Settings
+from tcuda._errors import AllocatorSettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _MIB = 1 << 20
+_MOST_MIB = (1 << 63) // _MIB - 1  # the core counts bytes in 63 bits
+_MOST_DIVISIONS = 1 << 32  # of the largest sizes, steps of a few bytes: more would change nothing
+_MOST_THREADS = 128  # torch's limit
+_SHOWN = 200  # characters of a text in a message
 _LARGE_SEGMENT = 20  # MiB: what is smaller than a segment cannot be a limit for splitting it
 _STEPS = 16  # sizes up to 1 MiB, 2 MiB, ... 32 GiB and more
 BACKENDS = ("native", "cupy", "cudaMallocAsync")
 _VARIABLES = ("TCUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
-
-# Options of torch for what tcuda does in another way, or not yet: taken, so that torch's text can stay as it is.
-_WITHOUT_EFFECT = (
-    "graph_capture_record_stream_reuse",
-    "pinned_num_register_threads",
-    "pinned_reserve_segment_size_mb",
-    "pinned_use_background_threads",
-    "pinned_use_cuda_host_register",
-    "release_lock_on_cudamalloc",
-    "throw_on_cudamalloc_oom",
-)
 
 
 class AllocConf(NamedTuple):
@@ -36,23 +31,23 @@ class AllocConf(NamedTuple):
 
     Attributes:
         text: The text.
-        backend: ``"native"``, ``"cupy"`` or ``"cudaMallocAsync"``.
+        backend: ``"native"``, ``"cupy"`` or ``"cudaMallocAsync"``; None if the text does not name it.
         max_split_size: In bytes; -1 if blocks of any size are split.
         max_non_split_rounding: In bytes.
         garbage_collection_threshold: A share of the memory limit, 0 for never.
         expandable_segments: Whether segments grow by mapping memory.
         roundup_power2_divisions: For each power of two from 1 MiB to 32 GiB, into how many steps it is divided.
-        memory_fraction: The share of a device's memory that may be reserved.
+        memory_fraction: The share of a device's memory that may be reserved; None if the text does not name it.
     """
 
     text: str = ""
-    backend: str = "native"
+    backend: str | None = None
     max_split_size: int = -1
     max_non_split_rounding: int = _LARGE_SEGMENT * _MIB
     garbage_collection_threshold: float = 0.0
     expandable_segments: bool = True
     roundup_power2_divisions: list[int] = [0] * _STEPS
-    memory_fraction: float = 1.0
+    memory_fraction: float | None = None
 
     def settings(self) -> Settings:
         """Return what of it concerns the caching allocator."""
@@ -70,7 +65,7 @@ def from_environment(environ: Mapping[str, str]) -> AllocConf:
     """Return the options of the first variable that is set.
 
     Raises:
-        ValueError: It holds what it must not.
+        AllocatorSettingsError: An option in the variable is unknown, or has a value that the option cannot have.
     """
     for name in _VARIABLES:
         if name in environ:
@@ -86,89 +81,131 @@ def parse(text: str, where: str = "The allocator's settings") -> AllocConf:
         where: What the text is, for messages.
 
     Raises:
-        ValueError: An option is unknown, or has a value that it cannot have.
+        AllocatorSettingsError: An option is unknown, or has a value that the option cannot have.
     """
     values: dict[str, object] = {}
     for option in re.findall(r"(?:[^,\[]|\[[^\]]*\]?)+", text):
         name, colon, value = (part.strip() for part in option.partition(":"))
         if not name and not colon:
             continue
-        if name in _WITHOUT_EFFECT:
-            continue
         if name not in _READERS:
-            known = ", ".join(sorted([*_READERS, *_WITHOUT_EFFECT]))
-            raise ValueError(f"{where}: there is no option {name!r} (in {text!r}). The options are: {known}.")
-        key, read = _READERS[name]
+            raise AllocatorSettingsError(
+                f"{where}: there is no option {_shown(name)} (in {_shown(text)}). The options are: "
+                f"{', '.join(sorted(_READERS))}."
+            )
+        field, read = _READERS[name]
         try:
-            values[key] = read(value)
-        except ValueError as error:
-            raise ValueError(f"{where}: {name} is {value!r}; it can be {error}.") from None
+            found = read(value)
+        except _NotAllowedError as allowed:
+            raise AllocatorSettingsError(f"{where}: {name} is {_shown(value)}; it can be {allowed}.") from None
+        if field is not None:
+            values[field] = found
     return AllocConf(text=text, **values)  # type: ignore[arg-type]
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+
+
+class _NotAllowedError(Exception):
+    """A value is none that an option can have; the message is what the option can be."""
 
 
 def _read_backend(value: str) -> str:
     if value not in BACKENDS:
-        raise ValueError(" or ".join(map(repr, BACKENDS)))
+        raise _NotAllowedError(" or ".join(map(repr, BACKENDS)))
     return value
 
 
 def _read_split_size(value: str) -> int:
-    return _whole(value, least=_LARGE_SEGMENT + 1, unit="MiB") * _MIB
+    return _whole(value, _LARGE_SEGMENT + 1, _MOST_MIB, " of MiB") * _MIB
 
 
 def _read_rounding(value: str) -> int:
-    return _whole(value, least=_LARGE_SEGMENT, unit="MiB") * _MIB
+    return _whole(value, _LARGE_SEGMENT, _MOST_MIB, " of MiB") * _MIB
+
+
+def _read_reserve(value: str) -> int:
+    return _whole(value, 1, _MOST_MIB, " of MiB") * _MIB
+
+
+def _read_threads(value: str) -> int:
+    number = _power_of_two(value, _MOST_THREADS)
+    if number is None:
+        raise _NotAllowedError(f"a power of two from 1 to {_MOST_THREADS}")
+    return number
 
 
 def _read_share(value: str) -> float:
-    try:
-        share = float(value)
-    except ValueError:
-        share = 0.0
+    share = 0.0
+    if value.isascii() and "_" not in value:  # float() takes digits of all scripts, and underscores between them
+        with contextlib.suppress(ValueError):
+            share = float(value)
     if not 0 < share <= 1:
-        raise ValueError("a number above 0 and up to 1")
+        raise _NotAllowedError("a number above 0 and up to 1")
     return share
 
 
 def _read_bool(value: str) -> bool:
     if value not in ("True", "False"):
-        raise ValueError("True or False")
+        raise _NotAllowedError("True or False")
     return value == "True"
 
 
 def _read_divisions(value: str) -> list[int]:
-    allowed = "a power of two such as 4, or a list of them, or 0 for none, by size in MiB such as [256:0,512:2,>:4]"
-    try:
-        if not value.startswith("["):
-            return [_power_of_two(value)] * _STEPS
-        if not value.endswith("]"):
-            raise ValueError
-        steps = [0] * _STEPS
-        done = 0
-        for entry in value[1:-1].split(","):
-            bound, _, divisions = (part.strip() for part in entry.partition(":"))
-            end = _STEPS if bound == ">" else min(_power_of_two(bound).bit_length() - 1, _STEPS)
-            steps[done:end] = [0 if divisions == "0" else _power_of_two(divisions)] * (end - done)
-            done = max(done, end)
-        return steps
-    except ValueError:
-        raise ValueError(allowed) from None
+    steps = _steps(value)
+    if steps is None:
+        raise _NotAllowedError(
+            f"a power of two up to {_MOST_DIVISIONS} such as 4, or a list of them, or 0 for none, by size in MiB such "
+            "as [256:0,512:2,>:4]"
+        )
+    return steps
 
 
-def _power_of_two(value: str) -> int:
-    number = int(value)
-    if number < 1 or number & (number - 1):
-        raise ValueError
+def _steps(value: str) -> list[int] | None:
+    """Return the divisions for each power of two, or None if ``value`` cannot be read."""
+    if not value.startswith("["):
+        every = _power_of_two(value, _MOST_DIVISIONS)
+        return None if every is None else [every] * _STEPS
+    if not value.endswith("]"):
+        return None
+    steps = [0] * _STEPS
+    done = 0
+    for entry in value[1:-1].split(","):
+        bound, _, divisions = (part.strip() for part in entry.partition(":"))
+        size = 1 << _STEPS if bound == ">" else _power_of_two(bound, _MOST_MIB)
+        number = 0 if divisions == "0" else _power_of_two(divisions, _MOST_DIVISIONS)
+        if size is None or number is None:
+            return None
+        end = min(size.bit_length() - 1, _STEPS)
+        steps[done:end] = [number] * (end - done)
+        done = max(done, end)
+    return steps
+
+
+def _power_of_two(value: str, most: int) -> int | None:
+    number = _digits(value, most)
+    return number if number is not None and number > 0 and number & (number - 1) == 0 else None
+
+
+def _whole(value: str, least: int, most: int, unit: str) -> int:
+    number = _digits(value, most)
+    if number is None or number < least:
+        raise _NotAllowedError(f"a whole number{unit} from {least} to {most}")
     return number
 
 
-def _whole(value: str, least: int, unit: str) -> int:
-    if not value.isdecimal() or int(value) < least:
-        raise ValueError(f"a whole number of {unit}, at least {least}")
-    return int(value)
+def _digits(value: str, most: int) -> int | None:
+    """Return a whole number of decimal digits; None if ``value`` is none, or more than ``most``."""
+    # int() alone would take the digits of all scripts, and fail on thousands of them.
+    if not (value.isascii() and value.isdecimal()):
+        return None
+    value = value.lstrip("0") or "0"
+    number = int(value) if len(value) <= len(str(most)) else most + 1
+    return number if number <= most else None
 
 
-_READERS: dict[str, tuple[str, Callable[[str], object]]] = {
+_READERS: dict[str, tuple[str | None, Callable[[str], object]]] = {
     "backend": ("backend", _read_backend),
     "expandable_segments": ("expandable_segments", _read_bool),
     "garbage_collection_threshold": ("garbage_collection_threshold", _read_share),
@@ -176,5 +213,13 @@ _READERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "max_split_size_mb": ("max_split_size", _read_split_size),
     "per_process_memory_fraction": ("memory_fraction", _read_share),
     "roundup_power2_divisions": ("roundup_power2_divisions", _read_divisions),
+    # Options of torch for what tcuda does in another way, or not yet: read, so that torch's text can stay as it is.
+    "graph_capture_record_stream_reuse": (None, _read_bool),
+    "pinned_num_register_threads": (None, _read_threads),
+    "pinned_reserve_segment_size_mb": (None, _read_reserve),
+    "pinned_use_background_threads": (None, _read_bool),
+    "pinned_use_cuda_host_register": (None, _read_bool),
+    "release_lock_on_cudamalloc": (None, _read_bool),
+    "throw_on_cudamalloc_oom": (None, _read_bool),
 }
-"""For each option, what it is called in :class:`AllocConf`, and what reads its value."""
+"""For each option, what it is called in :class:`AllocConf`, None if it has no effect, and what reads its value."""

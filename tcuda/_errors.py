@@ -53,6 +53,10 @@ class OutOfMemoryError(RuntimeError, MemoryError):
     """A device has no memory left for an allocation (``torch.OutOfMemoryError``)."""
 
 
+class AllocatorSettingsError(ValueError, RuntimeError):
+    """The allocator's settings are wrong: a ``ValueError`` for what it is, and a ``RuntimeError`` as in torch."""
+
+
 class DeferredCudaCallError(Exception):
     """A call that was queued before initialisation failed when it ran (``torch.cuda.DeferredCudaCallError``)."""
 

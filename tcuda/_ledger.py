@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tcuda import _core
 from tcuda._alloc_conf import AllocConf, from_environment
-from tcuda._errors import AcceleratorError
+from tcuda._errors import AcceleratorError, AllocatorSettingsError
 from tcuda._lazy import _lazy_init, cuda
 from tcuda._nvml import process_memory
 
@@ -26,6 +26,11 @@ _NO_CACHING = ("TCUDA_NO_MEMORY_CACHING", "PYTORCH_NO_CUDA_MEMORY_CACHING")
 
 _ledger: _core.Ledger | None = None
 _conf: AllocConf | None = None
+_DEFAULT_BACKEND = "native"
+_settled: str | None = None
+"""The backend that the settings named when the ledger was made, from when on it stays."""
+_limited_by_conf: set[int] = set()
+"""The devices whose memory fraction is that of the settings: a fraction that the program has set itself is not."""
 _chosen: tuple[str, _core.Source] | None = None
 _observers: list[Observer] = []
 
@@ -52,7 +57,7 @@ def conf() -> AllocConf:
     """Return the settings in force.
 
     Raises:
-        ValueError: The environment variable holds what it must not.
+        AllocatorSettingsError: An option in the environment variable is unknown, or has a value that it cannot have.
     """
     global _conf
     if _conf is None:
@@ -61,26 +66,32 @@ def conf() -> AllocConf:
 
 
 def change_conf(changed: AllocConf) -> None:
-    """Go by other settings from now on.
+    """Go by other settings from now on; settings that name no backend leave the one in use.
 
     Raises:
-        ValueError: They name another backend than the one in use.
+        AllocatorSettingsError: They name another backend than the one in use.
     """
     global _conf
-    if changed.backend != conf().backend and _ledger is not None:
-        raise ValueError(
-            f"The backend is {conf().backend!r}, and cannot become {changed.backend!r} any more: it is settled when "
-            "tcuda is initialised. Set TCUDA_ALLOC_CONF before that."
+    if _settled is not None and changed.backend not in (None, _settled):
+        raise AllocatorSettingsError(
+            f"The backend is {_settled!r}, and cannot become {changed.backend!r} any more: it is settled when tcuda is "
+            "initialised. Set TCUDA_ALLOC_CONF before that."
         )
-    _conf = changed
     if _ledger is not None:
         _ledger.change_settings(changed.settings())
         _limit(_ledger, changed)
+    _conf = changed
+
+
+def set_memory_fraction(device: int, fraction: float) -> None:
+    """Let the program decide how much of a device's memory may be held, until settings name a share."""
+    ledger().set_memory_fraction(device, fraction)
+    _limited_by_conf.discard(device)
 
 
 def backend() -> str:
     """Return the name of the source that memory comes from."""
-    return _chosen[0] if _chosen is not None else conf().backend
+    return _chosen[0] if _chosen is not None else _settled or conf().backend or _DEFAULT_BACKEND
 
 
 def choose(name: str, source: _core.Source) -> bool:
@@ -106,35 +117,42 @@ def attach_observer(observer: Observer) -> None:
 
 def make_ledger() -> None:
     """Make the ledger, if there is none."""
-    global _ledger
+    global _ledger, _settled
     if _ledger is not None:
         return
     made = _core.Ledger(cuda.memoryDriver(), cuda.getDeviceCount(), conf().settings(), _fail_memory, _fail_driver)
     source = chosen_source()
-    if source is None and conf().backend != "native":
-        source = cuda.memorySource(conf().backend, made)
+    named = conf().backend or _DEFAULT_BACKEND
+    if source is None and named != _DEFAULT_BACKEND:
+        source = cuda.memorySource(named, made)
     if source is not None:
         made.change_source(source)
     _limit(made, conf())
     made.caching = not any(os.environ.get(name) for name in _NO_CACHING)
     if _ledger is None:  # else a finalizer has made it meanwhile
-        _ledger = made
+        _ledger, _settled = made, named
         atexit.register(made.close)
     if _chosen is not None and _chosen[1] is not source:
         _ledger.change_source(_chosen[1])
 
 
 def _limit(changed: _core.Ledger, by: AllocConf) -> None:
-    if by.memory_fraction < 1:
-        for device in range(cuda.getDeviceCount()):
-            changed.set_memory_fraction(device, by.memory_fraction)
+    """Let devices hold the share that the settings name or, where earlier ones did and these do not, all."""
+    if by.memory_fraction is None:
+        fraction, devices = 1.0, list(_limited_by_conf)
+        _limited_by_conf.clear()
+    else:
+        fraction, devices = by.memory_fraction, list(range(cuda.getDeviceCount()))
+        _limited_by_conf.update(devices)
+    for device in devices:
+        changed.set_memory_fraction(device, fraction)
 
 
 def _after_fork_in_child() -> None:
-    global _ledger
+    global _ledger, _settled
     if _ledger is not None:
         _ledger.abandon()
-        _ledger = None
+        _ledger = _settled = None
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

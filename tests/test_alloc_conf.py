@@ -9,6 +9,7 @@ import pytest
 import tcuda
 from tcuda import _ledger
 from tcuda._alloc_conf import AllocConf, from_environment, parse
+from tcuda._errors import AllocatorSettingsError
 from tcuda.memory import _set_allocator_settings
 
 if TYPE_CHECKING:
@@ -27,19 +28,41 @@ OPTIONS = (
     "release_lock_on_cudamalloc, roundup_power2_divisions, throw_on_cudamalloc_oom"
 )
 
+FLAGS = (
+    "graph_capture_record_stream_reuse",
+    "pinned_use_background_threads",
+    "pinned_use_cuda_host_register",
+    "release_lock_on_cudamalloc",
+    "throw_on_cudamalloc_oom",
+)
+NUMBERS = (
+    "9" * 20,
+    "9" * 5000,
+    "-" + "9" * 20,
+    "inf",
+    "nan",
+    "1e400",
+    "\N{SUPERSCRIPT TWO}",
+    "\u0662",
+    "\uff12",
+    "1_0",
+    "0x40",
+)
+"""What no option can be: too large, no number, or digits that are not ASCII's."""
+
 
 class TestReading:
     def test_nothing_is_the_defaults(self) -> None:
         assert parse("") == AllocConf()
         assert AllocConf() == AllocConf(
             text="",
-            backend="native",
+            backend=None,
             max_split_size=-1,
             max_non_split_rounding=20 * MIB,
             garbage_collection_threshold=0.0,
             expandable_segments=True,
             roundup_power2_divisions=[0] * 16,
-            memory_fraction=1.0,
+            memory_fraction=None,
         )
 
     @pytest.mark.parametrize(
@@ -143,22 +166,86 @@ class TestMessages:
                 "a number above 0 and up to 1",
             ),
             ("per_process_memory_fraction", ["", "0", "2", "all"], "a number above 0 and up to 1"),
-            ("max_split_size_mb", ["", "20", "0", "-1", "21.5", "100MB"], "a whole number of MiB, at least 21"),
-            ("max_non_split_rounding_mb", ["", "19", "-20", "20.0"], "a whole number of MiB, at least 20"),
+            (
+                "max_split_size_mb",
+                ["", "20", "0", "-1", "21.5", "100MB", "8796093022208", *NUMBERS],
+                "a whole number of MiB from 21 to 8796093022207",
+            ),
+            (
+                "max_non_split_rounding_mb",
+                ["", "19", "-20", "20.0", "8796093022208", *NUMBERS],
+                "a whole number of MiB from 20 to 8796093022207",
+            ),
             (
                 "roundup_power2_divisions",
-                ["", "3", "0", "-4", "4.0", "[", "[]", "[256]", "[256:3]", "[300:1]", "[256:1,>]", "[<:4]", "[256:1"],
-                "a power of two such as 4, or a list of them, or 0 for none, by size in MiB such as [256:0,512:2,>:4]",
+                [
+                    *[
+                        "",
+                        "3",
+                        "0",
+                        "-4",
+                        "4.0",
+                        "[",
+                        "[]",
+                        "[256]",
+                        "[256:3]",
+                        "[300:1]",
+                        "[256:1,>]",
+                        "[<:4]",
+                        "[256:1",
+                    ],
+                    *["8589934592", "+4", "[+4:2]", "[4:\u0662]", "[[4:2]", "[4:2,]", f"[{10**20}:2]", *NUMBERS],
+                    *(f"[{number}:2]" for number in NUMBERS),
+                    *(f"[256:{number}]" for number in NUMBERS),
+                ],
+                "a power of two up to 4294967296 such as 4, or a list of them, or 0 for none, by size in MiB such as "
+                "[256:0,512:2,>:4]",
             ),
+            *((name, ["", "true", "0", *NUMBERS], "True or False") for name in (*FLAGS, "expandable_segments")),
+            ("pinned_num_register_threads", ["", "0", "3", "256", "-1", *NUMBERS], "a power of two from 1 to 128"),
+            (
+                "pinned_reserve_segment_size_mb",
+                ["", "0", "-1", "1.5", *NUMBERS],
+                "a whole number of MiB from 1 to 8796093022207",
+            ),
+            ("garbage_collection_threshold", NUMBERS, "a number above 0 and up to 1"),
+            ("per_process_memory_fraction", NUMBERS, "a number above 0 and up to 1"),
         ],
     )
     def test_a_value_that_an_option_cannot_have_says_what_it_can_be(
         self, name: str, values: list[str], allowed: str
     ) -> None:
         for value in values:
-            with pytest.raises(ValueError, match="it can be") as raised:
+            with pytest.raises(AllocatorSettingsError, match="it can be") as raised:
                 parse(f"max_split_size_mb:100,{name}:{value}", "Here")
-            assert str(raised.value) == f"Here: {name} is {value!r}; it can be {allowed}."
+            shown = value.strip() if len(value) < 300 else f"{value[:200]}..."
+            assert str(raised.value) == f"Here: {name} is {shown!r}; it can be {allowed}."
+
+    def test_the_largest_numbers_reach_the_core_as_they_are(self) -> None:
+        for text, name, value in (
+            ("max_split_size_mb:8796093022207", "max_split_size", (1 << 63) - MIB),
+            ("max_non_split_rounding_mb:0008796093022207", "max_non_split_rounding", (1 << 63) - MIB),
+            ("roundup_power2_divisions:4294967296", "roundup_power2_divisions", [1 << 32] * 16),
+        ):
+            assert getattr(parse(text).settings(), name) == value
+
+    def test_the_messages_for_long_texts_are_short(self) -> None:
+        for text in (
+            "a" * 100_000,
+            "roundup_power2_divisions:[" + "1:3," * 100_000 + "]",
+            "max_split_size_mb:" + "9" * 10**6,
+        ):
+            with pytest.raises(AllocatorSettingsError) as raised:
+                parse(text)
+            assert len(str(raised.value)) < 1200
+
+    def test_a_very_long_list_is_read(self) -> None:
+        conf = parse("roundup_power2_divisions:[" + "1:2," * 100_000 + ">:4]")
+        assert conf.roundup_power2_divisions == [4] * 16
+
+    def test_errors_are_those_of_torch_and_of_wrong_values(self) -> None:
+        assert issubclass(AllocatorSettingsError, ValueError)
+        assert issubclass(AllocatorSettingsError, RuntimeError)
 
     def test_an_option_without_a_value(self) -> None:
         with pytest.raises(ValueError, match="^The allocator's settings: backend is ''; it can be 'native' or"):
@@ -189,6 +276,11 @@ class TestVariables:
         for name in ("TCUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
             with pytest.raises(ValueError, match=f"^{name}: there is no option 'a'"):
                 from_environment({name: "a:b"})
+
+
+def fractions() -> set[float]:
+    """Return the shares of memory that the devices may hold."""
+    return {tcuda.get_per_process_memory_fraction(device) for device in range(tcuda.device_count())}
 
 
 @pytest.mark.usefixtures("allocator_as_found")
@@ -297,12 +389,32 @@ class TestChanging:
                     side.synchronize()
             tcuda.empty_cache()
 
-    def test_the_memory_fraction_is_set(self, alloc_settings: AllocSettings) -> None:
+    def test_the_memory_fraction_is_set_and_goes_back(self, alloc_settings: AllocSettings) -> None:
         with alloc_settings("per_process_memory_fraction:0.25"):
-            devices = range(tcuda.device_count())
-            assert {tcuda.get_per_process_memory_fraction(device) for device in devices} == {0.25}
-        for device in devices:
-            tcuda.set_per_process_memory_fraction(1.0, device)
+            assert fractions() == {0.25}
+            _set_allocator_settings("per_process_memory_fraction:0.5")
+            assert fractions() == {0.5}
+            _set_allocator_settings("")
+            assert fractions() == {1.0}
+            _set_allocator_settings("per_process_memory_fraction:0.75")
+        assert fractions() == {1.0}
+
+    def test_a_fraction_that_the_program_has_set_stays_until_settings_name_one(
+        self, alloc_settings: AllocSettings
+    ) -> None:
+        try:
+            tcuda.set_per_process_memory_fraction(0.5)
+            with alloc_settings("max_split_size_mb:30"):
+                assert tcuda.get_per_process_memory_fraction() == 0.5
+            assert tcuda.get_per_process_memory_fraction() == 0.5
+            with alloc_settings("per_process_memory_fraction:0.25"):
+                assert fractions() == {0.25}
+                tcuda.set_per_process_memory_fraction(0.25)  # from now on the program's
+            assert tcuda.get_per_process_memory_fraction() == 0.25
+            others = range(1, tcuda.device_count())
+            assert {tcuda.get_per_process_memory_fraction(device) for device in others} <= {1.0}
+        finally:
+            tcuda.set_per_process_memory_fraction(1.0)
 
     def test_options_that_are_not_named_go_back_to_their_defaults(self, alloc_settings: AllocSettings) -> None:
         with alloc_settings("max_split_size_mb:30"):
@@ -319,12 +431,33 @@ class TestChanging:
         assert settings["roundup_power2_divisions"]["1"] == 4
         assert settings["roundup_power2_divisions"]["2"] == 0
 
-    def test_what_is_wrong_changes_nothing(self, runtime: Any) -> None:
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            "a:b",
+            "backend:cupy",
+            "max_split_size_mb:" + "9" * 20,
+            "max_non_split_rounding_mb:" + "9" * 20,
+            "roundup_power2_divisions:" + str(1 << 70),
+            "per_process_memory_fraction:1e400",
+        ],
+    )
+    def test_what_is_wrong_changes_nothing(self, alloc_settings: AllocSettings, wrong: str) -> None:
+        with alloc_settings("max_split_size_mb:40,per_process_memory_fraction:0.5"):
+            before = _ledger.conf()
+            with pytest.raises(AllocatorSettingsError):
+                _set_allocator_settings(f"max_split_size_mb:30,per_process_memory_fraction:0.25,{wrong}")
+            assert _ledger.conf() is before
+            assert tcuda.memory._snapshot()["allocator_settings"]["PYTORCH_CUDA_ALLOC_CONF"] == before.text
+            assert tcuda.memory_stats()["max_split_size"] == 40 * MIB
+            assert fractions() == {0.5}
+
+    @pytest.mark.parametrize("env", [None, 5, b"max_split_size_mb:30", ["backend:native"]])
+    def test_what_is_no_text_is_a_type_error(self, runtime: Any, env: Any) -> None:
         before = _ledger.conf()
-        with pytest.raises(ValueError, match="^The allocator's settings: there is no option 'a'"):
-            _set_allocator_settings("max_split_size_mb:30,a:b")
+        with pytest.raises(TypeError, match="^Expected the allocator's settings as a str such as"):
+            _set_allocator_settings(env)
         assert _ledger.conf() is before
-        assert tcuda.memory_stats()["max_split_size"] == -1
 
     def test_the_backend_is_settled(self, runtime: Any) -> None:
         before = _ledger.conf()
@@ -347,3 +480,37 @@ x = tcuda.xp.empty(1000, "B")
 print(tcuda.get_allocator_backend(), len(tcuda.memory_snapshot()))
 """
     assert output_of(program).splitlines() == ["False cupy", "cupy 1"]
+
+
+@pytest.mark.parametrize("backend", ["cupy", "cudaMallocAsync"])
+def test_settings_that_do_not_name_the_backend_leave_it(output_of: Any, backend: str) -> None:
+    program = """
+import tcuda
+tcuda.init()
+tcuda.memory._set_allocator_settings("max_split_size_mb:30")
+tcuda.memory._set_allocator_settings("")
+print(tcuda.get_allocator_backend())
+try:
+    tcuda.memory._set_allocator_settings("backend:native")
+except RuntimeError as error:
+    print(error)
+"""
+    name, message = output_of(program, TCUDA_ALLOC_CONF=f"backend:{backend}").splitlines()
+    assert name == backend
+    assert message.startswith(f"The backend is {backend!r}, and cannot become 'native' any more")
+
+
+@pytest.mark.parametrize("variable", ["TCUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"])
+def test_a_bad_value_in_a_variable_is_an_error_of_both_types_at_every_use(output_of: Any, variable: str) -> None:
+    program = """
+import tcuda
+for use in (tcuda.get_allocator_backend, tcuda.init, lambda: tcuda.xp.ones(5), tcuda.memory._snapshot):
+    for kind in (RuntimeError, ValueError):
+        try:
+            use()
+        except kind as error:
+            print(str(error).partition(";")[0])
+"""
+    names = ("TCUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+    lines = output_of(program, **(dict.fromkeys(names) | {variable: "max_split_size_mb:5"})).splitlines()
+    assert lines == [f"{variable}: max_split_size_mb is '5'"] * 8

@@ -280,7 +280,7 @@ tcuda.xp.empty(1000)
         allowed = "it can be 'native' or 'cupy' or 'cudaMallocAsync'."
         assert lines[1] == f"TCUDA_ALLOC_CONF: backend is 'tcmalloc'; {allowed}"
         assert done.returncode == 1
-        assert f"ValueError: {lines[1]}" in done.stderr
+        assert f"AllocatorSettingsError: {lines[1]}" in done.stderr
 
     def test_a_library_takes_the_place_of_a_backend(self, output_of: OutputOf) -> None:
         program = """

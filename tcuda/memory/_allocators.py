@@ -98,7 +98,8 @@ def get_allocator_backend() -> str:
         for ``cupy.cuda.MemoryAsyncPool``, ``"pluggable"`` after :func:`change_current_allocator`.
 
     Raises:
-        ValueError: ``TCUDA_ALLOC_CONF`` holds what it must not.
+        RuntimeError: An option in ``TCUDA_ALLOC_CONF`` is unknown, or has a value that it cannot have; the error is a
+            ``ValueError`` too.
     """
     return _ledger.backend()
 
@@ -112,13 +113,18 @@ def _set_allocator_settings(env: str) -> None:
     """Change the options of the allocator (``torch.cuda.memory._set_allocator_settings``).
 
     Args:
-        env: Options as in ``TCUDA_ALLOC_CONF``; those that it does not name go back to their defaults.
+        env: Options as in ``TCUDA_ALLOC_CONF``. Those that the text does not name go back to their defaults. The
+            backend stays, and so does a memory fraction that :func:`tcuda.set_per_process_memory_fraction` has set.
 
     Raises:
-        ValueError: An option is unknown, or has a value that it cannot have, or the backend is another.
+        RuntimeError: An option is unknown, or has a value that it cannot have, or the backend is another than the one
+            in use; the error is a ``ValueError`` too. All settings stay as they were.
+        TypeError: ``env`` is no text.
     """
     from tcuda._alloc_conf import parse
 
+    if not isinstance(env, str):
+        raise TypeError(f"Expected the allocator's settings as a str such as 'max_split_size_mb:128'; got {env!r}.")
     _ledger.change_conf(parse(env))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._device import _exchange_device
 from tcuda._lazy import cuda
-from tcuda._ledger import ledger, ledger_if_any
+from tcuda._ledger import ledger, ledger_if_any, set_memory_fraction
 from tcuda._stream_handle import handle_and_device
 from tcuda.memory._statistics import _index
 
@@ -52,8 +52,7 @@ def set_per_process_memory_fraction(fraction: float, device: DeviceArgument = No
         raise TypeError(f"Invalid type for fraction argument, must be `float`; got {fraction!r}")
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
-    in_use = ledger()
-    in_use.set_memory_fraction(_index(device), fraction)
+    set_memory_fraction(_index(device), fraction)
 
 
 def get_per_process_memory_fraction(device: DeviceArgument = None) -> float:
