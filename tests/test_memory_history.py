@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import io
 import pickle
@@ -10,6 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import tcuda
@@ -299,28 +301,77 @@ class TestRecording:
         assert actions() == []
 
     @pytest.mark.parametrize(
-        ("arguments", "text"),
+        ("arguments", "kind", "text"),
         [
-            ({"enabled": "yes"}, "Expected enabled to be one of None, 'state', 'all'; got 'yes'."),
-            ({"enabled": 5}, "Expected enabled to be one of None, 'state', 'all'; got 5."),
-            ({"context": "free"}, "Expected context to be one of None, 'state', 'alloc', 'all'; got 'free'."),
-            ({"stacks": "c++"}, "Expected stacks to be one of 'python', 'all'; got 'c++'."),
-            ({"max_entries": -1}, "Expected max_entries to be 0 or more; got -1."),
+            ({"enabled": "yes"}, RuntimeError, "Expected enabled to be one of None, 'state', 'all'; got 'yes'."),
+            ({"enabled": ""}, RuntimeError, "Expected enabled to be one of None, 'state', 'all'; got ''."),
+            ({"enabled": 5}, TypeError, "Expected enabled to be one of None, 'state', 'all'; got 5."),
+            ({"enabled": ["all"]}, TypeError, "Expected enabled to be one of None, 'state', 'all'; got ['all']."),
+            ({"context": "x"}, RuntimeError, "Expected context to be one of None, 'state', 'alloc', 'all'; got 'x'."),
+            ({"context": {}}, TypeError, "Expected context to be one of None, 'state', 'alloc', 'all'; got {}."),
+            ({"stacks": "c++"}, RuntimeError, "Expected stacks to be one of 'python', 'all'; got 'c++'."),
+            ({"stacks": None}, TypeError, "Expected stacks to be one of 'python', 'all'; got None."),
+            ({"clear_history": "no"}, TypeError, "Expected clear_history to be True or False; got 'no'."),
+            *(
+                (
+                    {"max_entries": number},
+                    TypeError,
+                    f"Expected max_entries to be an integer from 0 to 2**64 - 1; got {number}.",
+                )
+                for number in (-1, 2**64, 10**400, float("nan"), float("inf"), 5.0, [5], None)
+            ),
+            (
+                {"max_entries": 1 << 20_000},
+                TypeError,
+                "Expected max_entries to be an integer from 0 to 2**64 - 1; got one of 20001 bits.",
+            ),
             (
                 {"skip_actions": ["alloc", "free"]},
+                RuntimeError,
                 "Expected skip_actions to be one of 'alloc', 'free_requested', 'free_completed', 'segment_alloc', "
                 "'segment_free', 'segment_map', 'segment_unmap', 'snapshot', 'oom'; got 'free'.",
             ),
+            (
+                {"skip_actions": [5]},
+                TypeError,
+                "Expected skip_actions to be one of 'alloc', 'free_requested', 'free_completed', 'segment_alloc', "
+                "'segment_free', 'segment_map', 'segment_unmap', 'snapshot', 'oom'; got 5.",
+            ),
+            (
+                {"skip_actions": "alloc"},
+                TypeError,
+                "Expected skip_actions to be a list of actions, or None; got 'alloc'.",
+            ),
+            ({"skip_actions": 5}, TypeError, "Expected skip_actions to be a list of actions, or None; got 5."),
         ],
     )
-    def test_bad_arguments_are_refused_and_change_nothing(self, xp: Any, arguments: dict[str, Any], text: str) -> None:
+    def test_bad_arguments_are_refused_and_change_nothing(
+        self, xp: Any, arguments: dict[str, Any], kind: type[Exception], text: str
+    ) -> None:
         _record_memory_history()
         allocate()
-        with pytest.raises(ValueError, match="^Expected") as raised:
-            _record_memory_history(**arguments)
+        with pytest.raises(kind, match="^Expected") as raised:
+            _record_memory_history(**({"clear_history": True, "max_entries": 1} | arguments))
         assert str(raised.value) == text
         allocate()
         assert len(actions()) == 6
+
+    @pytest.mark.parametrize(
+        ("device", "kind"), [("cpu", ValueError), (99, RuntimeError), ("nonsense", RuntimeError), (-2, RuntimeError)]
+    )
+    def test_a_device_that_there_is_not_is_refused(self, xp: Any, device: Any, kind: type[Exception]) -> None:
+        _record_memory_history()
+        allocate()
+        for call in (_snapshot, functools.partial(_record_memory_history, clear_history=True)):
+            with pytest.raises(kind):
+                call(device=device)
+        assert len(actions()) == 3
+
+    @pytest.mark.parametrize("entries", [2**63, 2**64 - 1, True, np.int64(1000)])
+    def test_every_number_that_the_core_counts_to_is_taken(self, xp: Any, entries: Any) -> None:
+        _record_memory_history(max_entries=entries)
+        allocate()
+        assert actions()[-1] == "free_completed"
 
     @pytest.mark.parametrize("stacks", ["python", "all"])
     def test_arguments_of_torch_that_mean_nothing_here_are_taken(self, xp: Any, stacks: str) -> None:
@@ -478,6 +529,13 @@ class TestEvents:
             "",
             "zweite Schicht \N{SNOWMAN}",
         ]
+
+    @pytest.mark.parametrize("metadata", [5, None, b"text", ["text"], "\ud800"])
+    def test_what_is_no_text_cannot_be_attached(self, xp: Any, metadata: Any) -> None:
+        tcuda.memory._set_memory_metadata("before")
+        with pytest.raises(TypeError, match="^Expected the metadata as a str"):
+            tcuda.memory._set_memory_metadata(metadata)
+        assert tcuda.memory._get_memory_metadata() == "before"
 
     def test_texts_that_no_event_has_are_not_kept(self, output_of: OutputOf) -> None:
         program = """
@@ -639,6 +697,16 @@ class TestSnapshots:
         assert {segment["segment_pool_id"] for segment in tcuda.memory_snapshot((0, 0))} == {(0, 0)}
         del inside, outside
 
+    @pytest.mark.parametrize("pool", [5, "x", (1,), (1, 2, 3), (-1, 0), (0, 2**64), (0, 1.0), (None, 0)])
+    def test_what_is_no_number_of_a_pool_is_refused(self, xp: Any, pool: Any) -> None:
+        with pytest.raises(
+            TypeError, match="^Expected mempool_id to be a pair of integers such as MemPool.id, or None"
+        ):
+            tcuda.memory_snapshot(pool)
+
+    def test_a_pool_that_there_is_not_has_no_segments(self, xp: Any) -> None:
+        assert tcuda.memory_snapshot((0, 2**64 - 1)) == []
+
     def test_they_are_in_the_order_of_devices_and_addresses(self, xp: Any) -> None:
         last = tcuda.device_count() - 1
         kept = []
@@ -691,8 +759,31 @@ class TestDumping:
         assert sorted(path.name for path in tmp_path.iterdir()) == ["dump_snapshot.pickle", "other.pickle"]
 
     def test_a_file_that_cannot_be_written_says_so(self, xp: Any, tmp_path: Path) -> None:
+        _record_memory_history()
         with pytest.raises(FileNotFoundError):
             _dump_snapshot(tmp_path / "nowhere" / "snapshot.pickle")
+        with pytest.raises(IsADirectoryError):
+            _dump_snapshot(tmp_path)
+        assert list(tmp_path.iterdir()) == []
+        assert _snapshot()["device_traces"][0] == []
+
+    @pytest.mark.parametrize("filename", [1, None, 2.5, ["a"]])
+    def test_what_is_no_name_of_a_file_is_refused(self, xp: Any, filename: Any) -> None:
+        with pytest.raises(TypeError, match="PathLike"):  # 1 would be the standard output
+            _dump_snapshot(filename)
+
+    def test_a_file_is_not_touched_where_there_is_no_device(self, output_of: OutputOf, tmp_path: Path) -> None:
+        path = tmp_path / "snapshot.pickle"
+        path.write_text("before")
+        program = f"""
+import tcuda
+try:
+    tcuda.memory._dump_snapshot({str(path)!r})
+except RuntimeError as error:
+    print(type(error).__name__)
+"""
+        assert output_of(program, TCUDA_RUNTIME="cuda", CUDA_VISIBLE_DEVICES="") == "RuntimeError"
+        assert path.read_text() == "before"
 
     @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch, which is not installed")
     def test_the_tools_of_torch_read_it(self, output_of: OutputOf) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 from typing import TYPE_CHECKING, Any
 
 from tcuda._core import Stacks
 from tcuda._ledger import conf, ledger
+from tcuda.memory._statistics import _index
 
 if TYPE_CHECKING:
-    import os
-
     from tcuda._device_index import DeviceArgument
+
+_MOST = (1 << 64) - 1  # what the core counts to
+_MOST_BITS_SHOWN = 2000
 
 _ACTIONS = (
     "alloc",
@@ -41,22 +44,42 @@ def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: b
         (``"small"`` or ``"large"``), ``segment_pool_id``, ``is_expandable``, ``frames`` (the stack that caused it) and
         ``blocks``: ``address``, ``size``, ``requested_size``, ``state`` (``"active_allocated"``,
         ``"active_pending_free"`` or ``"inactive"``) and ``frames``.
+
+    Raises:
+        TypeError: ``mempool_id`` is no pair of integers.
     """
+    if mempool_id is not None and not _is_pool_id(mempool_id):
+        raise TypeError(
+            f"Expected mempool_id to be a pair of integers such as MemPool.id, or None; got {mempool_id!r}."
+        )
     segments, _ = ledger().snapshot(mempool_id, False)
     return segments
+
+
+def _is_pool_id(value: object) -> bool:
+    return isinstance(value, (tuple, list)) and len(value) == 2 and all(map(_is_count, value))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= _MOST
 
 
 def _snapshot(device: DeviceArgument = None, augment_with_fx_traces: bool = False) -> dict[str, Any]:
     """Return a snapshot of all devices with the history (``torch.cuda.memory._snapshot``).
 
     Args:
-        device: Taken for torch's sake: as in torch, all devices are in it.
+        device: As in torch, all devices are in the snapshot, whichever this is.
         augment_with_fx_traces: Taken for torch's sake: it is about torch's compiler.
 
     Returns:
         ``segments`` as in :func:`memory_snapshot`, ``device_traces`` (for each device a list of what happened, oldest
         first), ``allocator_settings`` and ``external_annotations``.
+
+    Raises:
+        RuntimeError: There is no such device.
+        ValueError: ``device`` is not a CUDA device.
     """
+    _index(device)
     segments, traces = ledger().snapshot(None, True)
     settings = conf()
     return {
@@ -89,7 +112,13 @@ def _dump_snapshot(
     Args:
         filename: The file.
         augment_with_fx_traces: Taken for torch's sake: it is about torch's compiler.
+
+    Raises:
+        OSError: The file cannot be written.
+        TypeError: ``filename`` is no path.
     """
+    filename = os.fspath(filename)
+    ledger()  # before an old file is emptied: where there is no device, this fails
     with open(filename, "wb") as file:  # noqa: PTH123  # pathlib takes a tenth of the time to import tcuda
         pickle.dump(_snapshot(), file)
 
@@ -116,35 +145,47 @@ def _record_memory_history(
             nothing. The event of a snapshot never has one, as in torch.
         stacks: ``"python"`` or ``"all"``; the frames of C++ that torch adds for the second are not noted.
         max_entries: How many events the history keeps; older ones are forgotten.
-        device: Taken for torch's sake: as in torch, all devices are recorded.
+        device: As in torch, all devices are recorded, whichever this is.
         clear_history: Whether to forget what was recorded before.
         compile_context: Taken for torch's sake: it is about torch's compiler.
         global_record_annotations: Taken for torch's sake.
         skip_actions: Kinds of events to leave out, such as ``["free_requested"]``.
 
     Raises:
-        ValueError: An argument is not one of the above.
+        RuntimeError: A word is not one of the above, or there is no such device.
+        TypeError: An argument has the wrong type, or ``max_entries`` is no number that the core can count to.
+        ValueError: ``device`` is not a CUDA device.
     """
     if enabled is True or enabled is False:
         enabled = "all" if enabled else None
     _check("enabled", enabled, (None, "state", "all"))
     _check("context", context, tuple(_CONTEXTS))
     _check("stacks", stacks, ("python", "all"))
-    if max_entries < 0:
-        raise ValueError(f"Expected max_entries to be 0 or more; got {max_entries}.")
+    capacity = max_entries.__index__() if hasattr(max_entries, "__index__") else max_entries
+    if not _is_count(capacity):
+        # Python refuses to write thousands of digits.
+        long = isinstance(capacity, int) and capacity.bit_length() > _MOST_BITS_SHOWN
+        got = f"one of {capacity.bit_length()} bits" if long else repr(max_entries)
+        raise TypeError(f"Expected max_entries to be an integer from 0 to 2**64 - 1; got {got}.")
+    if not isinstance(clear_history, bool):
+        raise TypeError(f"Expected clear_history to be True or False; got {clear_history!r}.")
+    if not isinstance(skip_actions, (list, tuple, set, frozenset, type(None))):
+        raise TypeError(f"Expected skip_actions to be a list of actions, or None; got {skip_actions!r}.")
     skipped = 0
     for action in skip_actions or ():
         _check("skip_actions", action, _ACTIONS)
         skipped |= 1 << _ACTIONS.index(action)
+    _index(device)
     if enabled is None:
         ledger().stop_history()
         return
-    ledger().record_history(_CONTEXTS[context], max_entries if enabled == "all" else 0, skipped, clear_history)
+    ledger().record_history(_CONTEXTS[context], capacity if enabled == "all" else 0, skipped, clear_history)
 
 
 def _check(name: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
-        raise ValueError(f"Expected {name} to be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+        kind = RuntimeError if isinstance(value, str) else TypeError
+        raise kind(f"Expected {name} to be one of {', '.join(map(repr, allowed))}; got {value!r}.")
 
 
 def _set_memory_metadata(metadata: str) -> None:
@@ -152,7 +193,12 @@ def _set_memory_metadata(metadata: str) -> None:
 
     Args:
         metadata: The text, ``user_metadata`` in the history; ``""`` for none.
+
+    Raises:
+        TypeError: ``metadata`` is no text that can be encoded.
     """
+    if not isinstance(metadata, str) or any("\ud800" <= character <= "\udfff" for character in metadata):
+        raise TypeError(f"Expected the metadata as a str without surrogates; got {metadata!r}.")
     ledger().set_metadata(metadata)
 
 
