@@ -267,15 +267,16 @@ class ExternalStream(Stream):
 
 
 _pools: dict[tuple[int, int], StreamPool] = {}
+"""By device and priority; a priority out of range has no entry, or each would have one for ever."""
 
 
 def _pool(device_index: int, priority: int) -> StreamPool:
-    """Return the pool of ``priority``, which every priority that means the same shares."""
+    """Return the pool of the priority in range that is nearest to ``priority``."""
     priority = operator.index(priority)
     least, greatest = Stream.priority_range()
     existing_device(device_index)
     key = (device_index, min(least, max(greatest, priority)))
-    return _pools.setdefault((device_index, priority), _pools.setdefault(key, StreamPool(*key)))
+    return _pools.get(key) or _pools.setdefault(key, StreamPool(*key))
 
 
 class _Entered(threading.local):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from tcuda import streams
 from tcuda._device_index import Device
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 
@@ -62,6 +63,17 @@ class TestMaking:
         ]
         far, nearest = ({tcuda.Stream(priority=p).cuda_stream for _ in range(32)} for p in (-99, -3))
         assert far == nearest
+
+    def test_any_number_of_priorities_makes_no_more_pools_than_there_are_levels(self) -> None:
+        greatest = tcuda.Stream.priority_range()[1]
+        levels = {tcuda.Stream(priority=p).cuda_stream: p for p in range(greatest, 1)}
+        assert len(levels) == 1 - greatest
+        known = len(streams._pools)
+        for priority in range(1000):
+            tcuda.Stream(priority=priority)
+            tcuda.Stream(priority=-priority)
+        tcuda.Stream(priority=10**400)
+        assert len(streams._pools) == known
 
     def test_the_range_of_priorities_is_torchs(self) -> None:
         assert tcuda.Stream.priority_range() == tcuda.Stream().priority_range() == (0, -3)
