@@ -121,7 +121,7 @@ def test_nothing_is_freed_once_the_process_is_exiting(run):
         from tcuda.emulation import memory, xp
 
         class Watched:
-            allocate = ledger().allocate
+            allocate_block = ledger().allocate_block
             def free(self, ptr):
                 os.write(1, b"freed ")
                 return ledger().free(ptr)
