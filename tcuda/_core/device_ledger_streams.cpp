@@ -219,6 +219,8 @@ void DeviceLedger::stream_created(Stream stream) {
 void DeviceLedger::stream_about_to_be_destroyed(Stream stream) {
     const auto end = std::make_shared<Work>(); // all that may throw is done first
     std::list<Wait> wait{{stream, nullptr, end}};
+    if (closed_.load(std::memory_order_relaxed)) // a thread that the interpreter's end has stopped never unpins it
+        return;
     Lock lock(mutex_);
     const auto known = announced_.find(stream);
     if (stream == 0 || known == announced_.end() || known->second.ending)
