@@ -149,6 +149,8 @@ class FaultyDriver(Driver):
     @property
     def failed(self) -> bool:
         """Whether that has happened."""
+    def meanwhile(self, function: Callable[[], object]) -> None:
+        """Let every call for memory wait until a thread of its own has called ``function``."""
 
 class Source:
     """Where memory comes from, if not from the caching allocator."""

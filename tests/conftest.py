@@ -206,6 +206,25 @@ def plugged_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+class CompiledCpp(Protocol):
+    def __call__(self, name: str) -> str: ...
+
+
+@pytest.fixture
+def compiled_cpp(tmp_path: Path) -> CompiledCpp:
+    """The path of a shared library made of a source file in ``tests/data``."""
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("needs a C++ compiler, and there is no c++")
+
+    def compiled(name: str) -> str:
+        path = tmp_path / f"{name}.so"
+        subprocess.run([compiler, "-Wall", "-Wextra", "-shared", "-fPIC", "-o", path, DATA / f"{name}.cpp"], check=True)
+        return str(path)
+
+    return compiled
+
+
 @pytest.fixture(scope="session")
 def plugged() -> ModuleType:
     """The module ``tests/data/plugged.py``, which programs of tests find on their path."""

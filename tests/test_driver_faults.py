@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
@@ -13,6 +14,7 @@ from tcuda._status import Status
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from conftest import OutputOf
     from tcuda._runtime.protocol import Runtime
 
 ENTRIES = (
@@ -155,6 +157,41 @@ def test_a_failure_is_clean_and_leaves_nothing(runtime: Runtime, entry: str, sta
         assert calls < 200, "the program does not end"
     runtime.deviceSynchronize()
     assert runtime.memGetInfo()[0] >= free - (2 * MIB if runtime.name == "cuda" else 0)
+
+
+@pytest.mark.parametrize("expandable", [True, False], ids=["expandable", "segments"])
+@pytest.mark.parametrize("caching", [True, False], ids=["caching", "uncached"])
+def test_the_driver_may_wait_for_functions_that_need_python(
+    output_of: OutputOf, caching: bool, expandable: bool
+) -> None:
+    """As cuMemFree() waits for a function that cudaLaunchHostFunc() has put into a stream."""
+    program = f"""
+import faulthandler, sys, threading
+from tcuda import _core
+from tcuda._lazy import _lazy_init, cuda
+from test_driver_faults import Program
+faulthandler.dump_traceback_later(60, exit=True)  # where threads wait for each other
+_lazy_init()
+driver = _core.FaultyDriver(cuda.memoryDriver())
+program = Program(cuda, driver, expandable={expandable})
+program.ledger.caching = {caching}
+calls, done = [], threading.Event()
+driver.meanwhile(lambda: calls.append(sum(range(1000))))
+def look():  # needs the lock of the ledger, too
+    while not done.is_set():
+        program.ledger.statistics(program.device)
+other = threading.Thread(target=look)
+other.start()
+program.run()
+for size in (1000, 3 << 20):
+    program.ledger.free_segment(program.device, program.ledger.allocate_segment(program.device, size))
+done.set()
+other.join()
+program.check()
+del program
+print(len(calls) > 10)
+"""
+    assert output_of(program, PYTHONPATH=str(Path(__file__).parent)) == "True"
 
 
 def test_what_could_not_be_unmapped_after_a_failure_is_given_back_later(runtime: Runtime) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from conftest import HoldAtMost, OutputOf
+    from conftest import CompiledCpp, HoldAtMost, OutputOf
     from tcuda._runtime.protocol import Runtime
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found", "_forgotten")
@@ -222,6 +222,37 @@ class TestRecording:
             assert (event["action"], event["addr"], event["size"], event["stream"]) == ("snapshot", 0, active, 0)
             assert event["frames"] == []
         del kept
+
+    def test_a_thread_whose_stack_found_no_room_gets_stacks_later(
+        self, output_of: OutputOf, compiled_cpp: CompiledCpp
+    ) -> None:
+        program = """
+import ctypes, os, threading
+import tcuda
+from tcuda import xp
+news_left_here = ctypes.CDLL(os.environ["LD_PRELOAD"]).news_left_here
+news_left_here.restype = ctypes.POINTER(ctypes.c_long)
+tcuda.memory._record_memory_history()
+failed, framed = [], []
+def allocate(news):
+    left = news_left_here()
+    left[0] = news
+    try:
+        first = xp.empty(1000)
+    except MemoryError:
+        first = None
+    failed.append(left[0] == -1)
+    left[0] = -1
+    second = xp.empty(1000)
+    [blocks] = [segment["blocks"] for segment in tcuda.memory_snapshot()]
+    framed.extend(bool(block["frames"]) for block in blocks if block["address"] == second.data.ptr)
+for news in range(12):
+    thread = threading.Thread(target=allocate, args=(news,))
+    thread.start()
+    thread.join()
+print(sum(failed) >= 4, len(framed), all(framed))
+"""
+        assert output_of(program, LD_PRELOAD=compiled_cpp("failing_new")) == "True 12 True"
 
     def test_segments_are_noted_with_what_caused_them(self, xp: Any) -> None:
         pool = tcuda.MemPool()

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -21,7 +21,7 @@ from tcuda.memory._allocators import _CUDAAllocator
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conftest import Changes, HoldAtMost, OutputOf
+    from conftest import Changes, CompiledCpp, HoldAtMost, OutputOf
     from tcuda._runtime.protocol import Runtime
 
 ROOT = Path(__file__).parent.parent
@@ -503,6 +503,89 @@ class TestPool:
         assert not spare
         assert int(kept[0].sum()) == 499_500
         del kept, pool
+
+
+class TestThrowing:
+    """Libraries of C++ may throw."""
+
+    THROWN: ClassVar = {"error": 1, "bad_alloc": 2, "number": 3}
+    TEXTS: ClassVar = {"error": "^the library is on strike$", "bad_alloc": "bad_alloc", "number": "no std::exception"}
+
+    PROGRAM = """
+import ctypes, gc, re, sys, tcuda
+from plugged import Plugged
+from tcuda import xp
+unraisable = []
+sys.unraisablehook = unraisable.append
+library = Plugged({plugged!r})
+throwing = ctypes.CDLL({path!r})
+alloc_throws, free_throws = (ctypes.c_int.in_dll(throwing, name) for name in ("alloc_throws", "free_throws"))
+for name in ("alloc", "free"):
+    function = ctypes.cast(getattr(ctypes.CDLL({plugged!r}), "logged_" + name), ctypes.c_void_p)
+    ctypes.c_void_p.in_dll(throwing, name + "_with").value = function.value
+allocator = tcuda.CUDAPluggableAllocator({path!r}, "throwing_alloc", "throwing_free")
+
+def refused(allocate):
+    before = tcuda.memory_stats()
+    try:
+        allocate()
+    except RuntimeError as error:
+        assert type(error) is RuntimeError and re.search({text!r}, str(error)), repr(error)
+    else:
+        raise AssertionError("nothing was raised")
+    assert tcuda.memory_stats() == before
+"""
+
+    def run(self, output_of: OutputOf, compiled_cpp: CompiledCpp, plugged: str, thrown: str, program: str) -> None:
+        path = compiled_cpp("throwing_allocator")
+        preamble = self.PROGRAM.format(plugged=plugged, path=path, text=self.TEXTS[thrown])
+        output = output_of(f"{preamble}{program}\nprint('end')", PYTHONPATH=str(ROOT / "tests" / "data"))
+        assert output == "end"
+
+    @pytest.mark.parametrize("thrown", THROWN)
+    def test_in_a_pool(self, output_of: OutputOf, compiled_cpp: CompiledCpp, plugged_path: str, thrown: str) -> None:
+        program = f"""
+pool = tcuda.MemPool(allocator)
+with tcuda.use_mem_pool(pool):
+    kept = xp.empty(1000, "B")
+    alloc_throws.value = {self.THROWN[thrown]}
+    refused(lambda: xp.empty(3 << 20, "B"))
+    alloc_throws.value = 0
+    kept = xp.empty(3 << 20, "B")
+assert len(library.live()) == 2
+free_throws.value = {self.THROWN[thrown]}
+del kept, pool
+tcuda.empty_cache()
+assert library.live() == []
+assert len(unraisable) == 2
+for each in unraisable:
+    assert each.exc_type is RuntimeError and re.search({self.TEXTS[thrown]!r}, str(each.exc_value)), each
+assert tcuda.memory_reserved() == 0
+"""
+        self.run(output_of, compiled_cpp, plugged_path, thrown, program)
+
+    @pytest.mark.parametrize("thrown", THROWN)
+    def test_where_all_memory_comes_from_the_library(
+        self, output_of: OutputOf, compiled_cpp: CompiledCpp, plugged_path: str, thrown: str
+    ) -> None:
+        program = f"""
+tcuda.change_current_allocator(allocator)
+kept = xp.empty(1000, "B")
+alloc_throws.value = {self.THROWN[thrown]}
+refused(lambda: xp.empty(1000, "B"))
+alloc_throws.value = 0
+xp.empty(1000, "B")
+free_throws.value = {self.THROWN[thrown]}
+try:
+    raise KeyError("being handled")
+except KeyError:
+    del kept
+assert library.live() == []
+[each] = unraisable
+assert each.exc_type is RuntimeError and re.search({self.TEXTS[thrown]!r}, str(each.exc_value)), each
+assert tcuda.memory_allocated() == 0
+"""
+        self.run(output_of, compiled_cpp, plugged_path, thrown, program)
 
 
 class PythonFunctions:

@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "stream_key.hpp"
-#include "unlocked.hpp"
 
 namespace tcuda {
 namespace {
@@ -46,6 +45,8 @@ DeviceLedger::DeviceLedger(int device, Driver &driver, const Settings &settings)
 DeviceLedger::~DeviceLedger() {
     if (closed_ || abandoned_)
         return;
+    Absence absence;
+    absence.leave(); // the driver may wait for the device
     const auto forget = [&](Work &work) {
         if (work.event != 0)
             driver_.destroy_event(device_, work.event);
@@ -147,6 +148,7 @@ Pool &DeviceLedger::route(CaptureId capture) {
 }
 
 Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId noted) {
+    lock.leave_interpreter();
     const PinnedPool pinned(pool);
     collect_garbage(lock, size, stream);
     // What is free elsewhere is given back first, if nothing uses it, so that less memory is held.
@@ -163,7 +165,7 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
                 if (Block *block = take(pool, stream, size))
                     return block;
         } else {
-            const int status = native_.grow(pool, stream, size, limit(), noted);
+            const int status = native_.grow(pool, stream, size, limit(lock), noted);
             if (status == success)
                 return take(pool, stream, size);
             if (status != out_of_memory)
@@ -186,7 +188,7 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
 
 bool DeviceLedger::grow_from_library(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId noted) {
     const std::size_t wanted = native_.segment_size(size);
-    const std::size_t most = limit();
+    const std::size_t most = limit(lock);
     if (wanted > most || native_.reserved() > most - wanted)
         return false;
     const std::shared_ptr<ExternalSource> library = pool.library;
@@ -224,7 +226,7 @@ Block *DeviceLedger::from_source(Lock &lock, const std::shared_ptr<ExternalSourc
         sources_.push_back(source);
     const bool possible = size <= CachingAllocator::largest;
     const std::size_t taken = possible ? (size + source->unit - 1) / source->unit * source->unit : size;
-    const std::size_t most = limit();
+    const std::size_t most = limit(lock);
     Address address = 0;
     void *token = nullptr;
     for (const bool last : {false, true}) {
@@ -232,6 +234,8 @@ Block *DeviceLedger::from_source(Lock &lock, const std::shared_ptr<ExternalSourc
                               ? static_cast<std::size_t>(statistics_.allocated_bytes.all.current)
                               : native_.reserved();
         if (possible && (source->reserve == Reserve::reported || (taken <= most && held <= most - taken))) {
+            if (source->reserve == Reserve::each)
+                lock.leave_interpreter();
             const Unlocked unlocked(lock);
             driver_.enter(device_);
             address = source->allocate(taken, device_, stream, &token);
@@ -288,6 +292,7 @@ void DeviceLedger::fail(Lock &lock, std::size_t size, Stream stream, StackId not
     facts.limited = fraction_ < 1;
     facts.allocated = static_cast<std::size_t>(statistics_.allocated_bytes.all.current);
     facts.reserved = native_.reserved();
+    lock.leave_interpreter();
     driver_.memory_info(device_, &facts.free, &facts.total);
     facts.limit = limit_of(facts.total);
     const auto look = [&](const Pool &pool) {
@@ -301,8 +306,9 @@ void DeviceLedger::fail(Lock &lock, std::size_t size, Stream stream, StackId not
     throw facts;
 }
 
-std::size_t DeviceLedger::limit() {
+std::size_t DeviceLedger::limit(Lock &lock) {
     if (limit_ == 0) {
+        lock.leave_interpreter();
         std::size_t free, total;
         if (const int status = driver_.memory_info(device_, &free, &total))
             throw DriverError(status, "asking the driver for its memory");
@@ -381,6 +387,8 @@ void DeviceLedger::complete_free(Lock &lock, Block *block) {
     native_.delete_block(block);
     if (closed_.load(std::memory_order_relaxed))
         return;
+    if (source->reserve == Reserve::each)
+        lock.leave_interpreter();
     const Unlocked unlocked(lock);
     driver_.enter(device_);
     source->free(address, static_cast<std::size_t>(bytes), device_, stream, token);

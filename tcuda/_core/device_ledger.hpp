@@ -8,9 +8,14 @@
 //   1. `mutex_` guards all state of a device. It is a leaf: no other lock of tcuda's is taken under it.
 //   2. Under it nothing calls Python, nor a library of a user: external sources and the driver's streams and events are
 //      called with the lock given back, and what they need is taken out of the state before.
-//   3. So a thread that waits for the lock may hold Python's global lock, and anything that Python runs (a finalizer in
-//      a garbage collection, a signal handler) may come back here from within a call.
-//   4. Where the lock is given back in the middle, what is needed afterwards is pinned (heaps, pools, the handles of
+//   3. No thread holds Python's lock while it waits for this one, nor while the driver's memory entries or a library of a
+//      user are called: these may wait for a function of the host, in a stream, that needs Python's lock. Lock sees to
+//      the first, Lock::leave_interpreter() to the second. Python's lock is taken again when `mutex_` is free.
+//   4. So other threads of Python may run in the middle of a call, and anything that Python runs (a finalizer in a garbage
+//      collection, a signal handler) may come back here from within a call.
+//   5. A daemon thread stops for ever where it takes Python's lock, or runs Python code, when the interpreter has ended
+//      (interpreter_calls.cpp). It holds no lock of the core then, but it keeps its pins.
+//   6. Where the lock is given back in the middle, what is needed afterwards is pinned (heaps, pools, the handles of
 //      streams) or has users (Work), so that it is there when the lock is taken again.
 // Lifetime rules
 //   1. A ledger that arrays use is never destroyed: they may die after everything else, and their frees must find it.
@@ -36,6 +41,7 @@
 #include "driver.hpp"
 #include "external_source.hpp"
 #include "history.hpp"
+#include "lock.hpp"
 #include "settings.hpp"
 #include "statistics.hpp"
 #include "work.hpp"
@@ -214,7 +220,6 @@ private:
         Address address;
         std::uint64_t number; // of the release
     };
-    using Lock = std::unique_lock<std::mutex>;
     static constexpr std::size_t everything = std::numeric_limits<std::size_t>::max();
     enum class From { everywhere, destroyed_streams, unused_pools };
 
@@ -231,7 +236,7 @@ private:
     Block *take_from_spare_pools(Stream stream, std::size_t size);
     [[noreturn]] void fail(Lock &lock, std::size_t size, Stream stream, StackId stack);
     void count_allocation(Block *block, std::size_t requested, CaptureId capture, StackId stack);
-    std::size_t limit();
+    std::size_t limit(Lock &lock);
     std::size_t limit_of(std::size_t total) const;
 
     void finish_free(Lock &lock, Block *block);

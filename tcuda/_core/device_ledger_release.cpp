@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "device_ledger.hpp"
-#include "unlocked.hpp"
 
 namespace tcuda {
 
@@ -13,6 +12,7 @@ void DeviceLedger::merge_recent() {
 // Gives free memory back to the driver, `enough` bytes of it or all: of the streams that are idle, or of all streams,
 // which are waited for. `current` is the stream of the caller, if there is one.
 void DeviceLedger::recycle(Lock &lock, std::size_t enough, bool wait, const Stream *current, From from) {
+    lock.leave_interpreter();
     if (wait)
         retry();
     std::vector<Candidate> heaps = candidates(current, from);
@@ -141,7 +141,7 @@ void DeviceLedger::release_idle_pools(Lock &lock) noexcept {
 void DeviceLedger::collect_garbage(Lock &lock, std::size_t size, Stream stream) {
     if (settings_.garbage_collection_threshold <= 0 || fraction_ >= 1)
         return;
-    const auto threshold = static_cast<std::size_t>(settings_.garbage_collection_threshold * static_cast<double>(limit()));
+    const auto threshold = static_cast<std::size_t>(settings_.garbage_collection_threshold * static_cast<double>(limit(lock)));
     const std::size_t after = native_.reserved() + native_.segment_size(size);
     if (after > threshold)
         recycle(lock, after - threshold, true, &stream);
@@ -163,8 +163,9 @@ void DeviceLedger::give_all_back(Lock &lock, const Stream *current) {
 }
 
 Address DeviceLedger::allocate_segment(std::size_t size) {
-    const Lock lock(mutex_);
-    const std::size_t most = limit();
+    Lock lock(mutex_);
+    lock.leave_interpreter();
+    const std::size_t most = limit(lock);
     Address address = 0;
     if (size == 0 || size > most || native_.reserved() > most - size ||
         driver_.allocate(device_, size, &address) != success)
@@ -185,7 +186,8 @@ Address DeviceLedger::allocate_segment(std::size_t size) {
 void DeviceLedger::free_segment(Address address) noexcept {
     if (abandoned_.load(std::memory_order_relaxed) || closed_.load(std::memory_order_relaxed))
         return;
-    const Lock lock(mutex_);
+    Lock lock(mutex_);
+    lock.leave_interpreter();
     give_back(address);
 }
 

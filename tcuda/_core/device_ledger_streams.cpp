@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "device_ledger.hpp"
-#include "unlocked.hpp"
 
 namespace tcuda {
 namespace {
@@ -227,7 +226,7 @@ void DeviceLedger::stream_about_to_be_destroyed(Stream stream) {
         return;
     known->second.ending = true; // from now on nobody else uses the handle
     if (pins_of_this_thread == 0) // else this is a finalizer in a call of the driver that this very thread has made
-        unpinned_.wait(lock, [&] { return known->second.pins == 0; });
+        unpinned_.wait(lock.held(), [&] { return known->second.pins == 0; });
     bool has_traces = false;
     each_trace_of(stream, [&](std::shared_ptr<Work> &) { has_traces = true; });
     if (has_traces) {

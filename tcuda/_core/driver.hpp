@@ -22,7 +22,7 @@ constexpr CaptureId some_capture = ~CaptureId(0); // one whose number cannot be 
 // Every entry returns a CUDA status and leaves nothing behind when it fails.
 //
 // Lock rule: the memory entries may be called under the ledger's lock, so they must not call Python, nor anything that
-// could come back to the ledger. The stream and event entries may call Python, and are never called under that lock.
+// could come back to the ledger. They may wait for the device, so they are called without Python's lock. The stream and event entries may call Python, and are never called under that lock.
 class Driver {
 public:
     virtual ~Driver() = default;

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
+#include <exception>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <vector>
 
 #include "block.hpp"
 #include "driver.hpp"
+#include "unwinding.hpp"
 
 namespace tcuda {
 
@@ -18,7 +22,8 @@ enum class Reserve {
     unknown,  // the source does not say: what is reserved counts as 0
 };
 
-// Lock rule: neither call is made under the ledger's lock, so that both may call Python, or come back to the ledger.
+// Lock rule: neither call is made under the ledger's lock, so that both may call Python, or come back to the ledger. Where
+// every allocation is a segment, both may wait for the device: they are made without Python's lock.
 class ExternalSource {
 public:
     ExternalSource(Reserve reserve, std::size_t unit) : reserve(reserve), unit(unit) {}
@@ -93,14 +98,38 @@ public:
     LibrarySource(Allocate *allocate, Free *free)
         : ExternalSource(Reserve::each, 1), allocate_(allocate), free_(free) {}
 
+    // Whatever the library throws becomes a std::runtime_error.
     Address allocate(std::size_t size, int device, Stream stream, void **) override {
-        return reinterpret_cast<Address>(
-            allocate_(static_cast<std::ptrdiff_t>(size), device, reinterpret_cast<void *>(stream)));
+        try {
+            Unwinding unwinding(std::uncaught_exceptions());
+            void *const address =
+                allocate_(static_cast<std::ptrdiff_t>(size), device, reinterpret_cast<void *>(stream));
+            unwinding.dismiss();
+            return reinterpret_cast<Address>(address);
+        } catch (const std::exception &error) {
+            throw std::runtime_error(error.what());
+        } catch (...) {
+            throw std::runtime_error("The alloc function of the pluggable allocator threw something that is no "
+                                     "std::exception. It should return NULL where it has no memory.");
+        }
     }
     void free(Address address, std::size_t size, int device, Stream stream, void *) noexcept override {
-        free_(reinterpret_cast<void *>(address), static_cast<std::ptrdiff_t>(size), device,
-              reinterpret_cast<void *>(stream));
+        try {
+            Unwinding unwinding(std::uncaught_exceptions());
+            free_(reinterpret_cast<void *>(address), static_cast<std::ptrdiff_t>(size), device,
+                  reinterpret_cast<void *>(stream));
+            unwinding.dismiss();
+        } catch (const std::exception &error) {
+            report(error.what());
+        } catch (...) {
+            report("The free function of the pluggable allocator threw something that is no std::exception. It should "
+                   "throw nothing, for nobody can catch that.");
+        }
     }
+
+protected:
+    // Tells of a failure that no caller can be told of.
+    virtual void report(const char *text) noexcept { std::fprintf(stderr, "%s\n", text); }
 
 private:
     Allocate *allocate_;

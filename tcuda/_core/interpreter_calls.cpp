@@ -1,41 +1,18 @@
-// The calls into Python that may end the thread.
-//
-// A daemon thread that asks for Python's lock while the interpreter ends is ended by Python, before 3.14 with
-// pthread_exit(). glibc carries that out as a forced unwinding of the stack: it runs the destructors of every frame of
-// C++, without Python's lock, and where it meets a function that is `noexcept` it ends the whole process. The frames of
-// nanobind are full of both. So such a thread stops here, below all of them, and waits for the end of the process, as
-// Python 3.14 lets it.
+// The calls into Python that may end the thread: none of them unwinds the frames of the core, or of nanobind.
 //
 // CMakeLists.txt reads the names below, and has the linker lead the calls of the whole module here (--wrap): those of
 // nanobind, too. Every function of Python that may take its lock, run Python code or collect garbage must be here.
 #include <Python.h>
 
-#include <unistd.h>
-
 #include <cstdarg>
 #include <type_traits>
 
+#include "unwinding.hpp"
+
 namespace {
 
-// Ends only if it is dismissed. The destructor, and not a handler, stops the thread: C++ has no room for the handler of a
-// forced unwinding while the thread handles an exception.
-class Unwinding {
-public:
-    Unwinding() = default;
-    ~Unwinding() {
-        while (!dismissed_) // no lock is held: Python's was given back, and the core calls no Python under its own
-            pause();
-    }
-    Unwinding(const Unwinding &) = delete;
-    Unwinding &operator=(const Unwinding &) = delete;
-    void dismiss() { dismissed_ = true; }
-
-private:
-    bool dismissed_ = false;
-};
-
 template <typename Call> auto outlasting(Call call) {
-    Unwinding unwinding;
+    tcuda::Unwinding unwinding; // no lock of the core's is held: nothing of Python is called under one
     if constexpr (std::is_void_v<decltype(call())>) {
         call();
         unwinding.dismiss();
@@ -52,6 +29,17 @@ template <typename Call> auto outlasting(Call call) {
     extern "C" decltype(name) __real_##name, __wrap_##name;                                                            \
     Result __wrap_##name parameters {                                                                                  \
         return outlasting([&] { return __real_##name arguments; });                                                    \
+    }
+
+// The same for a function with a variable number of arguments, by the one that takes them as a list.
+#define GUARDED_LIST(Result, name, by_list, parameters, arguments, last)                                               \
+    extern "C" decltype(name) __wrap_##name;                                                                           \
+    Result __wrap_##name parameters {                                                                                  \
+        va_list values;                                                                                                \
+        va_start(values, last);                                                                                        \
+        const Result result = outlasting([&] { return by_list arguments; });                                           \
+        va_end(values);                                                                                                \
+        return result;                                                                                                 \
     }
 
 using Object = PyObject *;
@@ -118,7 +106,6 @@ GUARDED(Object, PySequence_Tuple, (Object object), (object))
 GUARDED(int, PyDict_Contains, (Object dict, Object key), (dict, key))
 GUARDED(Object, PyDict_GetItem, (Object dict, Object key), (dict, key))
 GUARDED(Object, PyDict_GetItemWithError, (Object dict, Object key), (dict, key))
-GUARDED(int, PyDict_SetItem, (Object dict, Object key, Object value), (dict, key, value))
 GUARDED(int, PyDict_Update, (Object dict, Object other), (dict, other))
 GUARDED(int, PyList_SetItem, (Object list, Py_ssize_t index, Object item), (list, index, item))
 
@@ -128,7 +115,15 @@ GUARDED(int, PyErr_ExceptionMatches, (Object type), (type))
 GUARDED(int, PyErr_GivenExceptionMatches, (Object error, Object type), (error, type))
 GUARDED(Object, PyErr_NoMemory, (), ())
 GUARDED(void, PyErr_SetString, (Object type, const char *text), (type, text))
+#if PY_VERSION_HEX >= 0x030C0000
+GUARDED(void, PyErr_SetRaisedException, (Object error), (error))
+#else
+GUARDED(void, PyErr_Restore, (Object type, Object value, Object traceback), (type, value, traceback))
+GUARDED(void, PyErr_NormalizeException, (Object * type, Object *value, Object *traceback), (type, value, traceback))
+#endif
 GUARDED(void, PyErr_WriteUnraisable, (Object object), (object))
 GUARDED(void, PyException_SetCause, (Object error, Object cause), (error, cause))
 GUARDED(void, PyException_SetContext, (Object error, Object context), (error, context))
 GUARDED(Object, PyErr_FormatV, (Object type, const char *format, va_list values), (type, format, values))
+GUARDED_LIST(Object, PyErr_Format, PyErr_FormatV, (Object type, const char *format, ...), (type, format, values), format)
+GUARDED_LIST(Object, Py_BuildValue, Py_VaBuildValue, (const char *format, ...), (format, values), format)

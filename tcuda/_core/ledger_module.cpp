@@ -354,6 +354,8 @@ nb::tuple snapshot(PythonLedger &self, std::optional<PoolId> pool, bool traces) 
 
 void bind_ledger(nb::module_ &module) {
     DeviceLedger::note_stack = note_python_stack;
+    Interpreter::connect([]() -> void * { return holds_python_lock() ? PyEval_SaveThread() : nullptr; },
+                         [](void *left) { PyEval_RestoreThread(static_cast<PyThreadState *>(left)); });
 
     nb::class_<Settings>(module, "Settings")
         .def(nb::init<>())
@@ -372,6 +374,18 @@ void bind_ledger(nb::module_ &module) {
         .def(nb::init<Driver &>(), nb::arg("driver"), nb::keep_alive<1, 2>())
         .def("fail", &FaultyDriver::fail, nb::arg("entry"), nb::arg("calls"), nb::arg("status"))
         .def_prop_ro("failed", &FaultyDriver::failed)
+        .def("meanwhile",
+             [](FaultyDriver &driver, nb::object function) {
+                 driver.meanwhile([function] {
+                     const nb::gil_scoped_acquire lock;
+                     try {
+                         function();
+                     } catch (nb::python_error &error) {
+                         error.discard_as_unraisable(function);
+                     }
+                 });
+             },
+             nb::arg("function"))
         .def("successes", &FaultyDriver::successes, nb::arg("entry"));
 
     nb::class_<ExternalSource>(module, "Source");

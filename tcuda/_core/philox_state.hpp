@@ -11,6 +11,8 @@
 #include <mutex>
 #include <utility>
 
+#include "lock.hpp"
+
 namespace tcuda {
 
 constexpr std::uint64_t philox_block = 256;   // threads
@@ -67,26 +69,26 @@ public:
     PhiloxState(std::uint64_t seed, std::uint64_t offset) : seed_(seed), offset_(offset) {}
 
     Words read() const {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         return {seed_, offset_};
     }
     void write(std::uint64_t seed, std::uint64_t offset) {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         seed_ = seed;
         offset_ = offset;
     }
     void move_to(std::uint64_t offset) {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         offset_ = offset;
     }
     // Moves the offset, and returns the seed and the offset as they were: the caller's own.
     Words advance(std::uint64_t increment) {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         return {seed_, std::exchange(offset_, offset_ + increment)};
     }
     // Calls `use` with the seed and the offset, which it may change; the offset stays as it was if that returns a failure.
     template <typename Use> int draw(Use use) {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         std::uint64_t offset = offset_;
         const int status = use(seed_, offset);
         if (status == 0)

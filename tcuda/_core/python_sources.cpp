@@ -51,6 +51,17 @@ void PythonSource::empty_cache(int device) {
 
 OwnedLibrarySource::~OwnedLibrarySource() { drop(owner_); }
 
+void OwnedLibrarySource::report(const char *text) noexcept {
+    if (!Py_IsInitialized()) {
+        LibrarySource::report(text);
+        return;
+    }
+    const nb::gil_scoped_acquire lock;
+    const nb::error_scope before; // the free may be part of the handling of an error
+    PyErr_SetString(PyExc_RuntimeError, text);
+    PyErr_WriteUnraisable(owner_.ptr());
+}
+
 template <typename Call> int PythonCudaDriver::waiting(Call call) {
     if (!holds_python_lock())
         return call();

@@ -34,6 +34,8 @@ public:
     ~OwnedLibrarySource() override;
 
 private:
+    void report(const char *text) noexcept override; // as Python tells of an exception in a destructor
+
     nanobind::object owner_;
 };
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace tcuda {
@@ -27,8 +28,8 @@ struct Cpython {
 const Cpython cpython;
 
 struct Frame {
-    PyObject *code;
-    int place; // the instruction; before Python 3.11 the line, of which this is the negative
+    PyObject *code = nullptr;
+    int place = 0; // the instruction; before Python 3.11 the line, of which this is the negative
     bool operator==(const Frame &other) const { return code == other.code && place == other.place; }
 };
 
@@ -53,7 +54,12 @@ struct Table {
                 return known->second;
         const auto number = static_cast<StackId>(stacks.size());
         stacks.push_back(frames);
-        by_hash.emplace(hash, number);
+        try {
+            by_hash.emplace(hash, number);
+        } catch (...) {
+            stacks.pop_back();
+            throw;
+        }
         *is_new = true;
         return number;
     }
@@ -68,6 +74,59 @@ Table &table() {
     static Table *const table = new Table; // lives for ever, as the code objects in it do
     return *table;
 }
+
+// Notes the stack of a thread while it lives; what it has noted is kept for its capacity.
+class Noting {
+public:
+    Noting() {
+        busy_ = true;
+        frames().clear();
+    }
+    ~Noting() { // `busy_` until the end: dropping a reference may run Python code
+        Py_XDECREF(frame_);
+        for (const Frame &noted : frames())
+            Py_XDECREF(noted.code);
+        frames().clear();
+        busy_ = false;
+    }
+    Noting(const Noting &) = delete;
+    Noting &operator=(const Noting &) = delete;
+
+    // Whether this thread is at it already: a garbage collection has come back.
+    static bool busy() { return busy_; }
+
+    void note() {
+        frame_ = reinterpret_cast<PyObject *>(PyEval_GetFrame());
+        Py_XINCREF(frame_);
+        while (frame_ != nullptr) {
+            auto *const typed = reinterpret_cast<PyFrameObject *>(frame_);
+            Frame &noted = frames().emplace_back(); // what may throw comes before there is a reference
+            noted.place = cpython.instruction != nullptr ? cpython.instruction(frame_) : -PyFrame_GetLineNumber(typed);
+            noted.code = reinterpret_cast<PyObject *>(PyFrame_GetCode(typed));
+            PyObject *const back = cpython.back(frame_);
+            Py_DECREF(std::exchange(frame_, back));
+        }
+    }
+
+    StackId number() {
+        if (frames().empty())
+            return stack_without_frames;
+        bool is_new = false;
+        const StackId number = table().number(frames(), &is_new);
+        if (is_new) // the table has the references now
+            frames().clear();
+        return number;
+    }
+
+private:
+    static Frames &frames() {
+        static thread_local Frames frames;
+        return frames;
+    }
+
+    static inline thread_local bool busy_ = false;
+    PyObject *frame_ = nullptr;
+};
 
 PyObject *description(const Frame &frame) {
     const int line = frame.place < 0 ? -frame.place : cpython.line(frame.code, frame.place);
@@ -88,29 +147,11 @@ bool holds_python_lock() { return cpython.holds_lock != nullptr && cpython.holds
 StackId note_python_stack() {
     if (!cpython.complete() || !holds_python_lock())
         return stack_without_frames;
-    static thread_local Frames frames; // kept for its capacity
-    static thread_local bool busy = false;
-    if (busy) // a garbage collection within this very function came back
+    if (Noting::busy())
         return stack_without_frames;
-    busy = true;
-    frames.clear();
-    auto *frame = reinterpret_cast<PyObject *>(PyEval_GetFrame());
-    Py_XINCREF(frame);
-    while (frame != nullptr) {
-        auto *const typed = reinterpret_cast<PyFrameObject *>(frame);
-        const int place = cpython.instruction != nullptr ? cpython.instruction(frame) : -PyFrame_GetLineNumber(typed);
-        frames.push_back({reinterpret_cast<PyObject *>(PyFrame_GetCode(typed)), place});
-        PyObject *back = cpython.back(frame);
-        Py_DECREF(frame);
-        frame = back;
-    }
-    bool is_new = false;
-    const StackId number = frames.empty() ? stack_without_frames : table().number(frames, &is_new);
-    if (!is_new)
-        for (const Frame &noted : frames)
-            Py_DECREF(noted.code);
-    busy = false;
-    return number;
+    Noting noting;
+    noting.note();
+    return noting.number();
 }
 
 PyObject *frames_of(StackId stack) {
