@@ -11,6 +11,7 @@
 
 #include "block_allocator.hpp"
 #include "faulty_driver.hpp"
+#include "interruption.hpp"
 #include "ledger.hpp"
 #include "ledger_module.hpp"
 #include "python_sources.hpp"
@@ -28,6 +29,9 @@ struct PythonLedger {
     PythonLedger(Driver &driver, int devices, const Settings &settings, nb::object fail_memory, nb::object fail_driver)
         : ledger(driver, devices, settings), fail_memory(std::move(fail_memory)), fail_driver(std::move(fail_driver)) {}
 
+    struct Last {
+        ~Last() { Interruption::deliver(); } // of the end of the ledger, which destroys events
+    } last;
     Ledger ledger;
     nb::object fail_memory, fail_driver; // called with the facts; they raise
     std::string metadata;
@@ -36,8 +40,10 @@ struct PythonLedger {
 // Which stream CuPy launches on in this thread.
 using CurrentStream = std::intptr_t();
 
-// Sets the Python error for the C++ exception that is being handled.
+// Sets the Python error for the C++ exception that is being handled, or for the interruption that has led to it.
 void set_error(const PythonLedger &ledger) noexcept {
+    if (Interruption::restore())
+        return;
     try {
         try {
             throw;
@@ -94,6 +100,25 @@ template <typename Call> void unlocked(PythonLedger &self, Call call) {
     } catch (...) {
         raise(self);
     }
+    Interruption::raise_if_any();
+}
+
+Address allocate(PythonLedger &self, int device, std::size_t size, Stream stream, std::size_t *block_size = nullptr) {
+    const Address address = guarded(self, [&] { return self.ledger.allocate(device, size, stream, block_size); });
+    if (Interruption::pending())
+        self.ledger.of(device).free(address);
+    Interruption::raise_if_any();
+    return address;
+}
+
+CaptureId begin_capture(PythonLedger &self, PoolId id, int device, Stream stream) {
+    const CaptureId capture = guarded(self, [&] { return self.ledger.begin_capture(id, device, stream); });
+    if (Interruption::pending()) {
+        self.ledger.end_capture(capture);
+        self.ledger.release_graph(id, {}, false);
+    }
+    Interruption::raise_if_any();
+    return capture;
 }
 
 // CuPy's CFunctionAllocator calls these two; what is thrown reaches the caller as the Python error that was set.
@@ -163,7 +188,12 @@ public:
         } catch (...) {
             const nb::gil_scoped_acquire lock;
             set_error(self_);
-            throw std::runtime_error(nb::str(nb::python_error().value()).c_str());
+            const nb::python_error error;
+            if (!error.matches(PyExc_Exception)) { // as KeyboardInterrupt, which no error of torch's stands for
+                Interruption::keep(error);
+                Interruption::deliver();
+            }
+            throw std::runtime_error(nb::str(error.value()).c_str());
         }
     }
     void free(Address address, int device) override { self_.ledger.of(device).free(address); }
@@ -413,18 +443,22 @@ void bind_ledger(nb::module_ &module) {
              nb::arg("settings"), nb::arg("fail_memory"), nb::arg("fail_driver"), nb::keep_alive<1, 2>())
         .def("allocate",
              [](Self &self, int device, std::size_t size, Stream stream) {
-                 return guarded(self, [&] { return self.ledger.allocate(device, size, key_of(stream)); });
+                 return allocate(self, device, size, key_of(stream));
              },
              nb::arg("device"), nb::arg("size"), nb::arg("stream"))
         .def("allocate_block",
              [](Self &self, int device, std::size_t size, Stream stream) {
                  std::size_t block_size = 0;
-                 const Address address =
-                     guarded(self, [&] { return self.ledger.allocate(device, size, key_of(stream), &block_size); });
+                 const Address address = allocate(self, device, size, key_of(stream), &block_size);
                  return std::pair(address, block_size);
              },
              nb::arg("device"), nb::arg("size"), nb::arg("stream"))
-        .def("free", [](Self &self, Address address) { return guarded(self, [&] { return self.ledger.free(address); }); },
+        .def("free",
+             [](Self &self, Address address) {
+                 const bool found = self.ledger.free(address);
+                 Interruption::deliver();
+                 return found;
+             },
              nb::arg("address"))
         .def("record_stream",
              [](Self &self, int device, Address address, Stream stream) {
@@ -495,7 +529,7 @@ void bind_ledger(nb::module_ &module) {
         // Captures
         .def("begin_capture",
              [](Self &self, PoolId id, int device, Stream stream) {
-                 return guarded(self, [&] { return self.ledger.begin_capture(id, device, key_of(stream)); });
+                 return begin_capture(self, id, device, key_of(stream));
              },
              nb::arg("id"), nb::arg("device"), nb::arg("stream"))
         .def("end_capture",

@@ -23,8 +23,13 @@ std::uint64_t bits_of(double number) {
 class Bytes {
 public:
     Bytes(nb::handle object, int flags) : found_(PyObject_GetBuffer(object.ptr(), &view_, flags) == 0) {
-        if (!found_)
-            PyErr_Clear();
+        if (found_)
+            return;
+        // Anything else has another cause, as what a signal handler raises.
+        if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_BufferError) &&
+            !PyErr_ExceptionMatches(PyExc_ValueError))
+            nb::raise_python_error();
+        PyErr_Clear();
     }
     ~Bytes() {
         if (found_)

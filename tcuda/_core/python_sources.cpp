@@ -1,5 +1,6 @@
 #include "python_sources.hpp"
 
+#include "interruption.hpp"
 #include "python_stacks.hpp"
 #include "stream_key.hpp"
 
@@ -82,28 +83,33 @@ int PythonCudaDriver::synchronize_device(int device) {
 }
 
 template <typename... Arguments>
-int PythonStreams::call(std::uint64_t *result, const char *entry, Arguments... arguments) {
-    constexpr int unknown = 999;
+int PythonStreams::call(std::uint64_t *result, Entry entry, Arguments... arguments) {
+    constexpr int unknown = 999, most_interruptions = 10;
     const nb::gil_scoped_acquire lock;
-    try {
-        *result = nb::cast<std::uint64_t>(streams_.attr(entry)(arguments...));
-        return success;
-    } catch (nb::python_error &error) {
-        int status = unknown;
-        nb::try_cast(nb::getattr(error.value(), "error_code", nb::none()), status);
-        return status;
-    } catch (const nb::cast_error &) {
-        return unknown;
+    for (int i = 0; i < most_interruptions && !(entry.waits && Interruption::pending()); ++i) {
+        try {
+            const Interruption outer;
+            *result = nb::cast<std::uint64_t>(streams_.attr(entry.name)(arguments...));
+            return success;
+        } catch (nb::python_error &error) {
+            int status = unknown;
+            if (nb::try_cast(nb::getattr(error.value(), "error_code", nb::none()), status))
+                return status;
+            Interruption::keep(error);
+        } catch (const nb::cast_error &) {
+            return unknown;
+        }
     }
+    return unknown;
 }
 
-int PythonStreams::status(const char *entry, int device, std::uintptr_t what) {
+int PythonStreams::status(Entry entry, int device, std::uintptr_t what) {
     std::uint64_t result = 0;
     const int status = call(&result, entry, device, what);
     return status != success ? status : static_cast<int>(result);
 }
 
-int PythonStreams::status_of_stream(const char *entry, int device, Stream key, std::uint64_t *result) {
+int PythonStreams::status_of_stream(Entry entry, int device, Stream key, std::uint64_t *result) {
     Stream handle;
     const int status = handle_of(key, &handle);
     return status != success ? status : call(result, entry, device, handle);
@@ -111,34 +117,34 @@ int PythonStreams::status_of_stream(const char *entry, int device, Stream key, s
 
 int PythonStreams::record(int device, Stream stream, Event *event) {
     std::uint64_t made = 0;
-    const int status = status_of_stream("record", device, stream, &made);
+    const int status = status_of_stream({"record", false}, device, stream, &made);
     *event = static_cast<Event>(made);
     return status;
 }
 
-int PythonStreams::query(int device, Event event) { return status("query", device, event); }
+int PythonStreams::query(int device, Event event) { return status({"query", false}, device, event); }
 
-int PythonStreams::synchronize(int device, Event event) { return status("synchronize", device, event); }
+int PythonStreams::synchronize(int device, Event event) { return status({"synchronize", true}, device, event); }
 
-int PythonStreams::destroy_event(int device, Event event) { return status("destroy_event", device, event); }
+int PythonStreams::destroy_event(int device, Event event) { return status({"destroy_event", false}, device, event); }
 
 int PythonStreams::query_stream(int device, Stream stream) {
     std::uint64_t result = 0;
-    const int status = status_of_stream("query_stream", device, stream, &result);
+    const int status = status_of_stream({"query_stream", false}, device, stream, &result);
     return status != success ? status : static_cast<int>(result);
 }
 
 int PythonStreams::synchronize_stream(int device, Stream stream) {
     std::uint64_t result = 0;
-    const int status = status_of_stream("synchronize_stream", device, stream, &result);
+    const int status = status_of_stream({"synchronize_stream", true}, device, stream, &result);
     return status != success ? status : static_cast<int>(result);
 }
 
-int PythonStreams::synchronize_device(int device) { return status("synchronize_device", device, 0); }
+int PythonStreams::synchronize_device(int device) { return status({"synchronize_device", true}, device, 0); }
 
 int PythonStreams::capture_of(int device, Stream stream, CaptureId *capture) {
     *capture = 0;
-    return status_of_stream("capture_of", device, stream, capture);
+    return status_of_stream({"capture_of", false}, device, stream, capture);
 }
 
 } // namespace tcuda

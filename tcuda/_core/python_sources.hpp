@@ -51,7 +51,8 @@ private:
 };
 
 // Emulated streams: a Python object with the stream and event entries of the driver table as methods, which raise what
-// has the status as `error_code`.
+// has the status as `error_code`. What they raise without one (as KeyboardInterrupt) becomes an Interruption: a wait ends
+// with it, and everything else is done again, so an entry must do the same a second time.
 class PythonStreams : public HostDriver {
 public:
     PythonStreams(std::vector<HostMemory *> memories, nanobind::object streams)
@@ -67,9 +68,13 @@ public:
     int capture_of(int device, Stream stream, CaptureId *capture) override;
 
 private:
-    template <typename... Arguments> int call(std::uint64_t *result, const char *entry, Arguments... arguments);
-    int status(const char *entry, int device, std::uintptr_t what);
-    int status_of_stream(const char *entry, int device, Stream key, std::uint64_t *result);
+    struct Entry {
+        const char *name;
+        bool waits;
+    };
+    template <typename... Arguments> int call(std::uint64_t *result, Entry entry, Arguments... arguments);
+    int status(Entry entry, int device, std::uintptr_t what);
+    int status_of_stream(Entry entry, int device, Stream key, std::uint64_t *result);
 
     nanobind::object streams_;
 };

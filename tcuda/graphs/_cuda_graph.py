@@ -155,11 +155,13 @@ class CUDAGraph:
                 if not (self._debug or self._states):  # which need the nodes
                     cuda.graphDestroy(self._graph)
                     self._graph = 0
-        except BaseException:
             self._end_capture()
-            self._release()
+        except BaseException:
+            try:
+                self._end_capture()
+            finally:  # a signal handler may raise in either of them
+                self._release()
             raise
-        self._end_capture()
         self._captured = True
         self._find_launcher()
         if not nodes:

@@ -5,7 +5,6 @@ What the allocator does is no part of what a program captures, and no capture fo
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 from tcuda._status import Status
@@ -18,31 +17,30 @@ _SOME_CAPTURE = 2**64 - 1
 
 
 class DriverStreams:
-    """The entries, for the streams of ``runtime``; the allocator's events are its own, and no handles."""
+    """The entries, for the streams of ``runtime``.
+
+    The allocator's events are its own: the time that they wait for, in nanoseconds of the clock, plus 1. So no entry
+    leaves anything behind, and each may be called again if an exception of a signal handler ended it.
+    """
 
     def __init__(self, runtime: EmulatedRuntime) -> None:
         self._runtime = runtime
-        self._events: dict[int, int] = {}  # what each waits for, in nanoseconds of the clock
-        self._numbers = itertools.count(1)
 
     def record(self, device: int, stream: int) -> int:
         """Return an event that is complete when ``stream`` has done what it has to do now."""
-        event = next(self._numbers)
-        self._events[event] = self._timeline(device, stream).ready
-        return event
+        return self._timeline(device, stream).ready + 1
 
     def query(self, device: int, event: int) -> int:
         """Return whether ``event`` is complete, as a status."""
-        return self._status(self._events[event])
+        return self._status(event - 1)
 
     def synchronize(self, device: int, event: int) -> int:
         """Wait for ``event``."""
-        self._runtime.clock.wait_until(self._events[event])
+        self._runtime.clock.wait_until(event - 1)
         return Status.SUCCESS
 
     def destroy_event(self, device: int, event: int) -> int:
-        """Forget ``event``."""
-        del self._events[event]
+        """Do nothing: an event is only a number."""
         return Status.SUCCESS
 
     def query_stream(self, device: int, stream: int) -> int:
