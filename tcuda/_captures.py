@@ -32,6 +32,7 @@ class Capture:
 
     Attributes:
         states: What the kernels read in place of each generator's state that draw in the capture.
+        events: The external events that the graph records or waits for, which every launch of the graph refers to.
     """
 
     def __init__(self, graph: Any, stream: int, device: int, number: int, mode: int) -> None:
@@ -40,6 +41,7 @@ class Capture:
         self.device = device
         self.number = number
         self.states: dict[PhiloxState, Any] = {}
+        self.events: list[Any] = []
         self._mode = mode
         self._thread = threading.get_ident()
 

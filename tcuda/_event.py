@@ -6,7 +6,8 @@ import ctypes
 import operator
 from typing import TYPE_CHECKING, Any
 
-from tcuda._captures import captures, number_on, require_no_capture, require_same_capture
+from tcuda._captures import capture_on, captures, number_on, require_no_capture, require_same_capture
+from tcuda._copying import refusing
 from tcuda._device import _exchange_device, device, existing_device
 from tcuda._device_index import Device
 from tcuda._errors import AcceleratorError
@@ -19,6 +20,7 @@ from tcuda._runtime.protocol import (
     EVENT_INTERPROCESS,
     EVENT_RECORD_EXTERNAL,
     EVENT_WAIT_EXTERNAL,
+    STREAM_LEGACY,
     STREAM_PER_THREAD,
 )
 from tcuda._status import Status
@@ -44,21 +46,26 @@ def _flags(enable_timing: int, blocking: int, interprocess: int) -> int:
 class Event:
     """A CUDA event (``torch.cuda.Event``).
 
-    The CUDA event is created when it is first recorded or exported; from then on only streams of that device may
-    record it, while streams of any device may wait for it.
+    The CUDA event is created when the event is first recorded or exported; from then on only streams of that device may
+    record it, while streams of any device may wait for it. An external event is also created when a capturing stream
+    first waits for it.
 
     Args:
         enable_timing: Whether :meth:`elapsed_time` may ask it.
         blocking: Whether :meth:`synchronize` lets the thread sleep instead of spinning.
         interprocess: Whether another process can open it by its IPC handle; cannot be combined with timing.
-        external: Whether a captured graph records it, or waits for it, as a node of its own instead of keeping the
-            dependency for itself.
+        external: Whether a captured graph records the event, or waits for it, as a node of its own instead of keeping
+            the dependency for itself. The graph keeps the event alive.
 
     Raises:
         TypeError: An argument is neither a truth value nor an integer.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_device_index", "_external", "_flags", "_pool", "cuda_event")
+    __slots__ = ("__dict__", "__weakref__", "_device_index", "_flags", "_pool", "cuda_event")
+
+    _device_index: int
+    _flags: int
+    _pool: EventPool | None
 
     cuda_event: int
     """The ``cudaEvent_t``; 0 until it is created."""
@@ -67,17 +74,29 @@ class Event:
 
     _capture = 0  # the number of the capture in which it was recorded last, if that was in one
 
-    def __init__(
-        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
-    ) -> None:
-        if enable_timing is blocking is interprocess is False:  # as most events are made
+    _external = False
+
+    # In __new__, as in torch: a subclass may have other arguments in its __init__, and need not call this one's.
+    def __new__(
+        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
+    ) -> Self:
+        self = object.__new__(cls)
+        self.cuda_event = 0
+        if enable_timing is blocking is interprocess is external is False:  # as most events are made
             self._flags = EVENT_DISABLE_TIMING
         else:
             self._flags = _flags(enable_timing, blocking, interprocess)
-        self._external = external
+            if operator.index(external):
+                self._external = True
         self._device_index = -1
-        self._pool: EventPool | None = None
-        self.cuda_event = 0
+        self._pool = None
+        return self
+
+    __reduce__ = refusing(
+        "copy or pickle",
+        "both would own the same CUDA event. Make another event and record it. Another process opens an event by what "
+        "ipc_handle() returns.",
+    )
 
     @classmethod
     def from_ipc_handle(cls, device: DeviceArgument, handle: bytes) -> Self:
@@ -100,7 +119,7 @@ class Event:
             index = existing_device(device)
         except ValueError as error:
             raise RuntimeError(f"Event can only be created on CUDA devices, but got device {device!r}") from error
-        event = cls(enable_timing=False, interprocess=True)
+        event = Event.__new__(cls, interprocess=True)  # as in torch, without what a subclass does in its own
         previous = _exchange_device(index)
         try:
             event.cuda_event = cuda.ipcOpenEventHandle(handle)
@@ -144,6 +163,7 @@ class Event:
             self._create_on(index)
         try:
             if self._external and cuda.streamIsCapturing(handle):
+                self._keep_for_graph(handle)
                 cuda.eventRecordWithFlags(self.cuda_event, handle, EVENT_RECORD_EXTERNAL)
             else:
                 cuda.eventRecord(self.cuda_event, handle)
@@ -165,25 +185,50 @@ class Event:
             AcceleratorError: ``stream`` is capturing, and the event was not recorded in that capture (905).
         """
         if stream is None:
-            if self.cuda_event:
-                self._wait(cuda.currentStream().ptr)
+            if self.cuda_event or self._external:
+                current = cuda.currentStream()
+                self._wait(current.ptr, current.device_id)
             return
         handle, index = handle_and_device(stream)
         if handle > STREAM_PER_THREAD:
-            self._wait(handle)
+            self._wait(handle, index)
             return
         with device(index):
-            self._wait(handle)
+            self._wait(handle, index)
 
-    def _wait(self, handle: int) -> None:
-        """Let the stream ``handle`` wait, of the current device if it is a default stream."""
-        if self.cuda_event:
-            if self._external and cuda.streamIsCapturing(handle):
-                cuda.streamWaitEvent(handle, self.cuda_event, EVENT_WAIT_EXTERNAL)
-            else:
-                if captures:
-                    require_same_capture("Event.wait()", handle, self._capture)
-                cuda.streamWaitEvent(handle, self.cuda_event)
+    def _wait(self, handle: int, index: int) -> None:
+        """Let the stream ``handle`` of the device ``index`` wait, of the current device if it is a default stream."""
+        if not self.cuda_event:
+            if self._external:
+                self._wait_for_later(handle, index)
+            return
+        if self._external and cuda.streamIsCapturing(handle):
+            self._keep_for_graph(handle)
+            cuda.streamWaitEvent(handle, self.cuda_event, EVENT_WAIT_EXTERNAL)
+        else:
+            if captures:
+                require_same_capture("Event.wait()", handle, self._capture)
+            cuda.streamWaitEvent(handle, self.cuda_event)
+
+    def _wait_for_later(self, handle: int, index: int) -> None:
+        """Let the graph that is being captured on the stream ``handle`` wait for records that are yet to be made.
+
+        A stream that is not capturing has nothing to wait for.
+        """
+        if handle <= STREAM_LEGACY or not cuda.streamIsCapturing(handle):
+            return
+        self._create_on(index if index >= 0 else cuda.getDevice())
+        try:
+            self._wait(handle, index)
+        except AcceleratorError:
+            self._release()
+            raise
+
+    def _keep_for_graph(self, stream: int) -> None:
+        """Let the graph that is being captured on ``stream`` keep the event, which every launch refers to."""
+        capture = capture_on(stream)
+        if capture is not None:
+            capture.events.append(self)
 
     def query(self) -> bool:
         """Return whether the work it stands for is complete; true if it was never recorded (``cudaEventQuery``)."""
@@ -224,9 +269,11 @@ class Event:
         try:
             return cuda.eventElapsedTime(self.cuda_event, end_event.cuda_event)
         except AcceleratorError as error:
-            if error.error_code != Status.NOT_READY:
-                raise
-            raise RuntimeError("Both events must be completed before calculating elapsed time.") from error
+            if error.error_code == Status.NOT_READY:
+                raise RuntimeError("Both events must be completed before calculating elapsed time.") from error
+            if error.error_code == Status.INVALID_RESOURCE_HANDLE:  # created, by a wait in a capture, and not recorded
+                raise ValueError("Both events must be recorded before calculating elapsed time.") from error
+            raise
 
     def ipc_handle(self) -> bytes:
         """Return the 64 bytes by which another process opens it (``cudaIpcGetEventHandle``).
@@ -268,7 +315,11 @@ class Event:
             destroy_event(event)
 
     def __del__(self) -> None:
-        if getattr(self, "cuda_event", 0):  # not there if __init__ refused its arguments
+        try:
+            created = self.cuda_event
+        except AttributeError:  # made by a subclass without Event.__new__
+            return
+        if created:
             self._release()
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from tcuda._captures import captures, number_on, require_no_capture, require_same_capture
+from tcuda._copying import refusing
 from tcuda._device import device, device_count, existing_device
 from tcuda._device_index import Device, _get_device_index
 from tcuda._event import Event
@@ -226,6 +227,18 @@ class Stream:
         self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
     ) -> None:
         _entered.contexts.pop().__exit__(exc_type, exc_val, exc_tb)
+
+    # Nothing owns a stream: a copy is the stream itself, whose handle tells it from others.
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    __reduce__ = refusing(
+        "pickle", "its handle means nothing in another process. Make a tcuda.Stream(device, priority) there."
+    )
 
     def __eq__(self, o: object) -> bool:
         if not isinstance(o, Stream):

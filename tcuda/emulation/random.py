@@ -24,6 +24,8 @@ from tcuda.random._generator import Generator, seed_of_environment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from typing_extensions import Self
+
     from tcuda._device_index import DeviceArgument
     from tcuda.emulation.ndarray import ndarray
 
@@ -93,8 +95,11 @@ class RandomState(Distributions):
 
     xp = _xp
 
+    def __new__(cls, seed: Any = None, method: int | None = None) -> Self:
+        """Return a generator of the current device, which ``__init__`` seeds."""
+        return Generator.__new__(cls)
+
     def __init__(self, seed: Any = None, method: int | None = None) -> None:
-        super().__init__()
         self.seed(seed)
 
     def _fill_reals(self, out: ndarray, numbers: str, rule: str, first: float, second: float) -> None:
@@ -142,8 +147,11 @@ class RandomState(Distributions):
 class DeviceGenerator(RandomState):
     """A generator whose arrays are those of an emulated device."""
 
-    def __init__(self, device: DeviceArgument = None) -> None:
-        Generator.__init__(self, device)
+    def __new__(cls, device: DeviceArgument = None) -> Self:
+        """Return a generator of ``device``."""
+        return Generator.__new__(cls, device)
+
+    __init__ = Generator.__init__  # not that of RandomState, which would seed it
 
 
 _states: dict[int, RandomState] = {}

@@ -10,6 +10,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from tcuda._captures import Capture, capture_on, captures
+from tcuda._copying import refusing
 from tcuda._device import device
 from tcuda._errors import AcceleratorError
 from tcuda._lazy import cuda, is_initialized
@@ -27,6 +28,8 @@ from tcuda.random import Generator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from typing_extensions import Self
 
     from tcuda._runtime.protocol import GraphLauncher
     from tcuda.memory._pools import PoolId
@@ -53,11 +56,23 @@ class CUDAGraph:
             :meth:`instantiate`, or to the first replay, to make a ``cudaGraphExec_t`` of it.
     """
 
-    def __init__(self, keep_graph: bool = False) -> None:
+    _keep_graph: bool
+    _debug: bool
+    _capture: Capture | None
+
+    # In __new__, as in torch: a subclass may have other arguments in its __init__, and need not call this one's.
+    def __new__(cls, keep_graph: bool = False) -> Self:
+        self = object.__new__(cls)
         self._keep_graph = bool(keep_graph)
         self._debug = False
-        self._capture: Capture | None = None
+        self._capture = None
         self._forget()
+        return self
+
+    __reduce__ = refusing(
+        "copy or pickle",
+        "both would own the same CUDA graph and its memory. Capture the work again into another CUDAGraph.",
+    )
 
     def _forget(self) -> None:
         """Be as a graph that never captured anything."""
@@ -69,6 +84,7 @@ class CUDAGraph:
         self._replayed = False
         self._held: list[int] = []
         self._states: tuple[Any, ...] = ()
+        self._events: tuple[Any, ...] = ()
         self._launcher: GraphLauncher | None = None
         self._launch: Callable[[], int] = _cannot_launch
 
@@ -150,6 +166,7 @@ class CUDAGraph:
             nodes, addresses = cuda.graphContents(self._graph)
             self._held = ledger().hold(addresses, capture.number)
             self._states = tuple(capture.states.values())
+            self._events = tuple(capture.events)
             if not self._keep_graph:
                 self._executable = cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
                 if not (self._debug or self._states):  # which need the nodes
@@ -279,7 +296,7 @@ class CUDAGraph:
     def _release(self) -> None:
         pool, held = self._pool, self._held
         replayed = self._replayed or (self._launcher is not None and self._launcher.launched)
-        graph, executable = self._graph, self._executable
+        graph, executable, events = self._graph, self._executable, self._events
         self._forget()
         try:
             if executable:
@@ -289,6 +306,7 @@ class CUDAGraph:
                 if graph:
                     cuda.graphDestroy(graph)
             finally:
+                del events  # not before: the graph refers to them
                 if pool is not None:
                     ledger().release_graph(pool, held, replayed)
 

@@ -6,6 +6,7 @@ import ctypes
 from typing import Any
 
 from tcuda import _core, _ledger
+from tcuda._copying import refusing
 
 
 class _CUDAAllocator:
@@ -13,6 +14,11 @@ class _CUDAAllocator:
 
     def __init__(self, allocator: _core.Source | None) -> None:
         self._allocator = allocator
+
+    __reduce__ = refusing(
+        "copy or pickle",
+        "the functions of its library belong to this process. Make another CUDAPluggableAllocator of the same library.",
+    )
 
     def allocator(self) -> _core.Source | None:
         """Return what the core calls; None for the source that is not a library."""

@@ -6,6 +6,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tcuda._copying import refusing
 from tcuda._lazy import cuda, is_initialized
 from tcuda._ledger import ledger
 from tcuda.memory._allocators import source_of
@@ -46,6 +47,11 @@ class MemPool:
         self._id = graph_pool_handle()
         self._devices: list[int] = []
         self._open_on(cuda.getDevice())
+
+    __reduce__ = refusing(
+        "copy or pickle",
+        "both would own the same memory. Make another MemPool, which may have the same allocator.",
+    )
 
     @property
     def id(self) -> PoolId:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from tcuda._copying import refusing
 from tcuda._core import Tracker
 from tcuda._ledger import ledger
 from tcuda.memory._statistics import _index
@@ -78,6 +79,12 @@ class track:
         self._thread = thread
         self._report = report
         self._last = Usage()
+
+    __reduce__ = refusing(
+        "copy or pickle",
+        "a measurement counts for one block at a time. Make another tcuda.memory.track() with the same arguments, or "
+        "keep its usage.",
+    )
 
     @property
     def usage(self) -> Usage:

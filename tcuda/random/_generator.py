@@ -58,15 +58,19 @@ class Generator:
 
         def __getattr__(self, name: str) -> Any: ...
 
+    # In __new__, as in torch: a subclass may have other arguments in its __init__, and need not call this one's.
     def __new__(cls, device: DeviceArgument = None) -> Self:
-        if cls is Generator:
-            cls = _implementation()
-        return object.__new__(cls)
-
-    def __init__(self, device: DeviceArgument = None) -> None:
+        self: Self = object.__new__(_with_distributions(cls))
         self.device = _existing(device)
         self._index = self.device.index
         self._philox = PhiloxState(DEFAULT_SEED)
+        return self
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        """Do nothing, and leave the arguments to ``__new__``.
+
+        ``RandomState.__init__``, which comes next, would make a generator of cuRAND.
+        """
 
     def manual_seed(self, seed: int) -> Self:
         """Start over with a seed (``torch.Generator.manual_seed``).
@@ -231,10 +235,19 @@ def _first_blank() -> npt.NDArray[np.uint8]:
 _blank: Callable[[], npt.NDArray[np.uint8]] = _first_blank
 
 
-def _implementation() -> type[Any]:
-    """Return the class of generators whose arrays are those of the runtime in use."""
+def _with_distributions(cls: type[Any]) -> type[Any]:
+    """Return ``cls`` with the methods that make arrays of the runtime in use, which some classes have already."""
+    if hasattr(cls, "random_sample"):
+        return cls
     implementation: type[Any] = importlib.import_module(cuda.random_module).DeviceGenerator
-    return implementation
+    if cls is Generator:
+        return implementation
+    joined: type[Any] | None = cls.__dict__.get("_joined")
+    if joined is None:
+        names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+        joined = type(cls.__name__, (cls, implementation), names)
+        cls._joined = joined
+    return joined
 
 
 def _existing(device: DeviceArgument) -> Device:

@@ -1,0 +1,23 @@
+"""Refusals to copy: two objects must not own one CUDA event, graph or pool, and a handle is good in one process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+
+def refusing(act: str, reason: str) -> Callable[[Any], NoReturn]:
+    """Return a ``__reduce__`` for a class: ``copy.copy``, ``copy.deepcopy`` and ``pickle.dumps`` raise ``TypeError``.
+
+    Args:
+        act: The refused act, such as ``"copy or pickle"``.
+        reason: Why, and what to do instead, in whole sentences.
+    """
+
+    def __reduce__(self: object) -> NoReturn:  # noqa: N807  # the name that the function has in the class
+        raise TypeError(f"cannot {act} {type(self).__name__!r} object: {reason}")
+
+    return __reduce__
