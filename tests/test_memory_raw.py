@@ -90,7 +90,7 @@ class TestAllocating:
     def test_a_negative_size_is_refused(self, runtime: Runtime, changes: Changes) -> None:
         with (
             changes() as changed,
-            pytest.raises(ValueError, match="Cannot allocate -1 bytes: the size must be 0 or mo"),
+            pytest.raises(ValueError, match=r"size must be from 0 to 2\*\*63 - 1; got -1"),
         ):
             tcuda.caching_allocator_alloc(-1)
         assert changed == {}
@@ -138,7 +138,7 @@ class TestAllocating:
 
     @pytest.mark.parametrize("stream", ["default", 1.5, object()])
     def test_what_is_no_stream_is_refused(self, runtime: Runtime, changes: Changes, stream: Any) -> None:
-        with changes() as changed, pytest.raises(RuntimeError, match="expected stream to be a torch.Stream"):
+        with changes() as changed, pytest.raises(TypeError, match="Invalid type for stream argument, must be"):
             tcuda.caching_allocator_alloc(1000, stream=stream)
         assert changed == {}
 

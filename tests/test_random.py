@@ -188,7 +188,7 @@ class TestStates:
         before = tcuda.get_rng_state_all()
         with pytest.raises(RuntimeError, match="RNG state is wrong size"):
             tcuda.set_rng_state_all([bytes_of(1), bytes_of(1)[:3]])
-        with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        with pytest.raises(IndexError, match="there is no generator for device"):
             tcuda.set_rng_state_all([bytes_of(1)] * (len(DEVICES) + 1))
         np.testing.assert_array_equal(tcuda.get_rng_state_all(), before)
 
@@ -241,14 +241,26 @@ class TestStates:
                 generator.set_offset(offset)
         np.testing.assert_array_equal(generator.get_state(), bytes_of(67280421310721, 8))
 
-    @pytest.mark.parametrize("device", [len(DEVICES), -1, "cuda:99"])
-    def test_a_device_that_is_not_there_is_refused(self, device: Any) -> None:
+    @pytest.mark.parametrize("device", [len(DEVICES), -1, 2**70, "cuda:99"])
+    def test_a_generator_needs_a_device_that_is_there(self, device: Any) -> None:
+        with pytest.raises(RuntimeError, match="invalid device ordinal"):
+            tcuda.Generator(device)
+
+    @pytest.mark.parametrize(
+        ("device", "error", "text"),
+        [
+            (len(DEVICES), IndexError, "there is no generator for device"),
+            ("cuda:99", IndexError, "there is no generator for device 99"),
+            (2**70, IndexError, "there is no generator for device"),
+            (-1, RuntimeError, "Device index must not be negative; got -1"),
+        ],
+    )
+    def test_a_device_that_is_not_there_is_refused(self, device: Any, error: type[Exception], text: str) -> None:
         for call in (
             lambda: tcuda.get_rng_state(device),
             lambda: tcuda.set_rng_state(bytes_of(1), device),
-            lambda: tcuda.Generator(device),
         ):
-            with pytest.raises(RuntimeError, match="invalid device ordinal"):
+            with pytest.raises(error, match=text):
                 call()
         with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
             tcuda.get_rng_state("cpu")
@@ -292,7 +304,7 @@ class TestFork:
         assert [tcuda.default_generators[index].initial_seed() for index in (0, 1)] == [2, 1]
 
     def test_a_device_that_is_not_there_changes_nothing(self) -> None:
-        with pytest.raises(RuntimeError, match="invalid device ordinal"), tcuda.random.fork_rng([len(DEVICES)]):
+        with pytest.raises(IndexError, match="no generator for device"), tcuda.random.fork_rng([len(DEVICES)]):
             pytest.fail("the block was entered")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from tcuda._device import _exchange_device
-from tcuda._lazy import cuda
+from tcuda._arguments import MOST_BYTES, a_kind, handle, integer
+from tcuda._device import _exchange_device, device_count
+from tcuda._lazy import _lazy_call, cuda
 from tcuda._ledger import ledger, ledger_if_any, set_memory_fraction
 from tcuda._stream_handle import handle_and_device
 from tcuda.memory._statistics import _index
@@ -87,28 +88,38 @@ def caching_allocator_alloc(size: int, device: DeviceArgument = None, stream: Cu
     Raises:
         OutOfMemoryError: There is not that much memory.
         RuntimeError: There is no such device.
-        ValueError: ``size`` is negative, or ``device`` is not a CUDA device.
+        TypeError: ``size`` is no integer, or ``stream`` is neither a stream nor an integer.
+        ValueError: ``size`` or the handle is out of range, or ``device`` is not a CUDA device.
     """
     in_use = ledger()
     current = cuda.getDevice()
     index = current if device is None else _index(device)
-    if stream is None:
-        handle = cuda.currentStream(index).ptr
-    elif isinstance(stream, int):
-        handle = stream
-    else:
-        handle, _ = handle_and_device(stream)
-    if size < 0:
-        raise ValueError(f"Cannot allocate {size} bytes: the size must be 0 or more.")
-    if size == 0:
-        return 0
+    used_by = cuda.currentStream(index).ptr if stream is None else _handle(stream)
+    if type(size) is not int or not 0 < size <= MOST_BYTES:
+        size = integer(size, "Cannot allocate memory: size", 0, MOST_BYTES)
+        if size == 0:
+            return 0
     if index == current:
-        return in_use.allocate(index, size, handle)
+        return in_use.allocate(index, size, used_by)
     _exchange_device(index)  # a library that allocates goes by the current device, as it may with torch
     try:
-        return in_use.allocate(index, size, handle)
+        return in_use.allocate(index, size, used_by)
     finally:
         _exchange_device(current)
+
+
+def _handle(stream: Any) -> int:
+    if isinstance(stream, int):
+        return handle(stream, "Invalid stream argument: the handle")
+    try:
+        found, _ = handle_and_device(stream)
+    except RuntimeError:
+        raise TypeError(
+            "Invalid type for stream argument, must be `torch.cuda.Stream` or `int` representing a pointer to an "
+            f"existing stream, or rather a stream of tcuda, CuPy or a library that knows __cuda_stream__; got "
+            f"{a_kind(stream)}."
+        ) from None
+    return found
 
 
 def caching_allocator_delete(mem_ptr: int) -> None:
@@ -119,9 +130,12 @@ def caching_allocator_delete(mem_ptr: int) -> None:
 
     Raises:
         RuntimeError: Nothing that is in use begins there.
+        TypeError: ``mem_ptr`` is no integer.
     """
-    in_use = ledger()
-    if mem_ptr != 0 and not (0 < mem_ptr < 1 << 64 and in_use.free(mem_ptr)):
+    if not isinstance(mem_ptr, int):
+        raise TypeError(f"mem_ptr must be an integer, what caching_allocator_alloc() returned; got {a_kind(mem_ptr)}.")
+    known = ledger_if_any()
+    if mem_ptr != 0 and (known is None or not 0 < mem_ptr < 1 << 64 or not known.free(mem_ptr)):
         raise RuntimeError(
             f"invalid device pointer: {mem_ptr:#x}. It is not what caching_allocator_alloc() returned, or was deleted "
             "before."
@@ -134,17 +148,30 @@ def caching_allocator_enable(value: bool = True) -> None:
     Without a cache, tools such as ``compute-sanitizer`` see every array, and every allocation is slow.
 
     Args:
-        value: Whether to cache, from now on; what is in use stays where it is.
+        value: Whether to cache, from now on; what is in use stays where it is. Before tcuda is initialised, the value
+            is remembered until then.
+
+    Raises:
+        RuntimeError: ``value`` is no ``bool``.
     """
-    ledger().caching = value
+    if not isinstance(value, bool):
+        raise RuntimeError(f"caching_allocator_enable() expects a bool, but got {a_kind(value)}")
+
+    def enable() -> None:
+        ledger().caching = value
+
+    _lazy_call(enable)
 
 
 @contextlib.contextmanager
 def caching_allocator_disabled() -> Iterator[None]:
     """Return a context manager in which nothing is cached (``torch.cuda.caching_allocator_disabled``).
 
-    See :func:`caching_allocator_enable`. Afterwards it is as it was before.
+    See :func:`caching_allocator_enable`. Afterwards it is as it was before. Without a device, nothing happens.
     """
+    if not device_count():
+        yield
+        return
     in_use = ledger()
     before = in_use.caching
     in_use.caching = False

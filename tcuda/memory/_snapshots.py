@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tcuda._core import Stacks
-from tcuda._ledger import conf, ledger
+from tcuda._ledger import conf, ledger, ledger_if_any
 from tcuda.memory._statistics import _index
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: b
         ``allocated_size``, ``active_size``, ``requested_size`` (bytes), ``stream`` (the handle), ``segment_type``
         (``"small"`` or ``"large"``), ``segment_pool_id``, ``is_expandable``, ``frames`` (the stack that caused it) and
         ``blocks``: ``address``, ``size``, ``requested_size``, ``state`` (``"active_allocated"``,
-        ``"active_pending_free"`` or ``"inactive"``) and ``frames``.
+        ``"active_pending_free"`` or ``"inactive"``) and ``frames``. Empty before tcuda is initialised.
 
     Raises:
         TypeError: ``mempool_id`` is no pair of integers.
@@ -52,7 +52,10 @@ def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: b
         raise TypeError(
             f"Expected mempool_id to be a pair of integers such as MemPool.id, or None; got {mempool_id!r}."
         )
-    segments, _ = ledger().snapshot(mempool_id, False)
+    known = ledger_if_any()
+    if known is None:
+        return []
+    segments, _ = known.snapshot(mempool_id, False)
     return segments
 
 

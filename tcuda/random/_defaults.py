@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from tcuda._arguments import a_kind
+from tcuda._device import device_count
 from tcuda._lazy import _lazy_init
 from tcuda._runtime import runtime
 from tcuda.random._generator import Generator, seed_of_environment
@@ -25,21 +27,34 @@ class _DefaultGenerators(Sequence[Generator]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Generator, ...]: ...
     def __getitem__(self, index: int | slice) -> Generator | tuple[Generator, ...]:
-        _lazy_init()
-        return installed[index]
+        generators = _generators()
+        try:
+            return generators[index]
+        except IndexError:
+            last = len(generators) - 1
+            there_are = f"the devices are 0 to {last}" if generators else "there is no device"
+            raise IndexError(f"default_generators has no generator {index}: {there_are}.") from None
+        except TypeError:
+            raise TypeError(f"default_generators takes the index of a device; got {a_kind(index)}.") from None
 
     def __len__(self) -> int:
-        _lazy_init()
-        return len(installed)
+        return len(_generators())
 
     def __repr__(self) -> str:
         return f"<tcuda.default_generators {installed}>"
 
 
+def _generators() -> tuple[Generator, ...]:
+    """Return those that are in use, initialised if there is a device."""
+    if device_count():
+        _lazy_init()
+    return installed
+
+
 default_generators: Sequence[Generator] = _DefaultGenerators()
 """The generator that ``cupy.random`` draws from, for each device (``torch.cuda.default_generators``).
 
-Looking at them initialises tcuda."""
+Looking at them initialises tcuda. Where there is no device, there is no generator."""
 
 
 def install_generators() -> None:

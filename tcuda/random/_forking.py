@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from tcuda._device import device_count
 from tcuda._lazy import _lazy_init
 from tcuda.random import _defaults
 from tcuda.random._seeding import _default_generator
@@ -25,10 +26,11 @@ def fork_rng(devices: Iterable[DeviceArgument] | None = None, enabled: bool = Tr
         enabled: Whether to do it at all.
 
     Raises:
-        RuntimeError: There is no such device.
+        IndexError: There is no such device.
+        RuntimeError: The index of a device is negative.
         ValueError: One of them is not a CUDA device.
     """
-    if not enabled:
+    if not enabled or (devices is None and not device_count()):
         yield
         return
     _lazy_init()

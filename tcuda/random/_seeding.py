@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcuda._device import device_count
 from tcuda._device_index import _get_device_index
 from tcuda._lazy import _lazy_call, _lazy_init, cuda, is_initialized
 from tcuda.random import _defaults
@@ -32,14 +33,21 @@ def get_rng_state(device: DeviceArgument = "cuda") -> State:
         ``torch.cuda.set_rng_state`` takes it, as a tensor.
 
     Raises:
-        RuntimeError: There is no such device.
+        IndexError: There is no such device.
+        RuntimeError: The index is negative.
         ValueError: ``device`` is not a CUDA device.
     """
     return _default_generator(device).get_state()
 
 
 def get_rng_state_all() -> list[State]:
-    """Return the states of the default generators of all devices (``torch.cuda.get_rng_state_all``)."""
+    """Return the states of the default generators of all devices (``torch.cuda.get_rng_state_all``).
+
+    Returns:
+        A state for each device; empty where there is no device.
+    """
+    if not device_count():
+        return []
     _lazy_init()
     return [generator.get_state() for generator in _defaults.installed]
 
@@ -55,7 +63,8 @@ def set_rng_state(new_state: State, device: DeviceArgument = "cuda") -> None:
 
     Raises:
         TypeError: ``new_state`` is no array of bytes on the host.
-        RuntimeError: It has not 16 bytes, or there is no such device.
+        RuntimeError: It has not 16 bytes, or the index of the device is negative.
+        IndexError: There is no such device.
         ValueError: ``device`` is not a CUDA device.
     """
     if is_initialized():
@@ -73,7 +82,8 @@ def set_rng_state_all(new_states: Iterable[State]) -> None:
 
     Raises:
         TypeError: One is no array of bytes on the host. Nothing is changed then, nor below.
-        RuntimeError: One has not 16 bytes, or there are more of them than devices.
+        RuntimeError: One has not 16 bytes.
+        IndexError: There are more of them than devices.
     """
     words = [parsed_state(state) for state in new_states]
 
@@ -157,10 +167,13 @@ def _default_generator(device: DeviceArgument) -> Generator:
     _lazy_init()
     index = _get_device_index(device, optional=True)
     generators = _defaults.installed
-    if not 0 <= index < len(generators):
+    if index < 0:
         raise RuntimeError(
-            f"invalid device ordinal: there is no generator for device {device!r}; the devices are 0 to "
-            f"{len(generators) - 1}"
+            f"Device index must not be negative; got {index}. The devices are 0 to {len(generators) - 1}."
+        )
+    if index >= len(generators):
+        raise IndexError(
+            f"index out of range: there is no generator for device {index}; the devices are 0 to {len(generators) - 1}."
         )
     return generators[index]
 

@@ -1,0 +1,99 @@
+"""Checks of arguments, which refuse a bad one before anything has been done.
+
+Only what is not obviously right comes here: a call on a fast path looks at the type and the range itself first.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+MOST_BYTES = (1 << 63) - 1
+"""The largest size of memory that C can name, and the largest handle or address that CuPy takes."""
+
+
+def integer(value: Any, name: str, least: int, most: int) -> int:
+    """Return an argument as an ``int``.
+
+    Args:
+        value: The argument.
+        name: What to call it in the error, such as ``"size"``.
+        least: The least value that is allowed.
+        most: The greatest value that is allowed.
+
+    Raises:
+        TypeError: It is no integer.
+        ValueError: It is out of range.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer; got {a_kind(value)}.") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be from {_power(least)} to {_power(most)}; got {number}.")
+    return number
+
+
+def handle(value: Any, name: str) -> int:
+    """Return an argument that is a handle or an address of CUDA's, such as a ``cudaStream_t``.
+
+    Args:
+        value: The argument.
+        name: What to call it in the error.
+
+    Raises:
+        TypeError: It is no integer.
+        ValueError: It is negative, or more than any address.
+    """
+    return integer(value, name, 0, MOST_BYTES)
+
+
+def flag(value: Any, name: str) -> bool:
+    """Return an argument that says yes or no; like torch, take an integer for a truth value.
+
+    Args:
+        value: The argument.
+        name: What to call it in the error.
+
+    Raises:
+        TypeError: It is neither a truth value nor an integer.
+    """
+    if value is True or value is False:
+        return value
+    try:
+        return operator.index(value) != 0
+    except TypeError:
+        raise TypeError(f"{name} must be True or False; got {a_kind(value)}.") from None
+
+
+def text(value: Any, name: str) -> str:
+    """Return an argument that is a text.
+
+    Args:
+        value: The argument.
+        name: What to call it in the error.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str; got {a_kind(value)}.")
+    return value
+
+
+def a_kind(value: object) -> str:
+    """Return the type of ``value`` with an article, such as ``"a list"``, for a message."""
+    kind = type(value)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
+
+
+def _power(number: int) -> str:
+    """Return ``number`` as people write the limits of integers, such as ``2**63 - 1``."""
+    if abs(number) < 1 << 15:
+        return str(number)
+    size = abs(number)
+    sign = "-" if number < 0 else ""
+    if size & (size - 1) == 0:
+        return f"{sign}2**{size.bit_length() - 1}"
+    return f"{sign}2**{size.bit_length()} - 1" if size & (size + 1) == 0 else str(number)
