@@ -6,10 +6,17 @@ Only what is not obviously right comes here: a call on a fast path looks at the 
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 MOST_BYTES = (1 << 63) - 1
 """The largest size of memory that C can name, and the largest handle or address that CuPy takes."""
+
+
+MOST_DEVICES = (1 << 31) - 1
+"""The largest index that CUDA's functions take for a device."""
 
 
 def integer(value: Any, name: str, least: int, most: int) -> int:
@@ -81,11 +88,34 @@ def text(value: Any, name: str) -> str:
     return value
 
 
+def several(value: Any, name: str, what: str) -> Iterable[Any]:
+    """Return an argument that can be gone through.
+
+    Args:
+        value: The argument.
+        name: What to call it in the error.
+        what: What it must be, such as ``"indices of devices"``.
+
+    Raises:
+        TypeError: It cannot.
+    """
+    try:
+        items: Iterable[Any] = iter(value)
+    except TypeError:
+        raise TypeError(f"{name} must be {what}; got {a_kind(value)}.") from None
+    return items
+
+
 def a_kind(value: object) -> str:
     """Return the type of ``value`` with an article, such as ``"a list"``, for a message."""
+    name = kind_of(value)
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def kind_of(value: object) -> str:
+    """Return the type of ``value`` for a message, with its module if it is not one of Python's own."""
     kind = type(value)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _power(number: int) -> str:
@@ -97,3 +127,37 @@ def _power(number: int) -> str:
     if size & (size - 1) == 0:
         return f"{sign}2**{size.bit_length() - 1}"
     return f"{sign}2**{size.bit_length()} - 1" if size & (size + 1) == 0 else str(number)
+
+
+def pool_id(value: Any, name: str) -> tuple[int, int]:
+    """Return an argument that is the handle of a pool of memory.
+
+    Args:
+        value: The argument.
+        name: What to call it in the error.
+
+    Raises:
+        TypeError: It is none.
+    """
+    is_pair = isinstance(value, tuple) and len(value) == 2 and all(isinstance(number, int) for number in value)
+    if not is_pair or min(value) < 0 or max(value) >= 1 << 64:
+        raise TypeError(
+            f"{name} must be what graph_pool_handle(), MemPool.id or the pool() of a CUDAGraph returned, or None; got "
+            f"{value!r}"
+        )
+    return value  # type: ignore[no-any-return]
+
+
+def function(value: Any, name: str) -> Callable[..., Any]:
+    """Return an argument that can be called.
+
+    Args:
+        value: The argument.
+        name: What to call it in the error.
+
+    Raises:
+        TypeError: It cannot.
+    """
+    if not callable(value):
+        raise TypeError(f"{name} must be callable; got {a_kind(value)}.")
+    return value  # type: ignore[no-any-return]

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._captures import captures, require_no_capture
 from tcuda._device_index import DeviceArgument, _get_device_index
+from tcuda._errors import AcceleratorError
 from tcuda._lazy import cuda, init, is_initialized
 from tcuda._runtime import runtime
+from tcuda._status import Status
 
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import NoReturn
 
     from tcuda._device_properties import _CudaDeviceProperties
 
@@ -68,7 +71,10 @@ def set_device(device: DeviceArgument) -> None:
     """
     index = device if type(device) is int else _get_device_index(device)
     if index >= 0:
-        cuda.setDevice(index)
+        try:
+            cuda.setDevice(index)
+        except OverflowError:
+            _refuse_index(index)
 
 
 def _exchange_device(index: int) -> int:
@@ -77,8 +83,16 @@ def _exchange_device(index: int) -> int:
         return -1
     previous = cuda.getDevice()
     if previous != index:
-        cuda.setDevice(index)
+        try:
+            cuda.setDevice(index)
+        except OverflowError:
+            _refuse_index(index)
     return previous
+
+
+def _refuse_index(index: int) -> NoReturn:
+    """Say of an index that CUDA's ``int`` cannot hold what CUDA says of one that it has no device for."""
+    raise AcceleratorError(Status.INVALID_DEVICE, f"cudaSetDevice({index})") from None
 
 
 def existing_device(device: DeviceArgument) -> int:

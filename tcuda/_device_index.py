@@ -105,6 +105,13 @@ def _index_of(device: Any) -> int | None:
     )
 
 
+def is_device(device: Any) -> bool:
+    """Return whether ``device`` is of a type that can name a device, be it one of CUDA's or not."""
+    if device is None or isinstance(device, (int, str)) or isinstance(getattr(device, "type", None), str):
+        return True
+    return any(isinstance(getattr(device, name, None), int) for name in ("idx", "id"))
+
+
 def _parse(text: str) -> int | None:
     kind = text.partition(":")[0]
     if kind not in _DEVICE_TYPES:

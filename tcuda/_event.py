@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import operator
 from typing import TYPE_CHECKING, Any
 
+from tcuda._arguments import a_kind, flag
 from tcuda._captures import capture_on, captures, number_on, require_no_capture, require_same_capture
 from tcuda._copying import refusing
 from tcuda._device import _exchange_device, device, existing_device
-from tcuda._device_index import Device
+from tcuda._device_index import Device, is_device
 from tcuda._errors import AcceleratorError
 from tcuda._lazy import cuda
 from tcuda._pools import EventPool, create_event, destroy_event, event_pool
@@ -37,10 +37,19 @@ _IPC_HANDLE_SIZE = 64
 def _flags(enable_timing: int, blocking: int, interprocess: int) -> int:
     """Return the flags for ``cudaEventCreateWithFlags``; like torch, take integers for truth values."""
     return (
-        (EVENT_DEFAULT if operator.index(enable_timing) else EVENT_DISABLE_TIMING)
-        | (EVENT_BLOCKING_SYNC if operator.index(blocking) else 0)
-        | (EVENT_INTERPROCESS if operator.index(interprocess) else 0)
+        (EVENT_DEFAULT if flag(enable_timing, "enable_timing") else EVENT_DISABLE_TIMING)
+        | (EVENT_BLOCKING_SYNC if flag(blocking, "blocking") else 0)
+        | (EVENT_INTERPROCESS if flag(interprocess, "interprocess") else 0)
     )
+
+
+def _check_ipc_handle(handle: Any) -> None:
+    # torch takes a text for the handle too; none has the length of one, but by an accident.
+    size = len(handle) if isinstance(handle, (bytes, str)) else -1
+    if size < 0 or (size == _IPC_HANDLE_SIZE and isinstance(handle, str)):
+        raise TypeError(f"from_ipc_handle(): handle must be the bytes of an ipc_handle(); got {a_kind(handle)}.")
+    if size != _IPC_HANDLE_SIZE:
+        raise RuntimeError(f"cudaIpcEventHandle_t expects byte-like object of size {_IPC_HANDLE_SIZE}, but got {size}")
 
 
 class Event:
@@ -86,7 +95,7 @@ class Event:
             self._flags = EVENT_DISABLE_TIMING
         else:
             self._flags = _flags(enable_timing, blocking, interprocess)
-            if operator.index(external):
+            if flag(external, "external"):
                 self._external = True
         self._device_index = -1
         self._pool = None
@@ -107,14 +116,13 @@ class Event:
             handle: The 64 bytes that :meth:`ipc_handle` returned there.
 
         Raises:
+            TypeError: ``handle`` is no ``bytes``, or ``device`` names no device.
             RuntimeError: The handle has another length, or the device is none of CUDA's.
             AcceleratorError: The handle is of this process, or of none.
         """
-        if not isinstance(handle, bytes) or len(handle) != _IPC_HANDLE_SIZE:
-            size = len(handle) if isinstance(handle, (bytes, bytearray, str)) else type(handle).__name__
-            raise RuntimeError(
-                f"cudaIpcEventHandle_t expects byte-like object of size {_IPC_HANDLE_SIZE}, but got {size}"
-            )
+        _check_ipc_handle(handle)
+        if not is_device(device):
+            raise TypeError(f"from_ipc_handle(): device must be an int, a str or a device; got {a_kind(device)}.")
         try:
             index = existing_device(device)
         except ValueError as error:

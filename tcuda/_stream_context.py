@@ -34,6 +34,9 @@ class StreamContext:
     Args:
         stream: The stream; nothing happens if it is None.
 
+    Raises:
+        RuntimeError: ``stream`` is no stream.
+
     Attributes:
         stream: The stream.
         src_prev_stream: What was current on the device that was current at entry.
@@ -43,6 +46,14 @@ class StreamContext:
     __slots__ = ("__weakref__", "_src_device", "dst_prev_stream", "src_prev_stream", "stream")
 
     def __init__(self, stream: CurrentStream | None) -> None:
+        if stream is not None:
+            try:
+                stream.device_id  # noqa: B018  # which a stream of PyTorch's lacks: tcuda.stream() takes those
+            except AttributeError:
+                raise RuntimeError(
+                    "expected stream to be a torch.Stream or torch.cuda.Stream object, or rather a stream of tcuda or "
+                    f"CuPy; got {stream!r}"
+                ) from None
         self.stream = stream
         self.src_prev_stream: CurrentStream | None = None
         self.dst_prev_stream: CurrentStream | None = None

@@ -129,6 +129,8 @@ def range_end(range_id: int) -> None:
     """
     if not isinstance(range_id, int):
         raise TypeError(f"range_end() takes what range_start() returned, an int, not {range_id!r}")
+    if not 0 <= range_id < 1 << 64:
+        raise ValueError(f"range_end() takes what range_start() returned, from 0 to 2**64 - 1, not {range_id}")
     (_listener or _listen()).end(range_id)
 
 
@@ -151,6 +153,7 @@ def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
         *args: What to format it with.
         **kwargs: What to format it with.
     """
+    _check(msg, "range")
     range_push(msg.format(*args, **kwargs))
     try:
         yield

@@ -10,6 +10,8 @@ import operator
 import threading
 from typing import TYPE_CHECKING, Any
 
+from tcuda._arguments import MOST_DEVICES, a_kind, integer
+from tcuda._arguments import handle as checked_handle
 from tcuda._captures import captures, number_on, require_no_capture, require_same_capture
 from tcuda._copying import refusing
 from tcuda._device import device, device_count, existing_device
@@ -23,6 +25,7 @@ from tcuda._stream_handle import handle_and_device, is_complete
 
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import NoReturn
 
     from typing_extensions import Self
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 _PRIORITIES = 4  # as many levels as torch has; an H200 has six
 _CUDA_DEVICE_TYPE = 1  # torch's number for device type "cuda"
+_MOST_CYCLES = (1 << 63) - 1
 
 
 class Stream:
@@ -53,7 +57,8 @@ class Stream:
 
     Raises:
         AcceleratorError: There is no such device.
-        TypeError: ``priority`` is no integer, or a keyword is not known.
+        TypeError: ``priority`` or a handle is no integer, or a keyword is not known.
+        ValueError: A handle is negative or more than any address.
     """
 
     __slots__ = ("__dict__", "__weakref__", "cuda_stream", "device_index")
@@ -70,6 +75,8 @@ class Stream:
         index = -1 if device is None else _get_device_index(device, optional=True)
         if index < 0:
             index = cuda.getDevice()
+        if type(priority) is not int:
+            priority = operator.index(priority)
         self = object.__new__(cls)
         self.cuda_stream = (_pools.get((index, priority)) or _pool(index, priority)).take()
         self.device_index = index
@@ -85,10 +92,15 @@ class Stream:
         device_type: int = _CUDA_DEVICE_TYPE,
     ) -> Self:
         if stream_id is not None and device_index is not None and stream_ptr is None:
-            return cls._wrap(stream_id, device_index)
+            if device_type != _CUDA_DEVICE_TYPE:
+                raise ValueError(
+                    f"device_type must be {_CUDA_DEVICE_TYPE}, torch's number for CUDA; got {device_type!r}."
+                )
+            index = existing_device(integer(device_index, "device_index", 0, MOST_DEVICES))
+            return cls._wrap(checked_handle(stream_id, "stream_id"), index)
         if stream_ptr is None:
             raise TypeError("Stream() takes stream_ptr, or stream_id and device_index together")
-        return cls._wrap(operator.index(stream_ptr), existing_device(device))
+        return cls._wrap(checked_handle(stream_ptr, "stream_ptr"), existing_device(device))
 
     @classmethod
     def _wrap(cls, handle: int, device_index: int) -> Self:
@@ -163,7 +175,7 @@ class Stream:
             return
         handle = getattr(event, "cuda_event", getattr(event, "ptr", None))
         if not isinstance(handle, int):
-            raise RuntimeError(f"expected event to be a tcuda.Event, or one of PyTorch or CuPy; got {event!r}")
+            _refuse_event(event)
         if handle:  # 0: an event of PyTorch's that was never recorded
             with device(self.device_index):
                 cuda.streamWaitEvent(self.cuda_stream, handle)
@@ -195,10 +207,18 @@ class Stream:
             pool.give_back(mark)
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Record ``event``, or a new one, and return it (``cudaEventRecord``)."""
+        """Record ``event``, or a new one, and return it (``cudaEventRecord``).
+
+        Raises:
+            RuntimeError: ``event`` is no event.
+        """
         if event is None:
             event = Event()
-        event.record(self)
+        try:
+            record = event.record
+        except AttributeError:
+            _refuse_event(event)
+        record(self)
         return event
 
     # What CuPy calls on the stream that is current, under its own names.
@@ -277,6 +297,10 @@ class ExternalStream(Stream):
 
     def __new__(cls, stream_ptr: int, device: DeviceArgument = None, **kwargs: Any) -> Self:
         return super().__new__(cls, device, stream_ptr=stream_ptr, **kwargs)
+
+
+def _refuse_event(event: object) -> NoReturn:
+    raise RuntimeError(f"expected event to be a tcuda.Event, or one of PyTorch or CuPy; got {event!r}")
 
 
 _pools: dict[tuple[int, int], StreamPool] = {}
@@ -395,14 +419,23 @@ def get_stream_from_external(data_ptr: int, device: DeviceArgument = None) -> St
     Args:
         data_ptr: The ``cudaStream_t``.
         device: The device it was created on; the current one if None.
+
+    Raises:
+        AcceleratorError: There is no such device.
+        TypeError: ``data_ptr`` is no integer.
+        ValueError: ``data_ptr`` is negative, or more than any address.
     """
-    return Stream._wrap(operator.index(data_ptr), existing_device(device))
+    return Stream._wrap(checked_handle(data_ptr, "data_ptr"), existing_device(device))
 
 
 def _sleep(cycles: int) -> None:
     """Keep the current stream busy for ``cycles`` clock cycles of the device (``torch.cuda._sleep``)."""
-    if not isinstance(cycles, int):
-        raise RuntimeError(f"torch.cuda._sleep(): expected 'int', got {cycles!r}, a {type(cycles).__name__}")
+    if not isinstance(cycles, int) or cycles is True or cycles is False:
+        raise RuntimeError(f"torch.cuda._sleep(): expected 'int', got {a_kind(cycles)}")
+    if not -_MOST_CYCLES <= cycles <= _MOST_CYCLES:
+        raise ValueError(
+            f"Overflow when unpacking long long: _sleep() takes a number of cycles up to 2**63 - 1; got {cycles}."
+        )
     cuda.sleep(cycles, cuda.currentStream().ptr)
 
 

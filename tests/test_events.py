@@ -316,11 +316,21 @@ class TestInterprocess:
             tcuda.Event.from_ipc_handle(0, handle)
         assert caught.value.error_code == 201
 
-    @pytest.mark.parametrize(("bad", "size"), [(b"abc", "3"), ("abc", "3"), (bytes(65), "65"), (5, "int")])
+    @pytest.mark.parametrize(("bad", "size"), [(b"abc", "3"), ("abc", "3"), (bytes(65), "65")])
     def test_a_handle_of_another_length_is_refused(self, bad: Any, size: str) -> None:
         text = f"cudaIpcEventHandle_t expects byte-like object of size 64, but got {size}"
         with pytest.raises(RuntimeError, match=text):
             tcuda.Event.from_ipc_handle(0, bad)
+
+    @pytest.mark.parametrize("bad", [5, None, bytearray(64), memoryview(bytes(64)), "x" * 64, [0] * 64])
+    def test_a_handle_of_another_type_is_refused(self, bad: Any) -> None:
+        with pytest.raises(TypeError, match="handle must be the bytes of an ipc_handle"):
+            tcuda.Event.from_ipc_handle(0, bad)
+
+    @pytest.mark.parametrize("bad", [1.5, [], object(), b"cuda"])
+    def test_what_is_no_device_is_refused(self, bad: Any) -> None:
+        with pytest.raises(TypeError, match="device must be an int, a str or a device"):
+            tcuda.Event.from_ipc_handle(bad, bytes(64))
 
     def test_events_live_on_devices(self) -> None:
         with pytest.raises(RuntimeError, match="Event can only be created on CUDA devices, but got device 'cpu'"):

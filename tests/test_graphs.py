@@ -253,9 +253,24 @@ class TestErrors:
             raise AssertionError("entered")
         assert nothing_captures()
 
-    @pytest.mark.parametrize("pool", [5, (0, 0), (0,), (1, "a"), (-1, 2), [0, 1]])
+    @pytest.mark.parametrize("mode", [5, None, [], b"global"])
+    def test_a_mode_that_is_no_text(self, runtime: Runtime, graph: tcuda.CUDAGraph, mode: Any) -> None:
+        with (
+            pytest.raises(TypeError, match="capture_error_mode must be a str"),
+            tcuda.graph(graph, capture_error_mode=mode),
+        ):
+            raise AssertionError("entered")
+        assert nothing_captures()
+
+    @pytest.mark.parametrize("bad", [5, None, "graph", [], object()])
+    def test_what_is_no_graph(self, runtime: Runtime, bad: Any) -> None:
+        with pytest.raises(TypeError, match=r"tcuda\.graph\(\) takes a tcuda\.CUDAGraph; got"):
+            tcuda.graph(bad)
+        assert nothing_captures()
+
+    @pytest.mark.parametrize("pool", [5, (0, 0), (0,), (1, "a"), (-1, 2), (1, 2**64), [0, 1]])
     def test_what_is_no_pool(self, runtime: Runtime, graph: tcuda.CUDAGraph, pool: Any) -> None:
-        with pytest.raises(TypeError, match="pool must be"), tcuda.graph(graph, pool=pool):
+        with pytest.raises(TypeError, match="pool (must be|is)"), tcuda.graph(graph, pool=pool):
             raise AssertionError("entered")
         assert nothing_captures()
 

@@ -113,7 +113,10 @@ class TestMaking:
             ({"stream_id": 1}, TypeError, "stream_id and device_index together"),
             ({"device": "cpu"}, ValueError, "Expected a cuda device, but got: cpu"),
             ({"device": 99}, tcuda.AcceleratorError, "invalid device ordinal"),
-            ({"stream_ptr": "a"}, TypeError, "cannot be interpreted as an integer"),
+            ({"priority": []}, TypeError, "cannot be interpreted as an integer"),
+            ({"stream_ptr": "a"}, TypeError, "stream_ptr must be an integer; got a str"),
+            ({"stream_ptr": -1}, ValueError, r"stream_ptr must be from 0 to 2\*\*63 - 1; got -1"),
+            ({"stream_ptr": 2**64}, ValueError, "stream_ptr must be from 0 to "),
         ],
     )
     def test_bad_arguments_are_refused(self, arguments: dict[str, Any], error: Any, text: str) -> None:

@@ -7,6 +7,7 @@ import importlib
 import operator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from tcuda._arguments import a_kind, kind_of
 from tcuda._device import device, synchronize
 from tcuda._lazy import cuda
 from tcuda.graphs._context import graph
@@ -111,7 +112,7 @@ def _as_tuples(
         ValueError: There are more callables than arguments or fewer.
     """
     if not isinstance(sample_args, tuple):
-        raise TypeError(f"sample_args must be a tuple, such as (x,) for one argument; got {_a(sample_args)}.")
+        raise TypeError(f"sample_args must be a tuple, such as (x,) for one argument; got {a_kind(sample_args)}.")
     functions = callables if isinstance(callables, tuple) else (callables,)
     samples, names = (sample_args,), ["sample_args"]
     if isinstance(callables, tuple):
@@ -123,10 +124,10 @@ def _as_tuples(
             )
     for function in functions:
         if not callable(function):
-            raise TypeError(f"callables must be a callable or a tuple of callables; got {_a(function)}.")
+            raise TypeError(f"callables must be a callable or a tuple of callables; got {a_kind(function)}.")
     for sample, name in zip(samples, names, strict=True):
         if not isinstance(sample, tuple):
-            raise TypeError(f"{name} must be a tuple, such as (x,) for one argument; got {_a(sample)}.")
+            raise TypeError(f"{name} must be a tuple, such as (x,) for one argument; got {a_kind(sample)}.")
     return functions, samples, names
 
 
@@ -134,7 +135,7 @@ def _count(num_warmup_iters: int) -> int:
     try:
         count = operator.index(num_warmup_iters)
     except TypeError:
-        raise TypeError(f"num_warmup_iters must be an integer; got {_a(num_warmup_iters)}.") from None
+        raise TypeError(f"num_warmup_iters must be an integer; got {a_kind(num_warmup_iters)}.") from None
     if count < 0:
         raise ValueError(f"num_warmup_iters must be 0 or more; got {count}.")
     return count
@@ -216,7 +217,7 @@ class _Inputs:
                 # torch's sentence
                 raise AssertionError(
                     "In the beta API, sample_args for each callable must contain only Tensors. Other types are not "
-                    f"allowed. {name}{path} is {_a(array)}; an array of tcuda.xp can be there."
+                    f"allowed. {name}{path} is {a_kind(array)}; an array of tcuda.xp can be there."
                 )
             if array.data.device_id != self.device:
                 raise ValueError(
@@ -260,15 +261,5 @@ class _Inputs:
             self._xp.copyto(static, array, casting="unsafe")
 
     def _described(self, leaves: Sequence[Any], structure: Structure | None = None) -> str:
-        names = ["array" if isinstance(leaf, self._array_type) else _type_name(leaf) for leaf in leaves]
+        names = ["array" if isinstance(leaf, self._array_type) else kind_of(leaf) for leaf in leaves]
         return describe(structure or self._structure, names)
-
-
-def _a(value: Any) -> str:
-    name = _type_name(value)
-    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
-
-
-def _type_name(value: Any) -> str:
-    kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

@@ -5,15 +5,16 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tcuda._arguments import a_kind
 from tcuda._device import synchronize
 from tcuda._lazy import cuda, is_initialized
 from tcuda._runtime.protocol import CAPTURE_STATUS_NONE
+from tcuda.graphs._cuda_graph import CUDAGraph
 from tcuda.memory import empty_cache
 from tcuda.streams import Stream
 from tcuda.streams import stream as in_stream
 
 if TYPE_CHECKING:
-    from tcuda.graphs._cuda_graph import CUDAGraph
     from tcuda.memory._pools import PoolId
 
 
@@ -37,6 +38,8 @@ class graph:
 
     Raises:
         NotImplementedError: ``enable_annotations`` is true.
+        TypeError: ``cuda_graph`` is no graph.
+        RuntimeError: ``stream`` is no stream.
 
     Example:
         >>> x = cupy.zeros(1000)
@@ -63,6 +66,8 @@ class graph:
             raise NotImplementedError(
                 "enable_annotations is for torch's profiler; leave it out, and mark ranges with tcuda.nvtx."
             )
+        if not isinstance(cuda_graph, CUDAGraph):
+            raise TypeError(f"tcuda.graph() takes a tcuda.CUDAGraph; got {a_kind(cuda_graph)}.")
         self.cuda_graph = cuda_graph
         self.pool = pool
         self.capture_stream = stream if stream is not None else self._default_stream()

@@ -9,6 +9,7 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tcuda._arguments import flag, pool_id, text
 from tcuda._captures import Capture, capture_on, captures
 from tcuda._copying import refusing
 from tcuda._device import device
@@ -63,7 +64,7 @@ class CUDAGraph:
     # In __new__, as in torch: a subclass may have other arguments in its __init__, and need not call this one's.
     def __new__(cls, keep_graph: bool = False) -> Self:
         self = object.__new__(cls)
-        self._keep_graph = bool(keep_graph)
+        self._keep_graph = flag(keep_graph, "keep_graph")
         self._debug = False
         self._capture = None
         self._forget()
@@ -107,7 +108,7 @@ class CUDAGraph:
         Raises:
             RuntimeError: A graph has been captured already, or the current stream is the default stream, or there is no
                 such mode.
-            TypeError: ``pool`` is no pool's handle.
+            TypeError: ``pool`` is no pool's handle, or ``capture_error_mode`` is no ``str``.
             AcceleratorError: The current stream is capturing.
         """
         if self._captured or self._capture is not None:
@@ -115,7 +116,7 @@ class CUDAGraph:
                 "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance, "
                 "or call reset() first."
             )
-        if capture_error_mode not in _MODES:
+        if text(capture_error_mode, "capture_begin(): capture_error_mode") not in _MODES:
             raise RuntimeError(
                 f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}"
             )
@@ -374,6 +375,8 @@ class CUDAGraph:
 
         Raises:
             RuntimeError: Nothing has been captured since :meth:`enable_debug_mode`, nor with ``keep_graph=True``.
+            TypeError: ``debug_path`` is no path.
+            ValueError: The path has characters that no path can have.
             AcceleratorError: The file cannot be written.
         """
         if not self._debug:
@@ -384,7 +387,7 @@ class CUDAGraph:
                 "There is no graph to dump: call enable_debug_mode() before the capture, or make the graph with "
                 "keep_graph=True."
             )
-        cuda.graphDebugDotPrint(self._graph, os.fspath(debug_path), GRAPH_DOT_VERBOSE)
+        cuda.graphDebugDotPrint(self._graph, _checked_path(debug_path), GRAPH_DOT_VERBOSE)
 
 
 _Generator = Generator  # a parameter has torch's name, which is the same
@@ -396,13 +399,22 @@ def _checked_pool(pool: Any) -> PoolId:
     Raises:
         TypeError: It is none.
     """
-    is_pair = isinstance(pool, tuple) and len(pool) == 2 and all(isinstance(number, int) for number in pool)
-    if not is_pair or pool == (0, 0) or min(pool) < 0:
-        raise TypeError(
-            "capture_begin(): pool must be what graph_pool_handle() or the pool() of a CUDAGraph returned, or None; "
-            f"got {pool!r}"
-        )
+    if pool_id(pool, "capture_begin(): pool") == (0, 0):
+        raise TypeError("capture_begin(): pool is (0, 0), the memory that all share; give None for a pool of its own.")
     return pool  # type: ignore[no-any-return]
+
+
+def _checked_path(path: Any) -> str:
+    """Return a path that C can name.
+
+    Raises:
+        TypeError: It is no path.
+        ValueError: It has characters that no path can have.
+    """
+    checked = os.fsdecode(path)
+    if b"\0" in os.fsencode(checked):
+        raise ValueError(f"debug_path has a null character, which no path can have: {checked!r}.")
+    return checked
 
 
 def _cannot_launch() -> int:

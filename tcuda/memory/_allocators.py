@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Any
 
 from tcuda import _core, _ledger
+from tcuda._arguments import function, text
 from tcuda._copying import refusing
 
 
@@ -43,12 +45,18 @@ class CUDAPluggableAllocator(_CUDAAllocator):
 
     Raises:
         OSError: The library cannot be loaded.
+        TypeError: An argument is no text.
+        ValueError: ``path_to_so_file`` is empty, or an argument has characters that cannot be in a name.
         AttributeError: It has no such function.
     """
 
     def __init__(self, path_to_so_file: str, alloc_fn_name: str, free_fn_name: str) -> None:
-        library = ctypes.CDLL(path_to_so_file)
-        alloc, free = (_address(getattr(library, name)) for name in (alloc_fn_name, free_fn_name))
+        path = os.fsdecode(path_to_so_file)
+        if not path:
+            raise ValueError("path_to_so_file is empty; it must name a shared library.")
+        names = text(alloc_fn_name, "alloc_fn_name"), text(free_fn_name, "free_fn_name")
+        library = ctypes.CDLL(path)
+        alloc, free = (_address(library[name]) for name in names)
         super().__init__(_core.LibrarySource(alloc, free, library))
 
 
@@ -168,5 +176,9 @@ def attach_out_of_memory_observer(observer: _ledger.Observer) -> None:
     Args:
         observer: Called with the index of the device, the size that was asked for, and the device's total and free
             memory, all in bytes. What it raises takes the place of the error.
+
+    Raises:
+        TypeError: ``observer`` cannot be called.
     """
+    function(observer, "observer")
     _ledger.attach_observer(observer)

@@ -6,6 +6,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tcuda._arguments import flag
 from tcuda._copying import refusing
 from tcuda._lazy import cuda, is_initialized
 from tcuda._ledger import ledger
@@ -36,13 +37,13 @@ class MemPool:
         no_split: Whether every array has a segment of its own.
 
     Raises:
-        TypeError: ``allocator`` is no allocator.
+        TypeError: ``allocator`` is no allocator, or another argument is not True or False.
     """
 
     def __init__(self, allocator: Any = None, use_on_oom: bool = False, no_split: bool = False) -> None:
         self._source = None if allocator is None else source_of(allocator)
-        self._use_on_oom = use_on_oom
-        self._no_split = no_split
+        self._use_on_oom = flag(use_on_oom, "use_on_oom")
+        self._no_split = flag(no_split, "no_split")
         self._ledger = ledger()
         self._id = graph_pool_handle()
         self._devices: list[int] = []

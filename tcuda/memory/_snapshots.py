@@ -7,6 +7,7 @@ import pickle
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tcuda._arguments import pool_id
 from tcuda._core import Stacks
 from tcuda._ledger import conf, ledger, ledger_if_any
 from tcuda.memory._statistics import _index
@@ -46,21 +47,14 @@ def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: b
         ``"active_pending_free"`` or ``"inactive"``) and ``frames``. Empty before tcuda is initialised.
 
     Raises:
-        TypeError: ``mempool_id`` is no pair of integers.
+        TypeError: ``mempool_id`` is the number of no pool.
     """
-    if mempool_id is not None and not _is_pool_id(mempool_id):
-        raise TypeError(
-            f"Expected mempool_id to be a pair of integers such as MemPool.id, or None; got {mempool_id!r}."
-        )
+    wanted = None if mempool_id is None else pool_id(mempool_id, "memory_snapshot(): mempool_id")
     known = ledger_if_any()
     if known is None:
         return []
-    segments, _ = known.snapshot(mempool_id, False)
+    segments, _ = known.snapshot(wanted, False)
     return segments
-
-
-def _is_pool_id(value: object) -> bool:
-    return isinstance(value, (tuple, list)) and len(value) == 2 and all(map(_is_count, value))
 
 
 def _is_count(value: object) -> bool:

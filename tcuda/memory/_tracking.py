@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from tcuda._arguments import flag
+from tcuda._arguments import function as callable_
 from tcuda._copying import refusing
 from tcuda._core import Tracker
 from tcuda._ledger import ledger
@@ -63,6 +65,7 @@ class track:
 
     Raises:
         RuntimeError: There is no such device, or the block was entered while it is active.
+        TypeError: ``thread`` is not True or False, or ``report`` cannot be called.
         ValueError: ``device`` is not a CUDA device.
     """
 
@@ -76,8 +79,8 @@ class track:
         report: Callable[[Usage], object] | None = None,
     ) -> None:
         self._device = device
-        self._thread = thread
-        self._report = report
+        self._thread = flag(thread, "thread")
+        self._report = None if report is None else callable_(report, "report")
         self._last = Usage()
 
     __reduce__ = refusing(
@@ -136,7 +139,12 @@ class track:
             self._report(self._last)
 
     def __call__(self, function: F) -> F:
-        """Return ``function`` with every call measured; calls may nest and run in several threads."""
+        """Return ``function`` with every call measured; calls may nest and run in several threads.
+
+        Raises:
+            TypeError: ``function`` cannot be called.
+        """
+        callable_(function, "the decorated function")
 
         @functools.wraps(function)
         def measured(*args: Any, **kwargs: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from tcuda._arguments import several
 from tcuda._device import device_count
 from tcuda._lazy import _lazy_init
 from tcuda.random import _defaults
@@ -28,13 +29,17 @@ def fork_rng(devices: Iterable[DeviceArgument] | None = None, enabled: bool = Tr
     Raises:
         IndexError: There is no such device.
         RuntimeError: The index of a device is negative.
+        TypeError: ``devices`` cannot be gone through.
         ValueError: One of them is not a CUDA device.
     """
     if not enabled or (devices is None and not device_count()):
         yield
         return
     _lazy_init()
-    chosen = _defaults.installed if devices is None else tuple(map(_default_generator, devices))
+    if devices is None:
+        chosen = _defaults.installed
+    else:
+        chosen = tuple(map(_default_generator, several(devices, "devices", "several devices, such as [0]")))
     before = [(generator._philox, generator._philox.read()) for generator in chosen]
     try:
         yield

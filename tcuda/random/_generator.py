@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import operator
 import os
 import struct
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -157,14 +158,13 @@ class Generator:
             RuntimeError: ``offset`` is no integer, or not a multiple of 4, or the current stream is capturing.
             ValueError: It is out of range.
         """
-        if isinstance(offset, bool) or not hasattr(offset, "__index__"):
-            raise RuntimeError(f"manual_offset expected a long, but got {type(offset).__name__}")
+        offset = _as_long(offset, "manual_offset")
         if not 0 <= offset <= WORD:
             raise ValueError(f"An offset is 0 to 2**64 - 1; got {offset}.")
         if offset % INCREMENT:
             _refuse_offset(offset)
         _refuse_in_capture("set_offset")
-        self._philox.move_to(int(offset))
+        self._philox.move_to(offset)
 
     def clone_state(self) -> Generator:
         """Return another generator, on the same device, with a copy of the state (``torch.Generator.clone_state``)."""
@@ -271,11 +271,24 @@ def checked_seed(seed: int) -> int:
         RuntimeError: It is no integer.
         ValueError: It is out of range.
     """
-    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-        raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+    seed = _as_long(seed, "manual_seed")
     if not -(1 << 63) <= seed <= WORD:
         raise ValueError(f"Overflow when unpacking long long: a seed is -2**63 to 2**64 - 1; got {seed}.")
-    return int(seed) & WORD
+    return seed & WORD
+
+
+def _as_long(value: Any, name: str) -> int:
+    """Return an integer that is no ``bool``, as torch wants one.
+
+    Raises:
+        RuntimeError: It is none.
+    """
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise RuntimeError(f"{name} expected a long, but got {type(value).__name__}")
 
 
 def seed_of_environment() -> int | None:
@@ -293,7 +306,7 @@ def _seed_of(seed: Any) -> int:
 
     if isinstance(seed, np.ndarray):
         return int(hashlib.md5(seed.tobytes(), usedforsecurity=False).hexdigest()[:16], 16)
-    if np.asarray(seed).dtype.kind not in "biu":
+    if not isinstance(seed, int) and np.asarray(seed).dtype.kind not in "biu":
         raise TypeError(f"Seed must be an integer, not {seed!r}.")
     if not 0 <= int(seed) <= WORD:
         raise ValueError(f"Seed must be an integer between 0 and 2**64 - 1, not {seed!r}.")

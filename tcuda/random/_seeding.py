@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcuda._arguments import several
 from tcuda._device import device_count
 from tcuda._device_index import _get_device_index
 from tcuda._lazy import _lazy_call, _lazy_init, cuda, is_initialized
@@ -81,11 +82,13 @@ def set_rng_state_all(new_states: Iterable[State]) -> None:
         new_states: A state for each device, as :func:`get_rng_state_all` returns them.
 
     Raises:
-        TypeError: One is no array of bytes on the host. Nothing is changed then, nor below.
+        TypeError: One is no array of bytes on the host, or ``new_states`` cannot be gone through. Nothing is changed
+            then, nor below.
         RuntimeError: One has not 16 bytes.
         IndexError: There are more of them than devices.
     """
-    words = [parsed_state(state) for state in new_states]
+    states = several(new_states, "new_states", "the states that get_rng_state_all() returned")
+    words = [parsed_state(state) for state in states]
 
     def call() -> None:
         generators = [_default_generator(device) for device in range(len(words))]
