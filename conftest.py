@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.protocol import Runtime
 
-# The source tree has no compiled core in it: it must not hide the package that is installed.
+# The source tree has no compiled core in it. It must not hide a package that was installed without -e, such as a wheel.
 _ROOT = Path(__file__).parent
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _ROOT]
 

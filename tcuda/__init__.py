@@ -6,6 +6,9 @@ or its emulated counterpart where devices are emulated.
 
 from typing import TYPE_CHECKING, Any
 
+from tcuda import _requirements  # first, because no other module can be imported where they are not met
+
+# isort: split
 from tcuda import _initialization, graphs, memory, nvtx, random, streams
 from tcuda._cudart import check_error, cudart, cudaStatus
 from tcuda._device import (

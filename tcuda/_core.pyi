@@ -5,6 +5,9 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+version: str
+"""The version of the package that the core was compiled for."""
+
 class HostMemory:
     """Memory of an emulated device: host memory behind a limit, in blocks as ``cudaMalloc`` gives them."""
 

@@ -50,6 +50,7 @@ private:
 NB_MODULE(_core, module) {
     // Devices and arrays may live as long as the process: an object that is alive at its end is no leak.
     nb::set_leak_warnings(false);
+    module.attr("version") = TCUDA_VERSION;
 
     nb::class_<HostMemory>(module, "HostMemory")
         .def(nb::init<std::size_t>(), nb::arg("limit"))

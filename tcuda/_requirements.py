@@ -1,0 +1,91 @@
+"""What must hold before any other module of the package is imported; importing this module checks it."""
+
+from __future__ import annotations
+
+import _thread
+import importlib
+import shlex
+import sys
+from pathlib import Path
+
+from tcuda._version import __version__
+
+_PACKAGE = Path(__file__).parent
+
+
+def _is_main_interpreter() -> bool:
+    """Return whether this interpreter is the one that the process began with."""
+    is_main = getattr(_thread, "_is_main_interpreter", None)  # since Python 3.12.1
+    if is_main is not None:
+        return bool(is_main())
+    try:
+        interpreters = importlib.import_module("_xxsubinterpreters")
+    except ImportError:  # a Python that was built without the module, and so without an answer
+        return True
+    return bool(interpreters.get_current() == interpreters.get_main())
+
+
+def _require_main_interpreter() -> None:
+    """Insist that this is no subinterpreter.
+
+    The core, NumPy and CuPy have one state for the whole process. A second interpreter that imports them takes objects
+    of the first one for its own, and the process crashes later.
+
+    Raises:
+        ImportError: This is a subinterpreter.
+    """
+    if not _is_main_interpreter():
+        raise ImportError(
+            "tcuda cannot be imported in a subinterpreter: its core, NumPy and CuPy keep one state for the whole "
+            "process. Import tcuda in the main interpreter, or use processes (multiprocessing) instead of "
+            "subinterpreters. mod_wsgi uses the main interpreter with: WSGIApplicationGroup %{GLOBAL}",
+            name="tcuda",
+        )
+
+
+def _require_core() -> None:
+    """Insist that the package has a compiled core, for this Python and of the version that the Python files have.
+
+    Raises:
+        ImportError: The core is absent, cannot be loaded, or is of another version.
+    """
+    try:
+        core = importlib.import_module("tcuda._core")
+    except ImportError as error:
+        raise _unusable(f"its compiled core cannot be loaded by {_python()}: {error}") from error
+    # Without a compiled core, Python takes the folder of the core's C++ files for a package.
+    path = getattr(core, "__file__", None)
+    if path is None:
+        del sys.modules["tcuda._core"]
+        raise _unusable(f"that folder has no core compiled for {_python()}{_cores_for_others()}")
+    version = getattr(core, "version", "unknown")
+    if version != __version__:
+        raise _unusable(f"its Python files are of version {__version__}, and its core {path!r} of version {version}")
+
+
+def _unusable(reason: str) -> ImportError:
+    root = _PACKAGE.parent
+    message = f"tcuda was imported from {str(_PACKAGE)!r}, and {reason}. "
+    if (root / "pyproject.toml").exists():
+        install = shlex.join([sys.executable or "python3", "-m", "pip", "install", "-e", str(root)])
+        message += (
+            f"Install that source tree with: {install}\n"
+            f"Or start Python in another folder than {str(root)!r}, to import an installed tcuda instead."
+        )
+    else:
+        message += f"Install tcuda again, with the pip of {sys.executable or 'this Python'}."
+    return ImportError(message, name="tcuda", path=str(_PACKAGE))
+
+
+def _python() -> str:
+    """Return the name of this Python, such as ``cpython-312``, which is what names of compiled modules have."""
+    return f"this Python ({sys.implementation.cache_tag})"
+
+
+def _cores_for_others() -> str:
+    names = sorted(path.name for path in _PACKAGE.glob("_core.*.so"))
+    return f", only {', '.join(names)} for others" if names else ""
+
+
+_require_main_interpreter()
+_require_core()
