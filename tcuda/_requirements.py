@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import _thread
 import importlib
-import shlex
 import sys
-from pathlib import Path
 
 from tcuda._version import __version__
-
-_PACKAGE = Path(__file__).parent
 
 
 def _is_main_interpreter() -> bool:
@@ -57,15 +53,22 @@ def _require_core() -> None:
     path = getattr(core, "__file__", None)
     if path is None:
         del sys.modules["tcuda._core"]
-        raise _unusable(f"that folder has no core compiled for {_python()}{_cores_for_others()}")
+        raise _unusable(f"that folder has no core compiled for {_python()}")
     version = getattr(core, "version", "unknown")
     if version != __version__:
         raise _unusable(f"its Python files are of version {__version__}, and its core {path!r} of version {version}")
 
 
 def _unusable(reason: str) -> ImportError:
-    root = _PACKAGE.parent
-    message = f"tcuda was imported from {str(_PACKAGE)!r}, and {reason}. "
+    # Not at the top: `import tcuda` needs neither of them, and is cheap.
+    import shlex
+    from pathlib import Path
+
+    package = Path(__file__).parent
+    root = package.parent
+    cores = sorted(path.name for path in package.glob("_core.*.so"))
+    found = f" The compiled cores there are: {', '.join(cores)}." if cores else ""
+    message = f"tcuda was imported from {str(package)!r}, and {reason}.{found} "
     if (root / "pyproject.toml").exists():
         install = shlex.join([sys.executable or "python3", "-m", "pip", "install", "-e", str(root)])
         message += (
@@ -74,17 +77,12 @@ def _unusable(reason: str) -> ImportError:
         )
     else:
         message += f"Install tcuda again, with the pip of {sys.executable or 'this Python'}."
-    return ImportError(message, name="tcuda", path=str(_PACKAGE))
+    return ImportError(message, name="tcuda", path=str(package))
 
 
 def _python() -> str:
     """Return the name of this Python, such as ``cpython-312``, which is what names of compiled modules have."""
     return f"this Python ({sys.implementation.cache_tag})"
-
-
-def _cores_for_others() -> str:
-    names = sorted(path.name for path in _PACKAGE.glob("_core.*.so"))
-    return f", only {', '.join(names)} for others" if names else ""
 
 
 _require_main_interpreter()

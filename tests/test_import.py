@@ -121,9 +121,9 @@ def test_a_source_tree_without_a_core_says_so_and_what_to_do(source_tree: Path) 
 
 def test_cores_for_other_pythons_are_named(source_tree: Path) -> None:
     (source_tree / "tcuda" / "_core.cpython-38-x86_64-linux-gnu.so").touch()
-    assert "(" + str(sys.implementation.cache_tag) + "), only _core.cpython-38-x86_64-linux-gnu.so for others. " in (
-        refusal(source_tree)
-    )
+    for_this = f"no core compiled for this Python ({sys.implementation.cache_tag})"
+    for_others = "The compiled cores there are: _core.cpython-38-x86_64-linux-gnu.so."
+    assert f"{for_this}. {for_others} Install " in refusal(source_tree)
 
 
 def test_a_core_that_cannot_be_loaded_is_named_with_the_reason(source_tree: Path) -> None:
