@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcuda._memory_viz.history import History, history
 from tcuda._memory_viz.segments import Group, groups
@@ -44,12 +44,14 @@ def devices(snapshot: Snapshot) -> tuple[list[Device], Stacks]:
     """Return the devices that a snapshot has anything of, at least one, and the stacks that they refer to."""
     traces = snapshot.get("device_traces", [])
     stacks = Stacks()
-    used = {segment.get("device", 0) for segment in snapshot["segments"]}
-    used |= {index for index, trace in enumerate(traces) if trace}
+    segments_of: dict[int, list[dict[str, Any]]] = {}
+    for segment in snapshot["segments"]:
+        segments_of.setdefault(segment.get("device", 0), []).append(segment)
+    used = {index for index, trace in enumerate(traces) if trace} | set(segments_of)
     found = []
     for index in sorted(used or {0}):
         trace = traces[index] if 0 <= index < len(traces) else []
-        segments = [segment for segment in snapshot["segments"] if segment.get("device", 0) == index]
+        segments = segments_of.get(index, [])
         past = history(trace, segments, stacks)
         found.append(Device(index, len(trace), past, sites(past, stacks), groups(segments, stacks)))
     return found, stacks

@@ -19,6 +19,7 @@ BEFORE = 0  # events count from 1
 _SEGMENT_SIGNS = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 _MARKS = ("oom", "snapshot")
 _NO_NOTES = ("", "N/A")
+_LONGEST_NOTE = 1000  # characters; a text of many megabytes may be the note of every allocation
 
 
 @dataclass(slots=True)
@@ -136,7 +137,7 @@ class _Replay:
         if earlier := self._open.pop(event["addr"], None):
             earlier.end = number  # its free was not recorded
         self._begin(number, event["addr"], event["size"], event).note = ", ".join(
-            text
+            text[:_LONGEST_NOTE]
             for text in (event.get("user_metadata"), event.get("compile_context"))
             if text and text not in _NO_NOTES
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tcuda._files import read_regular_file
+from tcuda._memory_viz import pickles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,11 +16,31 @@ Snapshot: TypeAlias = dict[str, Any]
 
 _WHAT_TO_DO = "Write one with tcuda.memory._dump_snapshot() or torch.cuda.memory._dump_snapshot()."
 
+_LARGEST_FILE = 1 << 30
+_MOST_DEVICES = 1024
+_LONGEST_WORD = 100  # characters of an action, a state or a kind
+
+_SIZES = range(1 << 63)
+_ADDRESSES = range(1 << 64)
+_SIGNED = range(-(1 << 63), 1 << 63)
+_NUMBERS = {
+    "address": _ADDRESSES,
+    "addr": _ADDRESSES,
+    "size": _SIZES,
+    "total_size": _SIZES,
+    "requested_size": _SIZES,
+    "device_free": _SIGNED,
+    "device": range(_MOST_DEVICES),
+    "stream": range(_SIGNED.start, _ADDRESSES.stop),  # torch writes a handle with or without a sign
+    "time_us": _SIGNED,
+}
+
 
 def read_snapshot(path: str | Path) -> Snapshot:
     """Return the snapshot in the file at ``path``.
 
-    The file may come from anywhere: nothing in it is imported or called.
+    The file may come from anywhere: nothing in it is imported or called, and reading takes time and memory in
+    proportion to its size.
 
     Args:
         path: A file that ``_dump_snapshot()`` wrote, or a pickle of what ``_snapshot()`` or ``memory_snapshot()``
@@ -26,93 +48,131 @@ def read_snapshot(path: str | Path) -> Snapshot:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It holds no snapshot.
+        ValueError: It holds no snapshot, or is too large for one.
     """
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - the path may be a text
-            return _Check().snapshot(_Unpickler(file).load())
-    except OSError:
-        raise
-    except Exception as error:  # a file that is no pickle can fail in any way
-        reason = str(error) or type(error).__name__
-        raise ValueError(f"{str(path)!r} holds no allocator snapshot: {reason}. {_WHAT_TO_DO}") from error
-
-
-class _Unpickler(pickle.Unpickler):
-    """Unpickles containers, texts and numbers, which is all that a snapshot has; other pickles can run code."""
-
-    def find_class(self, module: str, name: str) -> NoReturn:
-        raise pickle.UnpicklingError(
-            f"it asks for {module}.{name}, and a snapshot has only dicts, lists, tuples, texts and numbers"
-        )
+        return _Check().snapshot(pickles.load(read_regular_file(path, _LARGEST_FILE)))
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r} holds no allocator snapshot: {error}. {_WHAT_TO_DO}") from error
 
 
 class _Check:
-    """That what the page is made of has the right types. What only some versions write may be absent."""
+    """That what the page is made of has the right types and sizes. What only some versions write may be absent.
+
+    A pickle can name one object in many places. Stacks and frames are shared like that, and are checked once. A
+    segment, a block or an event that is in two places is refused: with those, a small file could ask for more work
+    than anyone has time for.
+    """
 
     def __init__(self) -> None:
-        self._good_frames: set[int] = set()  # by id(), because thousands of stacks share them
+        # By id(), which stays theirs as long as the content is alive.
+        self._good_frames: set[int] = set()
+        self._good_stacks: set[int] = set()
+        self._seen: set[int] = set()
 
     def snapshot(self, content: object) -> Snapshot:
         if isinstance(content, list):  # what memory_snapshot() returns
             content = {"segments": content}
         if not isinstance(content, dict):
             raise ValueError(f"it is a {type(content).__name__}, not a dict")
-        for place, segment in _dicts(content.get("segments"), "segments"):
+        for place, segment in self._dicts(content.get("segments"), "segments"):
             self._segment(segment, place)
         traces = content.setdefault("device_traces", [])
         if not isinstance(traces, list):
             raise ValueError("device_traces is no list")
+        if len(traces) > _MOST_DEVICES:
+            raise ValueError(f"device_traces has {len(traces):,} devices; at most {_MOST_DEVICES:,} are read")
         for device, trace in enumerate(traces):
-            for place, event in _dicts(trace, f"device_traces[{device}]"):
+            for place, event in self._dicts(trace, f"device_traces[{device}]"):
                 self._event(event, place)
         return content
 
     def _segment(self, segment: dict[str, Any], where: str) -> None:
         _numbers(segment, where, required=("address", "total_size"), optional=("device", "stream"))
+        _word(segment, "segment_type", where, default="")
         pool = segment.get("segment_pool_id", (0, 0))
-        if not (isinstance(pool, list | tuple) and all(isinstance(part, int) for part in pool)):
-            raise ValueError(f"{where}['segment_pool_id'] is {pool!r}, not a pair of numbers")
+        if not (isinstance(pool, list | tuple) and len(pool) == 2 and all(_is_number(part, _SIGNED) for part in pool)):
+            raise ValueError(f"{where}['segment_pool_id'] is {_short(pool)}, not a pair of numbers")
         self._frames(segment, where)
-        for place, block in _dicts(segment.get("blocks"), f"{where}['blocks']"):
+        size = free = segment["total_size"]
+        for place, block in self._dicts(segment.get("blocks"), f"{where}['blocks']"):
             _numbers(block, place, required=("size",), optional=("address", "requested_size"))
-            _text(block, "state", place)
+            _word(block, "state", place)
             self._frames(block, place)
+            free -= block["size"]
+        if free < 0:
+            raise ValueError(f"{where} has {size:,} bytes, and blocks of {size - free:,}")
 
     def _event(self, event: dict[str, Any], where: str) -> None:
-        _text(event, "action", where)
+        _word(event, "action", where)
         required = ("size",) if event["action"] == "oom" else ("addr", "size")
         _numbers(event, where, required, optional=("stream", "time_us", "device_free"))
+        for name in ("user_metadata", "compile_context"):
+            if not isinstance(event.get(name), str | type(None)):
+                raise ValueError(f"{where}[{name!r}] is {_short(event[name])}, not a text")
         self._frames(event, where)
 
     def _frames(self, owner: dict[str, Any], where: str) -> None:
-        for frame in owner.get("frames", ()):
-            if id(frame) in self._good_frames:
-                continue
-            types = {"name": str, "filename": str, "line": int}
-            if not (isinstance(frame, dict) and all(isinstance(frame.get(key), types[key]) for key in types)):
-                raise ValueError(f"{where} has a frame that is no name, filename and line: {frame!r}")
-            self._good_frames.add(id(frame))
+        frames = owner.get("frames", ())
+        if id(frames) in self._good_stacks:
+            return
+        if not isinstance(frames, list | tuple):
+            raise ValueError(f"{where}['frames'] is {_short(frames)}, not a list")
+        for frame in frames:
+            if id(frame) not in self._good_frames:
+                self._frame(frame, where)
+                self._good_frames.add(id(frame))
+        self._good_stacks.add(id(frames))
 
+    def _frame(self, frame: object, where: str) -> None:
+        if not isinstance(frame, dict):
+            raise ValueError(f"{where} has a frame that is {_short(frame)}, not a dict")
+        for name in ("name", "filename"):
+            if not isinstance(frame.get(name), str):
+                raise ValueError(f"{where} has a frame whose {name} is {_short(frame.get(name))}, not a text")
+        if not _is_number(frame.get("line"), _SIGNED):
+            raise ValueError(f"{where} has a frame whose line is {_short(frame.get('line'))}, not a whole number")
 
-def _dicts(values: object, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    if not isinstance(values, list):
-        raise ValueError(f"{where} is absent or no list")
-    for index, value in enumerate(values):
-        if not isinstance(value, dict):
-            raise ValueError(f"{where}[{index}] is a {type(value).__name__}, not a dict")
-        yield f"{where}[{index}]", value
+    def _dicts(self, values: object, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        if not isinstance(values, list):
+            raise ValueError(f"{where} is absent or no list")
+        for index, value in enumerate(values):
+            if not isinstance(value, dict):
+                raise ValueError(f"{where}[{index}] is a {type(value).__name__}, not a dict")
+            if id(value) in self._seen:
+                raise ValueError(f"{where}[{index}] is in another place too")
+            self._seen.add(id(value))
+            yield f"{where}[{index}]", value
 
 
 def _numbers(owner: dict[str, Any], where: str, required: tuple[str, ...], optional: tuple[str, ...]) -> None:
     for name in (*required, *(name for name in optional if name in owner)):
-        if not isinstance(owner.get(name), int):
-            raise ValueError(f"{where}[{name!r}] is {owner.get(name)!r}, not a whole number")
+        allowed = _NUMBERS[name]
+        if not _is_number(owner.get(name), allowed):
+            raise ValueError(
+                f"{where}[{name!r}] is {_short(owner.get(name))}, not a whole number of {allowed[0]} to {allowed[-1]}"
+            )
 
 
-def _text(owner: dict[str, Any], name: str, where: str) -> None:
-    if not isinstance(owner.get(name), str):
-        raise ValueError(f"{where}[{name!r}] is {owner.get(name)!r}, not a text")
+def _is_number(value: object, allowed: range) -> bool:
+    return type(value) is int and value in allowed  # a range compares with its ends alone
+
+
+def _word(owner: dict[str, Any], name: str, where: str, default: str | None = None) -> None:
+    value = owner.get(name, default)
+    if not isinstance(value, str):
+        raise ValueError(f"{where}[{name!r}] is {_short(value)}, not a text")
+    if len(value) > _LONGEST_WORD:
+        raise ValueError(f"{where}[{name!r}] has {len(value):,} characters; at most {_LONGEST_WORD} are read")
+
+
+def _short(value: object) -> str:
+    """Return how a message names a value: a list could hold itself, and a text fill the screen."""
+    if isinstance(value, str):
+        return repr(value) if len(value) <= _LONGEST_WORD else f"a text of {len(value):,} characters"
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    return f"a {type(value).__name__}"
 
 
 __all__ = ["Snapshot", "read_snapshot"]

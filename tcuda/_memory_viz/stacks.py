@@ -37,16 +37,24 @@ class Stacks:
         self._number_of_frame: dict[Frame, int] = {}
         self._number_of_stack: dict[tuple[int, ...], int] = {(): NO_STACK}
         self._number_by_id: dict[int, int] = {}
+        # A list of a million frames may be the stack of every allocation. The list is kept, so that its id() stays its.
+        self._stack_by_id: dict[int, tuple[Sequence[dict[str, Any]], int]] = {}
+        self._kind_of_file: dict[str, tuple[bool, bool]] = {}
         self._sites: list[int | None] = [None]
 
     def number(self, frames: Sequence[dict[str, Any]]) -> int:
         """Return the number of a stack. The dicts must stay alive: they are known again by ``id()``."""
+        known = self._stack_by_id.get(id(frames))
+        if known is not None:
+            return known[1]
         stack = tuple([self._frame(frame) for frame in frames])
         if stack not in self._number_of_stack:
             self._number_of_stack[stack] = len(self.stacks)
             self.stacks.append(stack)
             self._sites.append(self._find_site(stack))
-        return self._number_of_stack[stack]
+        number = self._number_of_stack[stack]
+        self._stack_by_id[id(frames)] = frames, number
+        return number
 
     def site(self, stack: int) -> int | None:
         """Return the number of the frame that the allocations of a stack are put down to; None for no stack."""
@@ -54,8 +62,17 @@ class Stacks:
 
     def is_user(self, frame: int) -> bool:
         """Return whether a frame is in Python code that was not installed: most likely in the reader's own."""
+        return self._kind(frame)[1]
+
+    def _kind(self, frame: int) -> tuple[bool, bool]:
+        """Return whether a frame is in Python code, and whether that is the reader's."""
         filename = self.frames[frame].filename
-        return bool(_PYTHON.search(filename)) and not (_INSTALLED.search(filename) or filename.startswith(_HERE))
+        kind = self._kind_of_file.get(filename)
+        if kind is None:
+            is_python = bool(_PYTHON.search(filename))
+            is_user = is_python and not (_INSTALLED.search(filename) or filename.startswith(_HERE))
+            kind = self._kind_of_file[filename] = is_python, is_user
+        return kind
 
     def _frame(self, frame: dict[str, Any]) -> int:
         number = self._number_by_id.get(id(frame))
@@ -70,7 +87,7 @@ class Stacks:
     def _find_site(self, stack: tuple[int, ...]) -> int | None:
         """Return the innermost frame of the user's, else of Python's, else the one that called the allocator."""
         users = (frame for frame in stack if self.is_user(frame))
-        pythons = (frame for frame in stack if _PYTHON.search(self.frames[frame].filename))
+        pythons = (frame for frame in stack if self._kind(frame)[0])
         callers = (frame for frame in stack if not _ALLOCATORS.search(self.frames[frame].name))
         return next(itertools.chain(users, pythons, callers, stack), None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tcuda._files import require_writable
 from tcuda.cli.terminal import memory
 
 if TYPE_CHECKING:
@@ -31,21 +32,18 @@ def run(options: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        RuntimeError: A file cannot be read or written.
+        OSError: A file cannot be read or written.
         ValueError: The file holds no snapshot, or the page would take its place.
     """
     from tcuda._memory_viz import devices, read_snapshot, render
 
-    try:
-        found, stacks = devices(read_snapshot(options.file))
-        output = options.output or options.file.with_suffix(".html")
-        if output.exists() and output.samefile(options.file):
-            raise ValueError(
-                f"The page would take the place of the snapshot {str(output)!r}; give another name with -o."
-            )
-        output.write_text(render(found, stacks, options.file.name), encoding="utf-8")
-    except OSError as error:
-        raise RuntimeError(f"{error.strerror}: {str(error.filename)!r}") from error
+    options.file.stat()  # an absent file is the first thing to tell
+    output = options.output or options.file.parent / f"{options.file.stem}.html"
+    if output.exists() and output.samefile(options.file):
+        raise ValueError(f"The page would take the place of the snapshot {str(output)!r}; give another name with -o.")
+    require_writable(output)
+    found, stacks = devices(read_snapshot(options.file))
+    output.write_text(render(found, stacks, options.file.name), encoding="utf-8")
     print(f"{output}: {_summary(found)}")
 
 
