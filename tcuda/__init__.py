@@ -6,7 +6,8 @@ or its emulated counterpart where devices are emulated.
 
 from typing import TYPE_CHECKING, Any
 
-from tcuda import _requirements  # first, because no other module can be imported where they are not met
+# First the module that answers for Ctrl-C while all others are imported, then the one that says whether they can be.
+from tcuda import _command, _requirements
 
 # isort: split
 from tcuda import _initialization, graphs, memory, nvtx, random, streams

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -85,6 +86,28 @@ def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
         ["demo", "--save-at", "0"],
         ["demo", "--epochs", "2", "--save-at", "3"],
         ["demo", "--checkpoint", "file.npz"],
+        ["demo", "--save-at", "1", "--checkpoint", "one", "--memory-viz", "one"],
+        *(
+            ["demo", f"{option}={value}"]
+            for option in ("--epochs", "--devices", "--seed", "--save-at")
+            for value in (
+                "2.5",
+                "-1",
+                "nan",
+                "inf",
+                "1e3",
+                "",
+                "0x10",
+                "99999999999999999999",
+                "9" * 5000,
+                "\x1b[2J",
+                "ä",
+            )
+        ),
+        *([command, "--output"] for command in ("memory-viz", "graph-viz")),
+        *([command, "one", "two"] for command in ("memory-viz", "graph-viz")),
+        *([command] for command in ("memory-viz", "graph-viz")),
+        ["info", "one"],
     ],
 )
 def test_bad_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,6 +117,105 @@ def test_bad_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixt
     output = capsys.readouterr()
     assert output.out == ""
     assert "usage: tcuda" in output.err
+    assert len(output.err) < 1500
+
+
+NO_FILE = ("no/such/file", "/dev/null/file", ".", "", "x" * 300, "file/file", "a\0b")
+
+
+@pytest.mark.parametrize("path", NO_FILE)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["demo", "--resume", "--checkpoint", "{}"],
+        ["demo", "--save-at", "1", "--checkpoint", "{}"],
+        ["demo", "--memory-viz", "{}"],
+        ["memory-viz", "{}"],
+        ["memory-viz", "good", "-o", "{}"],
+        ["graph-viz", "{}"],
+        ["graph-viz", "good", "-o", "{}/x.svg"],
+    ],
+    ids=" ".join,
+)
+def test_a_path_that_names_no_file_is_one_line_before_any_work(
+    arguments: list[str],
+    path: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "good").write_bytes(pickle.dumps([]))
+    if arguments[0] == "demo":
+        monkeypatch.setattr(train, "train", lambda *_, **__: pytest.fail("it trained"))
+    if arguments[-1] == "{}/x.svg" and path in (".", ""):
+        pytest.skip("names a file")
+    assert main([argument.format(path) for argument in arguments]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    (line,) = output.err.splitlines()
+    assert line.startswith(f"tcuda {arguments[0]}: ")
+    assert line.isprintable()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "good"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["demo", "--epochs", "1", "--save-at", "1", "--checkpoint", "locked/file"],
+        ["demo", "--epochs", "1", "--memory-viz", "locked/file"],
+        ["memory-viz", "good", "-o", "locked/file"],
+        ["memory-viz", "secret"],
+        ["graph-viz", "secret"],
+        ["demo", "--resume", "--checkpoint", "secret"],
+    ],
+    ids=" ".join,
+)
+def test_a_missing_permission_is_one_line(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(train, "train", lambda *_, **__: pytest.fail("it trained"))
+    (tmp_path / "good").write_bytes(pickle.dumps([]))
+    (tmp_path / "secret").touch(mode=0)
+    (tmp_path / "locked").mkdir(mode=0o555)
+    if os.access("locked", os.W_OK):  # as root, who may do anything
+        monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("locked"))
+        if "secret" in arguments:
+            pytest.skip("root may read everything")
+    assert main(arguments) == 1
+    name = arguments[-1]
+    assert capsys.readouterr().err == f"tcuda {arguments[0]}: Permission denied: {name!r}\n"
+
+
+@pytest.mark.parametrize("arguments", [["demo", "--resume", "--checkpoint"], ["memory-viz"], ["graph-viz"]])
+def test_a_pipe_is_not_waited_for(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert main([*arguments, str(tmp_path / "pipe")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"tcuda {arguments[0]}: {str(tmp_path / 'pipe')!r} ")
+
+
+@pytest.mark.parametrize("arguments", [["info"], ["info", "--json"], ["demo", "--epochs=1"], ["demo", "--json"]])
+def test_an_output_that_takes_no_more_is_no_traceback(arguments: list[str]) -> None:
+    variables = environment(TCUDA_RUNTIME="emulated", **NO_GPU)
+    command = [sys.executable, "-m", "tcuda", *arguments]
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(command, env=variables, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    last = done.stderr.splitlines()[-1]
+    assert (done.returncode, last) == (1, f"tcuda {arguments[0]}: No space left on device")
+    assert "Traceback" not in done.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, env=variables, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import tcuda
 from tcuda import xp
+from tcuda.cli import main
 from tcuda.demo import digits, network
 from tcuda.demo.captured_replica import CapturedReplica
 from tcuda.demo.checkpoint import Checkpoint
@@ -312,6 +315,66 @@ def test_file_with_other_arrays_is_no_checkpoint(changed: dict[str, Any], tmp_pa
         Checkpoint.load(path)
 
 
+NO_WHOLE_NUMBERS: tuple[Any, ...] = (2.5, "15", "many", np.nan, np.inf, -1, 10**30, True, b"5", [1, 2], None)
+NO_FRACTIONS: tuple[Any, ...] = ("0.5", np.nan, np.inf, -1.0, 1e30, True, b"5", [0.1, 0.2], None)
+BAD_VALUES = [
+    *((name, value) for name in ("epochs", *DECIDING[:4]) for value in NO_WHOLE_NUMBERS),
+    *((name, value) for name in DECIDING[4:] for value in NO_FRACTIONS),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_VALUES)
+def test_file_with_a_setting_that_is_none_is_no_checkpoint(name: str, value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "file.npz"
+    small_checkpoint().save(path)
+    with np.load(path) as arrays:
+        content = {**arrays, name: value}
+    np.savez(path, **content)
+    with pytest.raises(ValueError, match=r"'.*file\.npz' is no checkpoint of tcuda demo"):
+        Checkpoint.load(path)
+
+
+def test_file_with_numbers_that_are_none_is_no_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "file.npz"
+    small_checkpoint().save(path)
+    with np.load(path) as arrays:
+        content = dict(arrays)
+    for name in ("parameters", "velocity", "loss", "accuracy"):
+        np.savez(path, **{**content, name: np.full_like(content[name], np.nan)})
+        with pytest.raises(ValueError, match="is no checkpoint"):
+            Checkpoint.load(path)
+
+
+def test_file_that_grows_when_it_is_read_is_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file.npz"
+    np.savez_compressed(path, parameters=np.zeros(1 << 27, np.uint8))
+    assert path.stat().st_size < 1 << 20
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(ValueError, match="is no checkpoint"):
+        Checkpoint.load(path)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_training_goes_on_from_any_file_or_says_in_a_line_why_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject
+) -> None:
+    path = tmp_path / "file.npz"
+    small_checkpoint().save(path)
+    with np.load(path) as arrays:
+        content = dict(arrays)
+    for name in data.draw(st.lists(st.sampled_from(sorted(content)), min_size=1, max_size=2, unique=True)):
+        as_bytes = st.binary(min_size=content[name].nbytes, max_size=content[name].nbytes)
+        flipped = as_bytes.map(lambda raw, old=content[name]: np.frombuffer(raw, old.dtype).reshape(old.shape))
+        content[name] = data.draw(flipped | st.sampled_from(NO_WHOLE_NUMBERS[:-1]))
+    np.savez(path, **content)
+    with np.errstate(all="ignore"):
+        status = main(["demo", "--resume", "--epochs", "3", "--checkpoint", str(path)])
+    said = capsys.readouterr()
+    assert status in (0, 1)
+    assert len(said.err.splitlines()) == status
+
+
 def test_file_with_anything_else_is_no_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "file.npz"
     small_checkpoint().save(path)
@@ -495,13 +558,39 @@ IMPOSSIBLE = [
     {"devices": 33},
     {"save_at": 0},
     {"epochs": 3, "save_at": 4},
+    {"epochs": 10**20},
+    {"devices": 1438, "batch_size": 1438},
+    {"batch_size": 1438},
+    {"hidden_units": 0},
+    {"hidden_units": 10**9},
+    {"learning_rate": float("nan")},
+    {"learning_rate": -0.1},
+    {"momentum": float("inf")},
 ]
 
 
 @pytest.mark.parametrize("settings", IMPOSSIBLE)
-def test_impossible_settings_are_refused(settings: dict[str, int]) -> None:
+def test_impossible_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"\d"):
         Config(**settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in ("epochs", *DECIDING[:4]) for value in ("15", 2.5, True, None, [1])),
+        *((name, value) for name in DECIDING[4:] for value in ("0.5", True, None, 1j)),
+        *((name, value) for name in ("overlap", "graph") for value in ("yes", 1, None)),
+        *(("save_at", value) for value in ("1", 1.0, True)),
+    ],
+)
+def test_settings_of_another_type_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=f"^{name} is .*; it must be "):
+        Config(**{name: value})
+
+
+def test_a_batch_may_have_all_digits_that_there_are() -> None:
+    assert Config(batch_size=len(DIGITS.train)).batch_size == len(DIGITS.train)
 
 
 def test_devices_are_told_with_the_memory_that_the_network_takes() -> None:

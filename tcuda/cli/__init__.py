@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
+import os
 import sys
 from typing import TYPE_CHECKING
 
-from tcuda._version import __version__
-from tcuda.cli import demo, graph_viz, info, memory_viz
-from tcuda.cli.interrupt import interruptible
+from tcuda import _command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,26 +24,89 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0, 1 if the command failed, 130 if it was interrupted. Bad usage exits with 2.
     """
-    options = _parser().parse_args(argv)
+    command = "tcuda"
     try:
+        _import_commands()
+        from tcuda.cli.interrupt import interruptible
+        from tcuda.cli.parser import parse
+
         with interruptible():
+            options = parse(argv)
+            command = f"tcuda {options.command}"
             options.run(options)
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except KeyboardInterrupt:
-        print("tcuda: interrupted", file=sys.stderr)
-        return _INTERRUPTED
-    except (RuntimeError, ValueError) as error:
-        print(f"tcuda {options.command}: {' '.join(str(error).split())}", file=sys.stderr)
+        return _interrupted()
+    except BrokenPipeError:  # whoever reads the output has seen enough
+        _drop_output()
         return _FAILED
+    except Exception as error:
+        if _began_as_interrupt(error):
+            return _interrupted()
+        message = _message(error)
+        if message is None:
+            raise
+        print(f"{command}: {message}", file=sys.stderr)
+        _flush_or_drop_output()
+        return _FAILED
+    finally:
+        if _command.is_command():  # nothing is left to do but to end
+            _command.end_at_ctrl_c()
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="tcuda", description="The surface of torch.cuda for CuPy arrays.")
-    parser.add_argument("--version", action="version", version=f"tcuda {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for command in (info, demo, memory_viz, graph_viz):
-        command.add_to(commands)
-    return parser
+def _import_commands() -> None:
+    """Import what the commands need, which takes long, and answer for Ctrl-C from then on."""
+    ends_at_ctrl_c = _command.end_at_ctrl_c() or _command.ENDS_AT_CTRL_C
+    try:
+        import tcuda.cli.parser  # noqa: F401
+    finally:
+        if ends_at_ctrl_c:
+            _command.raise_at_ctrl_c()
+
+
+def _interrupted() -> int:
+    print("tcuda: interrupted", file=sys.stderr)
+    return _INTERRUPTED
+
+
+def _began_as_interrupt(error: BaseException | None) -> bool:
+    """Return whether a library made another error of a ``KeyboardInterrupt``, as Python does in bodies of classes."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _message(error: Exception) -> str | None:
+    """Return what to tell of an error in one line; None if the error is a mistake in tcuda."""
+    if isinstance(error, MemoryError):
+        text = "There is not enough memory."
+    elif isinstance(error, OSError) and error.strerror:
+        text = error.strerror if error.filename is None else f"{error.strerror}: {str(error.filename)!r}"
+    elif isinstance(error, OSError | RuntimeError | ValueError):
+        text = str(error)
+    else:
+        return None
+    # A file's name or content may have characters that would tell a terminal what to do.
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(text.split()))
+
+
+def _flush_or_drop_output() -> None:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        _drop_output()
+
+
+def _drop_output() -> None:
+    """Let Python find no output to write at its end, where another failure would be reported in many lines."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
 
 
 __all__ = ["main"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tcuda
+from tcuda._files import require_writable
 from tcuda.cli import report
 from tcuda.cli.terminal import console
 from tcuda.demo import digits
@@ -16,10 +19,12 @@ from tcuda.demo.config import Config
 from tcuda.demo.devices import emulate_for_want_of_gpu
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Iterator
 
 
 _CHECKPOINT = Path("tcuda-demo.npz")
+
+_LONGEST_NUMBER = 40
 
 _HISTORY = 100_000
 """Events that the page of the memory shows at most, the newest of them."""
@@ -34,12 +39,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "events and as many devices as asked for. Runs on emulated devices where there is no GPU.",
     )
     # None where nothing is given: the default is then that of the checkpoint, if there is one.
-    parser.add_argument("--epochs", type=int, help=f"how often each digit is shown ({Config.epochs})")
-    parser.add_argument("--seed", type=int, help=f"decides every bit of the result ({Config.seed})")
-    parser.add_argument("--devices", type=int, help=f"devices that share a batch ({Config.devices})")
+    parser.add_argument("--epochs", type=_whole_number, help=f"how often each digit is shown ({Config.epochs})")
+    parser.add_argument("--seed", type=_whole_number, help=f"decides every bit of the result ({Config.seed})")
+    parser.add_argument("--devices", type=_whole_number, help=f"devices that share a batch ({Config.devices})")
     parser.add_argument("--no-overlap", dest="overlap", action="store_false", help="do everything on one stream")
     parser.add_argument("--graph", action="store_true", help="capture the training step once, and replay it")
-    parser.add_argument("--save-at", metavar="N", type=int, help="save a checkpoint after epoch N, and go on")
+    parser.add_argument("--save-at", metavar="N", type=_whole_number, help="save a checkpoint after epoch N, and go on")
     parser.add_argument(
         "--resume",
         action="store_true",
@@ -57,19 +62,27 @@ def run(options: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        RuntimeError: There are not as many devices as asked for, or a file cannot be read or written.
+        OSError: A file cannot be read or written.
+        RuntimeError: There are not as many devices as asked for.
         ValueError: The file of the checkpoint holds none, or one that the options do not fit.
     """
     if options.checkpoint and not options.resume and options.save_at is None:
         options.usage_error("--checkpoint names the file of --save-at and --resume; give one of them")
     path = options.checkpoint or _CHECKPOINT
-    checkpoint = _load(path) if options.resume else None
+    checkpoint = Checkpoint.load(path) if options.resume else None
     try:
         config = _config(options, checkpoint)
     except ValueError as error:
         options.usage_error(str(error))
     if checkpoint:
         checkpoint.require_fitting(config)
+    if options.memory_viz and config.save_at is not None and options.memory_viz.absolute() == path.absolute():
+        options.usage_error("--memory-viz and --checkpoint name the same file")
+    # Now, because the files are written when much of the training is over.
+    if config.save_at is not None:
+        Checkpoint.require_writable(path)
+    if options.memory_viz:
+        require_writable(options.memory_viz)
     screen = console(stderr=options.json)
     told = emulate_for_want_of_gpu(config.devices)
     if told:
@@ -81,29 +94,28 @@ def run(options: argparse.Namespace) -> None:
     def save(made: Checkpoint) -> None:
         try:
             made.save(path)
-        except OSError as error:
-            raise RuntimeError(f"{error.strerror}: {str(path)!r}") from error
+        except OSError as error:  # of another file, which takes the place of this one when it is whole
+            raise OSError(error.errno, error.strerror, str(path)) from error
         report.show_saved(screen, made, path)
 
-    if options.memory_viz:
-        tcuda.memory._record_memory_history(max_entries=_HISTORY)
     if checkpoint:
         report.show_resumed(screen, checkpoint, path)
-    with report.progress(screen, config, checkpoint) as on_epoch:
-        result = train(config, digits.load(), on_epoch, save, resume_from=checkpoint)
-    if options.json:
-        print(json.dumps(report.as_dict(result), indent=2))
-    else:
-        report.show(screen, result)
-    if options.memory_viz:
-        _write_page(options.memory_viz)
+    with _page_of_memory(options.memory_viz):
+        with report.progress(screen, config, checkpoint) as on_epoch:
+            result = train(config, digits.load(), on_epoch, save, resume_from=checkpoint)
+        if options.json:
+            print(json.dumps(report.as_dict(result), indent=2))
+        else:
+            report.show(screen, result)
 
 
-def _load(path: Path) -> Checkpoint:
+def _whole_number(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER:
+        raise argparse.ArgumentTypeError(f"a number of {len(text):,} characters is too long")
     try:
-        return Checkpoint.load(path)
-    except OSError as error:
-        raise RuntimeError(f"{error.strerror}: {str(path)!r}") from error
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
 
 
 def _config(options: argparse.Namespace, checkpoint: Checkpoint | None) -> Config:
@@ -115,17 +127,22 @@ def _config(options: argparse.Namespace, checkpoint: Checkpoint | None) -> Confi
     return replace(others, overlap=options.overlap, graph=options.graph, save_at=options.save_at, **given)
 
 
-def _write_page(output: Path) -> None:
-    """Write a page of the memory as it is, and of what happened to it, and record no more.
+@contextlib.contextmanager
+def _page_of_memory(output: Path | None) -> Iterator[None]:
+    """Record what happens to memory in the block, and write a page of it at its end; do nothing for None.
 
     Raises:
-        RuntimeError: The file cannot be written.
+        OSError: The file cannot be written.
     """
+    if output is None:
+        yield
+        return
     from tcuda._memory_viz import page
 
-    snapshot = tcuda.memory._snapshot()
-    tcuda.memory._record_memory_history(None)
+    tcuda.memory._record_memory_history(max_entries=_HISTORY)
     try:
-        output.write_text(page(snapshot, title="tcuda demo"), encoding="utf-8")
-    except OSError as error:
-        raise RuntimeError(f"{error.strerror}: {str(error.filename)!r}") from error
+        yield
+        snapshot = tcuda.memory._snapshot()
+    finally:
+        tcuda.memory._record_memory_history(None)
+    output.write_text(page(snapshot, title="tcuda demo"), encoding="utf-8")

@@ -8,9 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tcuda._files import read_regular_file, require_writable
+
 if TYPE_CHECKING:
     import argparse
 
+_LARGEST_FILE = 1 << 28
 _FORMATS = (".svg", ".png", ".pdf")
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
@@ -37,21 +40,18 @@ def run(options: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        RuntimeError: There is no dot, it fails, or a file cannot be read or written.
+        OSError: A file cannot be read or written.
+        RuntimeError: There is no dot, or it fails.
         ValueError: The file holds no graph, the picture would take its place, or its suffix names no format.
     """
-    try:
-        source = options.file.read_bytes()
-        output = options.output or options.file.with_suffix(".svg")
-        if output.suffix.lower() not in _FORMATS:
-            raise ValueError(f"The suffix of {str(output)!r} names no format; use .svg, .png or .pdf.")
-        if output.exists() and output.samefile(options.file):
-            raise ValueError(
-                f"The picture would take the place of the graph {str(output)!r}; give another name with -o."
-            )
-        done = _dot(source, output)
-    except OSError as error:
-        raise RuntimeError(f"{error.strerror}: {str(error.filename)!r}") from error
+    source = _source(options.file)
+    output = options.output or options.file.with_suffix(".svg")
+    if output.suffix.lower() not in _FORMATS:
+        raise ValueError(f"The suffix of {str(output)!r} names no format; use .svg, .png or .pdf.")
+    if output.exists() and output.samefile(options.file):
+        raise ValueError(f"The picture would take the place of the graph {str(output)!r}; give another name with -o.")
+    require_writable(output)
+    done = _dot(source, output)
     if done.returncode:
         reason = next(iter(done.stderr.decode(errors="replace").splitlines()), f"it ended with {done.returncode}")
         raise RuntimeError(f"dot cannot draw {str(options.file)!r}: {reason}")
@@ -60,6 +60,13 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError(f"{str(options.file)!r} holds no graph. Write one with CUDAGraph.debug_dump().")
     nodes = items.count(b"node")
     print(f"{output}: {nodes:,} {'node' if nodes == 1 else 'nodes'}")
+
+
+def _source(file: Path) -> bytes:
+    try:
+        return read_regular_file(file, _LARGEST_FILE)
+    except ValueError as error:
+        raise ValueError(f"{str(file)!r} holds no graph: {error}. Write one with CUDAGraph.debug_dump().") from error
 
 
 def _dot(source: bytes, output: Path) -> subprocess.CompletedProcess[bytes]:

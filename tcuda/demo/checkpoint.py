@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from tcuda._files import read_regular_file, require_writable
 from tcuda.demo.config import DECIDING, Config
 from tcuda.demo.result import Epoch
 from tcuda.demo.shapes import parameter_count
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _FORMAT = "tcuda demo checkpoint 1"
 _SETTINGS = ("epochs", *DECIDING)
+_LARGEST_FILE = 1 << 26  # a million epochs of the largest network have less
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,19 @@ class Checkpoint:
                 f"{self.epoch + 1} to {config.epochs}."
             )
 
+    @staticmethod
+    def require_writable(path: Path) -> None:
+        """Insist that :meth:`save` can write to ``path``, as far as that can be told without writing.
+
+        Raises:
+            OSError: It cannot.
+        """
+        require_writable(path)
+        try:
+            require_writable(_temporary(path))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+
     def save(self, path: Path) -> None:
         """Write it to a file, which is either whole or as it was before.
 
@@ -91,7 +107,7 @@ class Checkpoint:
             "loss": numpy.array([epoch.loss for epoch in self.epochs], numpy.float64),
             "accuracy": numpy.array([epoch.accuracy for epoch in self.epochs], numpy.float64),
         }
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        temporary = _temporary(path)
         try:
             with temporary.open("wb") as file:
                 numpy.savez(file, **arrays)
@@ -110,10 +126,13 @@ class Checkpoint:
             OSError: The file cannot be read.
             ValueError: It is no checkpoint, or not a whole one.
         """
-        content = path.read_bytes()
         try:
+            content = read_regular_file(path, _LARGEST_FILE)
+            _require_small(content)
             with numpy.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 return cls._from_arrays(arrays)
+        except OSError:
+            raise
         except Exception as error:  # NumPy, zipfile and zlib have many names for a file that is something else
             raise ValueError(f"{str(path)!r} is no checkpoint of tcuda demo, or not a whole one.") from error
 
@@ -133,7 +152,22 @@ class Checkpoint:
         return cls(config, parameters, velocity, _checked(arrays["rng_state"], numpy.uint8, 16), epochs)
 
 
+def _temporary(path: Path) -> Path:
+    """Return where a checkpoint is written before it takes its place at ``path``, in the same folder."""
+    return path.with_name(f".tcuda-demo.{os.getpid()}.tmp")
+
+
+def _require_small(content: bytes) -> None:
+    """Insist that the arrays in a file are no larger than the file may be: compressed, they could fill the memory."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > _LARGEST_FILE:
+        raise ValueError(f"Its arrays have {size:,} bytes.")
+
+
 def _checked(array: NDArray[Any], dtype: type[numpy.generic], size: int) -> NDArray[Any]:
     if array.dtype != dtype or array.shape != (size,):
         raise ValueError(f"An array is {array.dtype}{array.shape}, not {numpy.dtype(dtype)}{(size,)}.")
+    if not numpy.isfinite(array).all():
+        raise ValueError("An array has numbers that are infinite or none.")
     return array

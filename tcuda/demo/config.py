@@ -8,7 +8,14 @@ DECIDING = ("seed", "devices", "batch_size", "hidden_units", "learning_rate", "m
 """The settings that decide every bit of an epoch; the others decide only how many there are, and how they come about.
 """
 
-_LARGEST_SEED = (1 << 64) - 1
+_WHOLE_NUMBERS = {
+    "epochs": (1, 1_000_000),
+    "seed": (0, (1 << 64) - 1),
+    "devices": (1, 1437),
+    "batch_size": (1, 1437),  # all digits that there are to train with
+    "hidden_units": (1, 1 << 16),
+}
+_FRACTIONS = {"learning_rate": 100.0, "momentum": 1.0}
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,7 @@ class Config:
         save_at: The epoch after which a checkpoint is made; None for no checkpoint.
 
     Raises:
+        TypeError: A setting has another type than here.
         ValueError: A number is too small or too large, or there are more devices than digits in a batch.
     """
 
@@ -45,16 +53,32 @@ class Config:
     save_at: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("epochs", 1), ("seed", 0), ("devices", 1), ("batch_size", 1), ("hidden_units", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be {least} or more.")
-        if self.seed > _LARGEST_SEED:
-            raise ValueError(f"seed is {self.seed}; it must be {_LARGEST_SEED} or less.")
-        if self.save_at is not None and not 1 <= self.save_at <= self.epochs:
-            raise ValueError(f"save_at is {self.save_at}; it must be 1 to {self.epochs}, which is the last epoch.")
+        for name, (least, most) in _WHOLE_NUMBERS.items():
+            value = getattr(self, name)
+            _require_type(name, value, (int,), "a whole number")
+            if value < least:
+                raise ValueError(f"{name} is {value}; it must be {least} or more.")
+            if value > most:
+                raise ValueError(f"{name} is {value}; it must be {most} or less.")
+        for name, largest in _FRACTIONS.items():
+            fraction = getattr(self, name)
+            _require_type(name, fraction, (int, float), "a number")
+            if not 0 <= fraction <= largest:
+                raise ValueError(f"{name} is {fraction}; it must be 0 to {largest}.")
+        for name in ("overlap", "graph"):
+            _require_type(name, getattr(self, name), (bool,), "True or False")
+        if self.save_at is not None:
+            _require_type("save_at", self.save_at, (int,), "a whole number or None")
+            if not 1 <= self.save_at <= self.epochs:
+                raise ValueError(f"save_at is {self.save_at}; it must be 1 to {self.epochs}, which is the last epoch.")
         if self.devices > self.batch_size:
             raise ValueError(f"A batch of {self.batch_size} digits cannot be shared by {self.devices} devices.")
 
     def share(self, device: int) -> slice:
         """Return which digits of every batch ``device`` computes with."""
         return slice(device, self.batch_size, self.devices)
+
+
+def _require_type(name: str, value: object, types: tuple[type, ...], wanted: str) -> None:
+    if type(value) not in types:  # True and False would pass for whole numbers
+        raise TypeError(f"{name} is {value!r}, a {type(value).__name__}; it must be {wanted}.")

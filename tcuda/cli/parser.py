@@ -1,0 +1,32 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from tcuda._version import __version__
+from tcuda.cli import demo, graph_viz, info, memory_viz
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Return the options that ``argv`` gives, with the command in ``command`` and the function to call in ``run``.
+
+    Args:
+        argv: The arguments; those of the process if None.
+
+    Raises:
+        SystemExit: The arguments are bad usage, with code 2, or ask for help or the version.
+    """
+    parser = argparse.ArgumentParser(prog="tcuda", description="The surface of torch.cuda for CuPy arrays.")
+    parser.add_argument("--version", action="version", version=f"tcuda {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for command in (info, demo, memory_viz, graph_viz):
+        command.add_to(commands)
+    return parser.parse_args(argv)
+
+
+__all__ = ["parse"]
