@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +50,81 @@ def test_a_stream_is_created_at_an_address_and_destroyed(runtime: Runtime) -> No
     assert cudart.cudaStreamDestroy(0) == 400
 
 
+NO_WHOLE_NUMBERS: tuple[Any, ...] = ("x", b"x", None, 1.0, float("nan"), [1], (1,), {}, 1j, object(), np.float32(1))
+TOO_LARGE = (1 << 63, 10**5000, -1, -(10**5000))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("cudaError", [0]),
+        ("cudaGetErrorString", [0]),
+        ("cudaHostRegister", [4096, 4096, 0]),
+        ("cudaHostUnregister", [4096]),
+        ("cudaMemGetInfo", [0]),
+        ("cudaStreamCreate", [4096]),
+        ("cudaStreamDestroy", [4096]),
+    ],
+)
+def test_a_wrong_argument_is_a_type_error_that_says_what_to_pass(name: str, arguments: list[int]) -> None:
+    function = getattr(cudart, name)
+    for position in range(len(arguments)):
+        bad = NO_WHOLE_NUMBERS if name in ("cudaError", "cudaMemGetInfo") else (*NO_WHOLE_NUMBERS, *TOO_LARGE)
+        for value in bad:
+            if name == "cudaGetErrorString" and value == -1:
+                continue
+            with pytest.raises(TypeError) as caught:
+                function(*arguments[:position], value, *arguments[position + 1 :])
+            assert str(caught.value).startswith(f"{name}() takes ")
+            assert len(str(caught.value)) < 300
+    for count in (len(arguments) - 1, len(arguments) + 1) if name != "cudaError" else (0,):
+        with pytest.raises(TypeError):
+            function(*[*arguments, 0][:count])
+
+
+@pytest.mark.parametrize("name", ["cudaProfilerStart", "cudaProfilerStop"])
+def test_functions_without_parameters_take_none(name: str) -> None:
+    with pytest.raises(TypeError):
+        getattr(cudart, name)(1)
+
+
+def test_a_stream_is_not_written_where_nothing_can_be_written(runtime: Runtime) -> None:
+    constant = ctypes.cast(ctypes.pythonapi.Py_GetVersion, ctypes.c_void_p).value  # code, which is read only
+    for address in (1, 4096, constant, (1 << 63) - 1):
+        with pytest.raises(TypeError, match=f"memory at {address:#x} cannot be written"):
+            cudart.cudaStreamCreate(address)
+    assert cudart.cudaStreamCreate(0) == 1
+    unaligned = (ctypes.c_char * 16)()
+    tcuda.check_error(cudart.cudaStreamCreate(ctypes.addressof(unaligned) + 3))
+    handle = int.from_bytes(unaligned[3:11], sys.byteorder)
+    assert runtime.streamGetFlags(handle) == 0
+    assert unaligned[:3] + unaligned[11:] == bytes(8)
+    tcuda.check_error(cudart.cudaStreamDestroy(handle))
+
+
+def test_only_streams_that_it_made_are_destroyed_and_only_once() -> None:
+    handle = ctypes.c_uint64()
+    tcuda.check_error(cudart.cudaStreamCreate(ctypes.addressof(handle)))
+    tcuda.check_error(cudart.cudaStreamDestroy(handle.value))
+    kept = tcuda.Stream()
+    for other in (handle.value, kept.cuda_stream, 4096, (1 << 63) - 1):
+        with pytest.raises(TypeError, match=f"{other:#x} is none, or one that is destroyed"):
+            cudart.cudaStreamDestroy(other)
+    assert kept.query()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    memory = np.zeros(1 << 16)
+    address = np.uint64(memory.ctypes.data)
+    tcuda.check_error(cudart.cudaHostRegister(address, np.int64(memory.nbytes), np.int8(0)))
+    tcuda.check_error(cudart.cudaHostUnregister(address))
+
+
+def test_host_memory_that_cannot_be_registered_is_a_status() -> None:
+    assert cudart.cudaHostRegister(0, 4096, 0) == 1
+    assert cudart.cudaHostRegister(np.zeros(8).ctypes.data, 0, 0) == 1
+
+
 def test_memory_is_told_and_a_bad_device_raised() -> None:
     assert cudart.cudaMemGetInfo(0) == tcuda.mem_get_info(0)
     with pytest.raises(tcuda.AcceleratorError):
@@ -62,7 +138,7 @@ def test_statuses_have_names_and_texts() -> None:
     assert (int(status), status.name) == (713, "cudaErrorHostMemoryNotRegistered")
     assert cudart.cudaGetErrorString(status) == "pointer does not correspond to a registered memory region"
     assert list(cudart.cudaError) == [cudart.cudaError.success]
-    with pytest.raises(ValueError, match="'a' is not a valid"):
+    with pytest.raises(TypeError, match=r"^cudaError\(\) takes the number of a status, an int, not 'a'$"):
         cudart.cudaError("a")
 
 
