@@ -569,3 +569,98 @@ def test_other_errors_in_destructors_are_reported_as_before(monkeypatch: pytest.
     with contextlib.suppress(KeyboardInterrupt), interruptible():
         raise KeyboardInterrupt
     assert sys.unraisablehook == reported.append
+
+
+# The signal comes at the n-th of something, so that the moments are the same in every run. It counts from the first
+# module of tcuda on: an interrupt before that is Python's to report.
+INTERRUPTED_AT = """
+import signal, sys
+
+moment, by, *arguments = sys.argv[1:]
+sys.argv = [{program!r}, *arguments]
+signal.signal(signal.SIGINT, signal.default_int_handler)
+left = int(moment)
+
+def count():
+    global left
+    if "tcuda._command" in sys.modules and hasattr(sys.modules["tcuda._command"], "ENDS_AT_CTRL_C"):
+        left -= 1
+        if left == 0:
+            signal.raise_signal(signal.SIGINT)
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        count()
+
+if by == "import":
+    sys.meta_path.insert(0, Finder)
+else:
+    sys.setprofile(lambda frame, event, argument: count() if event == "call" else None)
+
+from tcuda.cli import main
+
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("program", ["/usr/bin/tcuda", "/somewhere/site-packages/tcuda/__main__.py"])
+@pytest.mark.parametrize(
+    ("by", "moments"),
+    [
+        ("import", (1, 2, 30, 80, 150, 300, 450, 600)),
+        ("call", (1, 10, 1000, 10_000, 40_000, 100_000, 300_000, 500_000)),
+    ],
+)
+def test_ctrl_c_at_any_moment_is_no_traceback(program: str, by: str, moments: tuple[int, ...], tmp_path: Path) -> None:
+    ends = set()
+    for moment in moments:
+        done = subprocess.run(
+            [sys.executable, "-c", INTERRUPTED_AT.format(program=program), str(moment), by, "demo", "--epochs", "1"],
+            cwd=tmp_path,
+            env=environment(TCUDA_RUNTIME="emulated", **NO_GPU),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) in [(-signal.SIGINT, ""), (130, "tcuda: interrupted\n"), (0, "")], moment
+        ends.add(done.returncode)
+    assert -signal.SIGINT in ends
+
+
+def test_ctrl_c_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); import tcuda, tcuda.cli; "
+        "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler; "
+        "tcuda.cli.main(['info']); assert signal.getsignal(signal.SIGINT) is signal.default_int_handler; "
+        "signal.signal(signal.SIGINT, signal.SIG_IGN); tcuda.cli.main(['info']); "
+        "assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN"
+    )
+    script = tmp_path / "train"
+    script.write_text(code)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_ignored_ctrl_c_stays_ignored(tmp_path: Path) -> None:
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.argv = ['/usr/bin/tcuda', 'info']; "
+        "from tcuda.cli import main; assert main() == 0; assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_interrupt_that_became_another_error_is_an_interrupt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def step(*arguments: Any) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            raise TypeError("Error calling __set_name__") from interrupt
+
+    monkeypatch.setattr(train, "train_step", step)
+    assert main(["demo"]) == 130
+    assert capsys.readouterr().err == "tcuda: interrupted\n"
