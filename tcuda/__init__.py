@@ -4,12 +4,12 @@
 or its emulated counterpart where devices are emulated.
 """
 
-from typing import TYPE_CHECKING, Any
-
 # First the module that answers for Ctrl-C while all others are imported, then the one that says whether they can be.
 from tcuda import _command, _requirements
 
 # isort: split
+from typing import TYPE_CHECKING, Any
+
 from tcuda import _initialization, graphs, memory, nvtx, random, streams
 from tcuda._cudart import check_error, cudart, cudaStatus
 from tcuda._device import (

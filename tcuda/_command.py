@@ -4,8 +4,8 @@ Modules are imported for a while before :func:`tcuda.cli.main` can answer for an
 what it does to programs that are not written in Python. A program of another name is left alone.
 """
 
-from __future__ import annotations
-
+# Nothing else, not even signal, which imports enum: an interrupt while this file is imported is a traceback.
+import _signal as signal  # type: ignore[import-not-found]
 import sys
 
 
@@ -20,8 +20,6 @@ def is_command() -> bool:
 
 def end_at_ctrl_c() -> bool:
     """Let Ctrl-C end the process; return whether it does now, and raised ``KeyboardInterrupt`` before."""
-    import signal  # not at the top: a program that only imports tcuda does not need it
-
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, or someone else's concern
         return False
     try:
@@ -33,8 +31,6 @@ def end_at_ctrl_c() -> bool:
 
 def raise_at_ctrl_c() -> None:
     """Let Ctrl-C raise ``KeyboardInterrupt`` again, as Python does from its start."""
-    import signal
-
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
