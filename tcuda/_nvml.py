@@ -7,7 +7,6 @@ torch parses the first and does not know the second: under CUDA's default order 
 from __future__ import annotations
 
 import os
-import threading
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -174,6 +173,10 @@ class _Session:
         except self._nvml.NVMLError as error:
             raise RuntimeError(f"nvmlInit failed: NVML says {str(error)!r}.") from error
 
+    def close(self) -> None:
+        """Give this use of NVML back; NVML counts its uses."""
+        self._nvml.nvmlShutdown()
+
     def ask(self, query: str, device: int, *arguments: int) -> Any:
         """Return what NVML's function ``query`` says about ``device``."""
         try:
@@ -198,28 +201,27 @@ class _Session:
             return self._nvml.nvmlDeviceGetHandleByUUID(f"MIG-{name}")
 
 
-_lock = threading.Lock()
-_session: _Session | None = None
+_sessions: dict[str, _Session] = {}
+"""The session of this process under the key ``"open"``. A dictionary, because its ``setdefault`` is atomic."""
 
 
 def _ask(query: str, device: DeviceArgument, *arguments: int) -> Any:
     """Return what NVML's function ``query`` says about ``device``, initialising what was not."""
-    session = _session or _open()
+    session = _sessions.get("open") or _open()
     return session.ask(query, _get_device_index(device, optional=True), *arguments)
 
 
 def _open() -> _Session:
-    global _session
-    with _lock:
-        if _session is None:
-            _session = _Session()
-        return _session
+    """Initialise NVML and keep the session, unless another caller was faster.
+
+    No lock is held, because finalizers and signal handlers that run meanwhile may ask NVML too.
+    """
+    made = _Session()
+    kept = _sessions.setdefault("open", made)
+    if kept is not made:
+        made.close()
+    return kept
 
 
-def _after_fork_in_child() -> None:
-    global _lock, _session
-    _lock = threading.Lock()  # another thread of the parent may have held it
-    _session = None  # a child has to initialise NVML again
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
+# A child has to initialise NVML again.
+os.register_at_fork(after_in_child=_sessions.clear)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-import threading
 
 from tcuda._device import _exchange_device
 from tcuda._lazy import cuda, is_initialized
@@ -19,31 +18,35 @@ class StreamPool:
     """The 32 streams of one device and priority, handed out in turn, and created when their turn first comes.
 
     They are never destroyed: CUDA frees them with the process.
+
+    No lock is held while a stream is created, because finalizers and signal handlers that run meanwhile, in any thread,
+    may take a stream of the same pool.
     """
 
     def __init__(self, device: int, priority: int) -> None:
         self._device = device
         self._priority = priority
-        self._handles: list[int] = []
-        self._lock = threading.Lock()
+        self._handles: dict[int, int] = {}
         self._turns = itertools.count()
 
     def take(self) -> int:
         """Return the handle of the stream whose turn it is."""
         turn = next(self._turns) % _STREAMS
-        return self._handles[turn] if turn < len(self._handles) else self._create(turn)
+        return self._handles.get(turn) or self._create(turn)
 
     def _create(self, turn: int) -> int:
-        with self._lock:
-            previous = _exchange_device(self._device)
-            try:
-                while len(self._handles) <= turn:
-                    handle = cuda.streamCreateWithPriority(STREAM_NON_BLOCKING, self._priority)
-                    ledger().stream_created(self._device, handle)
-                    self._handles.append(handle)
-            finally:
-                _exchange_device(previous)
-            return self._handles[turn]
+        previous = _exchange_device(self._device)
+        try:
+            made = cuda.streamCreateWithPriority(STREAM_NON_BLOCKING, self._priority)
+            known = ledger()
+            known.stream_created(self._device, made)
+            handle = self._handles.setdefault(turn, made)
+            if handle != made:  # 32 others were taken meanwhile, and one of them was created for the same turn
+                known.stream_about_to_be_destroyed(self._device, made)
+                cuda.streamDestroy(made)
+            return handle
+        finally:
+            _exchange_device(previous)
 
 
 class EventPool:

@@ -6,14 +6,18 @@ Nothing here imports CuPy before it is needed, and nothing chooses emulation tha
 from __future__ import annotations
 
 import os
-import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
 
-_lock = threading.Lock()
 _in_use: Runtime | None = None
+_successors: dict[Runtime | None, Runtime] = {}
+"""The runtime that took the place of each; that of None was the first.
+
+Who adds to it with ``setdefault``, which is atomic, has decided. No lock is held, because choosing a runtime runs code
+of others: imports, and finalizers and signal handlers, which may ask for the runtime too.
+"""
 
 
 def runtime() -> Runtime:
@@ -23,7 +27,7 @@ def runtime() -> Runtime:
         RuntimeError: CUDA was chosen and CuPy cannot be imported. The choice stays open.
         ValueError: An environment variable of tcuda's holds what it must not.
     """
-    return _in_use or _choose()
+    return _in_use or _decide(None, _from_environment())
 
 
 def emulate(devices: int, memory: int) -> None:
@@ -36,29 +40,38 @@ def emulate(devices: int, memory: int) -> None:
     """
     from tcuda._runtime.emulated import EmulatedRuntime
 
-    global _in_use
-    with _lock:
-        if _in_use is not None and _in_use.visibleDeviceCount():
+    made: Runtime = EmulatedRuntime(devices, memory)
+    before: Runtime | None = None
+    while before is not made:
+        before = _in_use
+        if before is not None and before.visibleDeviceCount():
             raise RuntimeError(
-                f"Cannot emulate devices: the {_in_use.name} runtime is already in use. Call "
+                f"Cannot emulate devices: the {before.name} runtime is already in use. Call "
                 "tcuda.emulation.enable() before anything that needs a device, or set TCUDA_RUNTIME=emulated."
             )
-        _in_use = EmulatedRuntime(devices, memory)
+        before = _decide(before, made)
 
 
-def _choose() -> Runtime:
+def _decide(before: Runtime | None, made: Runtime) -> Runtime:
+    """Put ``made`` in the place of ``before``, unless another caller was faster, and return the runtime in use."""
     global _in_use
-    with _lock:
-        if _in_use is None:
-            choice = os.environ.get("TCUDA_RUNTIME", "cuda")
-            if choice == "cuda":
-                from tcuda._runtime.cuda import CudaRuntime
+    latest = _successors.setdefault(before, made)
+    while True:
+        while latest in _successors:
+            latest = _successors[latest]
+        _in_use = latest
+        if latest not in _successors:  # else another caller decided after the question, and it must not be undone
+            return latest
 
-                _in_use = CudaRuntime()
-            elif choice == "emulated":
-                from tcuda._runtime.emulated import EmulatedRuntime, from_environment
 
-                _in_use = EmulatedRuntime(*from_environment(os.environ))
-            else:
-                raise ValueError(f"TCUDA_RUNTIME is {choice!r}; it can be 'cuda' or 'emulated'.")
-        return _in_use
+def _from_environment() -> Runtime:
+    choice = os.environ.get("TCUDA_RUNTIME", "cuda")
+    if choice == "cuda":
+        from tcuda._runtime.cuda import CudaRuntime
+
+        return CudaRuntime()
+    if choice == "emulated":
+        from tcuda._runtime.emulated import EmulatedRuntime, from_environment
+
+        return EmulatedRuntime(*from_environment(os.environ))
+    raise ValueError(f"TCUDA_RUNTIME is {choice!r}; it can be 'cuda' or 'emulated'.")

@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import GraphLauncher
     from tcuda.memory._pools import PoolId
 
-_beginning = threading.Lock()
-"""Held while a capture begins, so that each sees those that have begun before."""
+_beginning = threading.RLock()
+"""Held while a capture begins, so that each sees those that have begun before.
+
+Reentrant, because a finalizer or a signal handler that runs meanwhile may begin a capture too.
+"""
 
 _MODES = {"global": CAPTURE_GLOBAL, "thread_local": CAPTURE_THREAD_LOCAL, "relaxed": CAPTURE_RELAXED}
 
