@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from tcuda._captures import captures, require_no_capture
@@ -175,6 +176,7 @@ def _index_where(obj: Any) -> int:
 
 
 _properties: dict[int, _CudaDeviceProperties] = {}
+os.register_at_fork(after_in_child=_properties.clear)  # so that a question in a forked child is an error there too
 
 
 def get_device_properties(device: DeviceArgument = None) -> _CudaDeviceProperties:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 
 from tcuda._device import _exchange_device
@@ -77,6 +78,7 @@ class EventPool:
 
 
 _event_pools: dict[tuple[int, int], EventPool] = {}
+os.register_at_fork(after_in_child=_event_pools.clear)  # the events are the parent's
 
 
 def event_pool(device: int, flags: int) -> EventPool:

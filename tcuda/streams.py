@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+import os
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -306,6 +307,8 @@ def _refuse_event(event: object) -> NoReturn:
 _pools: dict[tuple[int, int], StreamPool] = {}
 """By device and priority; a priority out of range has no entry, or each would have one for ever."""
 
+os.register_at_fork(after_in_child=_pools.clear)  # the streams are the parent's
+
 
 def _pool(device_index: int, priority: int) -> StreamPool:
     """Return the pool of the priority in range that is nearest to ``priority``."""
@@ -334,6 +337,7 @@ def _as_stream(stream: Any) -> Stream:
 
 
 _default_streams: dict[int, Stream] = {}
+os.register_at_fork(after_in_child=_default_streams.clear)  # so that a question in a forked child is an error there
 
 
 def current_stream(device: DeviceArgument = None) -> Stream:

@@ -118,7 +118,7 @@ def choose():
     _runtime._successors.clear()
     assert _runtime.runtime() is _runtime.runtime()
 """
-    work = f"{choose}{how}(choose, choose)\nassert next(used) > 20\nprint('done')"
+    work = f"{choose}{how}(_runtime.runtime, choose)\nassert next(used) > 20\nprint('done')"
     prepared = PREPARED.replace(
         "for use in (new_streams, new_session, new_capture):\n    use()", "_ = tcuda.temperature"
     )

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import warnings
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import flag, pool_id, text
@@ -264,6 +265,7 @@ class CUDAGraph:
         if self._executable and not self._states:
             self._launcher = cuda.graphLauncher(self._executable)
             self._launch = self._launcher.launch
+            _launchable.add(self)
 
     def _replay_carefully(self) -> None:
         if not self._captured:
@@ -423,6 +425,18 @@ def _checked_path(path: Any) -> str:
 def _cannot_launch() -> int:
     """Stand where there is no quick way to launch."""
     return Status.INVALID_VALUE
+
+
+_launchable: weakref.WeakSet[CUDAGraph] = weakref.WeakSet()
+"""The graphs that have a quick way to launch, which does not ask whether tcuda is initialised."""
+
+
+def _after_fork_in_child() -> None:
+    for graph in _launchable:
+        graph._launch = _cannot_launch
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _discard_capture(stream: int) -> None:

@@ -94,8 +94,8 @@ class track:
         """What was measured so far, or in the block that ended last."""
         if self._active is None:
             return self._last
-        in_use, device, tracker = self._active
-        return Usage(*in_use.read(device, tracker))
+        _, device, tracker = self._active
+        return Usage(*ledger().read(device, tracker))  # in a forked child, this is the error that says so
 
     @property
     def current(self) -> int:
