@@ -1,9 +1,15 @@
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from types import TracebackType
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
+
+from tcuda._runtime.protocol import CurrentStream
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 version: str
 """The version of the package that the core was compiled for."""
@@ -123,6 +129,51 @@ def translated(
 ) -> Callable[..., Any]:
     """Return ``function`` with ``raise_instead(error, *args)`` called where it raises ``failure``; costs no frame."""
 
+def mended(function: _F, mend: Callable[[Any], object]) -> _F:
+    """Return a method that calls ``function`` and, where that raises, ``mend(self)`` again and again until it returns.
+
+    No signal handler can run between the two, so that what ``function`` began is always put in order.
+    """
+
+class DeviceBlock:
+    """Context manager that makes the device ``idx`` current; nothing happens if that is negative."""
+
+    idx: int
+    prev_idx: int
+    def __enter__(self) -> None: ...
+    def __exit__(
+        self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+class StreamBlock:
+    """Context manager that makes ``stream`` current, and its device; nothing happens if that is None."""
+
+    stream: CurrentStream | None
+    src_prev_stream: CurrentStream | None
+    dst_prev_stream: CurrentStream | None
+    def __enter__(self) -> None: ...
+    def __exit__(
+        self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+class StreamMethods:
+    """What lets a stream be a block in which it is current."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None: ...
+
+def find_calls_by(function: Callable[[], tuple[tuple[Any, ...], bool]]) -> None:
+    """Let blocks find the calls of the runtime by ``function``.
+
+    It initialises, and returns a tuple of ``getDevice``, ``setDevice``, ``currentStream``, ``useStream``,
+    ``enterStream``, ``exitStream`` and ``defaultStream``, and whether they may be kept.
+    """
+
+def forget_blocks() -> None:
+    """Forget these calls and all blocks that threads are in: for a forked child."""
+
 class Settings:
     """The options of the caching allocator."""
 
@@ -233,8 +284,9 @@ class Ledger:
     ) -> None: ...
     def release_pool(self, device: int, id: tuple[int, int]) -> None: ...
     def pool_uses(self, device: int, id: tuple[int, int]) -> int: ...
-    def begin_pool(self, device: int, id: tuple[int, int]) -> None: ...
-    def end_pool(self, device: int, id: tuple[int, int]) -> None: ...
+    def begin_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None: ...
+    def end_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None:
+        """End the use of this number, from any thread, or for 0 the thread's latest; nothing happens if there is none."""
     def begin_capture(self, id: tuple[int, int], device: int, stream: int) -> int:
         """Let what is allocated on the streams of a capture come from a pool, and keep what this thread frees.
 

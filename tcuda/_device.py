@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from tcuda import _core
 from tcuda._captures import captures, require_no_capture
 from tcuda._device_index import DeviceArgument, _get_device_index
-from tcuda._errors import AcceleratorError
-from tcuda._lazy import cuda, init, is_initialized
+from tcuda._lazy import _lazy_init, cuda, init, is_initialized
 from tcuda._runtime import runtime
-from tcuda._status import Status
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import NoReturn
-
     from tcuda._device_properties import _CudaDeviceProperties
 
 has_half = True
@@ -72,10 +68,7 @@ def set_device(device: DeviceArgument) -> None:
     """
     index = device if type(device) is int else _get_device_index(device)
     if index >= 0:
-        try:
-            cuda.setDevice(index)
-        except OverflowError:
-            _refuse_index(index)
+        cuda.setDevice(index)
 
 
 def _exchange_device(index: int) -> int:
@@ -84,16 +77,8 @@ def _exchange_device(index: int) -> int:
         return -1
     previous = cuda.getDevice()
     if previous != index:
-        try:
-            cuda.setDevice(index)
-        except OverflowError:
-            _refuse_index(index)
+        cuda.setDevice(index)
     return previous
-
-
-def _refuse_index(index: int) -> NoReturn:
-    """Say of an index that CUDA's ``int`` cannot hold what CUDA says of one that it has no device for."""
-    raise AcceleratorError(Status.INVALID_DEVICE, f"cudaSetDevice({index})") from None
 
 
 def existing_device(device: DeviceArgument) -> int:
@@ -109,8 +94,10 @@ def existing_device(device: DeviceArgument) -> int:
     return index
 
 
-class device:
+class device(_core.DeviceBlock):
     """Context manager that makes a device the current one (``torch.cuda.device``).
+
+    A block that another thread leaves, as the generator does that is closed there, changes nothing in that thread.
 
     Args:
         device: The device to select; nothing happens if it is a negative integer.
@@ -120,19 +107,30 @@ class device:
         prev_idx: The index of the device that was current at the last entry.
     """
 
-    __slots__ = ("__weakref__", "idx", "prev_idx")
+    __slots__ = ("__weakref__",)
 
     def __init__(self, device: DeviceArgument) -> None:
         self.idx = device if type(device) is int else _get_device_index(device, optional=True)
         self.prev_idx = -1
 
-    def __enter__(self) -> None:
-        self.prev_idx = _exchange_device(self.idx)
 
-    def __exit__(
-        self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        _exchange_device(self.prev_idx)
+def _find_calls() -> tuple[tuple[Any, ...], bool]:
+    """Initialise, and return the calls that blocks make, and whether they may be kept."""
+    in_use = _lazy_init()
+    calls = (
+        in_use.getDevice,
+        in_use.setDevice,
+        in_use.currentStream,
+        in_use.useStream,
+        in_use.enterStream,
+        in_use.exitStream,
+        in_use.defaultStream,
+    )
+    return calls, is_initialized()
+
+
+_core.find_calls_by(_find_calls)
+os.register_at_fork(after_in_child=_core.forget_blocks)
 
 
 class device_of(device):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcuda import _core
 from tcuda._lazy import cuda
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from tcuda._runtime.protocol import CurrentStream
 
 
@@ -25,11 +24,14 @@ def _as_current(stream: CurrentStream) -> CurrentStream:
     return default if stream.ptr == default.ptr else stream
 
 
-class StreamContext:
+class StreamContext(_core.StreamBlock):
     """Context manager that makes a stream current (``torch.cuda.StreamContext``); :func:`tcuda.stream` makes one.
 
     If the stream is of another device, that device is current in the block too. Inside it, ``with cupy_stream:`` and
     further ``tcuda.stream`` nest as they should: the stream is on CuPy's own stack of current streams.
+
+    A block that another thread leaves, as the generator does that is closed there, changes nothing in that thread. The
+    thread that entered it goes back when it next enters or leaves a block of tcuda's.
 
     Args:
         stream: The stream; nothing happens if it is None.
@@ -43,7 +45,7 @@ class StreamContext:
         dst_prev_stream: What was current on the device of the stream.
     """
 
-    __slots__ = ("__weakref__", "_src_device", "dst_prev_stream", "src_prev_stream", "stream")
+    __slots__ = ("__weakref__",)
 
     def __init__(self, stream: CurrentStream | None) -> None:
         if stream is not None:
@@ -55,33 +57,3 @@ class StreamContext:
                     f"CuPy; got {stream!r}"
                 ) from None
         self.stream = stream
-        self.src_prev_stream: CurrentStream | None = None
-        self.dst_prev_stream: CurrentStream | None = None
-
-    def __enter__(self) -> None:
-        stream = self.stream
-        if stream is None:
-            return
-        self._src_device = device = cuda.getDevice()
-        self.src_prev_stream = self.dst_prev_stream = cuda.currentStream()
-        if device != stream.device_id:
-            cuda.setDevice(stream.device_id)
-            self.dst_prev_stream = cuda.currentStream()
-        cuda.enterStream(_as_current(stream))
-
-    def __exit__(
-        self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        stream = self.stream
-        if stream is None:
-            return
-        if cuda.getDevice() != stream.device_id:
-            cuda.setDevice(stream.device_id)
-        cuda.exitStream()
-        # CuPy went back to its stack, which set_stream() does not touch; torch goes back to what was current.
-        if cuda.currentStream() is not self.dst_prev_stream:
-            cuda.useStream(self.dst_prev_stream)  # type: ignore[arg-type]
-        if self._src_device != stream.device_id:
-            cuda.setDevice(self._src_device)
-            if cuda.currentStream() is not self.src_prev_stream:
-                cuda.useStream(self.src_prev_stream)  # type: ignore[arg-type]

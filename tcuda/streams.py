@@ -8,9 +8,9 @@ from __future__ import annotations
 import ctypes
 import operator
 import os
-import threading
 from typing import TYPE_CHECKING, Any
 
+from tcuda import _core
 from tcuda._arguments import MOST_DEVICES, a_kind, integer
 from tcuda._arguments import handle as checked_handle
 from tcuda._captures import captures, number_on, require_no_capture, require_same_capture
@@ -25,7 +25,6 @@ from tcuda._stream_context import StreamContext, select
 from tcuda._stream_handle import handle_and_device, is_complete
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import NoReturn
 
     from typing_extensions import Self
@@ -37,7 +36,7 @@ _CUDA_DEVICE_TYPE = 1  # torch's number for device type "cuda"
 _MOST_CYCLES = (1 << 63) - 1
 
 
-class Stream:
+class Stream(_core.StreamMethods):
     """A CUDA stream (``torch.cuda.Stream``).
 
     Streams come in turn from a pool of 32 for every device and priority, as in torch, so that making one is cheap and
@@ -238,17 +237,6 @@ class Stream:
         """Whether all work submitted so far is complete: :meth:`query` under CuPy's name."""
         return self.query()
 
-    def __enter__(self) -> Self:
-        context = StreamContext(self)
-        context.__enter__()
-        _entered.contexts.append(context)
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
-        _entered.contexts.pop().__exit__(exc_type, exc_val, exc_tb)
-
     # Nothing owns a stream: a copy is the stream itself, whose handle tells it from others.
 
     def __copy__(self) -> Self:
@@ -317,16 +305,6 @@ def _pool(device_index: int, priority: int) -> StreamPool:
     existing_device(device_index)
     key = (device_index, min(least, max(greatest, priority)))
     return _pools.get(key) or _pools.setdefault(key, StreamPool(*key))
-
-
-class _Entered(threading.local):
-    """The ``with stream:`` blocks that this thread is in."""
-
-    def __init__(self) -> None:
-        self.contexts: list[StreamContext] = []
-
-
-_entered = _Entered()
 
 
 def _as_stream(stream: Any) -> Stream:

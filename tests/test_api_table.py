@@ -61,7 +61,8 @@ def parameters(function: Any) -> str:
     """Return the parameters and their defaults as the table spells them, without annotations."""
     signature = inspect.signature(function)
     bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
-    return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    text = str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    return text.replace("(self, /", "(self", 1)  # as the core's methods have it
 
 
 def kind_of(package: Any, name: str) -> str:
@@ -72,7 +73,8 @@ def kind_of(package: Any, name: str) -> str:
         static = inspect.getattr_static(find(package, owner), member)
         if isinstance(static, (staticmethod, classmethod)):
             return type(static).__name__
-        return "method" if inspect.isfunction(static) else "attribute"
+        # Methods of the core are no functions of Python's.
+        return "method" if callable(static) and not inspect.isclass(static) else "attribute"
     if inspect.isclass(found):
         return "exception" if issubclass(found, BaseException) else "class"
     if inspect.isroutine(found):

@@ -430,17 +430,18 @@ int DeviceLedger::pool_uses(PoolId id) {
     return pool(id).uses;
 }
 
-void DeviceLedger::begin_pool(PoolId id) {
+void DeviceLedger::begin_pool(PoolId id, std::uint64_t use) {
     const Lock lock(mutex_);
     Pool &known = pool(id);
-    routes_.push_back({&known, thread_number(), 0});
+    routes_.push_back({&known, thread_number(), 0, use});
     ++known.uses;
 }
 
-void DeviceLedger::end_pool(PoolId id) noexcept {
+void DeviceLedger::end_pool(PoolId id, std::uint64_t use) noexcept {
     Lock lock(mutex_);
     for (auto route = routes_.rbegin(); route != routes_.rend(); ++route)
-        if (route->capture == 0 && route->thread == thread_number() && route->pool->id == id) {
+        if (route->capture == 0 && route->use == use && (use != 0 || route->thread == thread_number()) &&
+            route->pool->id == id) {
             const bool last = --route->pool->uses == 0;
             routes_.erase(std::next(route).base());
             if (last)

@@ -134,8 +134,10 @@ public:
     void create_pool(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom);
     void release_pool(PoolId id);
     int pool_uses(PoolId id);
-    void begin_pool(PoolId id);          // allocations of this thread go there ...
-    void end_pool(PoolId id) noexcept;   // ... until this
+    // Allocations of this thread go there until the end, of the use of this number if that is not 0. Any thread may end a
+    // use that has a number; to end it twice, or before it has begun, does nothing.
+    void begin_pool(PoolId id, std::uint64_t use = 0);
+    void end_pool(PoolId id, std::uint64_t use = 0) noexcept;
 
     // Captures. Allocations on the streams of a capture go to a pool, which is made if there is none, and what this thread
     // frees of other memory stays as it is until the end, by when it is known what the graph reads. The graph uses the pool.
@@ -195,6 +197,7 @@ private:
         Pool *pool;
         std::uintptr_t thread;
         CaptureId capture; // 0: all that the thread allocates; else what is allocated on the streams of the capture
+        std::uint64_t use = 0; // the number of the use, if it has one
     };
     struct Capture {
         CaptureId id;

@@ -521,11 +521,14 @@ void bind_ledger(nb::module_ &module) {
              nb::arg("device"), nb::arg("id"))
         .def("pool_uses", [](Self &self, int device, PoolId id) { return self.ledger.of(device).pool_uses(id); },
              nb::arg("device"), nb::arg("id"))
-        .def("begin_pool", [](Self &self, int device, PoolId id) { self.ledger.of(device).begin_pool(id); },
-             nb::arg("device"), nb::arg("id"))
+        .def("begin_pool",
+             [](Self &self, int device, PoolId id, std::uint64_t use) { self.ledger.of(device).begin_pool(id, use); },
+             nb::arg("device"), nb::arg("id"), nb::arg("use") = 0)
         .def("end_pool",
-             [](Self &self, int device, PoolId id) { unlocked(self, [&] { self.ledger.of(device).end_pool(id); }); },
-             nb::arg("device"), nb::arg("id"))
+             [](Self &self, int device, PoolId id, std::uint64_t use) {
+                 unlocked(self, [&] { self.ledger.of(device).end_pool(id, use); });
+             },
+             nb::arg("device"), nb::arg("id"), nb::arg("use") = 0)
         // Captures
         .def("begin_capture",
              [](Self &self, PoolId id, int device, Stream stream) {

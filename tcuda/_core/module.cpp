@@ -7,9 +7,11 @@
 #include <atomic>
 
 #include "block_allocator.hpp"
+#include "blocks.hpp"
 #include "cuda_graphs.hpp"
 #include "host_memory.hpp"
 #include "ledger_module.hpp"
+#include "mended.hpp"
 #include "philox_module.hpp"
 #include "translated.hpp"
 
@@ -135,4 +137,22 @@ NB_MODULE(_core, module) {
             return made;
         },
         nb::arg("function"), nb::arg("failure"), nb::arg("raise_instead"));
+
+    const nb::object mended_type = nb::steal(tcuda::make_mended_type());
+    if (!mended_type.is_valid())
+        nb::raise_python_error();
+    module.def(
+        "mended",
+        [mended_type](nb::object function, nb::object mend) {
+            nb::object made = nb::steal(tcuda::make_mended(mended_type.ptr(), function.ptr(), mend.ptr()));
+            if (!made.is_valid())
+                nb::raise_python_error();
+            return made;
+        },
+        nb::arg("function"), nb::arg("mend"));
+
+    if (!tcuda::add_blocks(module.ptr()))
+        nb::raise_python_error();
+    module.def("find_calls_by", [](nb::object function) { tcuda::find_calls_by(function.ptr()); }, nb::arg("function"));
+    module.def("forget_blocks", tcuda::forget_blocks);
 }

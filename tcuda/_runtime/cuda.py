@@ -56,7 +56,6 @@ _FROM_CUPY = (
     "profilerStart",
     "profilerStop",
     "runtimeGetVersion",
-    "setDevice",
     "streamCreateWithPriority",
     "streamDestroy",
     "streamEndCapture",
@@ -119,6 +118,10 @@ class CudaRuntime:
         self._cuda_major = driver.get_build_version() // 1000
         for name in _FROM_CUPY:
             setattr(self, name, _translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
+        # CuPy raises OverflowError for an index that CUDA's int cannot hold, and so there is no such device.
+        self.setDevice: Callable[[int], None] = _translating(
+            (runtime.CUDARuntimeError, OverflowError), "setDevice", runtime.setDevice, Status.INVALID_DEVICE
+        )
         self._begin_capture = _translating(runtime.CUDARuntimeError, "streamBeginCapture", runtime.streamBeginCapture)
         self._products_captured = False
         self._ledger: _core.Ledger | None = None
@@ -326,20 +329,20 @@ def _joined(cupy_error: type[MemoryError]) -> type[OutOfMemoryError]:
 
 
 def _translating(
-    failure: type[RuntimeError], name: str, function: Callable[..., Any], otherwise: int = Status.UNKNOWN
+    failure: type[Exception] | tuple[type[Exception], ...], name: str, function: Callable[..., Any], otherwise: int = Status.UNKNOWN
 ) -> Callable[..., Any]:
     """Return ``function`` with CuPy's ``failure`` raised as :class:`AcceleratorError`.
 
     By a callable of the core, for it is on the path of every call: a frame of Python's would cost 20 to 40 ns.
 
     Args:
-        failure: The exception.
+        failure: The exception, or several.
         name: The name of the function in the CUDA runtime, without its prefix.
         function: The function.
         otherwise: The status of an exception that has none.
     """
 
-    def raise_translated(error: RuntimeError, *args: Any) -> NoReturn:
+    def raise_translated(error: Exception, *args: Any) -> NoReturn:
         status = getattr(error, "status", otherwise)
         call = f"cuda{name[0].upper()}{name[1:]}({', '.join(map(repr, args))})"
         raise AcceleratorError(status, call) from error

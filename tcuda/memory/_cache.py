@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import MOST_BYTES, a_kind, handle, integer
+from tcuda._block import Block
 from tcuda._device import _exchange_device, device_count
 from tcuda._lazy import _lazy_call, cuda
 from tcuda._ledger import ledger, ledger_if_any, set_memory_fraction
@@ -13,8 +13,6 @@ from tcuda._stream_handle import handle_and_device
 from tcuda.memory._statistics import _index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tcuda._device_index import DeviceArgument
     from tcuda._runtime.protocol import CurrentStream
 
@@ -163,22 +161,32 @@ def caching_allocator_enable(value: bool = True) -> None:
     _lazy_call(enable)
 
 
-@contextlib.contextmanager
-def caching_allocator_disabled() -> Iterator[None]:
+def caching_allocator_disabled() -> Block:
     """Return a context manager in which nothing is cached (``torch.cuda.caching_allocator_disabled``).
 
     See :func:`caching_allocator_enable`. Afterwards it is as it was before. Without a device, nothing happens.
     """
-    if not device_count():
-        yield
-        return
-    in_use = ledger()
-    before = in_use.caching
-    in_use.caching = False
-    try:
-        yield
-    finally:
-        in_use.caching = before
+    return _NoCaching()
+
+
+class _NoCaching(Block):
+    """The block of :func:`caching_allocator_disabled`."""
+
+    _before: bool | None = None
+
+    def begin(self) -> None:
+        if device_count():
+            in_use = ledger()
+            self._before = in_use.caching
+            in_use.caching = False
+
+    def undo(self) -> None:
+        in_use = ledger_if_any()  # none in a forked child
+        if self._before is not None and in_use is not None:
+            in_use.caching = self._before
+
+    def again(self) -> _NoCaching:
+        return _NoCaching()
 
 
 def record_stream(array: Any, stream: CurrentStream) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import sys
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import flag
+from tcuda._block import Block
 from tcuda._copying import refusing
 from tcuda._lazy import cuda, is_initialized
 from tcuda._ledger import ledger
@@ -15,7 +16,7 @@ from tcuda.memory._snapshots import memory_snapshot
 from tcuda.memory._statistics import _index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from tcuda import _core
     from tcuda._device_index import DeviceArgument
@@ -93,11 +94,11 @@ class MemPool:
                 self._ledger.release_pool(device, self._id)
 
 
-@contextlib.contextmanager
-def use_mem_pool(pool: MemPool, device: DeviceArgument = None) -> Iterator[None]:
+def use_mem_pool(pool: MemPool, device: DeviceArgument = None) -> Block:
     """Return a context manager in which this thread's allocations come from ``pool`` (``torch.cuda.use_mem_pool``).
 
-    Blocks nest; other threads are not concerned.
+    Blocks nest; other threads are not concerned. A block that another thread leaves, as the generator does that is
+    closed there, ends for the thread that entered it.
 
     Args:
         pool: The pool.
@@ -108,15 +109,35 @@ def use_mem_pool(pool: MemPool, device: DeviceArgument = None) -> Iterator[None]
         TypeError: ``pool`` is no pool.
         ValueError: ``device`` is not a CUDA device.
     """
-    if not isinstance(pool, MemPool):
-        raise TypeError(f"use_mem_pool() takes a tcuda.MemPool; got {type(pool).__name__}.")
-    index = _index(device)
-    pool._open_on(index)
-    pool._ledger.begin_pool(index, pool.id)
-    try:
-        yield
-    finally:
-        pool._ledger.end_pool(index, pool.id)
+    return _PoolBlock(pool, device)
+
+
+class _PoolBlock(Block):
+    """The block of :func:`use_mem_pool`, by a number that no other use of a pool has."""
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, pool: MemPool, device: DeviceArgument) -> None:
+        self._pool = pool
+        self._device = device
+        self._index = -1
+        self._number = next(self._numbers)
+
+    def begin(self) -> None:
+        pool = self._pool
+        if not isinstance(pool, MemPool):
+            raise TypeError(f"use_mem_pool() takes a tcuda.MemPool; got {type(pool).__name__}.")
+        index = _index(self._device)
+        pool._open_on(index)
+        self._index = index
+        pool._ledger.begin_pool(index, pool._id, self._number)
+
+    def undo(self) -> None:
+        if self._index >= 0 and is_initialized():  # which a forked child is not
+            self._pool._ledger.end_pool(self._index, self._pool._id, self._number)
+
+    def again(self) -> _PoolBlock:
+        return _PoolBlock(self._pool, self._device)
 
 
 def graph_pool_handle() -> PoolId:

@@ -9,6 +9,7 @@ from tcuda._arguments import flag
 from tcuda._arguments import function as callable_
 from tcuda._copying import refusing
 from tcuda._core import Tracker
+from tcuda._lazy import is_initialized
 from tcuda._ledger import ledger
 from tcuda.memory._statistics import _index
 
@@ -160,7 +161,7 @@ class track:
 
     def _detach(self) -> None:
         active, self._active = self._active, None
-        if active is not None:
+        if active is not None and is_initialized():  # which a forked child is not
             in_use, device, tracker = active
             in_use.detach(device, tracker)
 

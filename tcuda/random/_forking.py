@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from tcuda._arguments import several
+from tcuda._block import Block
 from tcuda._device import device_count
 from tcuda._lazy import _lazy_init
 from tcuda.random import _defaults
 from tcuda.random._seeding import _default_generator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
+    from tcuda._core import PhiloxState
     from tcuda._device_index import DeviceArgument
 
 
-@contextlib.contextmanager
-def fork_rng(devices: Iterable[DeviceArgument] | None = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(devices: Iterable[DeviceArgument] | None = None, enabled: bool = True) -> Block:
     """Let the default generators go on, when the block ends, from where they were before (``torch.random.fork_rng``).
 
     Args:
@@ -32,17 +32,30 @@ def fork_rng(devices: Iterable[DeviceArgument] | None = None, enabled: bool = Tr
         TypeError: ``devices`` cannot be gone through.
         ValueError: One of them is not a CUDA device.
     """
-    if not enabled or (devices is None and not device_count()):
-        yield
-        return
-    _lazy_init()
-    if devices is None:
-        chosen = _defaults.installed
-    else:
-        chosen = tuple(map(_default_generator, several(devices, "devices", "several devices, such as [0]")))
-    before = [(generator._philox, generator._philox.read()) for generator in chosen]
-    try:
-        yield
-    finally:
-        for state, words in before:
+    return _Forked(devices, enabled)
+
+
+class _Forked(Block):
+    """The block of :func:`fork_rng`."""
+
+    def __init__(self, devices: Iterable[DeviceArgument] | None, enabled: bool) -> None:
+        self._devices = devices
+        if devices is not None:
+            self._devices = tuple(several(devices, "devices", "several devices, such as [0]"))
+        self._enabled = enabled
+        self._before: list[tuple[PhiloxState, tuple[int, int]]] = []
+
+    def begin(self) -> None:
+        devices = self._devices
+        if not self._enabled or (devices is None and not device_count()):
+            return
+        _lazy_init()
+        chosen = _defaults.installed if devices is None else tuple(map(_default_generator, devices))
+        self._before = [(generator._philox, generator._philox.read()) for generator in chosen]
+
+    def undo(self) -> None:
+        for state, words in self._before:
             state.write(*words)
+
+    def again(self) -> _Forked:
+        return _Forked(self._devices, self._enabled)

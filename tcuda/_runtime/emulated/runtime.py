@@ -62,6 +62,11 @@ class EmulatedRuntime(Graphs):
     def __init__(self, devices: int, memory: int) -> None:
         super().__init__(devices, memory)
         self._ledger: _core.Ledger | None = None
+        # The very methods, so that each call either changes what is current or raises.
+        self.currentStream: Callable[..., CurrentStream] = self._thread.current
+        self.useStream: Callable[[CurrentStream], None] = self._thread.use
+        self.enterStream: Callable[[CurrentStream], None] = self._thread.enter
+        self.exitStream: Callable[[], None] = self._thread.leave
 
     # Devices
 
@@ -337,18 +342,6 @@ class EmulatedRuntime(Graphs):
         raise AcceleratorError(status, "cudaIpcOpenEventHandle()")
 
     # Beyond the CUDA runtime
-
-    def currentStream(self, device: int = -1) -> CurrentStream:
-        return self._thread.current(device)
-
-    def useStream(self, stream: CurrentStream) -> None:
-        self._thread.use(stream)
-
-    def enterStream(self, stream: CurrentStream) -> None:
-        self._thread.enter(stream)
-
-    def exitStream(self) -> None:
-        self._thread.leave()
 
     def pointerGetDevice(self, ptr: int) -> int:
         owner = self._memory.owner(ptr)

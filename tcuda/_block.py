@@ -1,0 +1,57 @@
+"""Context managers whose blocks leave nothing behind, even where a signal handler raises in the middle."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from tcuda._core import mended
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Block(contextlib.ContextDecorator):
+    """A context manager for one block, and a decorator of functions, each call of which is a block of its own.
+
+    A subclass has ``begin()`` and ``undo()``. ``begin()`` notes what it is about to change before it changes that.
+    ``undo()`` changes it back, in whichever thread, and does nothing to what was not changed, so that it can be called
+    again after an exception in the middle of either.
+    """
+
+    _stage = "new"
+
+    def begin(self) -> None:
+        """Do what the block is for."""
+        raise NotImplementedError
+
+    def undo(self) -> None:
+        """Put back what :meth:`begin` may have changed."""
+        raise NotImplementedError
+
+    def again(self) -> Self:
+        """Return another context manager for the same."""
+        raise NotImplementedError
+
+    def _recreate_cm(self) -> Self:
+        return self.again()
+
+    def _undo_begin(self) -> None:
+        if self._stage == "beginning":
+            self.undo()
+            self._stage = "ended"
+
+    def _enter(self) -> None:
+        if self._stage != "new":
+            raise RuntimeError("This context manager was entered before; make one for every block.")
+        self._stage = "beginning"
+        self.begin()
+        self._stage = "inside"
+
+    def _end(self, *exception: Any) -> None:
+        if self._stage == "inside":
+            self.undo()
+            self._stage = "ended"
+
+    __enter__ = mended(_enter, _undo_begin)
+    __exit__ = mended(_end, _end)

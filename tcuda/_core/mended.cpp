@@ -1,0 +1,132 @@
+#include "mended.hpp"
+
+#include <cstddef>
+#include <structmember.h>
+#include <vector>
+
+#include "raised.hpp"
+
+namespace tcuda {
+namespace {
+
+struct Mended {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *function;
+    PyObject *mend;
+    PyObject *bound; // the first argument of the function, null of a method that is not bound
+};
+
+Mended *as_mended(PyObject *object) { return reinterpret_cast<Mended *>(object); }
+
+PyObject *call(PyObject *self, PyObject *const *args, size_t flagged_count, PyObject *names) {
+    Mended *mended = as_mended(self);
+    const size_t count = static_cast<size_t>(PyVectorcall_NARGS(flagged_count));
+    PyObject *first = mended->bound;
+    PyObject *result;
+    if (first == nullptr) {
+        if (count == 0) {
+            PyErr_SetString(PyExc_TypeError, "a method needs an object");
+            return nullptr;
+        }
+        first = args[0];
+        result = PyObject_Vectorcall(mended->function, args, count, names);
+    } else {
+        const size_t named = names == nullptr ? 0 : static_cast<size_t>(PyTuple_Size(names));
+        std::vector<PyObject *> all{first};
+        all.insert(all.end(), args, args + count + named);
+        result = PyObject_Vectorcall(mended->function, all.data(), count + 1, names);
+    }
+    if (result != nullptr)
+        return result;
+    Raised raised;
+    raised.take();
+    for (int tries = 0; tries < most_tries; ++tries) {
+        PyObject *done = PyObject_CallFunctionObjArgs(mended->mend, first, nullptr);
+        if (done != nullptr) {
+            Py_DECREF(done);
+            break;
+        }
+        raised.take();
+    }
+    raised.set_again();
+    return nullptr;
+}
+
+PyObject *make(PyTypeObject *type, PyObject *function, PyObject *mend, PyObject *bound) {
+    PyObject *self = PyType_GenericAlloc(type, 0);
+    if (self == nullptr)
+        return nullptr;
+    Py_INCREF(function);
+    Py_INCREF(mend);
+    Py_XINCREF(bound);
+    as_mended(self)->function = function;
+    as_mended(self)->mend = mend;
+    as_mended(self)->bound = bound;
+    as_mended(self)->vectorcall = call;
+    return self;
+}
+
+PyObject *get(PyObject *self, PyObject *object, PyObject *) {
+    if (object == nullptr || as_mended(self)->bound != nullptr) {
+        Py_INCREF(self);
+        return self;
+    }
+    return make(Py_TYPE(self), as_mended(self)->function, as_mended(self)->mend, object);
+}
+
+int traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(as_mended(self)->function);
+    Py_VISIT(as_mended(self)->mend);
+    Py_VISIT(as_mended(self)->bound);
+    return 0;
+}
+
+int clear(PyObject *self) {
+    Py_CLEAR(as_mended(self)->function);
+    Py_CLEAR(as_mended(self)->mend);
+    Py_CLEAR(as_mended(self)->bound);
+    return 0;
+}
+
+void deallocate(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    clear(self);
+    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+} // namespace
+
+PyObject *make_mended_type() {
+    static PyMemberDef members[] = {
+        {"__vectorcalloffset__", T_PYSSIZET, offsetof(Mended, vectorcall), READONLY, nullptr},
+        {"__wrapped__", T_OBJECT, offsetof(Mended, function), READONLY, nullptr},
+        {nullptr, 0, 0, 0, nullptr},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_dealloc, reinterpret_cast<void *>(deallocate)},
+        {Py_tp_traverse, reinterpret_cast<void *>(traverse)},
+        {Py_tp_clear, reinterpret_cast<void *>(clear)},
+        {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
+        {Py_tp_descr_get, reinterpret_cast<void *>(get)},
+        {Py_tp_members, members},
+        {0, nullptr},
+    };
+    static PyType_Spec spec = {
+        "tcuda._core.Mended",
+        sizeof(Mended),
+        0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        slots,
+    };
+    return PyType_FromSpec(&spec);
+}
+
+PyObject *make_mended(PyObject *type, PyObject *function, PyObject *mend) {
+    return make(reinterpret_cast<PyTypeObject *>(type), function, mend, nullptr);
+}
+
+} // namespace tcuda

@@ -1,0 +1,189 @@
+"""Blocks that are left in an unusual way: in another thread, in another order, twice, or never entered."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tcuda._runtime.protocol import Runtime
+
+LAST = tcuda.device_count() - 1
+
+
+def in_thread(function: Callable[[], Any]) -> Any:
+    """Call ``function`` in a thread of its own, and return what it returned, or raise what it raised."""
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.append(function())
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
+
+
+def within(make: Callable[[], Any]) -> Iterator[None]:
+    with make():
+        yield
+
+
+def current() -> tuple[Any, ...]:
+    """Return what is current in this thread: the device, and the stream of every device."""
+    return tcuda.current_device(), *map(tcuda.current_stream, range(tcuda.device_count()))
+
+
+BLOCKS: dict[str, Callable[[], Any]] = {
+    "stream": lambda: tcuda.stream(tcuda.Stream()),
+    "stream of the last device": lambda: tcuda.stream(tcuda.Stream(LAST)),
+    "with stream": tcuda.Stream,
+    "with stream of the last device": lambda: tcuda.Stream(LAST),
+    "device": lambda: tcuda.device(LAST),
+}
+
+
+@pytest.mark.parametrize("make", BLOCKS.values(), ids=list(BLOCKS))
+class TestABlockThatAnotherThreadLeaves:
+    def test_changes_nothing_in_that_thread(self, runtime: Runtime, make: Callable[[], Any]) -> None:
+        generator = within(make)
+        next(generator)
+
+        def close() -> tuple[Any, ...]:
+            with tcuda.stream(tcuda.Stream(LAST)):
+                before = current()
+                generator.close()
+                assert current() == before
+            return current()
+
+        assert in_thread(close)[0] == 0
+        with tcuda.device(0):  # which goes back
+            pass
+        assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
+
+    def test_is_undone_when_the_block_around_it_ends(self, runtime: Runtime, make: Callable[[], Any]) -> None:
+        outer = tcuda.Stream()
+        with tcuda.stream(outer):
+            generator = within(make)
+            next(generator)
+            in_thread(generator.close)
+        assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
+        with tcuda.stream(outer):
+            assert tcuda.current_stream() is outer
+        runtime.enterStream(outer)
+        runtime.exitStream()  # as CuPy does at the end of its blocks: it goes back to its own stack
+        assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
+
+    def test_is_undone_by_the_next_block_before_that_begins(self, runtime: Runtime, make: Callable[[], Any]) -> None:
+        generator = within(make)
+        next(generator)
+        in_thread(generator.close)
+        side = tcuda.Stream(0)
+        with tcuda.stream(side):
+            assert current() == (0, side, *map(tcuda.default_stream, range(1, tcuda.device_count())))
+        assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
+
+    def test_may_be_one_of_a_thread_that_has_ended(self, runtime: Runtime, make: Callable[[], Any]) -> None:
+        generator = within(make)
+        in_thread(lambda: next(generator))
+        before = current()
+        generator.close()
+        assert current() == before
+
+    def test_can_be_shared_by_threads_that_leave_it_themselves(self, runtime: Runtime, make: Callable[[], Any]) -> None:
+        context = make()
+        with context:
+            inside = current()
+
+            def enter_and_leave() -> tuple[Any, ...]:
+                before = current()
+                with context:
+                    assert current() == inside
+                return before + current()
+
+            found = in_thread(enter_and_leave)
+            assert found[: len(inside)] == found[len(inside) :]
+            assert current() == inside
+        assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
+
+
+@pytest.mark.parametrize("make", BLOCKS.values(), ids=list(BLOCKS))
+def test_a_block_can_be_entered_again_within_itself(runtime: Runtime, make: Callable[[], Any]) -> None:
+    before, context = current(), make()
+    with context:
+        inside = current()
+        with context:
+            assert current() == inside
+        assert current() == inside
+    assert current() == before
+
+
+@pytest.mark.parametrize("make", BLOCKS.values(), ids=list(BLOCKS))
+def test_leaving_a_block_that_was_not_entered_does_nothing(runtime: Runtime, make: Callable[[], Any]) -> None:
+    with tcuda.stream(tcuda.Stream(LAST)):
+        before = current()
+        make().__exit__(None, None, None)
+        assert current() == before
+
+
+@pytest.mark.parametrize("make", BLOCKS.values(), ids=list(BLOCKS))
+def test_a_block_that_is_left_keeps_nothing(runtime: Runtime, make: Callable[[], Any]) -> None:
+    import weakref
+
+    context = make()
+    with context:
+        pass
+    gone = weakref.ref(context)
+    del context
+    gc.collect()
+    assert gone() is None
+
+
+def test_streams_of_threads_that_end_in_a_block_do_not_matter(runtime: Runtime) -> None:
+    for _ in range(100):
+        in_thread(tcuda.stream(tcuda.Stream()).__enter__)
+    with tcuda.stream(tcuda.Stream()) as nothing:
+        assert nothing is None
+    assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
+
+
+class TestAPoolThatAnotherThreadEnds:
+    def test_is_no_longer_used_by_the_thread_that_began(self, runtime: Runtime) -> None:
+        pool = tcuda.MemPool()
+        generator = within(lambda: tcuda.use_mem_pool(pool))
+        next(generator)
+        assert pool.use_count() == 2
+        in_thread(generator.close)
+        assert pool.use_count() == 1
+        address = tcuda.memory.caching_allocator_alloc(512)
+        assert pool.snapshot() == []
+        tcuda.memory.caching_allocator_delete(address)
+
+    def test_leaves_the_pools_of_that_thread_alone(self, runtime: Runtime) -> None:
+        pool, theirs = tcuda.MemPool(), tcuda.MemPool()
+        generator = within(lambda: tcuda.use_mem_pool(pool))
+        next(generator)
+
+        def close() -> tuple[int, ...]:
+            with tcuda.use_mem_pool(pool), tcuda.use_mem_pool(theirs), tcuda.use_mem_pool(pool):
+                generator.close()
+                counts = pool.use_count(), theirs.use_count()
+                address = tcuda.memory.caching_allocator_alloc(512)
+                used = len(pool.snapshot()), len(theirs.snapshot())
+                tcuda.memory.caching_allocator_delete(address)
+            return counts + used
+
+        assert in_thread(close) == (3, 2, 1, 0)
+        assert (pool.use_count(), theirs.use_count()) == (1, 1)
