@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcuda._core import mended
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typing_extensions import Self
+
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+def undone_by(undo: Callable[[Any], object]) -> Callable[[F], F]:
+    """Return a decorator of methods: after an exception in the method, ``undo(self)`` is called until it returns.
+
+    ``undo`` must do nothing where nothing is left to undo.
+    """
+    return lambda method: mended(method, undo)
 
 
 class Block(contextlib.ContextDecorator):

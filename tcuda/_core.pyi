@@ -286,7 +286,7 @@ class Ledger:
     def pool_uses(self, device: int, id: tuple[int, int]) -> int: ...
     def begin_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None: ...
     def end_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None:
-        """End the use of this number, from any thread, or for 0 the thread's latest; nothing happens if there is none."""
+        """End the use of this number, from any thread, or for 0 the thread's latest; do nothing if there is none."""
     def begin_capture(self, id: tuple[int, int], device: int, stream: int) -> int:
         """Let what is allocated on the streams of a capture come from a pool, and keep what this thread frees.
 

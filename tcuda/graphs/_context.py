@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tcuda._arguments import a_kind
+from tcuda._core import mended
 from tcuda._device import synchronize
 from tcuda._lazy import cuda, is_initialized
 from tcuda._runtime.protocol import CAPTURE_STATUS_NONE
@@ -15,6 +16,8 @@ from tcuda.streams import Stream
 from tcuda.streams import stream as in_stream
 
 if TYPE_CHECKING:
+    from tcuda._captures import Capture
+    from tcuda._stream_context import StreamContext
     from tcuda.memory._pools import PoolId
 
 
@@ -74,6 +77,8 @@ class graph:
         self.stream_ctx = in_stream(self.capture_stream)
         self.capture_error_mode = capture_error_mode
         self.check_input_liveness = check_input_liveness
+        self._beginning: _Begun | None = None
+        self._begun: _Begun | None = None
 
     @classmethod
     def _default_stream(cls) -> Stream:
@@ -82,25 +87,54 @@ class graph:
             chosen = graph.default_capture_stream = Stream()
         return chosen
 
-    def __enter__(self) -> None:
-        self.stream_ctx.__enter__()  # first: the stream may be of another device
-        try:
-            synchronize()
-            gc.collect()
-            empty_cache()
-            self.cuda_graph.capture_begin(self.pool, self.capture_error_mode, self.check_input_liveness)
-        except BaseException:
-            self.stream_ctx.__exit__(None, None, None)
-            raise
+    def _enter(self) -> None:
+        begun = _Begun(in_stream(self.capture_stream), self.cuda_graph._capture, self._begun)
+        self._beginning = begun
+        begun.context.__enter__()  # first: the stream may be of another device
+        synchronize()
+        gc.collect()
+        empty_cache()
+        self.cuda_graph.capture_begin(self.pool, self.capture_error_mode, self.check_input_liveness)
+        self._begun = begun
+        self._beginning = None
 
-    def __exit__(self, *args: Any) -> None:
+    def _undo_enter(self) -> None:
+        begun = self._beginning
+        if begun is not None:
+            if self.cuda_graph._capture is not begun.capture_before:
+                self.cuda_graph._abandon_capture()
+            begun.context.__exit__(None, None, None)
+            self._beginning = None
+
+    def _exit(self, *args: Any) -> None:
         failed, *_ = args
-        try:
-            if not failed:
-                self.cuda_graph.capture_end()
-        finally:
-            self.cuda_graph._abandon_capture()  # which does nothing after a capture that has ended
-            self.stream_ctx.__exit__(*args)
+        if not failed:
+            self.cuda_graph.capture_end()
+        self._leave()
+
+    def _leave(self) -> None:
+        self.cuda_graph._abandon_capture()  # which does nothing after a capture that has ended
+        begun = self._begun
+        if begun is not None:
+            begun.context.__exit__(None, None, None)
+            self._begun = begun.outer
+
+    __enter__ = mended(_enter, _undo_enter)
+    __exit__ = mended(_exit, _leave)
+
+
+class _Begun(NamedTuple):
+    """What one entry of a block has begun.
+
+    Attributes:
+        context: The block of the stream.
+        capture_before: The capture that the graph had.
+        outer: The entry of the same context manager in which this one is.
+    """
+
+    context: StreamContext
+    capture_before: Capture | None
+    outer: _Begun | None
 
 
 def is_current_stream_capturing() -> bool:

@@ -11,6 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import flag, pool_id, text
+from tcuda._block import undone_by
 from tcuda._captures import Capture, capture_on, captures
 from tcuda._copying import refusing
 from tcuda._device import device
@@ -20,6 +21,7 @@ from tcuda._ledger import ledger
 from tcuda._runtime.protocol import (
     CAPTURE_GLOBAL,
     CAPTURE_RELAXED,
+    CAPTURE_STATUS_NONE,
     CAPTURE_THREAD_LOCAL,
     GRAPH_AUTO_FREE_ON_LAUNCH,
     GRAPH_DOT_VERBOSE,
@@ -64,6 +66,8 @@ class CUDAGraph:
     _keep_graph: bool
     _debug: bool
     _capture: Capture | None
+    _beginning: bool  # whether capture_begin() has begun and not ended
+    _ending: bool
 
     # In __new__, as in torch: a subclass may have other arguments in its __init__, and need not call this one's.
     def __new__(cls, keep_graph: bool = False) -> Self:
@@ -71,6 +75,7 @@ class CUDAGraph:
         self._keep_graph = flag(keep_graph, "keep_graph")
         self._debug = False
         self._capture = None
+        self._beginning = self._ending = False
         self._forget()
         return self
 
@@ -95,6 +100,20 @@ class CUDAGraph:
 
     # Capturing
 
+    def _undo_begin(self) -> None:
+        """Put back what :meth:`capture_begin` has done before it raised."""
+        capture = self._capture
+        if self._beginning and capture is not None:
+            capture.number = capture.number or cuda.streamGetCaptureInfo(capture.stream)[1]
+            if capture.number and ledger().has_capture(capture.number):
+                self._abandon_capture()
+            else:
+                _discard_capture(capture.stream)
+                self._capture = None
+                self._forget()
+        self._beginning = False
+
+    @undone_by(_undo_begin)
     def capture_begin(
         self, pool: PoolId | None = None, capture_error_mode: str = "global", check_input_liveness: bool = False
     ) -> None:
@@ -138,16 +157,23 @@ class CUDAGraph:
         with _beginning:
             if not captures:  # else it would spoil those
                 cuda.blasHandle()  # a capture cannot make one, and may want to multiply matrices
+            if cuda.streamGetCaptureInfo(stream)[0] != CAPTURE_STATUS_NONE:
+                cuda.streamBeginCapture(stream, mode)  # which refuses, and whose capture is not this graph's to end
+            # All is noted before it is done, because a signal handler may raise in between.
+            self._beginning, self._pool, self._device = True, used, index
+            self._capture = capture = Capture(self, stream, index, 0, mode)
             cuda.streamBeginCapture(stream, mode)
-            try:
-                number = memory.begin_capture(used, index, stream)
-            except BaseException:
-                _discard_capture(stream)
-                raise
-            self._pool, self._device = used, index
-            self._capture = Capture(self, stream, index, number, mode)
-            captures.append(self._capture)
+            capture.number = memory.begin_capture(used, index, stream)
+            captures.append(capture)
+        self._beginning = False
 
+    def _undo_end(self) -> None:
+        """Keep nothing of the capture that :meth:`capture_end` has failed to end."""
+        if self._ending:
+            self._abandon_capture()
+        self._ending = False
+
+    @undone_by(_undo_end)
     def capture_end(self) -> None:
         """End the capture (``cudaStreamEndCapture``), and make the graph ready for :meth:`replay`.
 
@@ -166,26 +192,21 @@ class CUDAGraph:
                 "Capture must end on the same stream it began on. It began on the stream "
                 f"{capture.stream:#x}, and {cuda.currentStream().ptr:#x} is current."
             )
-        try:
-            self._graph = cuda.streamEndCapture(capture.stream)
-            nodes, addresses = cuda.graphContents(self._graph)
-            self._held = ledger().hold(addresses, capture.number)
-            self._states = tuple(capture.states.values())
-            self._events = tuple(capture.events)
-            if not self._keep_graph:
-                self._executable = cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
-                if not (self._debug or self._states):  # which need the nodes
-                    cuda.graphDestroy(self._graph)
-                    self._graph = 0
-            self._end_capture()
-        except BaseException:
-            try:
-                self._end_capture()
-            finally:  # a signal handler may raise in either of them
-                self._release()
-            raise
+        self._ending = True
+        self._graph = cuda.streamEndCapture(capture.stream)
+        nodes, addresses = cuda.graphContents(self._graph)
+        self._held = ledger().hold(addresses, capture.number)
+        self._states = tuple(capture.states.values())
+        self._events = tuple(capture.events)
+        if not self._keep_graph:
+            self._executable = cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
+            if not (self._debug or self._states):  # which need the nodes
+                graph, self._graph = self._graph, 0
+                cuda.graphDestroy(graph)
         self._captured = True
         self._find_launcher()
+        self._end_capture()
+        self._ending = False
         if not nodes:
             warnings.warn(
                 "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
@@ -201,11 +222,13 @@ class CUDAGraph:
             self._release()
 
     def _end_capture(self) -> None:
-        """Let memory be allocated and freed as always."""
-        capture, self._capture = self._capture, None
+        """Let memory be allocated and freed as always; to do it twice does no harm."""
+        capture = self._capture
         if capture is not None:
-            captures.remove(capture)
+            if capture in captures:
+                captures.remove(capture)
             ledger().end_capture(capture.number)
+            self._capture = None
 
     @staticmethod
     def get_currently_capturing_graph() -> CUDAGraph:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from tcuda._arguments import flag
 from tcuda._arguments import function as callable_
 from tcuda._copying import refusing
-from tcuda._core import Tracker
+from tcuda._core import Tracker, mended
 from tcuda._lazy import is_initialized
 from tcuda._ledger import ledger
 from tcuda.memory._statistics import _index
@@ -71,6 +71,7 @@ class track:
     """
 
     _active: tuple[Ledger, int, Tracker] | None = None
+    _entering = False
 
     def __init__(
         self,
@@ -123,21 +124,35 @@ class track:
         """How many allocations there were."""
         return self.usage.allocations
 
-    def __enter__(self) -> track:
+    def _enter(self) -> track:
         if self._active is not None:
             raise RuntimeError("This measurement is already active; make a tcuda.memory.track() for every block.")
         in_use, device, tracker = ledger(), _index(self._device), Tracker(self._thread)
-        in_use.attach(device, tracker)
+        self._entering = True
         self._active = in_use, device, tracker
+        in_use.attach(device, tracker)
+        self._entering = False
         return self
 
-    def __exit__(
+    def _undo_enter(self) -> None:
+        if self._entering:
+            self._detach()
+            self._entering = False
+
+    def _exit(
         self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._last = self.usage
-        self._detach()
+        self._end()
         if self._report is not None:
             self._report(self._last)
+
+    def _end(self) -> None:
+        if self._active is not None:
+            self._last = self.usage
+            self._detach()
+
+    __enter__ = mended(_enter, _undo_enter)
+    __exit__ = mended(_exit, _end)
 
     def __call__(self, function: F) -> F:
         """Return ``function`` with every call measured; calls may nest and run in several threads.
@@ -155,15 +170,16 @@ class track:
         return measured  # type: ignore[return-value]
 
     # The ledger knows the tracker by its address: a block that is never left, such as that of an ExitStack which nobody
-    # closes, must not leave it there.
+    # closes, must not leave it there. The names of modules may be gone when the interpreter exits.
     def __del__(self) -> None:
         self._detach()
 
-    def _detach(self) -> None:
-        active, self._active = self._active, None
-        if active is not None and is_initialized():  # which a forked child is not
+    def _detach(self, _initialized: Callable[[], bool] = is_initialized) -> None:
+        active = self._active
+        if active is not None and _initialized():  # which a forked child is not
             in_use, device, tracker = active
             in_use.detach(device, tracker)
+        self._active = None
 
     def _finish(self, usage: Usage) -> None:
         self._last = usage

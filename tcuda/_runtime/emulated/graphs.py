@@ -178,11 +178,18 @@ class Graphs(Machine):
         capture.wait(timeline.handle, mark.places)
 
     def _end(self, capture: Capture) -> None:
-        capture.active = False
-        self._captures.remove(capture)
-        for timeline in (*self._streams.values(), *self._per_thread.values()):
-            if timeline.capture is capture:
+        """Let nothing capture any more; the origin last, so that the end can be asked for again after an exception."""
+        taking_part = [*self._streams.values(), *self._per_thread.values()]
+        taking_part = [timeline for timeline in taking_part if timeline.capture is capture]
+        origins = [timeline for timeline in taking_part if timeline.handle == capture.origin]
+        for timeline in taking_part:
+            if timeline not in origins:
                 timeline.capture = None
+        if capture in self._captures:
+            self._captures.remove(capture)
+        capture.active = False
+        for timeline in origins:
+            timeline.capture = None
 
 
 class Launcher:
