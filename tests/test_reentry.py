@@ -84,9 +84,20 @@ def new_capture():
         tcuda.memory.caching_allocator_delete(tcuda.memory.caching_allocator_alloc(512))
         graph.capture_end()
 
+def an_operation():
+    '''Compute with arrays, and look at the events around it.'''
+    start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
+    with tcuda.stream(tcuda.Stream()):
+        start.record()
+        x = tcuda.xp.ones(8) + 1
+        total = float(x.sum())
+        end.record()
+    end.synchronize()
+    assert total == 16 and start.elapsed_time(end) > 0
+
 import warnings
 warnings.simplefilter("ignore", UserWarning)  # that the graphs are empty
-for use in (new_streams, new_session, new_capture):
+for use in (new_streams, new_session, new_capture, an_operation):
     use()
 """
 
@@ -101,7 +112,12 @@ print("done")
 
 @pytest.mark.parametrize(
     ("use", "work"),
-    [("a_stream", "new_streams"), ("new_session", "new_session"), ("new_capture", "new_capture")],
+    [
+        ("a_stream", "new_streams"),
+        ("new_session", "new_session"),
+        ("new_capture", "new_capture"),
+        ("an_operation", "an_operation"),
+    ],
 )
 @pytest.mark.parametrize("how", ["finalizing", "interrupting"])
 def test_a_call_can_be_made_in_the_middle_of_the_same_call(output_of: OutputOf, how: str, use: str, work: str) -> None:
@@ -120,7 +136,7 @@ def choose():
 """
     work = f"{choose}{how}(_runtime.runtime, choose)\nassert next(used) > 20\nprint('done')"
     prepared = PREPARED.replace(
-        "for use in (new_streams, new_session, new_capture):\n    use()", "_ = tcuda.temperature"
+        "for use in (new_streams, new_session, new_capture, an_operation):\n    use()", "_ = tcuda.temperature"
     )
     assert output_of(f"{prepared}{work}") == "done"
 
