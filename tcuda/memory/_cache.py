@@ -132,8 +132,7 @@ def caching_allocator_delete(mem_ptr: int) -> None:
     """
     if not isinstance(mem_ptr, int):
         raise TypeError(f"mem_ptr must be an integer, what caching_allocator_alloc() returned; got {a_kind(mem_ptr)}.")
-    known = ledger_if_any()
-    if mem_ptr != 0 and (known is None or not 0 < mem_ptr < 1 << 64 or not known.free(mem_ptr)):
+    if mem_ptr != 0 and not (0 < mem_ptr < 1 << 64 and ledger().free(mem_ptr)):
         raise RuntimeError(
             f"invalid device pointer: {mem_ptr:#x}. It is not what caching_allocator_alloc() returned, or was deleted "
             "before."
