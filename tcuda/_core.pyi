@@ -125,7 +125,9 @@ def block_allocator(allocate: Callable[..., Any], memory: object, size: object) 
     """
 
 def translated(
-    function: Callable[..., Any], failure: type[BaseException], raise_instead: Callable[..., NoReturn]
+    function: Callable[..., Any],
+    failure: type[BaseException] | tuple[type[BaseException], ...],
+    raise_instead: Callable[..., NoReturn],
 ) -> Callable[..., Any]:
     """Return ``function`` with ``raise_instead(error, *args)`` called where it raises ``failure``; costs no frame."""
 

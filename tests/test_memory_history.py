@@ -730,9 +730,7 @@ class TestSnapshots:
 
     @pytest.mark.parametrize("pool", [5, "x", (1,), (1, 2, 3), (-1, 0), (0, 2**64), (0, 1.0), (None, 0)])
     def test_what_is_no_number_of_a_pool_is_refused(self, xp: Any, pool: Any) -> None:
-        with pytest.raises(
-            TypeError, match="mempool_id must be what graph_pool_handle\\(\\), MemPool.id"
-        ):
+        with pytest.raises(TypeError, match="mempool_id must be what graph_pool_handle\\(\\), MemPool.id"):
             tcuda.memory_snapshot(pool)
 
     def test_a_pool_that_there_is_not_has_no_segments(self, xp: Any) -> None:

@@ -329,7 +329,10 @@ def _joined(cupy_error: type[MemoryError]) -> type[OutOfMemoryError]:
 
 
 def _translating(
-    failure: type[Exception] | tuple[type[Exception], ...], name: str, function: Callable[..., Any], otherwise: int = Status.UNKNOWN
+    failure: type[Exception] | tuple[type[Exception], ...],
+    name: str,
+    function: Callable[..., Any],
+    otherwise: int = Status.UNKNOWN,
 ) -> Callable[..., Any]:
     """Return ``function`` with CuPy's ``failure`` raised as :class:`AcceleratorError`.
 
