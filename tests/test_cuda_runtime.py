@@ -56,3 +56,13 @@ def test_an_error_of_cupy_is_raised_with_the_call_and_its_arguments() -> None:
     assert caught.value.error_code == 400
     assert "cudaEventRecord(7, 8) failed with cudaErrorInvalidResourceHandle (400)" in str(caught.value)
     assert isinstance(caught.value.__cause__, FailureError)
+
+
+def test_an_index_that_cuda_cannot_hold_is_a_device_that_is_not_there() -> None:
+    def overflow(device: int) -> None:
+        raise OverflowError("value too large to convert to int")  # as CuPy's functions do
+
+    translated = cuda._translating((FailureError, OverflowError), "setDevice", overflow, 101)
+    with pytest.raises(tcuda.AcceleratorError, match=r"cudaSetDevice\(2147483648\) failed") as caught:
+        translated(2**31)
+    assert caught.value.error_code == 101

@@ -290,11 +290,12 @@ DeviceBlock *as_device(PyObject *object) { return reinterpret_cast<DeviceBlock *
 
 PyObject *enter_device(PyObject *self, PyObject *) {
     PyObject *idx = as_device(self)->idx;
-    const long long index = idx == nullptr ? -1 : PyLong_AsLongLong(idx);
+    int overflow = 0; // of an index that the runtime refuses
+    const long long index = idx == nullptr ? -1 : PyLong_AsLongLongAndOverflow(idx, &overflow);
     if (index == -1 && PyErr_Occurred())
         return nullptr;
     as_device(self)->prev_idx = -1;
-    if (index < 0) // nothing happens; not even initialisation
+    if (index < 0 && overflow <= 0) // nothing happens; not even initialisation
         Py_RETURN_NONE;
     const FoundCalls calls;
     if (!calls)

@@ -75,6 +75,11 @@ PyObject *get(PyObject *self, PyObject *object, PyObject *) {
     return make(Py_TYPE(self), as_mended(self)->function, as_mended(self)->mend, object);
 }
 
+// What tells of the function: its name is the closure.
+PyObject *attribute_of_function(PyObject *self, void *name) {
+    return PyObject_GetAttrString(as_mended(self)->function, static_cast<const char *>(name));
+}
+
 int traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(as_mended(self)->function);
@@ -106,6 +111,14 @@ PyObject *make_mended_type() {
         {"__wrapped__", T_OBJECT, offsetof(Mended, function), READONLY, nullptr},
         {nullptr, 0, 0, 0, nullptr},
     };
+    static char names[][13] = {"__doc__", "__module__", "__name__", "__qualname__"};
+    static PyGetSetDef attributes[] = {
+        {names[0], attribute_of_function, nullptr, nullptr, names[0]},
+        {names[1], attribute_of_function, nullptr, nullptr, names[1]},
+        {names[2], attribute_of_function, nullptr, nullptr, names[2]},
+        {names[3], attribute_of_function, nullptr, nullptr, names[3]},
+        {nullptr, nullptr, nullptr, nullptr, nullptr},
+    };
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, reinterpret_cast<void *>(deallocate)},
         {Py_tp_traverse, reinterpret_cast<void *>(traverse)},
@@ -113,6 +126,7 @@ PyObject *make_mended_type() {
         {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
         {Py_tp_descr_get, reinterpret_cast<void *>(get)},
         {Py_tp_members, members},
+        {Py_tp_getset, attributes},
         {0, nullptr},
     };
     static PyType_Spec spec = {

@@ -76,6 +76,7 @@ class MemPool:
         Args:
             include_traces: Taken for torch's sake; the segments have their stacks in any case.
         """
+        ledger()  # which refuses a forked child
         return memory_snapshot(self._id, include_traces)
 
     def _open_on(self, device: int) -> None:
