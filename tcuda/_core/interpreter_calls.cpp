@@ -69,8 +69,15 @@ GUARDED(Object, PyModule_NewObject, (Object name), (name))
 GUARDED(Object, PyCapsule_New, (void *pointer, const char *name, PyCapsule_Destructor destroy), (pointer, name, destroy))
 
 // Calls
+#if PY_VERSION_HEX >= 0x030B0000
 GUARDED(Object, PyObject_Vectorcall, (Object callable, ConstObjects args, size_t count, Object names),
         (callable, args, count, names))
+#else // vectorcall.hpp says why
+#undef PyObject_Vectorcall
+extern "C" Object tcuda_vectorcall(Object callable, ConstObjects args, size_t count, Object names) {
+    return outlasting([&] { return PyObject_Vectorcall(callable, args, count, names); });
+}
+#endif
 GUARDED(Object, PyObject_VectorcallMethod, (Object name, ConstObjects args, size_t count, Object names),
         (name, args, count, names))
 GUARDED(Object, PyVectorcall_Call, (Object callable, Object args, Object names), (callable, args, names))
