@@ -129,9 +129,7 @@ def strike(work, times):
             signal.setitimer(signal.ITIMER_REAL, random.uniform(2e-6, longest))
             while True:
                 work()
-        except (Interrupt, tcuda.AcceleratorError) as error:
-            # An interrupt in the emulated runtime's answer to the core may come as a status.
-            assert isinstance(error, Interrupt) or error.error_code == 999, error
+        except Interrupt:
             struck += 1
         for made in graphs:
             assert made._capture is None

@@ -28,7 +28,7 @@ PyObject *name_ptr = nullptr, *name_device_id = nullptr;
 const Calls *calls_or_error(Calls *found) {
     if (kept_calls != nullptr)
         return kept_calls;
-    PyObject *answer = PyObject_CallFunctionObjArgs(find_calls, nullptr);
+    PyObject *answer = PyObject_Vectorcall(find_calls, nullptr, 0, nullptr);
     if (answer == nullptr)
         return nullptr;
     PyObject *members;

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <structmember.h>
-#include <vector>
 
 #include "raised.hpp"
 
@@ -14,35 +13,26 @@ struct Mended {
     vectorcallfunc vectorcall;
     PyObject *function;
     PyObject *mend;
-    PyObject *bound; // the first argument of the function, null of a method that is not bound
 };
+
+PyObject *method_type = nullptr; // types.MethodType
 
 Mended *as_mended(PyObject *object) { return reinterpret_cast<Mended *>(object); }
 
 PyObject *call(PyObject *self, PyObject *const *args, size_t flagged_count, PyObject *names) {
-    Mended *mended = as_mended(self);
-    const size_t count = static_cast<size_t>(PyVectorcall_NARGS(flagged_count));
-    PyObject *first = mended->bound;
-    PyObject *result;
-    if (first == nullptr) {
-        if (count == 0) {
-            PyErr_SetString(PyExc_TypeError, "a method needs an object");
-            return nullptr;
-        }
-        first = args[0];
-        result = PyObject_Vectorcall(mended->function, args, count, names);
-    } else {
-        const size_t named = names == nullptr ? 0 : static_cast<size_t>(PyTuple_Size(names));
-        std::vector<PyObject *> all{first};
-        all.insert(all.end(), args, args + count + named);
-        result = PyObject_Vectorcall(mended->function, all.data(), count + 1, names);
+    const Mended *const mended = as_mended(self);
+    if (PyVectorcall_NARGS(flagged_count) == 0) {
+        PyErr_SetString(PyExc_TypeError, "a method needs an object");
+        return nullptr;
     }
+    PyObject *const first = args[0];
+    PyObject *const result = PyObject_Vectorcall(mended->function, args, flagged_count, names);
     if (result != nullptr)
         return result;
     Raised raised;
     raised.take();
     for (int tries = 0; tries < most_tries; ++tries) {
-        PyObject *done = PyObject_CallFunctionObjArgs(mended->mend, first, nullptr);
+        PyObject *done = PyObject_Vectorcall(mended->mend, &first, 1, nullptr);
         if (done != nullptr) {
             Py_DECREF(done);
             break;
@@ -53,26 +43,13 @@ PyObject *call(PyObject *self, PyObject *const *args, size_t flagged_count, PyOb
     return nullptr;
 }
 
-PyObject *make(PyTypeObject *type, PyObject *function, PyObject *mend, PyObject *bound) {
-    PyObject *self = PyType_GenericAlloc(type, 0);
-    if (self == nullptr)
-        return nullptr;
-    Py_INCREF(function);
-    Py_INCREF(mend);
-    Py_XINCREF(bound);
-    as_mended(self)->function = function;
-    as_mended(self)->mend = mend;
-    as_mended(self)->bound = bound;
-    as_mended(self)->vectorcall = call;
-    return self;
-}
-
 PyObject *get(PyObject *self, PyObject *object, PyObject *) {
-    if (object == nullptr || as_mended(self)->bound != nullptr) {
+    if (object == nullptr) {
         Py_INCREF(self);
         return self;
     }
-    return make(Py_TYPE(self), as_mended(self)->function, as_mended(self)->mend, object);
+    PyObject *const arguments[] = {self, object};
+    return PyObject_Vectorcall(method_type, arguments, 2, nullptr);
 }
 
 // What tells of the function: its name is the closure.
@@ -84,14 +61,12 @@ int traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(as_mended(self)->function);
     Py_VISIT(as_mended(self)->mend);
-    Py_VISIT(as_mended(self)->bound);
     return 0;
 }
 
 int clear(PyObject *self) {
     Py_CLEAR(as_mended(self)->function);
     Py_CLEAR(as_mended(self)->mend);
-    Py_CLEAR(as_mended(self)->bound);
     return 0;
 }
 
@@ -133,14 +108,26 @@ PyObject *make_mended_type() {
         "tcuda._core.Mended",
         sizeof(Mended),
         0,
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
+            Py_TPFLAGS_DISALLOW_INSTANTIATION,
         slots,
     };
-    return PyType_FromSpec(&spec);
+    PyObject *types = PyImport_ImportModule("types");
+    method_type = types == nullptr ? nullptr : PyObject_GetAttrString(types, "MethodType");
+    Py_XDECREF(types);
+    return method_type == nullptr ? nullptr : PyType_FromSpec(&spec);
 }
 
 PyObject *make_mended(PyObject *type, PyObject *function, PyObject *mend) {
-    return make(reinterpret_cast<PyTypeObject *>(type), function, mend, nullptr);
+    PyObject *self = PyType_GenericAlloc(reinterpret_cast<PyTypeObject *>(type), 0);
+    if (self == nullptr)
+        return nullptr;
+    Py_INCREF(function);
+    Py_INCREF(mend);
+    as_mended(self)->function = function;
+    as_mended(self)->mend = mend;
+    as_mended(self)->vectorcall = call;
+    return self;
 }
 
 } // namespace tcuda

@@ -11,17 +11,24 @@
 namespace tcuda {
 namespace {
 
-// Public functions of CPython that its stable ABI leaves out. All exist since Python 3.9, the instruction since 3.11.
+// Functions of CPython that its stable ABI leaves out. All exist since Python 3.9, the instruction since 3.11.
 struct Cpython {
-    int (*holds_lock)() = symbol<int()>("PyGILState_Check");
+    // Public since Python 3.13, under the first name. Null where no thread holds the lock and, since 3.12, where another
+    // thread does. PyGILState_Check() does not do: in a process that has had a subinterpreter, its answer is always yes.
+    PyThreadState *(*current)() = either<PyThreadState *()>("PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet");
     PyObject *(*back)(PyObject *) = symbol<PyObject *(PyObject *)>("PyFrame_GetBack");
     int (*instruction)(PyObject *) = symbol<int(PyObject *)>("PyFrame_GetLasti");
     int (*line)(PyObject *, int) = symbol<int(PyObject *, int)>("PyCode_Addr2Line");
 
-    bool complete() const { return holds_lock != nullptr && back != nullptr && line != nullptr; }
+    bool complete() const { return back != nullptr && line != nullptr; }
 
     template <typename Function> static Function *symbol(const char *name) {
         return reinterpret_cast<Function *>(dlsym(RTLD_DEFAULT, name));
+    }
+
+    template <typename Function> static Function *either(const char *name, const char *older) {
+        Function *const found = symbol<Function>(name);
+        return found != nullptr ? found : symbol<Function>(older);
     }
 };
 
@@ -142,7 +149,10 @@ PyObject *description(const Frame &frame) {
 
 } // namespace
 
-bool holds_python_lock() { return cpython.holds_lock != nullptr && cpython.holds_lock() != 0; }
+bool holds_python_lock() {
+    PyThreadState *const current = cpython.current == nullptr ? nullptr : cpython.current();
+    return current != nullptr && current == PyGILState_GetThisThreadState();
+}
 
 StackId note_python_stack() {
     if (!cpython.complete() || !holds_python_lock())

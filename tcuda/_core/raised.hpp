@@ -12,7 +12,7 @@ public:
     Raised &operator=(const Raised &) = delete;
     ~Raised() { Py_XDECREF(value_); }
 
-    // Takes the exception that is set, which is no longer set then. The first one is kept, any other is dropped.
+    // Takes the exception that is set, which is no longer set then. What was taken before becomes its context.
     void take() {
         PyObject *value = nullptr;
 #if PY_VERSION_HEX >= 0x030C0000
@@ -26,10 +26,11 @@ public:
         Py_XDECREF(type);
         Py_XDECREF(traceback);
 #endif
-        if (value_ == nullptr)
-            value_ = value;
-        else
+        if (value == value_)
             Py_XDECREF(value);
+        else if (value_ != nullptr)
+            PyException_SetContext(value, value_); // takes over the reference
+        value_ = value;
     }
 
     // Sets the exception that was taken. Whether there is one.
