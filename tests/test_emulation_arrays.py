@@ -1038,7 +1038,9 @@ def test_ufuncs_of_numpy_run_on_the_device():
     assert np.multiply(array, array, out=out) is out
     assert_same(out, host * host)
     assert_same(np.add.reduce(array), np.add.reduce(host))
-    assert_same(np.maximum.reduce(array, axis=1, keepdims=True), np.maximum.reduce(host, axis=1, keepdims=True))
+    assert_same(np.multiply.reduce(array, axis=1, keepdims=True), np.multiply.reduce(host, axis=1, keepdims=True))
+    with pytest.raises(NotImplementedError, match="`maximum.reduce` is not supported, as in CuPy"):
+        np.maximum.reduce(array)
     assert_same(np.add.accumulate(array, axis=1), np.add.accumulate(host, axis=1))
     assert_same(np.multiply.outer(array[0], array[1]), np.multiply.outer(host[0], host[1]))
     assert_same(np.add.reduceat(array, [0, 2], axis=0), np.add.reduceat(host, [0, 2], axis=0))
@@ -1092,7 +1094,7 @@ def test_functions_of_numpy_run_on_the_device():
     assert_same(np.fft.fft(array), np.fft.fft(host))
     assert np.shape(array) == (3, 4)
     assert np.reshape(array, -1).base is array
-    with pytest.raises(TypeError, match="Unsupported type <class 'numpy.ndarray'>"):
+    with pytest.raises(TypeError, match="not an object of <class 'numpy.ndarray'>"):
         np.concatenate([array, host])
     with pytest.raises(TypeError, match="no implementation found"):
         np.insert(array, 0, 1)

@@ -16,7 +16,7 @@ from tcuda.emulation.strided import Strided
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    Function = Callable[..., Any]
+    Guard = Callable[[Sequence[Any], Mapping[str, Any]], None]
     Condition = Callable[[Sequence[Any], Mapping[str, Any]], bool]
 
 
@@ -50,23 +50,24 @@ def require_synchronization() -> None:
         _refuse("synchronous API calls", "Wait for the stream on which the graph is launched.")
 
 
-def guarded(function: Function, name: str) -> Function:
-    """Return ``function``, the one called ``name``, with a refusal of what cannot be captured in front."""
+def guard_of(name: str) -> Guard | None:
+    """Return what refuses the calls of the function ``name`` that cannot be captured, None if all of them can.
+
+    It is called with the positional arguments of a call and with the others, while the current stream captures.
+    """
     reads = name in catalogue.READING
     solves = name in catalogue.SOLVING
     reads_if, copies_if, solves_if = (conditions.get(name) for conditions in (_READING_IF, _COPYING_IF, _SOLVING_IF))
     if not (reads or solves or reads_if or copies_if or solves_if):
-        return function
+        return None
 
-    def guard(*args: Any, **kwargs: Any) -> Any:
-        if kernel.capturing():
-            if solves or (solves_if and solves_if(args, kwargs)):
-                _require_solver(name)
-            if reads or (reads_if and reads_if(args, kwargs)):
-                _require_contents(name)
-            if copies_if and copies_if(args, kwargs):
-                require_upload()
-        return function(*args, **kwargs)
+    def guard(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        if solves or (solves_if and solves_if(args, kwargs)):
+            _require_solver(name)
+        if reads or (reads_if and reads_if(args, kwargs)):
+            _require_contents(name)
+        if copies_if and copies_if(args, kwargs):
+            require_upload()
 
     return guard
 

@@ -27,30 +27,20 @@ flipud hsplit imag matrix_transpose moveaxis ravel real reshape rollaxis rot90 s
 """)
 """Functions whose results share the memory of the first argument where that is possible."""
 
-ON_ONE = _names("""
-all amax amin angle any argmax argmin argpartition argwhere around average bincount convolve corrcoef count_nonzero cov
-cumprod cumsum cumulative_prod cumulative_sum diag_indices_from diagflat diff digitize ediff1d flatnonzero gradient
-histogram histogram2d histogramdd i0 iscomplex isneginf isposinf isreal kaiser max mean median min nan_to_num nanargmax
-nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar nonzero packbits pad
-partition percentile poly polyval prod ptp quantile real_if_close repeat resize roll roots round sinc sort_complex std
-sum tile trace trapezoid tril tril_indices_from trim_zeros triu triu_indices_from unique unique_all unique_counts
-unique_inverse unique_values unpackbits unwrap vander var
+COMPUTING = _names("""
+all allclose amax amin angle any append arange argmax argmin argpartition argwhere around array_equal array_equiv
+average bartlett bincount blackman choose clip column_stack concatenate convolve corrcoef correlate count_nonzero cov
+cross cumprod cumsum cumulative_prod cumulative_sum diag_indices diag_indices_from diagflat diff digitize dot dstack
+ediff1d einsum extract eye flatnonzero gradient hamming hanning histogram histogram2d histogramdd hstack i0 identity
+indices inner interp intersect1d isclose iscomplex isin isneginf isposinf isreal ix_ kaiser kron lexsort linspace
+logspace max mean median meshgrid min nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian
+nanmin nanprod nanstd nansum nanvar nonzero outer packbits pad partition percentile poly polyadd polyfit polymul polysub
+polyval prod ptp quantile ravel_multi_index real_if_close repeat resize roll roots round searchsorted select setdiff1d
+setxor1d sinc sort_complex stack std sum tensordot tile trace trapezoid tri tril tril_indices tril_indices_from
+trim_zeros triu triu_indices triu_indices_from union1d unique unique_all unique_counts unique_inverse unique_values
+unpackbits unwrap vander var vdot vstack where
 """)
-"""Functions of one array; what follows it are parameters, which may be lists."""
-
-ON_TWO = _names("""
-allclose append array_equal array_equiv correlate cross dot extract inner intersect1d isclose isin kron outer polyadd
-polyfit polymul polysub searchsorted setdiff1d setxor1d tensordot union1d vdot
-""")
-"""Functions of two arrays."""
-
-ON_THREE = _names("clip interp where")
-"""Functions of up to three arrays, of which some may be None."""
-
-ON_MANY = _names("""
-choose column_stack concatenate dstack einsum hstack ix_ lexsort meshgrid ravel_multi_index select stack vstack
-""")
-"""Functions of sequences of arrays."""
+"""Functions whose results are new arrays."""
 
 SORTING = _names("argsort sort")
 """Functions that sort, as CuPy does always stably."""
@@ -68,12 +58,6 @@ ASKING = _names("""
 common_type iscomplexobj isfortran isrealobj may_share_memory min_scalar_type ndim result_type shape shares_memory size
 """)
 """Functions that ask for types, shapes and addresses: no kernel runs, and the answer is no array."""
-
-GENERATING = _names("""
-arange bartlett blackman diag_indices eye hamming hanning identity indices linspace logspace tri tril_indices
-triu_indices
-""")
-"""Functions that make arrays of numbers."""
 
 ALIASES = {
     "abs": "absolute",
@@ -129,11 +113,13 @@ fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn
 FFT_FREQUENCIES = _names("fftfreq rfftfreq")
 """Functions of ``numpy.fft`` that make arrays of numbers."""
 
-CREATION = _names("""
-array asanyarray asarray ascontiguousarray asfortranarray astype copy empty empty_like from_dlpack full full_like ones
-ones_like zeros zeros_like
+CREATION = _names("array asanyarray asarray empty from_dlpack ones zeros")
+"""Functions of :mod:`tcuda.emulation.creation` that take anything."""
+
+OF_ARRAYS = _names("""
+ascontiguousarray asfortranarray astype copy empty_like full full_like ones_like zeros_like
 """)
-"""Functions of :mod:`tcuda.emulation.creation`."""
+"""Those that do not."""
 
 HOST = _names("""
 array2string array_repr array_str asnumpy format_float_positional format_float_scientific frombuffer fromfile
@@ -141,8 +127,20 @@ fromfunction fromiter fromstring genfromtxt load loadtxt save savetxt savez save
 """)
 """Functions of :mod:`tcuda.emulation.host`."""
 
-GRIDS = _names("c_ mgrid ogrid r_")
-"""Objects that make arrays of what is in their brackets."""
+GRIDS = _names("mgrid ogrid")
+"""Objects that make arrays of the slices in their brackets."""
+
+JOINING = _names("c_ r_")
+"""Objects that join the arrays in their brackets."""
+
+REDUCING = _names("add multiply")
+"""Universal functions that CuPy can reduce and accumulate with."""
+
+REDUCING_SLICES = _names("add")
+"""Universal functions that CuPy can reduce slices with."""
+
+CHANGING = _names("add bitwise_and bitwise_or bitwise_xor maximum minimum subtract")
+"""Universal functions that CuPy can change elements with in place, by ``at``."""
 
 PLAIN = _names("""
 bool bool_ byte cdouble complex128 complex64 complexfloating csingle double float16 float32 float64 floating generic

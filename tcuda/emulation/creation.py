@@ -43,11 +43,13 @@ def full(shape: Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, orde
 
 
 def empty_like(
-    prototype: Strided, dtype: npt.DTypeLike | None = None, order: str = "K", subok: None = None, shape: Any = None
+    prototype: Any, dtype: npt.DTypeLike | None = None, order: str = "K", subok: None = None, shape: Any = None
 ) -> ndarray:
     """Return a new array with the shape, type and layout of ``prototype``, as far as they are not given."""
     if subok is not None:
         raise TypeError("subok is not supported yet")
+    if isinstance(prototype, np.generic):
+        prototype = array(prototype)
     if not isinstance(prototype, Strided):
         raise TypeError(f"Unsupported type {type(prototype)}")
     kind = supported(prototype.dtype if dtype is None else dtype)
@@ -222,7 +224,17 @@ def _has_arrays(obj: Any) -> bool:
     return any(isinstance(item, Strided) or _has_arrays(item) for item in obj)
 
 
+def _has_arrays_only(obj: Any) -> bool:
+    return isinstance(obj, Strided) or (isinstance(obj, (list, tuple)) and all(map(_has_arrays_only, obj)))
+
+
 def _from_sequence(obj: Sequence[Any], dtype: npt.DTypeLike | None, order: str) -> ndarray:
+    if not _has_arrays_only(obj):
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed: a sequence has either arrays of the device or what "
+            "the host has. Make arrays of the device of the latter with asarray() first."
+        )
+
     def gather(*parts: Any) -> npt.NDArray[Any]:
         return np.array(parts, dtype, order="F" if order == "F" else "C")
 

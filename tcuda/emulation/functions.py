@@ -3,103 +3,100 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcuda.emulation import capture, catalogue, creation, flops, indexing, kernel
-from tcuda.emulation.operands import Operands
-from tcuda.emulation.ufunc import require_operands, ufunc
+from tcuda.emulation.signatures import signature_of
+from tcuda.emulation.strided import Strided
+from tcuda.emulation.translation import IN_PLACE_OF, Translation
+from tcuda.emulation.ufunc import ufunc
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 Function = Callable[..., Any]
+Work = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 
 
-def _viewing(function: Function) -> Function:
-    def view(*args: Any, **kwargs: Any) -> Any:
-        require_operands(args[:1])
-        return kernel.view(function, args, kwargs)
-
-    return view
+def _viewing(function: Function) -> Work:
+    return functools.partial(kernel.view, function)
 
 
-def _computing(arrays: int) -> Callable[[Function], Function]:
-    """Return what makes functions for devices of NumPy's whose first ``arrays`` arguments are arrays or scalars."""
+def _computing(function: Function) -> Work:
+    estimate = flops.ESTIMATES.get(function)
 
-    def emulate(function: Function) -> Function:
-        estimate = flops.ESTIMATES.get(function)
-
-        def compute(*args: Any, **kwargs: Any) -> Any:
-            require_operands([argument for argument in args[:arrays] if argument is not None])
-            return kernel.call(function, args, kwargs, flops=estimate)
-
-        return compute
-
-    return emulate
-
-
-def _indexed(function: Function) -> Function:
-    place = catalogue.INDEXED[function.__name__]
-
-    def compute(*args: Any, **kwargs: Any) -> Any:
-        return kernel.call(function, _with_indices(args, place), kwargs)
+    def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return kernel.call(function, args, kwargs, flops=estimate)
 
     return compute
 
 
-def _sorting(function: Function) -> Function:
-    def sort(a: Any, axis: int | None = -1, kind: str | None = None) -> Any:
+def _indexed(function: Function) -> Work:
+    place = catalogue.INDEXED[function.__name__]
+
+    def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return kernel.call(function, *_with_indices(args, kwargs, place))
+
+    return compute
+
+
+def _sorting(function: Function) -> Work:
+    def sort(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        a, axis, kind = _sorted(*args, **kwargs)
         if kind not in (None, "stable"):
             raise ValueError(f"kind can only be None or 'stable', not {kind!r}")
-        require_operands([a])
         return kernel.call(function, (a,), {"axis": axis, "kind": "stable"})
 
     return sort
 
 
-def _writing(function: Function) -> Function:
-    def write(*args: Any, **kwargs: Any) -> None:
+def _sorted(a: Any, axis: int | None = -1, kind: str | None = None) -> tuple[Any, int | None, str | None]:
+    return a, axis, kind
+
+
+def _writing(function: Function) -> Work:
+    def write(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         kernel.modify(function, args, kwargs)
 
     return write
 
 
-def _writing_indexed(function: Function) -> Function:
-    place = catalogue.WRITING_INDEXED[function.__name__]
+def _writing_indexed(function: Function) -> Work:
+    place = catalogue.WRITING_INDEXED[function.__name__.strip("_")]
 
-    def write(*args: Any, **kwargs: Any) -> None:
-        kernel.modify(function, _with_indices(args, place), kwargs)
+    def write(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        kernel.modify(function, *_with_indices(args, kwargs, place))
 
     return write
 
 
-def _asking(function: Function) -> Function:
-    def ask(*args: Any, **kwargs: Any) -> Any:
-        arguments, options = Operands().take(args, kwargs)
-        return function(*arguments, **options)
+def _asking(function: Function) -> Work:
+    def ask(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return function(*map(_host, args), **{name: _host(value) for name, value in kwargs.items()})
 
     return ask
 
 
-def _with_indices(args: tuple[Any, ...], place: int) -> tuple[Any, ...]:
-    """Return ``args`` with the indices among them on the device."""
-    return tuple(
-        indexing.array_of_indices(argument) if at == place and not isinstance(argument, slice) else argument
-        for at, argument in enumerate(args)
-    )
+def _host(value: Any) -> Any:
+    return value._host if isinstance(value, Strided) else value
 
 
-_KINDS: tuple[tuple[Iterable[str], Function], ...] = (
-    (catalogue.UFUNCS, ufunc),
+def _with_indices(
+    args: Sequence[Any], kwargs: Mapping[str, Any], place: int
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Return the arguments with the indices among them, the required one at ``place``, on the device."""
+    arguments = list(args)
+    if not isinstance(arguments[place], slice):
+        arguments[place] = indexing.array_of_indices(arguments[place])
+    return arguments, kwargs
+
+
+_KINDS: tuple[tuple[Iterable[str], Callable[[Function], Work]], ...] = (
     (catalogue.VIEWS, _viewing),
-    (catalogue.ON_ONE, _computing(1)),
-    (catalogue.ON_TWO, _computing(2)),
-    (catalogue.ON_THREE, _computing(3)),
-    (catalogue.ON_MANY, _computing(0)),
-    (catalogue.GENERATING, _computing(0)),
+    (catalogue.COMPUTING, _computing),
     (catalogue.INDEXED, _indexed),
     (catalogue.SORTING, _sorting),
     (catalogue.WRITING, _writing),
@@ -107,48 +104,104 @@ _KINDS: tuple[tuple[Iterable[str], Function], ...] = (
     (catalogue.ASKING, _asking),
 )
 
-IMPLEMENTATIONS: dict[Any, Any] = {
-    np.copy: creation.copy,
-    np.empty_like: creation.empty_like,
-    np.full_like: creation.full_like,
-    np.ones_like: creation.ones_like,
-    np.zeros_like: creation.zeros_like,
-}
+IMPLEMENTATIONS: dict[Any, Any] = {}
 """For each function of NumPy's, the one that does the same on a device: what NEP 13 and NEP 18 dispatch to."""
 
+_WORKS: dict[str, tuple[Function, Work]] = {}
+"""For each name, the function of the host that does the work, and what lets it work on the device."""
 
-def emulated(module: ModuleType, names: Iterable[str], emulate: Function) -> dict[str, Any]:
-    """Return, by name, the functions that ``emulate`` makes of those of ``module``, a module of NumPy's.
+
+def _bound(name: str, function: Function, work: Work, guard: Work | None) -> Function:
+    """Return ``work`` as the function or method ``name``, with CuPy's parameters.
+
+    Args:
+        name: The name of its row in the table of signatures.
+        function: The function of the host that does the work.
+        work: Called with the positional arguments and the others.
+        guard: Called with them before, if the current stream captures; it refuses what cannot be captured.
+    """
+    signature = signature_of(name)
+    admit = signature.admit
+    translated = Translation(signature, function).arguments
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        admitted = admit(args, kwargs)
+        if admitted is None:
+            arguments, options = translated(args, kwargs)
+            return function(*arguments, **options)
+        if guard is not None and kernel.capturing():
+            guard(*admitted)
+        return work(*translated(*admitted))
+
+    call.__signature__ = signature.described  # type: ignore[attr-defined]
+    return call
+
+
+def named(function: Function, module: str, name: str, doc: str | None) -> Function:
+    """Return ``function`` after it has got a name by which it can be pickled."""
+    function.__module__, function.__name__, function.__qualname__ = module, name.rpartition(".")[2], name
+    function.__doc__ = doc
+    return function
+
+
+def emulated(module: ModuleType, names: Iterable[str], works: Callable[[Function], Work]) -> dict[str, Any]:
+    """Return, by name, the functions that ``works`` makes of those of ``module``, a module of NumPy's.
 
     Names that the NumPy in use does not have yet, or any more, are left out.
     """
     made = {}
+    prefix = module.__name__.removeprefix("numpy").lstrip(".")
     for name in names:
-        function = getattr(module, name, None)
-        if function is None:
+        original = getattr(module, name, None)
+        if original is None:
             continue
-        if function not in IMPLEMENTATIONS:  # else it has two names
-            made_of_it = capture.guarded(emulate(function), name)
-            if not isinstance(made_of_it, ufunc):
-                functools.update_wrapper(made_of_it, function)
-            IMPLEMENTATIONS[function] = made_of_it
-        made[name] = IMPLEMENTATIONS[function]
+        if original not in IMPLEMENTATIONS:  # else it has two names
+            full_name = f"{prefix}.{name}" if prefix else name
+            function = IN_PLACE_OF.get(original, original)
+            work = works(function)
+            bound = _bound(full_name, function, work, capture.guard_of(name))
+            _WORKS[full_name] = function, work
+            home = f"tcuda.emulation.{prefix or 'xp'}"
+            IMPLEMENTATIONS[original] = named(bound, home, name, original.__doc__)
+        made[name] = IMPLEMENTATIONS[original]
     return made
+
+
+def method(name: str) -> Function:
+    """Return the function ``name`` of the namespace as a method of arrays, with the parameters that CuPy's has."""
+    function, work = _WORKS[name]
+    bound = _bound(f"ndarray.{name}", function, work, capture.guard_of(name))
+    return named(bound, "tcuda.emulation.ndarray", f"ndarray.{name}", function.__doc__)
+
+
+def _created(name: str) -> Function:
+    """Return the function ``name`` of :mod:`~tcuda.emulation.creation` for the arguments that CuPy takes."""
+    function: Function = getattr(creation, name)
+    bound = _bound(name, getattr(np, name), lambda args, kwargs: function(*args, **kwargs), None)
+    return named(bound, "tcuda.emulation.xp", name, function.__doc__)
 
 
 def _table() -> dict[str, Any]:
     table: dict[str, Any] = {}
-    for names, emulate in _KINDS:
-        table.update(emulated(np, names, emulate))
+    for name in catalogue.UFUNCS:
+        function = getattr(np, name, None)
+        if function is not None:
+            table[name] = IMPLEMENTATIONS[function] = ufunc(function)
+    for names, works in _KINDS:
+        table.update(emulated(np, names, works))
     table.update({alias: table[name] for alias, name in catalogue.ALIASES.items() if name in table})
+    for name in catalogue.OF_ARRAYS:
+        table[name] = _created(name)
+        if name != "astype":
+            IMPLEMENTATIONS[getattr(np, name)] = table[name]
     return table
 
 
 FUNCTIONS = _table()
 """The functions of :mod:`tcuda.emulation.xp` that are NumPy's on memory of a device, by name."""
 
-LINALG = emulated(np.linalg, catalogue.LINALG, _computing(1))
+LINALG = emulated(np.linalg, catalogue.LINALG, _computing)
 """The functions of :mod:`tcuda.emulation.linalg`, by name."""
 
-FFT = emulated(np.fft, catalogue.FFT, _computing(1)) | emulated(np.fft, catalogue.FFT_FREQUENCIES, _computing(0))
+FFT = emulated(np.fft, [*catalogue.FFT, *catalogue.FFT_FREQUENCIES], _computing)
 """The functions of :mod:`tcuda.emulation.fft`, by name."""

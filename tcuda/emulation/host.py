@@ -49,19 +49,28 @@ def _from_host(function: Callable[..., Any]) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         return creation.array(function(*args, **kwargs))
 
+    make.__module__ = __name__
     return make
 
 
-def _to_host(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function`` of NumPy's with the arrays among its arguments copied to the host."""
+def _to_host(function: Callable[..., Any], *, converts: bool = False) -> Callable[..., Any]:
+    """Return ``function`` of NumPy's with the arrays among its arguments copied to the host.
+
+    Args:
+        function: The function.
+        converts: Whether its first argument may be anything that NumPy makes an array of.
+    """
 
     def get(value: Any) -> Any:
         return asnumpy(value) if isinstance(value, Strided) else value
 
     @functools.wraps(function)
     def write(*args: Any, **kwargs: Any) -> Any:
+        if converts and args:
+            args = (asnumpy(args[0]), *args[1:])
         return function(*map(get, args), **{name: get(value) for name, value in kwargs.items()})
 
+    write.__module__ = __name__
     return write
 
 
@@ -73,9 +82,9 @@ fromstring = _from_host(np.fromstring)
 genfromtxt = _from_host(np.genfromtxt)
 loadtxt = _from_host(np.loadtxt)
 
-array2string = _to_host(np.array2string)
-array_repr = _to_host(np.array_repr)
-array_str = _to_host(np.array_str)
+array2string = _to_host(np.array2string, converts=True)
+array_repr = _to_host(np.array_repr, converts=True)
+array_str = _to_host(np.array_str, converts=True)
 format_float_positional = _to_host(np.format_float_positional)
 format_float_scientific = _to_host(np.format_float_scientific)
 save = _to_host(np.save)
@@ -84,9 +93,15 @@ savez = _to_host(np.savez)
 savez_compressed = _to_host(np.savez_compressed)
 
 
-def load(file: Any) -> Any:
-    """Return the array that :func:`save` has written to ``file``, or a dict of those that :func:`savez` has."""
-    loaded = np.load(file)
+def load(file: Any, mmap_mode: Any = None, allow_pickle: bool | None = None) -> Any:
+    """Return the array that :func:`save` has written to ``file``, or a dict of those that :func:`savez` has.
+
+    Args:
+        file: The file, or its path.
+        mmap_mode: As for ``numpy.load``.
+        allow_pickle: Whether the file may have Python objects in it, which can run any code; no if None.
+    """
+    loaded = np.load(file, mmap_mode, bool(allow_pickle))
     if isinstance(loaded, np.ndarray):
         return creation.array(loaded)
     with loaded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,8 +12,9 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tcuda._device import device as _device
 from tcuda.emulation import creation, indexing, kernel, transfer
-from tcuda.emulation.functions import FUNCTIONS, IMPLEMENTATIONS
+from tcuda.emulation.functions import FUNCTIONS, IMPLEMENTATIONS, method
 from tcuda.emulation.operands import SCALARS
+from tcuda.emulation.signatures import setting
 from tcuda.emulation.strided import Strided, supported
 
 if TYPE_CHECKING:
@@ -22,12 +24,6 @@ if TYPE_CHECKING:
 
 _COMPARISONS = frozenset([np.equal, np.greater, np.greater_equal, np.less, np.less_equal, np.not_equal])
 _UFUNC_METHODS = frozenset(["__call__", "accumulate", "at", "outer", "reduce", "reduceat"])
-
-
-def _method(name: str) -> Callable[..., Any]:
-    """Return the function ``name`` of the namespace, whose first argument is an array, as a method."""
-    function: Callable[..., Any] = FUNCTIONS[name]
-    return function
 
 
 def _fill(host: npt.NDArray[Any], value: Any) -> None:
@@ -221,12 +217,12 @@ class ndarray(Strided, NDArrayOperatorsMixin):
             value = indexing.scalar(value, self.dtype)
         kernel.modify(_fill, (self, value))
 
-    take = _method("take")
-    put = _method("put")
-    repeat = _method("repeat")
-    choose = _method("choose")
-    searchsorted = _method("searchsorted")
-    nonzero = _method("nonzero")
+    take = method("take")
+    put = method("put")
+    repeat = method("repeat")
+    choose = method("choose")
+    searchsorted = method("searchsorted")
+    nonzero = method("nonzero")
 
     def compress(self, condition: Any, axis: int | None = None, out: ndarray | None = None) -> ndarray:
         """Return the slices along ``axis`` for which ``condition`` is true."""
@@ -237,13 +233,13 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         """Sort in place, stably."""
         self[...] = FUNCTIONS["sort"](self, axis, kind)
 
-    argsort = _method("argsort")
+    argsort = method("argsort")
 
     def partition(self, kth: Any, axis: int = -1) -> None:
         """Put the elements at ``kth`` in place where sorting would, smaller ones before, larger ones after."""
         self[...] = FUNCTIONS["partition"](self, kth, axis)
 
-    argpartition = _method("argpartition")
+    argpartition = method("argpartition")
 
     # Shape, layout and type
 
@@ -288,8 +284,8 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         Raises:
             ValueError: The shape has another number of elements, or ``copy`` is false and a view is not possible.
         """
+        lengths = setting("reshape", "shape", shape[0] if len(shape) == 1 else shape)
         source = self.copy() if copy else self
-        lengths = shape[0] if len(shape) == 1 else shape
         reshaped: ndarray = kernel.view(np.ndarray.reshape, (source, lengths), {"order": order})
         if copy is False and self.size and reshaped._block is not self._block:
             raise ValueError("Unable to avoid creating a copy while reshaping.")
@@ -297,7 +293,8 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
     def transpose(self, *axes: Any) -> ndarray:
         """Return a view with the axes in another order, the reverse one if none is given."""
-        transposed: ndarray = kernel.view(np.ndarray.transpose, (self, *axes))
+        order = [setting("transpose", "axes", axis) for axis in axes]
+        transposed: ndarray = kernel.view(np.ndarray.transpose, (self, *order))
         return transposed
 
     def flatten(self, order: str = "C") -> ndarray:
@@ -320,12 +317,12 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         """Return a copy on the current device, whichever device this array is on."""
         return creation.array(self, order=order)
 
-    def view(self, dtype: Any = None, array_class: type | None = None) -> ndarray:
+    def view(self, dtype: Any = None, type: Any = None) -> ndarray:
         """Return another array over the same memory, whose elements are of ``dtype``."""
-        if array_class not in (None, ndarray) or (isinstance(dtype, type) and issubclass(dtype, np.ndarray)):
+        if type not in (None, ndarray) or (inspect.isclass(dtype) and issubclass(dtype, np.ndarray)):
             raise ValueError("Type must be a sub-type of ndarray type")
         kind = self.dtype if dtype is None or dtype is ndarray else supported(dtype)
-        return type(self)._view_of(self, self._host.view(kind))
+        return self.__class__._view_of(self, self._host.view(kind))
 
     def byteswap(self, inplace: bool = False) -> ndarray:
         """Return the array with the bytes of each element in reverse order."""
@@ -335,30 +332,30 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         self[...] = swapped
         return self
 
-    diagonal = _method("diagonal")
-    ravel = _method("ravel")
-    squeeze = _method("squeeze")
-    swapaxes = _method("swapaxes")
+    diagonal = method("diagonal")
+    ravel = method("ravel")
+    squeeze = method("squeeze")
+    swapaxes = method("swapaxes")
 
     # Arithmetic
 
-    all = _method("all")
-    any = _method("any")
-    argmax = _method("argmax")
-    argmin = _method("argmin")
-    cumprod = _method("cumprod")
-    cumsum = _method("cumsum")
-    dot = _method("dot")
-    max = _method("max")
-    mean = _method("mean")
-    min = _method("min")
-    prod = _method("prod")
-    ptp = _method("ptp")
-    round = _method("round")
-    std = _method("std")
-    sum = _method("sum")
-    trace = _method("trace")
-    var = _method("var")
+    all = method("all")
+    any = method("any")
+    argmax = method("argmax")
+    argmin = method("argmin")
+    cumprod = method("cumprod")
+    cumsum = method("cumsum")
+    dot = method("dot")
+    max = method("max")
+    mean = method("mean")
+    min = method("min")
+    prod = method("prod")
+    ptp = method("ptp")
+    round = method("round")
+    std = method("std")
+    sum = method("sum")
+    trace = method("trace")
+    var = method("var")
 
     def clip(self, min: Any = None, max: Any = None, out: ndarray | None = None) -> ndarray:
         """Return the elements, those below ``min`` and above ``max`` replaced by these."""

@@ -18,7 +18,8 @@ from tcuda._philox import WORD, most_blocks
 from tcuda._status import Status
 from tcuda.emulation import creation, kernel, philox
 from tcuda.emulation.distributions import Distributions
-from tcuda.emulation.functions import FUNCTIONS
+from tcuda.emulation.functions import FUNCTIONS, named
+from tcuda.emulation.signatures import signature_of
 from tcuda.random._generator import Generator, seed_of_environment
 
 if TYPE_CHECKING:
@@ -102,6 +103,9 @@ class RandomState(Distributions):
     def __init__(self, seed: Any = None, method: int | None = None) -> None:
         self.seed(seed)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.device.index, self._philox.read())
+
     def _fill_reals(self, out: ndarray, numbers: str, rule: str, first: float, second: float) -> None:
         kind = out.dtype.type
         make, lanes = _NUMBERS[numbers, out.itemsize]
@@ -152,6 +156,13 @@ class DeviceGenerator(RandomState):
         return Generator.__new__(cls, device)
 
     __init__ = Generator.__init__  # not that of RandomState, which would seed it
+
+
+def _restored(kind: type[RandomState], index: int, words: tuple[int, int]) -> RandomState:
+    state = kind.__new__(kind)
+    Generator.__init__(state, index)
+    state._philox.write(*words)
+    return state
 
 
 _states: dict[int, RandomState] = {}
@@ -224,13 +235,16 @@ _METHODS = {
 
 
 def _of_current_device(name: str) -> Callable[..., Any]:
-    method = getattr(RandomState, name)
+    signature = signature_of(f"random.{name}")
 
-    @functools.wraps(method)
     def draw(*args: Any, **kwargs: Any) -> Any:
-        return getattr(get_random_state(), name)(*args, **kwargs)
+        admitted = signature.admit(args, kwargs)
+        assert admitted is not None  # nothing here is left to NumPy
+        arguments, options = admitted
+        return getattr(get_random_state(), name)(*arguments, **options)
 
-    return draw
+    draw.__signature__ = signature.described  # type: ignore[attr-defined]
+    return named(draw, __name__, name, getattr(RandomState, name).__doc__)
 
 
 _TABLE: dict[str, Callable[..., Any]] = {name: _of_current_device(name) for name in _METHODS}

@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import flops, indexing, kernel
+from tcuda.emulation import catalogue, creation, flops, indexing, kernel
 from tcuda.emulation.operands import SCALARS
+from tcuda.emulation.signatures import setting
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _OPTIONS = {"out", "dtype", "casting"}
+_OPTIONS_OF_PRODUCTS = _OPTIONS | {"axes", "axis", "keepdims", "order", "signature"}
+_KNOWN = (Strided, *SCALARS)
+_OF_NUMPY = (np.ndarray, np.generic)
+_LEAST, _BEYOND = -(2**63), 2**64
 
 
 class ufunc:
@@ -32,6 +37,8 @@ class ufunc:
         self._function = function
         self.__name__ = self.name = function.__name__
         self.__doc__ = function.__doc__
+        self.__module__ = "tcuda.emulation.xp"
+        self._options = _OPTIONS if function.signature is None else _OPTIONS_OF_PRODUCTS
         self.nin = function.nin
         self.nout = function.nout
         self.nargs = function.nargs
@@ -44,9 +51,9 @@ class ufunc:
             kwargs: ``out``, an array or a tuple of arrays; ``dtype``, in which to compute; ``casting``.
         """
         inputs, outs = args[: self.nin], args[self.nin :]
-        unknown = kwargs.keys() - _OPTIONS
+        unknown = kwargs.keys() - self._options
         if unknown:
-            raise TypeError(f"Wrong arguments {sorted(unknown)} for {self.name!r}; it takes {sorted(_OPTIONS)}.")
+            raise TypeError(f"Wrong arguments {sorted(unknown)} for {self.name!r}; it takes {sorted(self._options)}.")
         if outs and kwargs.get("out") is not None:
             raise ValueError("Cannot specify 'out' as both a positional and keyword argument")
         if len(inputs) != self.nin or len(outs) > self.nout:
@@ -56,6 +63,8 @@ class ufunc:
             )
         require_operands(inputs)
         if self._function.signature is not None:  # matmul, whose elements are not those of its inputs
+            if not all(isinstance(operand, Strided) for operand in inputs):
+                raise TypeError(f"{self.name}() takes arrays of the device, and no scalars.")
             if outs:
                 kwargs["out"] = outs
             return kernel.call(self._function, inputs, kwargs, flops=flops.ESTIMATES.get(self._function))
@@ -66,29 +75,52 @@ class ufunc:
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Reduce ``array`` along ``axis`` (``numpy.ufunc.reduce``)."""
-        require_operands([array])
-        return kernel.call(self._function.reduce, (array, axis, dtype), {"out": _single(out), "keepdims": keepdims})
+        self._require("reduce", catalogue.REDUCING)
+        if isinstance(array, _OF_NUMPY):
+            return self._function.reduce(array, axis, dtype, out, keepdims=keepdims)
+        _require_array(array)
+        along = setting("reduce", "axis", axis)
+        return kernel.call(self._function.reduce, (array, along, dtype), {"out": _single(out), "keepdims": keepdims})
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Accumulate the results along ``axis`` (``numpy.ufunc.accumulate``)."""
-        require_operands([array])
-        return kernel.call(self._function.accumulate, (array, axis, dtype), {"out": _single(out)})
+        self._require("accumulate", catalogue.REDUCING)
+        if isinstance(array, _OF_NUMPY):
+            return self._function.accumulate(array, axis, dtype, out)
+        _require_array(array)
+        along = setting("accumulate", "axis", axis)
+        return kernel.call(self._function.accumulate, (array, along, dtype), {"out": _single(out)})
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Reduce the slices of ``array`` that start at ``indices`` (``numpy.ufunc.reduceat``)."""
-        require_operands([array])
-        arguments = (array, indexing.array_of_indices(indices), axis, dtype)
+        self._require("reduceat", catalogue.REDUCING_SLICES)
+        _require_array(array)
+        arguments = (array, indexing.array_of_indices(indices), setting("reduceat", "axis", axis), dtype)
         return kernel.call(self._function.reduceat, arguments, {"out": _single(out)})
 
-    def outer(self, first: Any, second: Any, **kwargs: Any) -> Any:
-        """Apply the function to all pairs of an element of ``first`` and one of ``second`` (``numpy.ufunc.outer``)."""
-        require_operands([first, second])
-        return kernel.call(self._function.outer, (first, second), kwargs)
+    def outer(self, A: Any, B: Any, **kwargs: Any) -> Any:  # noqa: N803  # CuPy's names
+        """Apply the function to all pairs of an element of ``A`` and one of ``B`` (``numpy.ufunc.outer``)."""
+        first, second = creation.asarray(A), creation.asarray(B)
+        apart = first.reshape(first.shape + (1,) * second.ndim)
+        return self(apart, second, **kwargs)
 
-    def at(self, array: Any, indices: Any, *others: Any) -> None:
-        """Change the elements of ``array`` at ``indices`` in place, as often as an index comes (``numpy.ufunc.at``)."""
-        require_operands([array, *others])
-        kernel.modify(self._function.at, (array, indexing.prepare(indices), *others))
+    def at(self, a: Any, indices: Any, b: Any = None) -> None:
+        """Change the elements of ``a`` at ``indices`` in place, as often as an index comes (``numpy.ufunc.at``)."""
+        self._require("at", catalogue.CHANGING)
+        _require_array(a)
+        if isinstance(b, (list, tuple)):
+            b = creation.asarray(b)
+        require_operands([b])
+        kernel.modify(self._function.at, (a, indexing.prepare(indices), b))
+
+    def __reduce__(self) -> str:
+        return str(self.__name__)
+
+    def _require(self, method: str, names: Sequence[str]) -> None:
+        if self.name not in names:
+            raise NotImplementedError(
+                f"`{self.name}.{method}` is not supported, as in CuPy, which has it for {', '.join(names)} only."
+            )
 
     def __repr__(self) -> str:
         return f"<ufunc {self.name!r} of tcuda.emulation>"
@@ -101,8 +133,18 @@ def require_operands(operands: Sequence[Any]) -> None:
         TypeError: There is something else, such as a list or an array of NumPy's.
     """
     for operand in operands:
-        if not isinstance(operand, (Strided, *SCALARS)):
-            raise TypeError(f"Unsupported type {type(operand)}")
+        if not isinstance(operand, _KNOWN):
+            raise TypeError(
+                f"Unsupported type {type(operand)}: operands are arrays of the device and scalars. Make an array of "
+                "the device with asarray() first."
+            )
+        if type(operand) is int and not _LEAST <= operand < _BEYOND:
+            raise OverflowError(f"Python integer {operand} does not fit into an element of an array.")
+
+
+def _require_array(operand: Any) -> None:
+    if not isinstance(operand, Strided):
+        raise AttributeError(f"a method of a universal function takes an array of the device, not {type(operand)}.")
 
 
 def _single(out: Any) -> Any:

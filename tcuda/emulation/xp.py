@@ -23,14 +23,44 @@ from tcuda.emulation.ufunc import ufunc
 
 
 class _Grid:
-    """What makes arrays of the slices in its brackets, as NumPy's object of that name does."""
+    """An object that makes arrays of the slices in its brackets, as NumPy's object of that name does.
 
-    def __init__(self, grid: Any) -> None:
-        self._grid = grid
-        self.__doc__ = grid.__doc__
+    Args:
+        name: The name of the object.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._grid = getattr(np, name)
+        self.__doc__ = self._grid.__doc__
+        self.__module__ = __name__
 
     def __getitem__(self, key: Any) -> Any:
-        return kernel.call(self._grid.__getitem__, (key,))
+        items = [self._item(item) for item in (key if isinstance(key, tuple) else (key,))]
+        return kernel.call(self._grid.__getitem__, (tuple(items) if isinstance(key, tuple) else items[0],))
+
+    def __reduce__(self) -> str:
+        return self._name
+
+    def _item(self, item: Any) -> slice:
+        if not isinstance(item, slice):
+            raise AttributeError(f"{self._name}[...] takes slices, such as {self._name}[0:3]; got {item!r}.")
+        ends = [end.item() if isinstance(end, ndarray) else end for end in (item.start, item.stop, item.step)]
+        if isinstance(ends[2], complex):
+            raise TypeError(f"{self._name}[...] takes no complex step, unlike NumPy's; got {ends[2]}.")
+        return slice(*ends)
+
+
+class _Joined(_Grid):
+    """An object that makes one array of the arrays and numbers in its brackets."""
+
+    def _item(self, item: Any) -> Any:
+        if isinstance(item, (slice, str)):
+            raise NotImplementedError(
+                f"{self._name}[...] joins arrays and numbers, and takes no slices and no texts, unlike NumPy's; got "
+                f"{item!r}. Make an array of a slice with arange()."
+            )
+        return creation.asarray(item) if isinstance(item, (list, tuple, np.ndarray)) else item
 
 
 def get_array_module(*args: Any) -> Any:
@@ -41,7 +71,8 @@ def get_array_module(*args: Any) -> Any:
 def _table() -> dict[str, Any]:
     return {
         **{name: getattr(np, name) for name in catalogue.PLAIN if hasattr(np, name)},
-        **{name: _Grid(getattr(np, name)) for name in catalogue.GRIDS},
+        **{name: _Grid(name) for name in catalogue.GRIDS},
+        **{name: _Joined(name) for name in catalogue.JOINING},
         **{name: getattr(creation, name) for name in catalogue.CREATION},
         **{name: getattr(host, name) for name in catalogue.HOST},
         **FUNCTIONS,

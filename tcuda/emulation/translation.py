@@ -1,0 +1,187 @@
+"""From the arguments of CuPy's functions to those of NumPy's."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tcuda.emulation.signatures import Signature
+
+
+class Translation:
+    """How the arguments of a function of CuPy's are handed to the function of NumPy's that does its work.
+
+    Most of them have the same names and the same order. NumPy takes some by name only, and has defaults of its own
+    where CuPy has None.
+
+    Args:
+        signature: The parameters that CuPy has.
+        function: NumPy's function.
+    """
+
+    def __init__(self, signature: Signature, function: Callable[..., Any]) -> None:
+        places, defaults = signature.places, signature.defaults
+        self._places = places
+        self._variadic = any(parameter.kind == parameter.VAR_POSITIONAL for parameter in _parameters(signature))
+        theirs = _of_numpy(function)
+        if theirs is None:  # a compiled function does not tell them: they are CuPy's
+            self._by_place = [True] * len(places)
+            self._unset: frozenset[str] = frozenset()
+            known = frozenset(defaults)
+        else:
+            in_order = [item for item in theirs if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)]
+            pairs = list(zip(places, in_order, strict=False))
+            same = [
+                name == other.name or (defaults[name] is inspect.Parameter.empty and other.default is other.empty)
+                for name, other in pairs
+            ]
+            self._by_place = same + [False] * (len(places) - len(same))
+            known = frozenset(item.name for item in theirs if item.kind != item.POSITIONAL_ONLY)
+            self._unset = frozenset(
+                item.name for item in theirs if item.default is not None and defaults.get(item.name, 0) is None
+            )
+        plain = [alike and name not in self._unset for name, alike in zip(places, self._by_place, strict=True)]
+        self._plain_places = len(places) if all(plain) else plain.index(False)
+        self._plain_names = known - self._unset
+
+    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """Return the arguments of NumPy's function that mean what ``args`` and ``kwargs`` mean to CuPy's."""
+        if self._variadic or (len(args) <= self._plain_places and kwargs.keys() <= self._plain_names):
+            return args, kwargs
+        options = {**dict(zip(self._places, args, strict=False)), **kwargs}
+        for name in self._unset:
+            if name in options and options[name] is None:
+                del options[name]
+        positional = []
+        for name, by_place in zip(self._places, self._by_place, strict=True):
+            if name not in options or not by_place:
+                break
+            positional.append(options.pop(name))
+        return positional, options
+
+
+def _parameters(signature: Signature) -> list[inspect.Parameter]:
+    return list(signature.described.parameters.values())
+
+
+def _of_numpy(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except ValueError:
+        return None
+
+
+# The functions that CuPy has with other parameters than NumPy, other defaults, or for fewer arguments. They run on
+# the host, for arrays of NumPy's, whose stubs are too narrow for what may come here.
+
+_np: Any = np
+
+
+def _argmax(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    return _place(_np.argmax(a, _one(axis), out, keepdims=keepdims), dtype, out)
+
+
+def _argmin(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    return _place(_np.argmin(a, _one(axis), out, keepdims=keepdims), dtype, out)
+
+
+def _nanargmax(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    return _place(_np.nanargmax(a, _one(axis), out, keepdims=keepdims), dtype, out)
+
+
+def _nanargmin(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    return _place(_np.nanargmin(a, _one(axis), out, keepdims=keepdims), dtype, out)
+
+
+def _one(axis: Any) -> Any:
+    return axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+
+
+def _place(places: Any, dtype: Any, out: Any) -> Any:
+    return places if dtype is None or out is not None else places.astype(dtype)
+
+
+def _corrcoef(
+    a: Any, y: Any = None, rowvar: bool = True, bias: Any = None, ddof: Any = None, *, dtype: Any = None
+) -> Any:
+    return np.corrcoef(a, y, rowvar, dtype=dtype)  # the two others have never had an effect
+
+
+def _matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
+    return np.matmul(x1, x2, out, **options)
+
+
+def _percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: Any = "linear",
+    keepdims: bool = False,
+    *,
+    interpolation: Any = None,
+) -> Any:
+    return np.percentile(a, q, axis, out, overwrite_input, interpolation or method, keepdims)
+
+
+def _quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: Any = "linear",
+    keepdims: bool = False,
+    *,
+    interpolation: Any = None,
+) -> Any:
+    return np.quantile(a, q, axis, out, overwrite_input, interpolation or method, keepdims)
+
+
+def _pinv(a: Any, rcond: Any = 1e-15) -> Any:
+    return np.linalg.pinv(a, rcond)
+
+
+def _put(a: Any, ind: Any, v: Any, mode: Any = "wrap") -> None:
+    np.put(a, ind, v, mode)
+
+
+def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "wrap", order: Any = "C") -> Any:
+    return np.ravel_multi_index(multi_index, dims, mode, order)
+
+
+def _roots(p: Any) -> Any:
+    if p.dtype.kind == "b":
+        raise NotImplementedError("boolean inputs are not supported")
+    if p.ndim == 0:
+        raise TypeError("0-dimensional input is not allowed")
+    coefficients = np.trim_zeros(p[::-1], "b")
+    if len(coefficients) < 3:
+        return np.roots(p)
+    companion = np.polynomial.polynomial.polycompanion(coefficients)
+    if not np.array_equal(companion, companion.conj().T):
+        raise NotImplementedError("Only complex Hermitian and real symmetric 2d arrays are supported currently")
+    return np.linalg.eigvalsh(companion)
+
+
+IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
+    np.argmax: _argmax,
+    np.argmin: _argmin,
+    np.corrcoef: _corrcoef,
+    np.linalg.matmul: _matmul,
+    np.linalg.pinv: _pinv,
+    np.nanargmax: _nanargmax,
+    np.nanargmin: _nanargmin,
+    np.percentile: _percentile,
+    np.put: _put,
+    np.quantile: _quantile,
+    np.ravel_multi_index: _ravel_multi_index,
+    np.roots: _roots,
+}
+"""What does on the host as CuPy does on the device, for the functions where NumPy does otherwise."""
