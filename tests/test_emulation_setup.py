@@ -58,6 +58,60 @@ def test_enable_refuses_what_cannot_be_emulated_and_leaves_the_choice_open(run, 
     """) == ["refused", "2.0"]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("devices=2**70", "ValueError"),
+        ("devices=1.5", "TypeError"),
+        ("devices='2'", "TypeError"),
+        ("devices=True", "TypeError"),
+        ("devices=None", "TypeError"),
+        ("devices=[1]", "TypeError"),
+        ("memory=None", "TypeError"),
+        ("memory=1.5", "TypeError"),
+        ("memory=True", "TypeError"),
+        ("memory=float('nan')", "TypeError"),
+        ("memory=2**70", "ValueError"),
+        ("memory=-1", "ValueError"),
+        ("memory='9' * 400", "ValueError"),
+        ("memory='9' * 400 + 'GiB'", "ValueError"),
+        ("memory='1.' + '9' * 400 + 'GiB'", "ValueError"),
+        ("memory='-1GiB'", "ValueError"),
+        ("memory=''", "ValueError"),
+    ],
+)
+def test_values_that_are_no_sizes_are_refused_and_leave_the_choice_open(run, arguments, error):
+    kind, length, *words = run(f"""
+        from tcuda import emulation
+        try:
+            emulation.enable({arguments})
+        except Exception as error:
+            print(type(error).__name__, len(str(error)), error)
+        emulation.enable()
+        print(emulation.xp.ones(2).sum())
+    """)
+    assert kind == error
+    assert 20 < int(length) < 200
+    assert words[-1] == "2.0"
+
+
+@pytest.mark.parametrize("variable", ["TCUDA_EMULATED_MEMORY", "TCUDA_EMULATED_DEVICES"])
+@pytest.mark.parametrize("value", ["9" * 400, "many", "", "-1", "1e99"])
+def test_an_environment_that_asks_for_what_cannot_be_is_an_error_with_a_reason(run, variable, value):
+    words = run(
+        """
+        import tcuda
+        try:
+            tcuda.init()
+        except Exception as error:
+            print(type(error).__name__, error)
+        """,
+        **{"TCUDA_RUNTIME": "emulated", variable: value},
+    )
+    assert words[0] == "ValueError"
+    assert 5 < len(words) < 60
+
+
 def test_the_clock_belongs_to_emulated_devices_only(run):
     assert run("""
         import tcuda._runtime

@@ -501,6 +501,119 @@ def test_what_cupy_does_not_capture_is_refused_and_spoils_nothing(captured, case
     np.testing.assert_array_equal(x.get(), OPERANDS["x"] * 2)
 
 
+# What takes a number from the host, by a name that stands for an array of the device with a number in it.
+NUMBERS_FROM_THE_DEVICE = """
+empty(n)
+empty((2, n))
+ones(n)
+full(n, 1.0)
+eye(n)
+identity(n)
+tri(n)
+hanning(n)
+indices((2, n))
+x.reshape(n)
+x.reshape((n, 6))
+x.reshape(n, 6)
+reshape(x, (6, n))
+x.transpose(n, 0)
+transpose(x, (n, 0))
+x.sum(n)
+sum(x, axis=n)
+sum(x, (0, n))
+mean(x, axis=n)
+max(x, n)
+argmax(x, axis=n)
+cumsum(x, axis=n)
+sort(x, axis=n)
+x.sort(n)
+x.partition(n)
+concatenate([x, x], axis=n)
+stack([x, x], axis=n)
+expand_dims(x, n)
+squeeze(x[None], n)
+moveaxis(x, n, 0)
+swapaxes(x, n, 0)
+flip(x, n)
+roll(x, 1, axis=n)
+tile(x, n)
+tile(x, (n, 1))
+pad(x, n)
+pad(x, ((n, 1), (1, 1)))
+pad(x, 1, constant_values=n)
+repeat(x, 2, axis=n)
+take(x, 0, axis=n)
+trace(x, n)
+diagonal(x, n)
+diag(vector, n)
+triu(x, n)
+rot90(x, n)
+split(vector, n)
+array_split(vector, n)
+broadcast_to(vector, (n, 4))
+resize(x, (n, 2))
+linspace(0, 1, n)
+logspace(0, 1, n)
+vander(vector, n)
+bincount(counts, minlength=n)
+diff(vector, n)
+tensordot(x, y, n)
+linalg.matrix_power(square, n)
+linalg.norm(x, axis=n)
+fft.fft(x, n)
+fft.fft(x, axis=n)
+fft.fftfreq(n)
+add.reduce(x, n)
+add.accumulate(x, n)
+random.rand(n)
+random.rand(2, n)
+random.normal(0.0, 1.0, n)
+random.randint(0, 3, (n, 2))
+random.permutation(vector)[:n]
+ndarray(n)
+x[:n]
+x[n:]
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("case", NUMBERS_FROM_THE_DEVICE)
+def test_a_number_on_the_device_is_no_number_of_the_host(captured, case):
+    names = {"n": xp.asarray(1), **operands(xp)}
+    with pytest.raises(TypeError, match="integer|takes no array|index"):
+        evaluate(case, xp, names)
+
+    def work():
+        with pytest.raises((TypeError, RuntimeError)):
+            evaluate(case, xp, names)
+        names["vector"][...] = names["vector"] * 2
+
+    _, launch = captured(work)
+    launch()
+    np.testing.assert_array_equal(names["vector"].get(), OPERANDS["vector"] * 2)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [*("arange(n)", "arange(0, n)", "arange(0, 4, n)", "diag_indices(n)", "mgrid[0:n]", "ones(int(n))"),
+     *("ones(n.item())", "repeat(vector, n)", "ones(n.tolist())", "range(int(n))")],
+)  # fmt: skip
+def test_a_number_that_is_read_from_the_device_is_right_and_is_refused_in_a_capture(captured, case):
+    names = {"n": xp.asarray(2), "int": int, "range": range, **operands(xp)}
+    host = {"n": np.asarray(2), "int": int, "range": range, **OPERANDS}
+    expected = evaluate(case, np, host)
+    actual = evaluate(case, xp, names)
+    assert actual == expected if isinstance(expected, range) else assert_same(actual, expected) is None
+
+    def work():
+        with pytest.raises(RuntimeError, match="the current stream is capturing, so D2H transfers are disallowed"):
+            evaluate(case, xp, names)
+        names["vector"][...] = names["vector"] * 2
+
+    _, launch = captured(work)
+    launch()
+    np.testing.assert_array_equal(names["vector"].get(), OPERANDS["vector"] * 2)
+
+
 SAMPLES = {
     dtype: np.array([1, 2, 3, 1], dtype=dtype) if dtype != "?" else np.array([True, False, True, True])
     for dtype in ["?", "b", "H", "i", "q", "e", "f", "d", "F", "D"]

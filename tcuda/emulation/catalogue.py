@@ -6,6 +6,11 @@ does not have yet, or any more, are left out of the namespace.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def _names(text: str) -> list[str]:
     return text.split()
@@ -28,19 +33,49 @@ flipud hsplit imag matrix_transpose moveaxis ravel real reshape rollaxis rot90 s
 """Functions whose results share the memory of the first argument where that is possible."""
 
 COMPUTING = _names("""
-all allclose amax amin angle any append arange argmax argmin argpartition argwhere around array_equal array_equiv
-average bartlett bincount blackman choose clip column_stack concatenate convolve corrcoef correlate count_nonzero cov
-cross cumprod cumsum cumulative_prod cumulative_sum diag_indices diag_indices_from diagflat diff digitize dot dstack
-ediff1d einsum extract eye flatnonzero gradient hamming hanning histogram histogram2d histogramdd hstack i0 identity
-indices inner interp intersect1d isclose iscomplex isin isneginf isposinf isreal ix_ kaiser kron lexsort linspace
-logspace max mean median meshgrid min nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian
-nanmin nanprod nanstd nansum nanvar nonzero outer packbits pad partition percentile poly polyadd polyfit polymul polysub
-polyval prod ptp quantile ravel_multi_index real_if_close repeat resize roll roots round searchsorted select setdiff1d
-setxor1d sinc sort_complex stack std sum tensordot tile trace trapezoid tri tril tril_indices tril_indices_from
-trim_zeros triu triu_indices triu_indices_from union1d unique unique_all unique_counts unique_inverse unique_values
-unpackbits unwrap vander var vdot vstack where
+all allclose amax amin angle any append argmax argmin argpartition argwhere around array_equal array_equiv average
+bincount choose clip column_stack concatenate convolve corrcoef correlate count_nonzero cov cross cumprod cumsum
+cumulative_prod cumulative_sum diag_indices diag_indices_from diagflat diff digitize dot dstack ediff1d einsum extract
+flatnonzero gradient histogram histogram2d histogramdd hstack i0 indices inner interp intersect1d isclose iscomplex isin
+isneginf isposinf isreal ix_ kaiser kron lexsort max mean median meshgrid min nan_to_num nanargmax nanargmin nancumprod
+nancumsum nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar nonzero outer packbits pad partition percentile
+poly polyadd polyfit polymul polysub polyval prod ptp quantile ravel_multi_index real_if_close repeat resize roll roots
+round searchsorted select setdiff1d setxor1d sinc sort_complex stack std sum tensordot tile trace trapezoid tril
+tril_indices tril_indices_from trim_zeros triu triu_indices triu_indices_from union1d unique unique_all unique_counts
+unique_inverse unique_values unpackbits unwrap vander var vdot vstack where
 """)
 """Functions whose results are new arrays."""
+
+
+def _steps(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+    return (start if stop is None else stop - start) / step
+
+
+def _samples(start: Any, stop: Any, num: Any = 50, *others: Any, **options: Any) -> Any:
+    return num
+
+
+def _cells(N: Any, M: Any = None, *others: Any, **options: Any) -> Any:  # noqa: N803  # NumPy's names
+    return N * (N if M is None else M)
+
+
+def _points(M: Any) -> Any:  # noqa: N803
+    return M
+
+
+GENERATING: dict[str, Callable[..., Any]] = {
+    "arange": _steps,
+    "bartlett": _points,
+    "blackman": _points,
+    "eye": _cells,
+    "hamming": _points,
+    "hanning": _points,
+    "identity": lambda n, dtype=None: n * n,
+    "linspace": _samples,
+    "logspace": _samples,
+    "tri": _cells,
+}
+"""Functions that make arrays of numbers, and how many numbers that will be, by their arguments."""
 
 SORTING = _names("argsort sort")
 """Functions that sort, as CuPy does always stably."""

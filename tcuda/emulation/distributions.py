@@ -279,6 +279,7 @@ class Distributions(Draws):
         """Draw by the method of that name of NumPy's generators, as CuPy does by a kernel from a seed."""
         arrays = [_operand(parameter) for parameter in parameters]
         shape = common_shape(*arrays) if size is None else size
+        creation.empty(shape, dtype)  # refuses what is no shape and what does not fit, before NumPy makes it
         seed = self._get_seed(int(np.prod(shape)))
 
         def draw(*parameters: Any) -> Any:

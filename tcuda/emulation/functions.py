@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 Function = Callable[..., Any]
+_MANY = 1 << 24
 Work = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 
 
@@ -32,6 +34,30 @@ def _computing(function: Function) -> Work:
         return kernel.call(function, args, kwargs, flops=estimate)
 
     return compute
+
+
+def _generating(function: Function) -> Work:
+    size = catalogue.GENERATING[function.__name__]
+
+    def generate(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        _require_room(size, args, kwargs)
+        return kernel.call(function, args, kwargs)
+
+    return generate
+
+
+def _require_room(size: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse a result that the device has no memory for, before NumPy makes it in that of the host.
+
+    Raises:
+        OutOfMemoryError: The device has not that much memory left.
+    """
+    try:
+        length = size(*args, **kwargs)
+    except (ArithmeticError, TypeError, ValueError):
+        return  # NumPy says what is wrong
+    if length > _MANY:
+        kernel.new(math.ceil(length), float)
 
 
 def _indexed(function: Function) -> Work:
@@ -97,6 +123,7 @@ def _with_indices(
 _KINDS: tuple[tuple[Iterable[str], Callable[[Function], Work]], ...] = (
     (catalogue.VIEWS, _viewing),
     (catalogue.COMPUTING, _computing),
+    (catalogue.GENERATING, _generating),
     (catalogue.INDEXED, _indexed),
     (catalogue.SORTING, _sorting),
     (catalogue.WRITING, _writing),

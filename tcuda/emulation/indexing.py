@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def getitem(array: Strided, index: Any) -> Any:
@@ -42,6 +45,7 @@ def prepare(index: Any) -> tuple[Any, ...]:
 
     Raises:
         IndexError: An array in it is of neither integers nor booleans.
+        OverflowError: An integer in it does not fit into 64 bits.
         RuntimeError: An array in it is of booleans, and the current stream captures.
     """
     given = index if isinstance(index, tuple) else (index,)
@@ -85,9 +89,22 @@ def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _item(item: Any) -> Any:
+    if type(item) is int:
+        if not _LEAST <= item <= _MOST:
+            _refuse_integer()
+        return item
+    if type(item) is slice:
+        for end in (item.start, item.stop, item.step):
+            if type(end) is int and not _LEAST <= end <= _MOST:
+                _refuse_integer()
+        return item
     if isinstance(item, (Strided, bool, np.bool_, list, tuple, np.ndarray)):
         return array_of_indices(item)
     return item
+
+
+def _refuse_integer() -> NoReturn:
+    raise OverflowError("An index of an array is an integer of 64 bits; a larger one was given.")
 
 
 def _select(host: npt.NDArray[Any], items: tuple[Any, ...]) -> npt.NDArray[Any]:

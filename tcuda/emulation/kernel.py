@@ -10,7 +10,7 @@ import numpy as np
 
 from tcuda._lazy import cuda
 from tcuda.emulation.operands import Aliases, Operands, Results, StandIns, parts
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.strided import Strided, too_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 _runtime = cast("EmulatedRuntime", cuda)
 """The runtime in use: there are arrays here on emulated devices only."""
+
+
+_TOO_LARGE = ("Maximum allowed", "array is too big", "iterator is too large")
+"""How NumPy begins to say that an array would need more bytes than there are addresses."""
 
 
 def new(shape: int | Sequence[int], dtype: npt.DTypeLike, order: str = "C") -> ndarray:
@@ -180,7 +184,7 @@ def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping
     """
     operands = Operands()
     arguments, options = operands.take(args, kwargs)
-    results = Results(function(*arguments, **options), operands, views=True)
+    results = Results(_quietly(function, arguments, options), operands, views=True)
     if not results.fresh:
         return results.remade(())
     require_current_device(operands.arrays)
@@ -206,7 +210,14 @@ def _operands() -> Operands:
 def _quietly(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     # As on a device, a division by zero gives inf and warns nobody.
     with np.errstate(all="ignore"):
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except MemoryError as error:
+            raise too_large(f"what {_name_of(function)}() returns") from error
+        except ValueError as error:
+            if str(error).startswith(_TOO_LARGE):
+                raise too_large(f"what {_name_of(function)}() returns") from error
+            raise
 
 
 def _name_of(function: Callable[..., object]) -> str:

@@ -14,7 +14,7 @@ from tcuda._device import device as _device
 from tcuda.emulation import creation, indexing, kernel, transfer
 from tcuda.emulation.functions import FUNCTIONS, IMPLEMENTATIONS, method
 from tcuda.emulation.operands import SCALARS
-from tcuda.emulation.signatures import setting
+from tcuda.emulation.signatures import Setting
 from tcuda.emulation.strided import Strided, supported
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _COMPARISONS = frozenset([np.equal, np.greater, np.greater_equal, np.less, np.less_equal, np.not_equal])
+_SHAPE = Setting("reshape", "shape")
+_AXES = Setting("transpose", "axes")
 _UFUNC_METHODS = frozenset(["__call__", "accumulate", "at", "outer", "reduce", "reduceat"])
 
 
@@ -82,7 +84,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
         Raises:
             TypeError: ``out`` is no array of NumPy's, or has another dtype.
-            ValueError: ``out`` has another shape.
+            ValueError: ``out`` has another shape, or is read-only.
         """
         return transfer.to_host(self, stream, order, out, blocking)
 
@@ -284,7 +286,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         Raises:
             ValueError: The shape has another number of elements, or ``copy`` is false and a view is not possible.
         """
-        lengths = setting("reshape", "shape", shape[0] if len(shape) == 1 else shape)
+        lengths = _SHAPE.admit(shape[0] if len(shape) == 1 else shape)
         source = self.copy() if copy else self
         reshaped: ndarray = kernel.view(np.ndarray.reshape, (source, lengths), {"order": order})
         if copy is False and self.size and reshaped._block is not self._block:
@@ -293,7 +295,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
     def transpose(self, *axes: Any) -> ndarray:
         """Return a view with the axes in another order, the reverse one if none is given."""
-        order = [setting("transpose", "axes", axis) for axis in axes]
+        order = [_AXES.admit(axis) for axis in axes]
         transposed: ndarray = kernel.view(np.ndarray.transpose, (self, *order))
         return transposed
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tcuda.emulation import capture, creation
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.strided import Strided, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,8 +28,10 @@ _ERRORS: dict[str, type[Exception]] = {
     "V": ValueError,
 }
 _NAMES = {"float": float, "int": int}
-_SIMPLE = frozenset([bool, int, float, str, type(None), type, slice])
-_NUMBERS = frozenset([bool, int, float])
+_SIMPLE = frozenset([bool, float, str, type(None), type, slice])
+_NUMBERS = frozenset([bool, float])
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_SHORT = 2**31
 _SCALARS = (bool, int, float, complex, np.generic, np.ndarray)
 _ANYTHING = frozenset(["out", "dtype"])
 """Parameters whose arguments are checked where they are used."""
@@ -51,6 +53,7 @@ class Operand:
     """
 
     simple: frozenset[type] = frozenset()
+    whole = False
 
     def __init__(self, function: str, name: str, codes: str, each: bool, optional: bool) -> None:
         self._function = function
@@ -109,6 +112,8 @@ class Setting:
         number: Whether it takes numbers only.
     """
 
+    whole = True
+
     def __init__(
         self, function: str, name: str, *, reads: bool = False, waits: bool = False, number: bool = False
     ) -> None:
@@ -126,6 +131,12 @@ class Setting:
             TypeError: There is an array of the device in it.
             RuntimeError: CuPy reads such an array, and the current stream captures.
         """
+        if isinstance(value, int) and not isinstance(value, bool):
+            if not _LEAST <= value <= _MOST:
+                raise OverflowError(
+                    f"{self._function}() takes integers of 64 bits as {self._name!r}; got {shortened(value)}."
+                )
+            return value
         if isinstance(value, Strided):
             return self._read(value)
         if self._number and not isinstance(value, _SCALARS):
@@ -133,7 +144,7 @@ class Setting:
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             value = value.tolist()
         if isinstance(value, (list, tuple)):
-            parts = [item if type(item) in _SIMPLE else self.admit(item) for item in value]
+            parts = [item if type(item) is int and -_SHORT < item < _SHORT else self.admit(item) for item in value]
             # A list of axes is as good as a tuple to CuPy, and none to NumPy.
             return tuple(parts) if isinstance(value, tuple) or self._name == "axis" else parts
         return value
@@ -241,7 +252,8 @@ class Signature:
                         continue
                 else:
                     rule = self._rule_at(place, count)
-                    if rule is None or type(value) in rule.simple:
+                    kind = type(value)
+                    if rule is None or kind in rule.simple or (kind is int and rule.whole and -_SHORT < value < _SHORT):
                         continue
                 new = rule.admit(value)
                 if new is not value:
@@ -271,7 +283,8 @@ class Signature:
                 raise TypeError(f"{self.name}() got two values for {name!r}: one by position and one by name.")
             if rule is None or (isinstance(value, Strided) and type(rule) is Operand):
                 continue
-            if type(value) in rule.simple:
+            kind = type(value)
+            if kind in rule.simple or (kind is int and rule.whole and -_SHORT < value < _SHORT):
                 continue
             new = rule.admit(value)
             if new is not value:
@@ -296,15 +309,6 @@ class Signature:
                     f"{self.name}() takes arrays of the device or arrays of NumPy's, not both: copy those of NumPy's "
                     "with asarray() first."
                 )
-
-
-def setting(function: str, name: str, value: Any) -> Any:
-    """Return ``value``, an argument that is a shape, an axis or a count, without arrays in it.
-
-    Raises:
-        TypeError: There is an array of the device in it.
-    """
-    return value if type(value) in _SIMPLE else Setting(function, name).admit(value)
 
 
 def _described(text: str) -> inspect.Signature:

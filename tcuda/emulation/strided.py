@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from tcuda._errors import OutOfMemoryError
 from tcuda.emulation.memory import Block, MemoryPointer
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from tcuda._device_index import Device
 
+_MOST = 2**63 - 1
+_MOST_AXES = 64  # of NumPy's
 _DTYPES = frozenset("?bhilqBHILQefdFD")
 """The dtypes that CuPy's kernels know, by NumPy's characters."""
 
@@ -90,14 +93,14 @@ class Strided:
         strides: Sequence[int] | None = None,
         order: str | None = "C",
     ) -> None:
-        lengths = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
-        if any(length < 0 for length in lengths):
-            raise ValueError("Negative dimensions are not allowed")
+        lengths = _lengths(shape)
         if order not in (None, "C", "F"):
             raise ValueError(f"order not understood: {order!r}; an array is laid out in 'C' or 'F' order")
         kind = supported(dtype)
         if memptr is None:
-            memptr = MemoryPointer(Block(math.prod(lengths) * kind.itemsize))
+            memptr = MemoryPointer(Block(_nbytes(lengths, kind)))
+        elif not isinstance(memptr, MemoryPointer):
+            raise TypeError(f"memptr is the data of an array, and no {type(memptr).__name__}.")
         self._block = memptr.mem
         self._base = None
         self._host = np.ndarray(
@@ -189,6 +192,49 @@ class Strided:
     def device(self) -> Device:
         """The device in whose memory the array lies."""
         return MemoryPointer(self._block).device
+
+
+def _lengths(shape: Any) -> tuple[int, ...]:
+    """Return the lengths of the axes of an array of ``shape``.
+
+    Raises:
+        OverflowError: One of them is beyond what an index can be.
+        TypeError: One of them is no integer.
+        ValueError: One of them is negative, or there are too many.
+    """
+    if shape is None:
+        raise TypeError("Use () not None as shape arguments")
+    lengths = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
+    for length in lengths:
+        if length < 0:
+            raise ValueError("Negative dimensions are not allowed")
+        if length > _MOST:
+            raise OverflowError(f"An axis of an array has at most 2**63 - 1 elements; got {shortened(length)}.")
+    if len(lengths) > _MOST_AXES:
+        raise ValueError(f"An array has at most {_MOST_AXES} axes; got {len(lengths)}.")
+    return lengths
+
+
+def _nbytes(lengths: tuple[int, ...], kind: np.dtype[Any]) -> int:
+    """Return the bytes of an array.
+
+    Raises:
+        OutOfMemoryError: No device can have that many.
+    """
+    nbytes = math.prod(lengths) * kind.itemsize
+    if nbytes > _MOST:
+        raise too_large(f"an array of shape {lengths} and dtype {kind}")
+    return nbytes
+
+
+def shortened(number: int) -> str:
+    """Return ``number`` for a message, which it must not fill."""
+    return str(number) if number.bit_length() <= 128 else f"one of {number.bit_length()} bits"
+
+
+def too_large(what: str) -> OutOfMemoryError:
+    """Return the error for memory that no device can have, because its size needs more than 63 bits."""
+    return OutOfMemoryError(f"CUDA out of memory. Tried to allocate {what}: that is more than any device has.")
 
 
 def supported(dtype: npt.DTypeLike) -> np.dtype[Any]:

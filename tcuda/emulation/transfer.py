@@ -81,7 +81,7 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
 
     Raises:
         TypeError: ``out`` is no array of NumPy's, or has another dtype.
-        ValueError: ``out`` has another shape.
+        ValueError: ``out`` has another shape, or is read-only.
         RuntimeError: ``out`` has gaps between its elements, or the stream captures.
     """
     if out is None:
@@ -148,6 +148,8 @@ def _check_out(source: Strided, out: Any) -> None:
         raise TypeError(f"{out.dtype} array cannot be obtained from {source.dtype} array")
     if out.shape != source.shape:
         raise ValueError(f"Shape mismatch. Expected shape: {source.shape}, actual shape: {out.shape}")
+    if not out.flags.writeable:
+        raise ValueError("output array is read-only: it cannot be written to; pass a copy of it")
     if not out.flags.forc:
         raise RuntimeError("`out` cannot be specified when copying to non-contiguous ndarray")
 

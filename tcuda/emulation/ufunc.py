@@ -8,14 +8,15 @@ import numpy as np
 
 from tcuda.emulation import catalogue, creation, flops, indexing, kernel
 from tcuda.emulation.operands import SCALARS
-from tcuda.emulation.signatures import setting
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.signatures import Setting
+from tcuda.emulation.strided import Strided, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _OPTIONS = {"out", "dtype", "casting"}
 _OPTIONS_OF_PRODUCTS = _OPTIONS | {"axes", "axis", "keepdims", "order", "signature"}
+_AXIS = Setting("ufunc.reduce", "axis")
 _KNOWN = (Strided, *SCALARS)
 _OF_NUMPY = (np.ndarray, np.generic)
 _LEAST, _BEYOND = -(2**63), 2**64
@@ -79,7 +80,7 @@ class ufunc:
         if isinstance(array, _OF_NUMPY):
             return self._function.reduce(array, axis, dtype, out, keepdims=keepdims)
         _require_array(array)
-        along = setting("reduce", "axis", axis)
+        along = _AXIS.admit(axis)
         return kernel.call(self._function.reduce, (array, along, dtype), {"out": _single(out), "keepdims": keepdims})
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -88,14 +89,14 @@ class ufunc:
         if isinstance(array, _OF_NUMPY):
             return self._function.accumulate(array, axis, dtype, out)
         _require_array(array)
-        along = setting("accumulate", "axis", axis)
+        along = _AXIS.admit(axis)
         return kernel.call(self._function.accumulate, (array, along, dtype), {"out": _single(out)})
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Reduce the slices of ``array`` that start at ``indices`` (``numpy.ufunc.reduceat``)."""
         self._require("reduceat", catalogue.REDUCING_SLICES)
         _require_array(array)
-        arguments = (array, indexing.array_of_indices(indices), setting("reduceat", "axis", axis), dtype)
+        arguments = (array, indexing.array_of_indices(indices), _AXIS.admit(axis), dtype)
         return kernel.call(self._function.reduceat, arguments, {"out": _single(out)})
 
     def outer(self, A: Any, B: Any, **kwargs: Any) -> Any:  # noqa: N803  # CuPy's names
@@ -139,7 +140,7 @@ def require_operands(operands: Sequence[Any]) -> None:
                 "the device with asarray() first."
             )
         if type(operand) is int and not _LEAST <= operand < _BEYOND:
-            raise OverflowError(f"Python integer {operand} does not fit into an element of an array.")
+            raise OverflowError(f"Python integer {shortened(operand)} does not fit into an element of an array.")
 
 
 def _require_array(operand: Any) -> None:
