@@ -31,7 +31,8 @@ def enable(devices: int = 1, memory: int | str = "2GiB") -> None:
 
     Raises:
         RuntimeError: A runtime with devices, CUDA's or an emulated one, is already in use.
-        ValueError: So many devices, or so little memory, cannot be emulated.
+        TypeError: One of the arguments is no number, or no text that tells a size.
+        ValueError: So many devices, or so much memory or so little, cannot be emulated.
     """
     emulate(devices, parse_memory(memory))
 
