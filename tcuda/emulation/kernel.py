@@ -184,7 +184,7 @@ def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping
     """
     operands = Operands()
     arguments, options = operands.take(args, kwargs)
-    results = Results(_quietly(function, arguments, options), operands, views=True)
+    results = Results(_called(function, arguments, options), operands, views=True)
     if not results.fresh:
         return results.remade(())
     require_current_device(operands.arrays)
@@ -210,14 +210,23 @@ def _operands() -> Operands:
 def _quietly(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     # As on a device, a division by zero gives inf and warns nobody.
     with np.errstate(all="ignore"):
-        try:
-            return function(*args, **kwargs)
-        except MemoryError as error:
+        return _called(function, args, kwargs)
+
+
+def _called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call ``function`` of NumPy's.
+
+    Raises:
+        OutOfMemoryError: The host has no memory for the result, or there are not that many addresses.
+    """
+    try:
+        return function(*args, **kwargs)
+    except MemoryError as error:
+        raise too_large(f"what {_name_of(function)}() returns") from error
+    except ValueError as error:
+        if str(error).startswith(_TOO_LARGE):
             raise too_large(f"what {_name_of(function)}() returns") from error
-        except ValueError as error:
-            if str(error).startswith(_TOO_LARGE):
-                raise too_large(f"what {_name_of(function)}() returns") from error
-            raise
+        raise
 
 
 def _name_of(function: Callable[..., object]) -> str:
