@@ -226,6 +226,20 @@ def test_too_many_arguments_and_too_few_are_refused(call):
 
 
 @pytest.mark.usefixtures("runtime")
+def test_what_cupy_takes_of_the_host_beside_arrays_is_taken():
+    xp = tcuda.xp
+    target = xp.zeros(3)
+    xp.copyto(target, np.array([2.0]))  # a single element is as good as a scalar
+    assert target.tolist() == [2, 2, 2]
+    with pytest.raises(ValueError, match="numpy"):
+        xp.copyto(target, np.ones(3))
+    assert xp.eye(2, k=2**70).tolist() == [[0, 0], [0, 0]]
+    assert xp.mgrid[0:1:3j].tolist() == [0, 0.5, 1]
+    with pytest.raises(ValueError, match="nothing_of_the_kind"):
+        xp.pad(target, 1, nothing_of_the_kind=1)
+
+
+@pytest.mark.usefixtures("runtime")
 def test_arguments_go_by_the_names_and_places_that_cupy_has():
     xp = tcuda.xp
     x = xp.asarray(ARRAYS["x"])

@@ -288,6 +288,7 @@ r_[vector, 3.0, counts]
 c_[vector, vector]
 mgrid[0:3, 0:2]
 ogrid[0:3, 0:2]
+mgrid[0:1:5j]
 linalg.cholesky(positive)
 linalg.cond(square)
 linalg.cross(x[:, :3], y[:, :3])

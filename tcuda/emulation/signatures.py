@@ -26,6 +26,7 @@ _ERRORS: dict[str, type[Exception]] = {
     "N": NotImplementedError,
     "T": TypeError,
     "V": ValueError,
+    "s": ValueError,
 }
 _NAMES = {"float": float, "int": int}
 _SIMPLE = frozenset([bool, float, str, type(None), type, slice])
@@ -84,6 +85,8 @@ class Operand:
             return value.tolist()
         if code == "h":
             raise _OfNumpy
+        if code == "s" and value.size == 1:
+            return value.reshape(())[()]
         raise _ERRORS[code](
             f"{self._function}() takes an array of the device as {self._name!r}, not {_kind(value)}: make an array of "
             "it with asarray() first."
@@ -110,18 +113,27 @@ class Setting:
         reads: Whether CuPy takes an array without axes and waits for the number in it.
         waits: Whether CuPy waits for the contents of an array before it refuses the array.
         number: Whether it takes numbers only.
+        unbounded: Whether it takes integers that need more than 64 bits.
     """
 
     whole = True
 
     def __init__(
-        self, function: str, name: str, *, reads: bool = False, waits: bool = False, number: bool = False
+        self,
+        function: str,
+        name: str,
+        *,
+        reads: bool = False,
+        waits: bool = False,
+        number: bool = False,
+        unbounded: bool = False,
     ) -> None:
         self._function = function
         self._name = name
         self._reads = reads
         self._waits = waits
         self._number = number
+        self._unbounded = unbounded
         self.simple = _NUMBERS if number else _SIMPLE
 
     def admit(self, value: Any) -> Any:
@@ -132,7 +144,7 @@ class Setting:
             RuntimeError: CuPy reads such an array, and the current stream captures.
         """
         if isinstance(value, int) and not isinstance(value, bool):
-            if not _LEAST <= value <= _MOST:
+            if not _LEAST <= value <= _MOST and not self._unbounded:
                 raise OverflowError(
                     f"{self._function}() takes integers of 64 bits as {self._name!r}; got {shortened(value)}."
                 )
@@ -165,6 +177,10 @@ class Setting:
         return value.item()  # type: ignore[attr-defined]  # the class of all arrays has it
 
 
+_UNKNOWN = Setting("", "")
+"""What stands for a parameter that a function does not have."""
+
+
 class Signature:
     """The parameters of a function.
 
@@ -175,7 +191,8 @@ class Signature:
         reads: The parameters whose arrays CuPy reads.
         waits: The parameters whose arrays CuPy refuses after it has waited for their contents.
         numbers: The parameters that take numbers only.
-        keywords: The names of ``**kwargs``.
+        unbounded: The parameters that take integers of any size.
+        keywords: The names of ``**kwargs``; ``"..."`` stands for any.
     """
 
     def __init__(
@@ -186,6 +203,7 @@ class Signature:
         reads: Iterable[str] = (),
         waits: Iterable[str] = (),
         numbers: Iterable[str] = (),
+        unbounded: Iterable[str] = (),
         keywords: Iterable[str] = (),
     ) -> None:
         self.name = name
@@ -199,15 +217,24 @@ class Signature:
         self._rest: Operand | Setting | None = None
         self._rules: list[Operand | Setting | None] = []
         self._named: dict[str, Operand | Setting | None] = {}
+        self._unnamed: Operand | Setting | None = _UNKNOWN
         for parameter in parameters:
             if parameter.kind == kinds.VAR_KEYWORD:
                 self._named.update({keyword: Setting(self.name, keyword) for keyword in keywords})
+                self._unnamed = self._named.pop("...", _UNKNOWN)
                 continue
             variadic = parameter.kind == kinds.VAR_POSITIONAL
             name = parameter.name
             rule: Operand | Setting | None = self._rule_of_operand(name, operands, variadic)
             if rule is None and (variadic or (name not in _ANYTHING and name != "self")):
-                rule = Setting(self.name, name, reads=name in reads, waits=name in waits, number=name in numbers)
+                rule = Setting(
+                    self.name,
+                    name,
+                    reads=name in reads,
+                    waits=name in waits,
+                    number=name in numbers,
+                    unbounded=name in unbounded,
+                )
             if parameter.kind == kinds.VAR_POSITIONAL:
                 self._rest = rule
                 continue
@@ -275,9 +302,8 @@ class Signature:
     def _admit_named(self, kwargs: dict[str, Any], count: int) -> dict[str, Any]:
         given = kwargs
         for name, value in kwargs.items():
-            try:
-                rule = self._named[name]
-            except KeyError:
+            rule = self._named.get(name, self._unnamed)
+            if rule is _UNKNOWN:
                 self._refuse_name(name)
             if name in self.places[:count]:
                 raise TypeError(f"{self.name}() got two values for {name!r}: one by position and one by name.")
@@ -354,7 +380,7 @@ def signature_of(name: str) -> Signature:
     operands = row.get("operands")
     if operands is None and name.startswith("ndarray."):
         operands = _operands_of_method(name, row["signature"])
-    others = (row.get(entry, ()) for entry in ("reads", "waits", "numbers", "keywords"))
+    others = (row.get(entry, ()) for entry in ("reads", "waits", "numbers", "unbounded", "keywords"))
     return Signature(name, row["signature"], operands or {}, *others)
 
 

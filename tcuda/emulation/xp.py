@@ -46,8 +46,8 @@ class _Grid:
         if not isinstance(item, slice):
             raise AttributeError(f"{self._name}[...] takes slices, such as {self._name}[0:3]; got {item!r}.")
         ends = [end.item() if isinstance(end, ndarray) else end for end in (item.start, item.stop, item.step)]
-        if isinstance(ends[2], complex):
-            raise TypeError(f"{self._name}[...] takes no complex step, unlike NumPy's; got {ends[2]}.")
+        if any(isinstance(end, complex) for end in ends[:2]):
+            raise TypeError(f"{self._name}[...] goes from one real number to another; got {ends[0]} to {ends[1]}.")
         return slice(*ends)
 
 
