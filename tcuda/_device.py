@@ -113,6 +113,9 @@ class device(_core.DeviceBlock):
         self.idx = device if type(device) is int else _get_device_index(device, optional=True)
         self.prev_idx = -1
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return device, (self.idx,)
+
 
 def _find_calls() -> tuple[tuple[Any, ...], bool]:
     """Initialise, and return the calls that blocks make, and whether they may be kept."""

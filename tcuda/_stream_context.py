@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
 from tcuda._lazy import cuda
@@ -57,3 +57,6 @@ class StreamContext(_core.StreamBlock):
                     f"CuPy; got {stream!r}"
                 ) from None
         self.stream = stream
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StreamContext, (self.stream,)

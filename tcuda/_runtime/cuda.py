@@ -140,11 +140,8 @@ class CudaRuntime:
         self.defaultStream: CurrentStream = stream.Stream.ptds if per_thread else stream.Stream.null
         self._current_stream = stream_functions["get_current_stream_ptr"]
         self.OutOfMemoryError = _joined(CupyOutOfMemoryError)
-        self._leave: Callable[[None], None] = stream._BaseStream.__exit__
-
-    def exitStream(self) -> None:
-        """Leave the stream entered last; CuPy keeps which one that is."""
-        self._leave(None)
+        # No method in Python, where a signal handler may raise when CuPy has left the stream and before the return.
+        self.exitStream: Callable[[], None] = functools.partial(stream._BaseStream.__exit__, None)
 
     def getDeviceProperties(self, device: int) -> dict[str, Any]:
         """Return CuPy's properties with all of the UUID, which CuPy cuts at its first zero byte."""
