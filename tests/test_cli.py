@@ -201,17 +201,23 @@ def test_a_pipe_is_not_waited_for(arguments: list[str], tmp_path: Path, capsys: 
 
 
 @pytest.mark.parametrize("arguments", [["info"], ["info", "--json"], ["demo", "--epochs=1"], ["demo", "--json"]])
-def test_an_output_that_takes_no_more_is_no_traceback(arguments: list[str]) -> None:
+def test_an_output_that_takes_no_more_is_no_traceback(arguments: list[str], tmp_path: Path) -> None:
     variables = environment(TCUDA_RUNTIME="emulated", **NO_GPU)
     command = [sys.executable, "-m", "tcuda", *arguments]
+
+    def run(output: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, cwd=tmp_path, env=variables, stdout=output, stderr=subprocess.PIPE, text=True, check=False
+        )
+
     with open("/dev/full", "w") as full:  # noqa: PTH123
-        done = subprocess.run(command, env=variables, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = run(full)
     last = done.stderr.splitlines()[-1]
     assert (done.returncode, last) == (1, f"tcuda {arguments[0]}: No space left on device")
     assert "Traceback" not in done.stderr
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run(command, env=variables, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    done = run(writer)
     os.close(writer)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
