@@ -207,7 +207,7 @@ def plugged_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 class CompiledCpp(Protocol):
-    def __call__(self, name: str) -> str: ...
+    def __call__(self, name: str, *options: str) -> str: ...
 
 
 @pytest.fixture
@@ -217,9 +217,10 @@ def compiled_cpp(tmp_path: Path) -> CompiledCpp:
     if compiler is None:
         pytest.skip("needs a C++ compiler, and there is no c++")
 
-    def compiled(name: str) -> str:
+    def compiled(name: str, *options: str) -> str:
         path = tmp_path / f"{name}.so"
-        subprocess.run([compiler, "-Wall", "-Wextra", "-shared", "-fPIC", "-o", path, DATA / f"{name}.cpp"], check=True)
+        command = [compiler, "-Wall", "-Wextra", "-shared", "-fPIC", *options, "-o", path, DATA / f"{name}.cpp"]
+        subprocess.run(command, check=True)
         return str(path)
 
     return compiled

@@ -536,14 +536,21 @@ def refused(allocate):
     assert tcuda.memory_stats() == before
 """
 
-    def run(self, output_of: OutputOf, compiled_cpp: CompiledCpp, plugged: str, thrown: str, program: str) -> None:
-        path = compiled_cpp("throwing_allocator")
+    RUNTIMES: ClassVar = {"the C++ runtime of the core": (), "one of its own": ("-static-libstdc++",)}
+
+    def run(
+        self, output_of: OutputOf, compiled_cpp: CompiledCpp, plugged: str, thrown: str, program: str, *options: str
+    ) -> None:
+        path = compiled_cpp("throwing_allocator", *options)
         preamble = self.PROGRAM.format(plugged=plugged, path=path, text=self.TEXTS[thrown])
         output = output_of(f"{preamble}{program}\nprint('end')", PYTHONPATH=str(ROOT / "tests" / "data"))
         assert output == "end"
 
+    @pytest.mark.parametrize("runtime", RUNTIMES)
     @pytest.mark.parametrize("thrown", THROWN)
-    def test_in_a_pool(self, output_of: OutputOf, compiled_cpp: CompiledCpp, plugged_path: str, thrown: str) -> None:
+    def test_in_a_pool(
+        self, output_of: OutputOf, compiled_cpp: CompiledCpp, plugged_path: str, thrown: str, runtime: str
+    ) -> None:
         program = f"""
 pool = tcuda.MemPool(allocator)
 with tcuda.use_mem_pool(pool):
@@ -562,7 +569,7 @@ for each in unraisable:
     assert each.exc_type is RuntimeError and re.search({self.TEXTS[thrown]!r}, str(each.exc_value)), each
 assert tcuda.memory_reserved() == 0
 """
-        self.run(output_of, compiled_cpp, plugged_path, thrown, program)
+        self.run(output_of, compiled_cpp, plugged_path, thrown, program, *self.RUNTIMES[runtime])
 
     @pytest.mark.parametrize("thrown", THROWN)
     def test_where_all_memory_comes_from_the_library(

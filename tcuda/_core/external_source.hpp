@@ -101,7 +101,7 @@ public:
     // Whatever the library throws becomes a std::runtime_error.
     Address allocate(std::size_t size, int device, Stream stream, void **) override {
         try {
-            Unwinding unwinding(std::uncaught_exceptions());
+            Unwinding unwinding(Unwinding::Exceptions{});
             void *const address =
                 allocate_(static_cast<std::ptrdiff_t>(size), device, reinterpret_cast<void *>(stream));
             unwinding.dismiss();
@@ -115,7 +115,7 @@ public:
     }
     void free(Address address, std::size_t size, int device, Stream stream, void *) noexcept override {
         try {
-            Unwinding unwinding(std::uncaught_exceptions());
+            Unwinding unwinding(Unwinding::Exceptions{});
             free_(reinterpret_cast<void *>(address), static_cast<std::ptrdiff_t>(size), device,
                   reinterpret_cast<void *>(stream));
             unwinding.dismiss();

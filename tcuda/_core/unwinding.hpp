@@ -7,9 +7,9 @@
 // 3.14 lets it.
 #pragma once
 
+#include <dlfcn.h>
+#include <sys/syscall.h>
 #include <unistd.h>
-
-#include <exception>
 
 namespace tcuda {
 
@@ -17,12 +17,14 @@ namespace tcuda {
 // has no room for the handler of a forced unwinding while the thread handles an exception.
 class Unwinding {
 public:
+    struct Exceptions {};
+
     // Around what throws no exceptions of C++ ...
     Unwinding() = default;
-    // ... and around what may: given std::uncaught_exceptions(), they pass.
-    explicit Unwinding(int exceptions) : exceptions_(exceptions) {}
+    // ... and around what may: they pass.
+    explicit Unwinding(Exceptions) : passes_exceptions_(true) {}
     ~Unwinding() {
-        if (!dismissed_ && (exceptions_ < 0 || std::uncaught_exceptions() == exceptions_))
+        if (!dismissed_ && (!passes_exceptions_ || may_end_this_thread()))
             for (;;)
                 pause();
     }
@@ -33,7 +35,17 @@ public:
     void dismiss() { dismissed_ = true; }
 
 private:
-    const int exceptions_ = -1;
+    // Whether Python ends threads, and this is not the main one. std::uncaught_exceptions() would not tell exceptions
+    // from the end of a thread: a library may have a C++ runtime of its own, whose exceptions that does not count.
+    static bool may_end_this_thread() {
+        using IsFinalizing = int();
+        static auto *const known = reinterpret_cast<IsFinalizing *>(dlsym(RTLD_DEFAULT, "Py_IsFinalizing"));
+        static auto *const older = reinterpret_cast<IsFinalizing *>(dlsym(RTLD_DEFAULT, "_Py_IsFinalizing"));
+        IsFinalizing *const is_finalizing = known != nullptr ? known : older; // public since Python 3.13
+        return is_finalizing != nullptr && is_finalizing() != 0 && syscall(SYS_gettid) != getpid();
+    }
+
+    const bool passes_exceptions_ = false;
     bool dismissed_ = false;
 };
 
