@@ -193,6 +193,7 @@ class Signature:
         numbers: The parameters that take numbers only.
         unbounded: The parameters that take integers of any size.
         keywords: The names of ``**kwargs``; ``"..."`` stands for any.
+        alone: The signature of a call without the second parameter, where that is another one.
     """
 
     def __init__(
@@ -205,8 +206,10 @@ class Signature:
         numbers: Iterable[str] = (),
         unbounded: Iterable[str] = (),
         keywords: Iterable[str] = (),
+        alone: Signature | None = None,
     ) -> None:
         self.name = name
+        self._alone = alone
         self.described = _described(text)
         kinds = inspect.Parameter
         by_place = (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
@@ -265,6 +268,8 @@ class Signature:
                 does not take one of that type.
             AttributeError, LinAlgError, NotImplementedError, ValueError: CuPy does not take one of that type.
         """
+        if self._alone is not None and len(args) < 2 and kwargs.get(self.places[1]) is None:
+            return self._alone.admit(args, kwargs)
         try:
             if kwargs:
                 kwargs = self._admit_named(kwargs, len(args))
@@ -380,8 +385,12 @@ def signature_of(name: str) -> Signature:
     operands = row.get("operands")
     if operands is None and name.startswith("ndarray."):
         operands = _operands_of_method(name, row["signature"])
-    others = (row.get(entry, ()) for entry in ("reads", "waits", "numbers", "unbounded", "keywords"))
-    return Signature(name, row["signature"], operands or {}, *others)
+
+    def made(entries: Mapping[str, Any], alone: Signature | None = None) -> Signature:
+        others = {entry: entries.get(entry, ()) for entry in ("reads", "waits", "numbers", "unbounded", "keywords")}
+        return Signature(name, row["signature"], operands or {}, **others, alone=alone)
+
+    return made(row, made(row["alone"]) if "alone" in row else None)
 
 
 def _operands_of_method(name: str, text: str) -> dict[str, str]:
