@@ -1,22 +1,19 @@
 #include "block_allocator.hpp"
 
-#include <structmember.h>
-
 #include <utility>
+
+#include "callable.hpp"
 
 namespace tcuda {
 namespace {
 
-struct BlockAllocator {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    PyObject *allocate;
-    PyObject *memory, *size; // descriptors, and what they do: to look up the attributes takes twice the time
+enum Held { allocate, memory, size };
+
+struct BlockAllocator : Callable<3> {
+    // What the two descriptors do: to look up the attributes takes twice the time.
     descrgetfunc get_memory;
     descrsetfunc set_size;
 };
-
-BlockAllocator *as_allocator(PyObject *object) { return reinterpret_cast<BlockAllocator *>(object); }
 
 // Takes what larger_block() is set to in a call. Within the call a finalizer may allocate too, by another call.
 class LargerBlock {
@@ -33,76 +30,34 @@ private:
     const std::size_t before_;
 };
 
-bool note_size(BlockAllocator *self, PyObject *pointer, std::size_t size) {
-    PyObject *memory = self->get_memory(self->memory, pointer, reinterpret_cast<PyObject *>(Py_TYPE(pointer)));
-    PyObject *number = memory == nullptr ? nullptr : PyLong_FromSize_t(size);
-    const bool noted = number != nullptr && self->set_size(self->size, memory, number) == 0;
+bool note_size(BlockAllocator *self, PyObject *pointer, std::size_t bytes) {
+    PyObject *block = self->get_memory(self->held[memory], pointer, reinterpret_cast<PyObject *>(Py_TYPE(pointer)));
+    PyObject *number = block == nullptr ? nullptr : PyLong_FromSize_t(bytes);
+    const bool noted = number != nullptr && self->set_size(self->held[size], block, number) == 0;
     Py_XDECREF(number);
-    Py_XDECREF(memory);
+    Py_XDECREF(block);
     return noted;
 }
 
 PyObject *call(PyObject *self, PyObject *const *args, size_t flagged_count, PyObject *names) {
-    BlockAllocator *allocator = as_allocator(self);
+    auto *const allocator = reinterpret_cast<BlockAllocator *>(self);
     const LargerBlock larger;
-    PyObject *pointer = PyObject_Vectorcall(allocator->allocate, args, flagged_count, names);
+    PyObject *pointer = PyObject_Vectorcall(allocator->held[allocate], args, flagged_count, names);
     if (pointer != nullptr && larger.size() != 0 && !note_size(allocator, pointer, larger.size()))
         Py_CLEAR(pointer);
     return pointer;
 }
 
-int traverse(PyObject *self, visitproc visit, void *arg) {
-    Py_VISIT(Py_TYPE(self));
-    Py_VISIT(as_allocator(self)->allocate);
-    Py_VISIT(as_allocator(self)->memory);
-    Py_VISIT(as_allocator(self)->size);
-    return 0;
-}
-
-int clear(PyObject *self) {
-    Py_CLEAR(as_allocator(self)->allocate);
-    Py_CLEAR(as_allocator(self)->memory);
-    Py_CLEAR(as_allocator(self)->size);
-    return 0;
-}
-
-void deallocate(PyObject *self) {
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_GC_UnTrack(self);
-    clear(self);
-    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
-}
-
 } // namespace
 
 std::size_t &larger_block() {
-    static thread_local std::size_t size = 0;
-    return size;
+    static thread_local std::size_t bytes = 0;
+    return bytes;
 }
 
 PyObject *make_block_allocator_type() {
-    static PyMemberDef members[] = {
-        {"__vectorcalloffset__", T_PYSSIZET, offsetof(BlockAllocator, vectorcall), READONLY, nullptr},
-        {"__wrapped__", T_OBJECT_EX, offsetof(BlockAllocator, allocate), READONLY, nullptr},
-        {nullptr, 0, 0, 0, nullptr},
-    };
-    static PyType_Slot slots[] = {
-        {Py_tp_dealloc, reinterpret_cast<void *>(deallocate)},
-        {Py_tp_traverse, reinterpret_cast<void *>(traverse)},
-        {Py_tp_clear, reinterpret_cast<void *>(clear)},
-        {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
-        {Py_tp_members, members},
-        {0, nullptr},
-    };
-    static PyType_Spec spec = {
-        "tcuda._core.BlockAllocator",
-        sizeof(BlockAllocator),
-        0,
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-        slots,
-    };
-    return PyType_FromSpec(&spec);
+    using Base = Callable<3>;
+    return Base::make_type("tcuda._core.BlockAllocator", sizeof(BlockAllocator), {Base::member("__wrapped__", allocate)});
 }
 
 PyObject *make_block_allocator(PyObject *type, PyObject *allocate, PyObject *memory, PyObject *size) {
@@ -112,19 +67,11 @@ PyObject *make_block_allocator(PyObject *type, PyObject *allocate, PyObject *mem
         PyErr_SetString(PyExc_TypeError, "block_allocator() takes the descriptors of two attributes");
         return nullptr;
     }
-    PyObject *self = PyType_GenericAlloc(reinterpret_cast<PyTypeObject *>(type), 0);
-    if (self == nullptr)
-        return nullptr;
-    Py_INCREF(allocate);
-    Py_INCREF(memory);
-    Py_INCREF(size);
-    BlockAllocator *allocator = as_allocator(self);
-    allocator->allocate = allocate;
-    allocator->memory = memory;
-    allocator->size = size;
-    allocator->get_memory = get;
-    allocator->set_size = set;
-    allocator->vectorcall = call;
+    PyObject *self = Callable<3>::make(type, call, {allocate, memory, size});
+    if (self != nullptr) {
+        reinterpret_cast<BlockAllocator *>(self)->get_memory = get;
+        reinterpret_cast<BlockAllocator *>(self)->set_size = set;
+    }
     return self;
 }
 

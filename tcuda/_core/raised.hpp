@@ -5,6 +5,22 @@
 
 namespace tcuda {
 
+// The exception that is set, which is no longer set then. New reference.
+inline PyObject *taken_exception() {
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyErr_GetRaisedException();
+#else
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback != nullptr)
+        PyException_SetTraceback(value, traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return value;
+#endif
+}
+
 class Raised {
 public:
     Raised() = default;
@@ -14,18 +30,7 @@ public:
 
     // Takes the exception that is set, which is no longer set then. What was taken before becomes its context.
     void take() {
-        PyObject *value = nullptr;
-#if PY_VERSION_HEX >= 0x030C0000
-        value = PyErr_GetRaisedException();
-#else
-        PyObject *type, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
-        PyErr_NormalizeException(&type, &value, &traceback);
-        if (traceback != nullptr)
-            PyException_SetTraceback(value, traceback);
-        Py_XDECREF(type);
-        Py_XDECREF(traceback);
-#endif
+        PyObject *value = taken_exception();
         if (value == value_)
             Py_XDECREF(value);
         else if (value_ != nullptr)

@@ -116,32 +116,24 @@ def _matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
     return np.matmul(x1, x2, out, **options)
 
 
-def _percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: Any = "linear",
-    keepdims: bool = False,
-    *,
-    interpolation: Any = None,
-) -> Any:
-    return np.percentile(a, q, axis, out, overwrite_input, interpolation or method, keepdims)
+def _quantiles(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a quantile function of NumPy's with ``interpolation``, CuPy's older name for ``method``."""
 
+    def find(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: Any = "linear",
+        keepdims: bool = False,
+        *,
+        interpolation: Any = None,
+    ) -> Any:
+        return function(a, q, axis, out, overwrite_input, interpolation or method, keepdims)
 
-def _quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: Any = "linear",
-    keepdims: bool = False,
-    *,
-    interpolation: Any = None,
-) -> Any:
-    return np.quantile(a, q, axis, out, overwrite_input, interpolation or method, keepdims)
+    find.__name__ = function.__name__
+    return find
 
 
 def _pinv(a: Any, rcond: Any = 1e-15) -> Any:
@@ -178,9 +170,9 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.linalg.pinv: _pinv,
     np.nanargmax: _nanargmax,
     np.nanargmin: _nanargmin,
-    np.percentile: _percentile,
+    np.percentile: _quantiles(np.percentile),
     np.put: _put,
-    np.quantile: _quantile,
+    np.quantile: _quantiles(np.quantile),
     np.ravel_multi_index: _ravel_multi_index,
     np.roots: _roots,
 }
