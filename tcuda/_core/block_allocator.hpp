@@ -1,5 +1,5 @@
 // A callable in the place of CuPy's allocator: the memory that it returns has the size of its block, not the size that
-// was asked for, as memory of CuPy's own pool has. It adds no Python frame to an allocation.
+// was asked for, as memory of CuPy's own pool has. The callable adds no Python frame to an allocation.
 #pragma once
 
 #include <Python.h>

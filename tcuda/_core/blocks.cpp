@@ -153,7 +153,7 @@ Stacks *stacks = new Stacks; // for ever: threads may end after static objects
 
 using Lock = std::lock_guard<std::mutex>;
 
-// The stack of this thread. What a thread is in when it ends stays allocated: it may not call Python any more.
+// The stack of this thread. The blocks of a thread that ends inside them stay allocated: it may not call Python any more.
 struct ThreadStack {
     ThreadStack() { enroll(); }
     ~ThreadStack() {
