@@ -51,6 +51,8 @@ def run_python(tmp_path: Path) -> RunPython:
 
     def run(code: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
         merged: dict[str, str | None] = {**os.environ, **environment}
+        if environment.get("PYTHONPATH") and "PYTHONPATH" in os.environ:
+            merged["PYTHONPATH"] = f"{environment['PYTHONPATH']}{os.pathsep}{os.environ['PYTHONPATH']}"
         env = {name: value for name, value in merged.items() if value is not None}
         command = [sys.executable, "-W", "error", "-c", code]
         return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
