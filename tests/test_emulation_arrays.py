@@ -1039,8 +1039,9 @@ def test_ufuncs_of_numpy_run_on_the_device():
     assert_same(out, host * host)
     assert_same(np.add.reduce(array), np.add.reduce(host))
     assert_same(np.multiply.reduce(array, axis=1, keepdims=True), np.multiply.reduce(host, axis=1, keepdims=True))
+    nothing = xp.zeros(0)  # NumPy before 2.5 keeps a reference to the operand of a reduction that is refused
     with pytest.raises(NotImplementedError, match="`maximum.reduce` is not supported, as in CuPy"):
-        np.maximum.reduce(array)
+        np.maximum.reduce(nothing)
     assert_same(np.add.accumulate(array, axis=1), np.add.accumulate(host, axis=1))
     assert_same(np.multiply.outer(array[0], array[1]), np.multiply.outer(host[0], host[1]))
     assert_same(np.add.reduceat(array, [0, 2], axis=0), np.add.reduceat(host, [0, 2], axis=0))

@@ -262,13 +262,16 @@ class TestDaemonThreads:
 with tcuda.use_mem_pool(tcuda.MemPool()):
     xp.empty(1000, "B")
 """,
+        # In turn: where a replayed graph is dropped, the device is waited for, which may end captures of other threads.
         "captures": """
-graph = tcuda.CUDAGraph()
-with tcuda.stream(stream):
-    graph.capture_begin(capture_error_mode="relaxed")
-    array = xp.ones(10)
-    graph.capture_end()
-graph.replay()
+with turn:
+    graph = tcuda.CUDAGraph()
+    with tcuda.stream(stream):
+        graph.capture_begin(capture_error_mode="relaxed")
+        array = xp.ones(10)
+        graph.capture_end()
+    graph.replay()
+    graph = array = None
 """,
         "a lack of memory": """
 try:
@@ -301,10 +304,15 @@ _core.LibrarySource(0, 0, Owner())
         """Return a program that ends while four threads do the same again and again."""
         indented = "\n        ".join(loop.strip().splitlines())
         return f"""
-import sys, threading
+import os, sys, threading
 from tcuda import _core
 sys.setswitchinterval(1e-5)
 tcuda.init()
+turn = threading.Lock()
+def fail(raised):  # else nobody would set the event
+    print(repr(raised.exc_value), file=sys.stderr, flush=True)
+    os._exit(1)
+threading.excepthook = fail
 def work(going):
     stream, kept, turns = tcuda.Stream(), [], 0
     while True:
