@@ -1,15 +1,19 @@
 import enum
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Self
 
-from tcuda._runtime.protocol import CurrentStream
-
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+class _CurrentStream(Protocol):  # as in tcuda._runtime.protocol, which imports this module
+    @property
+    def ptr(self) -> int: ...
+    @property
+    def device_id(self) -> int: ...
 
 version: str
 """The version of the package that the core was compiled for."""
@@ -150,9 +154,9 @@ class DeviceBlock:
 class StreamBlock:
     """Context manager that makes ``stream`` current, and its device; nothing happens if that is None."""
 
-    stream: CurrentStream | None
-    src_prev_stream: CurrentStream | None
-    dst_prev_stream: CurrentStream | None
+    stream: _CurrentStream | None
+    src_prev_stream: _CurrentStream | None
+    dst_prev_stream: _CurrentStream | None
     def __enter__(self) -> None: ...
     def __exit__(
         self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
