@@ -141,7 +141,7 @@ def mended(function: _F, mend: Callable[[Any], object]) -> _F:
     No signal handler can run between the two, so that what ``function`` began is always put in order.
     """
 
-class DeviceBlock:
+class DeviceScope:
     """Context manager that makes the device ``idx`` current; nothing happens if that is negative."""
 
     idx: int
@@ -151,7 +151,7 @@ class DeviceBlock:
         self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-class StreamBlock:
+class StreamScope:
     """Context manager that makes ``stream`` current, and its device; nothing happens if that is None."""
 
     stream: _CurrentStream | None
@@ -163,7 +163,7 @@ class StreamBlock:
     ) -> None: ...
 
 class StreamMethods:
-    """What lets a stream be a block in which it is current."""
+    """What lets a stream be a scope in which it is current."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -171,14 +171,14 @@ class StreamMethods:
     ) -> None: ...
 
 def find_calls_by(function: Callable[[], tuple[tuple[Any, ...], bool]]) -> None:
-    """Let blocks find the calls of the runtime by ``function``.
+    """Let scopes find the calls of the runtime by ``function``.
 
     It initialises, and returns a tuple of ``getDevice``, ``setDevice``, ``currentStream``, ``useStream``,
     ``enterStream``, ``exitStream`` and ``defaultStream``, and whether they may be kept.
     """
 
-def forget_blocks() -> None:
-    """Forget these calls and all blocks that threads are in: for a forked child."""
+def forget_scopes() -> None:
+    """Forget these calls and all scopes that threads are in: for a forked child."""
 
 class Settings:
     """The options of the caching allocator."""

@@ -94,7 +94,7 @@ def existing_device(device: DeviceArgument) -> int:
     return index
 
 
-class device(_core.DeviceBlock):
+class device(_core.DeviceScope):
     """Context manager that makes a device the current one (``torch.cuda.device``).
 
     A block that another thread leaves, as the generator does that is closed there, changes nothing in that thread.
@@ -133,7 +133,7 @@ def _find_calls() -> tuple[tuple[Any, ...], bool]:
 
 
 _core.find_calls_by(_find_calls)
-os.register_at_fork(after_in_child=_core.forget_blocks)
+os.register_at_fork(after_in_child=_core.forget_scopes)
 
 
 class device_of(device):

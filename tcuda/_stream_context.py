@@ -24,7 +24,7 @@ def _as_current(stream: CurrentStream) -> CurrentStream:
     return default if stream.ptr == default.ptr else stream
 
 
-class StreamContext(_core.StreamBlock):
+class StreamContext(_core.StreamScope):
     """Context manager that makes a stream current (``torch.cuda.StreamContext``); :func:`tcuda.stream` makes one.
 
     If the stream is of another device, that device is current in the block too. Inside it, ``with cupy_stream:`` and

@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "block_allocator.hpp"
-#include "blocks.hpp"
+#include "scopes.hpp"
 #include "cuda_graphs.hpp"
 #include "host_memory.hpp"
 #include "ledger_module.hpp"
@@ -151,8 +151,8 @@ NB_MODULE(_core, module) {
         },
         nb::arg("function"), nb::arg("mend"));
 
-    if (!tcuda::add_blocks(module.ptr()))
+    if (!tcuda::add_scopes(module.ptr()))
         nb::raise_python_error();
     module.def("find_calls_by", [](nb::object function) { tcuda::find_calls_by(function.ptr()); }, nb::arg("function"));
-    module.def("forget_blocks", tcuda::forget_blocks);
+    module.def("forget_scopes", tcuda::forget_scopes);
 }

@@ -11,7 +11,6 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import flag, pool_id, text
-from tcuda._block import undone_by
 from tcuda._captures import Capture, capture_on, captures
 from tcuda._copying import refusing
 from tcuda._device import device
@@ -27,6 +26,7 @@ from tcuda._runtime.protocol import (
     GRAPH_DOT_VERBOSE,
     STREAM_LEGACY,
 )
+from tcuda._scope import undone_by
 from tcuda._status import Status
 from tcuda.random import Generator
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import MOST_BYTES, a_kind, handle, integer
-from tcuda._block import Block
 from tcuda._device import _exchange_device, device_count
 from tcuda._lazy import _lazy_call, cuda
 from tcuda._ledger import ledger, ledger_if_any, set_memory_fraction
+from tcuda._scope import Scope
 from tcuda._stream_handle import handle_and_device
 from tcuda.memory._statistics import _index
 
@@ -160,7 +160,7 @@ def caching_allocator_enable(value: bool = True) -> None:
     _lazy_call(enable)
 
 
-def caching_allocator_disabled() -> Block:
+def caching_allocator_disabled() -> Scope:
     """Return a context manager in which nothing is cached (``torch.cuda.caching_allocator_disabled``).
 
     See :func:`caching_allocator_enable`. Afterwards it is as it was before. Without a device, nothing happens.
@@ -168,7 +168,7 @@ def caching_allocator_disabled() -> Block:
     return _NoCaching()
 
 
-class _NoCaching(Block):
+class _NoCaching(Scope):
     """The block of :func:`caching_allocator_disabled`."""
 
     _before: bool | None = None

@@ -7,10 +7,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import flag
-from tcuda._block import Block
 from tcuda._copying import refusing
 from tcuda._lazy import cuda, is_initialized
 from tcuda._ledger import ledger
+from tcuda._scope import Scope
 from tcuda.memory._allocators import source_of
 from tcuda.memory._snapshots import memory_snapshot
 from tcuda.memory._statistics import _index
@@ -95,7 +95,7 @@ class MemPool:
                 self._ledger.release_pool(device, self._id)
 
 
-def use_mem_pool(pool: MemPool, device: DeviceArgument = None) -> Block:
+def use_mem_pool(pool: MemPool, device: DeviceArgument = None) -> Scope:
     """Return a context manager in which this thread's allocations come from ``pool`` (``torch.cuda.use_mem_pool``).
 
     Blocks nest; other threads are not concerned. A block that another thread leaves, as the generator does that is
@@ -110,10 +110,10 @@ def use_mem_pool(pool: MemPool, device: DeviceArgument = None) -> Block:
         TypeError: ``pool`` is no pool.
         ValueError: ``device`` is not a CUDA device.
     """
-    return _PoolBlock(pool, device)
+    return _PoolScope(pool, device)
 
 
-class _PoolBlock(Block):
+class _PoolScope(Scope):
     """The block of :func:`use_mem_pool`, by a number that no other use of a pool has."""
 
     _numbers = itertools.count(1)
@@ -137,8 +137,8 @@ class _PoolBlock(Block):
         if self._index >= 0 and is_initialized():  # which a forked child is not
             self._pool._ledger.end_pool(self._index, self._pool._id, self._number)
 
-    def again(self) -> _PoolBlock:
-        return _PoolBlock(self._pool, self._device)
+    def again(self) -> _PoolScope:
+        return _PoolScope(self._pool, self._device)
 
 
 def graph_pool_handle() -> PoolId:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcuda._arguments import several
-from tcuda._block import Block
 from tcuda._device import device_count
 from tcuda._lazy import _lazy_init
+from tcuda._scope import Scope
 from tcuda.random import _defaults
 from tcuda.random._seeding import _default_generator
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tcuda._device_index import DeviceArgument
 
 
-def fork_rng(devices: Iterable[DeviceArgument] | None = None, enabled: bool = True) -> Block:
+def fork_rng(devices: Iterable[DeviceArgument] | None = None, enabled: bool = True) -> Scope:
     """Let the default generators go on, when the block ends, from where they were before (``torch.random.fork_rng``).
 
     Args:
@@ -35,7 +35,7 @@ def fork_rng(devices: Iterable[DeviceArgument] | None = None, enabled: bool = Tr
     return _Forked(devices, enabled)
 
 
-class _Forked(Block):
+class _Forked(Scope):
     """The block of :func:`fork_rng`."""
 
     def __init__(self, devices: Iterable[DeviceArgument] | None, enabled: bool) -> None:

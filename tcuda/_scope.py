@@ -24,7 +24,7 @@ def undone_by(undo: Callable[[Any], object]) -> Callable[[F], F]:
     return lambda method: mended(method, undo)
 
 
-class Block(contextlib.ContextDecorator):
+class Scope(contextlib.ContextDecorator):
     """A context manager for one block, and a decorator of functions, each call of which is a block of its own.
 
     A subclass has ``begin()`` and ``undo()``. ``begin()`` notes what it is about to change before it changes that.

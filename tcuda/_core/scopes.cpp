@@ -1,4 +1,4 @@
-#include "blocks.hpp"
+#include "scopes.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -131,9 +131,9 @@ void insist_on_stream(Raised &raised, const Calls &calls, PyObject *stream) {
     });
 }
 
-// The blocks that threads are in
+// The scopes that threads are in
 
-struct Block {
+struct Scope {
     PyObject *owner;          // the context manager
     bool abandoned;           // another thread has left it
     long long device;         // the device that was current before
@@ -142,7 +142,7 @@ struct Block {
     long long stream_device;  // the device of the stream
 };
 
-using Stack = std::vector<Block>;
+using Stack = std::vector<Scope>;
 
 struct Stacks {
     std::mutex mutex;
@@ -153,51 +153,51 @@ Stacks *stacks = new Stacks; // for ever: threads may end after static objects
 
 using Lock = std::lock_guard<std::mutex>;
 
-// The stack of this thread. The blocks of a thread that ends inside them stay allocated: it may not call Python any more.
+// The stack of this thread. The scopes of a thread that ends inside them stay allocated: it may not call Python any more.
 struct ThreadStack {
     ThreadStack() { enroll(); }
     ~ThreadStack() {
         const Lock lock(stacks->mutex);
-        stacks->all.erase(std::remove(stacks->all.begin(), stacks->all.end(), &blocks), stacks->all.end());
+        stacks->all.erase(std::remove(stacks->all.begin(), stacks->all.end(), &scopes), stacks->all.end());
     }
     void enroll() {
         const Lock lock(stacks->mutex);
-        stacks->all.push_back(&blocks);
+        stacks->all.push_back(&scopes);
     }
-    Stack blocks;
+    Stack scopes;
 };
 
 Stack &own_stack() {
     thread_local ThreadStack stack;
-    return stack.blocks;
+    return stack.scopes;
 }
 
-void forget(const Block &block) {
-    Py_DECREF(block.owner);
-    Py_XDECREF(block.stream_source);
-    Py_XDECREF(block.stream_target);
+void forget(const Scope &scope) {
+    Py_DECREF(scope.owner);
+    Py_XDECREF(scope.stream_source);
+    Py_XDECREF(scope.stream_target);
 }
 
-void undo(const Block &block, const Calls &calls, Raised &raised) {
-    if (block.stream_source == nullptr) {
-        insist_on_device(raised, calls, block.device);
+void undo(const Scope &scope, const Calls &calls, Raised &raised) {
+    if (scope.stream_source == nullptr) {
+        insist_on_device(raised, calls, scope.device);
         return;
     }
-    insist_on_device(raised, calls, block.stream_device);
+    insist_on_device(raised, calls, scope.stream_device);
     insist(raised, [&] { return done(call(calls.exit_stream)); });
     // CuPy went back to its stack, which set_stream() does not touch; torch goes back to what was current.
-    insist_on_stream(raised, calls, block.stream_target);
-    if (block.device != block.stream_device) {
-        insist_on_device(raised, calls, block.device);
-        insist_on_stream(raised, calls, block.stream_source);
+    insist_on_stream(raised, calls, scope.stream_target);
+    if (scope.device != scope.stream_device) {
+        insist_on_device(raised, calls, scope.device);
+        insist_on_stream(raised, calls, scope.stream_source);
     }
 }
 
-// Goes back from the blocks on top that other threads have left.
+// Goes back from the scopes on top that other threads have left.
 void undo_abandoned(const Calls &calls, Raised &raised) {
     Stack &stack = own_stack();
     while (true) {
-        Block top;
+        Scope top;
         {
             const Lock lock(stacks->mutex);
             if (stack.empty() || !stack.back().abandoned)
@@ -210,12 +210,12 @@ void undo_abandoned(const Calls &calls, Raised &raised) {
     }
 }
 
-// Whether the block is noted. If not, for want of memory, a Python error is set.
-bool note(const Block &block) {
+// Whether the scope is noted. If not, for want of memory, a Python error is set.
+bool note(const Scope &scope) {
     try {
         Stack &stack = own_stack();
         const Lock lock(stacks->mutex);
-        stack.push_back(block);
+        stack.push_back(scope);
         return true;
     } catch (const std::bad_alloc &) {
         PyErr_NoMemory();
@@ -225,9 +225,9 @@ bool note(const Block &block) {
 
 enum class Place { here, elsewhere, nowhere };
 
-// Takes the latest block of `owner` off the stack of this thread, or marks it as abandoned if another thread is in it.
-Place take(PyObject *owner, Block *taken) {
-    const auto is_meant = [owner](const Block &block) { return block.owner == owner && !block.abandoned; };
+// Takes the latest scope of `owner` off the stack of this thread, or marks it as abandoned if another thread is in it.
+Place take(PyObject *owner, Scope *taken) {
+    const auto is_meant = [owner](const Scope &scope) { return scope.owner == owner && !scope.abandoned; };
     Stack &own = own_stack();
     const Lock lock(stacks->mutex);
     const auto found = std::find_if(own.rbegin(), own.rend(), is_meant);
@@ -253,24 +253,24 @@ PyObject *none_unless(Raised &raised) {
 }
 
 PyObject *leave(PyObject *owner) {
-    Block block;
-    if (take(owner, &block) != Place::here)
+    Scope scope;
+    if (take(owner, &scope) != Place::here)
         Py_RETURN_NONE;
     Raised raised;
     const FoundCalls calls;
     if (!calls) {
-        forget(block);
+        forget(scope);
         return nullptr;
     }
-    // What lies above a block that is left, and was left by another thread, ends with it.
+    // What lies above a scope that is left, and was left by another thread, ends with it.
     undo_abandoned(*calls, raised);
-    undo(block, *calls, raised);
+    undo(scope, *calls, raised);
     undo_abandoned(*calls, raised);
-    forget(block);
+    forget(scope);
     return none_unless(raised);
 }
 
-// The method __exit__ of every kind of block, which has no use for its arguments.
+// The method __exit__ of every kind of scope, which has no use for its arguments.
 PyObject *exit(PyObject *self, PyObject *const *, Py_ssize_t count, PyObject *names) {
     const Py_ssize_t given = count + (names == nullptr ? 0 : PyTuple_Size(names));
     if (given != 3)
@@ -280,13 +280,13 @@ PyObject *exit(PyObject *self, PyObject *const *, Py_ssize_t count, PyObject *na
 
 // Devices
 
-struct DeviceBlock {
+struct DeviceScope {
     PyObject_HEAD
     PyObject *idx;
     long long prev_idx;
 };
 
-DeviceBlock *as_device(PyObject *object) { return reinterpret_cast<DeviceBlock *>(object); }
+DeviceScope *as_device(PyObject *object) { return reinterpret_cast<DeviceScope *>(object); }
 
 PyObject *enter_device(PyObject *self, PyObject *) {
     PyObject *idx = as_device(self)->idx;
@@ -323,7 +323,7 @@ PyObject *enter_device(PyObject *self, PyObject *) {
 
 // Streams
 
-// Makes `stream` current in a block of `owner`. The streams that were current, borrowed: on the device that was current,
+// Makes `stream` current in a scope of `owner`. The streams that were current, borrowed: on the device that was current,
 // and on that of the stream.
 bool enter(PyObject *owner, PyObject *stream, PyObject **source, PyObject **target) {
     const FoundCalls found;
@@ -374,12 +374,12 @@ bool enter(PyObject *owner, PyObject *stream, PyObject **source, PyObject **targ
     return false;
 }
 
-struct StreamBlock {
+struct StreamScope {
     PyObject_HEAD
     PyObject *stream, *src_prev_stream, *dst_prev_stream;
 };
 
-StreamBlock *as_block(PyObject *object) { return reinterpret_cast<StreamBlock *>(object); }
+StreamScope *as_scope(PyObject *object) { return reinterpret_cast<StreamScope *>(object); }
 
 void replace(PyObject **member, PyObject *value) {
     PyObject *before = *member;
@@ -388,8 +388,8 @@ void replace(PyObject **member, PyObject *value) {
     Py_XDECREF(before);
 }
 
-PyObject *enter_block(PyObject *self, PyObject *) {
-    PyObject *stream = as_block(self)->stream;
+PyObject *enter_scope(PyObject *self, PyObject *) {
+    PyObject *stream = as_scope(self)->stream;
     if (stream == nullptr || stream == Py_None)
         Py_RETURN_NONE;
     PyObject *source, *target;
@@ -398,8 +398,8 @@ PyObject *enter_block(PyObject *self, PyObject *) {
     Py_DECREF(stream);
     if (!entered)
         return nullptr;
-    replace(&as_block(self)->src_prev_stream, source);
-    replace(&as_block(self)->dst_prev_stream, target);
+    replace(&as_scope(self)->src_prev_stream, source);
+    replace(&as_scope(self)->dst_prev_stream, target);
     Py_RETURN_NONE;
 }
 
@@ -424,18 +424,18 @@ int clear_device(PyObject *self) {
     return 0;
 }
 
-int visit_block(PyObject *self, visitproc visit, void *arg) {
+int visit_scope(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(as_block(self)->stream);
-    Py_VISIT(as_block(self)->src_prev_stream);
-    Py_VISIT(as_block(self)->dst_prev_stream);
+    Py_VISIT(as_scope(self)->stream);
+    Py_VISIT(as_scope(self)->src_prev_stream);
+    Py_VISIT(as_scope(self)->dst_prev_stream);
     return 0;
 }
 
-int clear_block(PyObject *self) {
-    Py_CLEAR(as_block(self)->stream);
-    Py_CLEAR(as_block(self)->src_prev_stream);
-    Py_CLEAR(as_block(self)->dst_prev_stream);
+int clear_scope(PyObject *self) {
+    Py_CLEAR(as_scope(self)->stream);
+    Py_CLEAR(as_scope(self)->src_prev_stream);
+    Py_CLEAR(as_scope(self)->dst_prev_stream);
     return 0;
 }
 
@@ -464,15 +464,15 @@ bool add_type(PyObject *module, const char *name, PyType_Spec *spec) {
 
 } // namespace
 
-bool add_blocks(PyObject *module) {
+bool add_scopes(PyObject *module) {
     name_ptr = PyUnicode_InternFromString("ptr");
     name_device_id = PyUnicode_InternFromString("device_id");
     if (name_ptr == nullptr || name_device_id == nullptr)
         return false;
 
     static PyMemberDef device_members[] = {
-        {"idx", T_OBJECT_EX, offsetof(DeviceBlock, idx), 0, nullptr},
-        {"prev_idx", T_LONGLONG, offsetof(DeviceBlock, prev_idx), 0, nullptr},
+        {"idx", T_OBJECT_EX, offsetof(DeviceScope, idx), 0, nullptr},
+        {"prev_idx", T_LONGLONG, offsetof(DeviceScope, prev_idx), 0, nullptr},
         {nullptr, 0, 0, 0, nullptr},
     };
     static PyMethodDef device_methods[] = {
@@ -488,30 +488,30 @@ bool add_blocks(PyObject *module) {
         {Py_tp_methods, device_methods},
         {0, nullptr},
     };
-    static PyType_Spec device_spec = {"tcuda._core.DeviceBlock", sizeof(DeviceBlock), 0,
+    static PyType_Spec device_spec = {"tcuda._core.DeviceScope", sizeof(DeviceScope), 0,
                                       base_flags | Py_TPFLAGS_HAVE_GC, device_slots};
 
-    static PyMemberDef block_members[] = {
-        {"stream", T_OBJECT, offsetof(StreamBlock, stream), 0, nullptr},
-        {"src_prev_stream", T_OBJECT, offsetof(StreamBlock, src_prev_stream), 0, nullptr},
-        {"dst_prev_stream", T_OBJECT, offsetof(StreamBlock, dst_prev_stream), 0, nullptr},
+    static PyMemberDef scope_members[] = {
+        {"stream", T_OBJECT, offsetof(StreamScope, stream), 0, nullptr},
+        {"src_prev_stream", T_OBJECT, offsetof(StreamScope, src_prev_stream), 0, nullptr},
+        {"dst_prev_stream", T_OBJECT, offsetof(StreamScope, dst_prev_stream), 0, nullptr},
         {nullptr, 0, 0, 0, nullptr},
     };
-    static PyMethodDef block_methods[] = {
-        {"__enter__", enter_block, METH_NOARGS, enter_signature},
+    static PyMethodDef scope_methods[] = {
+        {"__enter__", enter_scope, METH_NOARGS, enter_signature},
         {"__exit__", exit_function, METH_FASTCALL | METH_KEYWORDS, exit_signature},
         {nullptr, nullptr, 0, nullptr},
     };
-    static PyType_Slot block_slots[] = {
-        {Py_tp_dealloc, reinterpret_cast<void *>(deallocate<clear_block>)},
-        {Py_tp_traverse, reinterpret_cast<void *>(visit_block)},
-        {Py_tp_clear, reinterpret_cast<void *>(clear_block)},
-        {Py_tp_members, block_members},
-        {Py_tp_methods, block_methods},
+    static PyType_Slot scope_slots[] = {
+        {Py_tp_dealloc, reinterpret_cast<void *>(deallocate<clear_scope>)},
+        {Py_tp_traverse, reinterpret_cast<void *>(visit_scope)},
+        {Py_tp_clear, reinterpret_cast<void *>(clear_scope)},
+        {Py_tp_members, scope_members},
+        {Py_tp_methods, scope_methods},
         {0, nullptr},
     };
-    static PyType_Spec block_spec = {"tcuda._core.StreamBlock", sizeof(StreamBlock), 0,
-                                     base_flags | Py_TPFLAGS_HAVE_GC, block_slots};
+    static PyType_Spec scope_spec = {"tcuda._core.StreamScope", sizeof(StreamScope), 0,
+                                     base_flags | Py_TPFLAGS_HAVE_GC, scope_slots};
 
     static PyMethodDef stream_methods[] = {
         {"__enter__", enter_stream, METH_NOARGS, enter_signature},
@@ -521,20 +521,20 @@ bool add_blocks(PyObject *module) {
     static PyType_Slot stream_slots[] = {{Py_tp_methods, stream_methods}, {0, nullptr}};
     static PyType_Spec stream_spec = {"tcuda._core.StreamMethods", 0, 0, base_flags, stream_slots};
 
-    return add_type(module, "DeviceBlock", &device_spec) && add_type(module, "StreamBlock", &block_spec) &&
+    return add_type(module, "DeviceScope", &device_spec) && add_type(module, "StreamScope", &scope_spec) &&
            add_type(module, "StreamMethods", &stream_spec);
 }
 
 void find_calls_by(PyObject *function) { replace(&find_calls, function); }
 
-void forget_blocks() {
+void forget_scopes() {
     kept_calls = nullptr;
     Stack left;
     left.swap(own_stack());
     stacks = new Stacks; // another thread of the parent may have held the lock
     stacks->all.push_back(&own_stack());
-    for (const Block &block : left)
-        forget(block);
+    for (const Scope &scope : left)
+        forget(scope);
 }
 
 } // namespace tcuda
