@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -28,4 +27,6 @@ def most_blocks(properties: Mapping[str, Any]) -> int:
 
 def derived_seed(seed: int, offset: int) -> int:
     """Return 64 bits for a generator of another kind, which has to give other numbers at every offset."""
+    import hashlib  # which takes long to import
+
     return int.from_bytes(hashlib.blake2b(struct.pack("<QQ", seed, offset), digest_size=8).digest(), "little")
