@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-import traceback
 from typing import TYPE_CHECKING, cast
 
 from tcuda._errors import AcceleratorError, DeferredCudaCallError
@@ -87,6 +86,8 @@ def _lazy_init() -> Runtime:
 def _lazy_call(callable: Callable[[], object], **kwargs: Any) -> None:
     """Call ``callable`` now if tcuda is initialised, else when it is (``torch.cuda._lazy_call``)."""
     if _initialized is None:
+        import traceback  # which takes long to import
+
         queued = callable, traceback.format_stack()
         with _lock:
             if _initialized is None:

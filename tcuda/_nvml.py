@@ -7,7 +7,6 @@ torch parses the first and does not know the second: under CUDA's default order 
 from __future__ import annotations
 
 import os
-import uuid
 from typing import TYPE_CHECKING, Any
 
 from tcuda._device_index import _get_device_index
@@ -194,6 +193,8 @@ class _Session:
                 f"device {device} is not visible (CUDA_VISIBLE_DEVICES={os.environ.get('CUDA_VISIBLE_DEVICES')!r}); "
                 f"visible devices: {visible}"
             )
+        import uuid  # which takes long to import
+
         name = uuid.UUID(bytes=cuda.getDeviceProperties(device)["uuid"])
         try:
             return self._nvml.nvmlDeviceGetHandleByUUID(f"GPU-{name}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +113,8 @@ def _dump_snapshot(
         OSError: The file cannot be written.
         TypeError: ``filename`` is no path.
     """
+    import pickle  # which takes long to import
+
     filename = os.fspath(filename)
     ledger()  # before an old file is emptied: where there is no device, this fails
     with open(filename, "wb") as file:  # noqa: PTH123  # pathlib takes a tenth of the time to import tcuda
