@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +25,7 @@ def undone_by(undo: Callable[[Any], object]) -> Callable[[F], F]:
     return lambda method: mended(method, undo)
 
 
-class Scope(contextlib.ContextDecorator):
+class Scope(contextlib.ContextDecorator, abc.ABC):
     """A context manager for one block, and a decorator of functions, each call of which is a block of its own.
 
     A subclass has ``begin()`` and ``undo()``. ``begin()`` notes what it is about to change before it changes that.
@@ -34,17 +35,17 @@ class Scope(contextlib.ContextDecorator):
 
     _stage = "new"
 
+    @abc.abstractmethod
     def begin(self) -> None:
         """Do what the block is for."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def undo(self) -> None:
         """Put back what :meth:`begin` may have changed."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def again(self) -> Self:
         """Return another context manager for the same."""
-        raise NotImplementedError
 
     def _recreate_cm(self) -> Self:
         return self.again()

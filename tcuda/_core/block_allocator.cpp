@@ -10,7 +10,7 @@ namespace {
 enum Held { allocate, memory, size };
 
 struct BlockAllocator : Callable<3> {
-    // What the two descriptors do: to look up the attributes takes twice the time.
+    // The functions of the two descriptors. A lookup of the attributes takes twice the time.
     descrgetfunc get_memory;
     descrsetfunc set_size;
 };

@@ -28,7 +28,7 @@ enum class Action : std::uint8_t {
 };
 constexpr std::size_t actions = 9;
 
-// A text of the user's that is attached to events; null for "". It lives as long as an event has it.
+// A text of the user's that is attached to events; null for "". The text lives as long as an event has it.
 using Metadata = std::shared_ptr<const std::string>;
 
 // The stack of the call that this thread is in, where the history notes the stacks of such calls: so the calls that take
