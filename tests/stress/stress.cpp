@@ -30,9 +30,9 @@
 #include <utility>
 #include <vector>
 
-#include "host_driver.hpp"
-#include "host_memory.hpp"
-#include "ledger.hpp"
+#include "driver/host_driver.hpp"
+#include "driver/host_memory.hpp"
+#include "ledger/ledger.hpp"
 
 namespace {
 

@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
-#include "address_map.hpp"
-#include "block.hpp"
-#include "host_memory.hpp"
+#include "allocator/address_map.hpp"
+#include "allocator/block.hpp"
+#include "driver/host_memory.hpp"
 
 namespace {
 

@@ -1,0 +1,136 @@
+// The calls into Python that may end the thread: none of them unwinds the frames of the core, or of nanobind.
+//
+// CMakeLists.txt reads the names below, and has the linker lead the calls of the whole module here (--wrap): those of
+// nanobind, too. Every function of Python that may take its lock, run Python code or collect garbage must be here.
+#include <Python.h>
+
+#include <cstdarg>
+#include <type_traits>
+
+#include "bindings/unwinding.hpp"
+
+namespace {
+
+template <typename Call> auto outlasting(Call call) {
+    tcuda::Unwinding unwinding; // no lock of the core's is held: nothing of Python is called under one
+    if constexpr (std::is_void_v<decltype(call())>) {
+        call();
+        unwinding.dismiss();
+    } else {
+        const auto result = call();
+        unwinding.dismiss();
+        return result;
+    }
+}
+
+} // namespace
+
+#define GUARDED(Result, name, parameters, arguments)                                                                   \
+    extern "C" decltype(name) __real_##name, __wrap_##name;                                                            \
+    Result __wrap_##name parameters {                                                                                  \
+        return outlasting([&] { return __real_##name arguments; });                                                    \
+    }
+
+// The same for a function with a variable number of arguments, by the one that takes them as a list.
+#define GUARDED_LIST(Result, name, by_list, parameters, arguments, last)                                               \
+    extern "C" decltype(name) __wrap_##name;                                                                           \
+    Result __wrap_##name parameters {                                                                                  \
+        va_list values;                                                                                                \
+        va_start(values, last);                                                                                        \
+        const Result result = outlasting([&] { return by_list arguments; });                                           \
+        va_end(values);                                                                                                \
+        return result;                                                                                                 \
+    }
+
+using Object = PyObject *;
+using ConstObjects = PyObject *const *;
+
+// Python's lock
+GUARDED(void, PyEval_RestoreThread, (PyThreadState * state), (state))
+GUARDED(PyGILState_STATE, PyGILState_Ensure, (), ())
+GUARDED(void, PyGILState_Release, (PyGILState_STATE state), (state))
+
+// The lives of objects
+GUARDED(void, _Py_DecRef, (Object object), (object))
+GUARDED(void, _Py_Dealloc, (Object object), (object))
+#ifdef Py_GIL_DISABLED
+GUARDED(void, _Py_DecRefShared, (Object object), (object))
+GUARDED(void, _Py_MergeZeroLocalRefcount, (Object object), (object))
+#endif
+GUARDED(void, PyObject_ClearWeakRefs, (Object object), (object))
+GUARDED(Object, _PyObject_GC_New, (PyTypeObject * type), (type))
+GUARDED(Object, PyType_GenericAlloc, (PyTypeObject * type, Py_ssize_t count), (type, count))
+GUARDED(Object, PyType_GenericNew, (PyTypeObject * type, Object args, Object names), (type, args, names))
+GUARDED(Object, PyDict_New, (), ())
+GUARDED(Object, PyList_New, (Py_ssize_t size), (size))
+GUARDED(Object, PyTuple_New, (Py_ssize_t size), (size))
+GUARDED(Object, PyWeakref_NewRef, (Object object, Object callback), (object, callback))
+GUARDED(Object, PyModule_NewObject, (Object name), (name))
+GUARDED(Object, PyCapsule_New, (void *pointer, const char *name, PyCapsule_Destructor destroy), (pointer, name, destroy))
+
+// Calls
+#if PY_VERSION_HEX >= 0x030B0000
+GUARDED(Object, PyObject_Vectorcall, (Object callable, ConstObjects args, size_t count, Object names),
+        (callable, args, count, names))
+#else // vectorcall.hpp says why
+#undef PyObject_Vectorcall
+extern "C" Object tcuda_vectorcall(Object callable, ConstObjects args, size_t count, Object names) {
+    return outlasting([&] { return PyObject_Vectorcall(callable, args, count, names); });
+}
+#endif
+GUARDED(Object, PyObject_VectorcallMethod, (Object name, ConstObjects args, size_t count, Object names),
+        (name, args, count, names))
+GUARDED(Object, PyVectorcall_Call, (Object callable, Object args, Object names), (callable, args, names))
+GUARDED(Object, PyEval_EvalCode, (Object code, Object globals, Object locals), (code, globals, locals))
+GUARDED(Object, PyImport_ImportModule, (const char *name), (name))
+
+// What objects do in ways of their own
+GUARDED(Object, PyObject_GetAttr, (Object object, Object name), (object, name))
+GUARDED(Object, PyObject_GetAttrString, (Object object, const char *name), (object, name))
+GUARDED(int, PyObject_HasAttr, (Object object, Object name), (object, name))
+GUARDED(int, PyObject_SetAttr, (Object object, Object name, Object value), (object, name, value))
+GUARDED(Object, PyObject_GenericGetAttr, (Object object, Object name), (object, name))
+GUARDED(Object, PyObject_GetItem, (Object object, Object key), (object, key))
+GUARDED(Object, PyObject_Repr, (Object object), (object))
+GUARDED(Object, PyObject_Str, (Object object), (object))
+GUARDED(int, PyObject_RichCompareBool, (Object left, Object right, int operation), (left, right, operation))
+GUARDED(int, PyObject_IsSubclass, (Object object, Object type), (object, type))
+GUARDED(int, PyObject_GetBuffer, (Object object, Py_buffer *view, int flags), (object, view, flags))
+GUARDED(void, PyBuffer_Release, (Py_buffer * view), (view))
+GUARDED(Object, PyNumber_Add, (Object left, Object right), (left, right))
+GUARDED(Object, PyNumber_InPlaceOr, (Object left, Object right), (left, right))
+GUARDED(Object, PyNumber_Index, (Object object), (object))
+GUARDED(Object, PyNumber_Long, (Object object), (object))
+GUARDED(Object, PyNumber_Lshift, (Object left, Object right), (left, right))
+GUARDED(Object, PyNumber_Subtract, (Object left, Object right), (left, right))
+GUARDED(double, PyFloat_AsDouble, (Object object), (object))
+GUARDED(long long, PyLong_AsLongLong, (Object object), (object))
+GUARDED(long long, PyLong_AsLongLongAndOverflow, (Object object, int *overflow), (object, overflow))
+GUARDED(unsigned long long, PyLong_AsUnsignedLongLongMask, (Object object), (object))
+GUARDED(Object, PySequence_GetItem, (Object object, Py_ssize_t index), (object, index))
+GUARDED(Py_ssize_t, PySequence_Size, (Object object), (object))
+GUARDED(Object, PySequence_Tuple, (Object object), (object))
+GUARDED(int, PyDict_Contains, (Object dict, Object key), (dict, key))
+GUARDED(Object, PyDict_GetItem, (Object dict, Object key), (dict, key))
+GUARDED(Object, PyDict_GetItemWithError, (Object dict, Object key), (dict, key))
+GUARDED(int, PyDict_Update, (Object dict, Object other), (dict, other))
+GUARDED(int, PyList_SetItem, (Object list, Py_ssize_t index, Object item), (list, index, item))
+
+// Exceptions, which are objects too
+GUARDED(void, PyErr_Clear, (), ())
+GUARDED(int, PyErr_ExceptionMatches, (Object type), (type))
+GUARDED(int, PyErr_GivenExceptionMatches, (Object error, Object type), (error, type))
+GUARDED(Object, PyErr_NoMemory, (), ())
+GUARDED(void, PyErr_SetString, (Object type, const char *text), (type, text))
+#if PY_VERSION_HEX >= 0x030C0000
+GUARDED(void, PyErr_SetRaisedException, (Object error), (error))
+#else
+GUARDED(void, PyErr_Restore, (Object type, Object value, Object traceback), (type, value, traceback))
+GUARDED(void, PyErr_NormalizeException, (Object * type, Object *value, Object *traceback), (type, value, traceback))
+#endif
+GUARDED(void, PyErr_WriteUnraisable, (Object object), (object))
+GUARDED(void, PyException_SetCause, (Object error, Object cause), (error, cause))
+GUARDED(void, PyException_SetContext, (Object error, Object context), (error, context))
+GUARDED(Object, PyErr_FormatV, (Object type, const char *format, va_list values), (type, format, values))
+GUARDED_LIST(Object, PyErr_Format, PyErr_FormatV, (Object type, const char *format, ...), (type, format, values), format)
+GUARDED_LIST(Object, Py_BuildValue, Py_VaBuildValue, (const char *format, ...), (format, values), format)

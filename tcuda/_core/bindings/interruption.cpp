@@ -1,0 +1,93 @@
+#include "bindings/interruption.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+thread_local PyObject *kept = nullptr;
+
+// Takes over the reference.
+void set_error(PyObject *error) {
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(error);
+#else
+    auto *type = reinterpret_cast<PyObject *>(Py_TYPE(error));
+    Py_INCREF(type);
+    PyErr_Restore(type, error, PyException_GetTraceback(error));
+#endif
+}
+
+// The thread in which Python runs signal handlers, and pending calls.
+bool is_main_thread() { return syscall(SYS_gettid) == getpid(); }
+
+int raise_later(void *error) {
+    set_error(static_cast<PyObject *>(error));
+    return -1;
+}
+
+// Other threads than the main one can be made to raise a class of exceptions, but no object.
+bool raise_type_later(PyObject *error) {
+    PyObject *arguments = PyObject_GetAttrString(error, "args");
+    const bool says_nothing = arguments != nullptr && PyTuple_Check(arguments) && PyTuple_Size(arguments) == 0;
+    Py_XDECREF(arguments);
+    if (!says_nothing) {
+        PyErr_Clear();
+        return false;
+    }
+    return PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), reinterpret_cast<PyObject *>(Py_TYPE(error))) == 1;
+}
+
+} // namespace
+
+Interruption::Interruption() : before_(std::exchange(kept, nullptr)) {}
+
+Interruption::~Interruption() {
+    deliver();
+    kept = before_;
+}
+
+bool Interruption::pending() { return kept != nullptr; }
+
+void Interruption::keep(const nb::python_error &error) {
+    PyObject *value = error.value().inc_ref().ptr();
+    if (kept == value)
+        Py_DECREF(kept);
+    else if (kept != nullptr)
+        PyException_SetContext(value, kept); // which takes over the reference
+    kept = value;
+}
+
+void Interruption::raise_if_any() {
+    if (restore())
+        nb::raise_python_error();
+}
+
+bool Interruption::restore() noexcept {
+    if (kept == nullptr)
+        return false;
+    set_error(std::exchange(kept, nullptr));
+    return true;
+}
+
+void Interruption::deliver() noexcept {
+    if (kept == nullptr)
+        return;
+    PyObject *const error = std::exchange(kept, nullptr);
+    const nb::error_scope before; // the free may be part of the handling of an error
+    if (is_main_thread() && Py_AddPendingCall(raise_later, error) == 0)
+        return;
+    if (!is_main_thread() && raise_type_later(error)) {
+        Py_DECREF(error);
+        return;
+    }
+    set_error(error);
+    PyErr_WriteUnraisable(nullptr);
+}
+
+} // namespace tcuda

@@ -1,0 +1,75 @@
+#include "bindings/mended.hpp"
+
+#include "bindings/callable.hpp"
+#include "bindings/raised.hpp"
+
+namespace tcuda {
+namespace {
+
+using Mended = Callable<2>;
+enum Held { function, mend };
+
+PyObject *method_type = nullptr; // types.MethodType
+
+PyObject *call(PyObject *self, PyObject *const *args, size_t flagged_count, PyObject *names) {
+    PyObject *const *const held = Mended::of(self)->held;
+    if (PyVectorcall_NARGS(flagged_count) == 0) {
+        PyErr_SetString(PyExc_TypeError, "a method needs an object");
+        return nullptr;
+    }
+    PyObject *const first = args[0];
+    PyObject *const result = PyObject_Vectorcall(held[function], args, flagged_count, names);
+    if (result != nullptr)
+        return result;
+    Raised raised;
+    raised.take();
+    for (int tries = 0; tries < most_tries; ++tries) {
+        PyObject *done = PyObject_Vectorcall(held[mend], &first, 1, nullptr);
+        if (done != nullptr) {
+            Py_DECREF(done);
+            break;
+        }
+        raised.take();
+    }
+    raised.set_again();
+    return nullptr;
+}
+
+PyObject *get(PyObject *self, PyObject *object, PyObject *) {
+    if (object == nullptr) {
+        Py_INCREF(self);
+        return self;
+    }
+    PyObject *const arguments[] = {self, object};
+    return PyObject_Vectorcall(method_type, arguments, 2, nullptr);
+}
+
+// An attribute of the function, whose name is the closure.
+PyObject *attribute(PyObject *self, void *name) {
+    return PyObject_GetAttrString(Mended::of(self)->held[function], static_cast<const char *>(name));
+}
+
+} // namespace
+
+PyObject *make_mended_type() {
+    static char names[][13] = {"__doc__", "__module__", "__name__", "__qualname__"};
+    static PyGetSetDef attributes[] = {
+        {names[0], attribute, nullptr, nullptr, names[0]}, {names[1], attribute, nullptr, nullptr, names[1]},
+        {names[2], attribute, nullptr, nullptr, names[2]}, {names[3], attribute, nullptr, nullptr, names[3]},
+        {nullptr, nullptr, nullptr, nullptr, nullptr},
+    };
+    PyObject *types = PyImport_ImportModule("types");
+    method_type = types == nullptr ? nullptr : PyObject_GetAttrString(types, "MethodType");
+    Py_XDECREF(types);
+    if (method_type == nullptr)
+        return nullptr;
+    return Mended::make_type("tcuda._core.Mended", sizeof(Mended), {Mended::member("__wrapped__", function)},
+                             {{Py_tp_descr_get, reinterpret_cast<void *>(get)}, {Py_tp_getset, attributes}},
+                             Py_TPFLAGS_METHOD_DESCRIPTOR);
+}
+
+PyObject *make_mended(PyObject *type, PyObject *function, PyObject *mend) {
+    return Mended::make(type, call, {function, mend});
+}
+
+} // namespace tcuda

@@ -1,0 +1,53 @@
+// The driver table of CUDA, filled from libcuda.so.1 when it is made: nothing of CUDA is needed to build.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "driver/driver.hpp"
+
+namespace tcuda {
+
+struct CudaSymbols;
+
+// Each call makes the device's primary context current for its own duration, and lets no capture of any thread forbid
+// what it does: the memory of the allocator is not part of what is captured.
+class CudaDriver : public Driver {
+public:
+    // Throws std::runtime_error if there is no usable driver.
+    CudaDriver();
+    ~CudaDriver() override;
+
+    int enter(int device) override;
+    int allocate(int device, std::size_t size, Address *address) override;
+    int free(int device, Address address) override;
+    int memory_info(int device, std::size_t *free, std::size_t *total) override;
+    int granularity(int device, std::size_t *bytes) override;
+    int reserve(int device, std::size_t size, Address *address) override;
+    int release(int device, Address address, std::size_t size) override;
+    int create(int device, std::size_t size, Physical *physical) override;
+    int destroy(int device, Physical physical) override;
+    int map(int device, Address address, std::size_t size, Physical physical) override;
+    int unmap(int device, Address address, std::size_t size) override;
+    int record(int device, Stream stream, Event *event) override;
+    int query(int device, Event event) override;
+    int synchronize(int device, Event event) override;
+    int destroy_event(int device, Event event) override;
+    int query_stream(int device, Stream stream) override;
+    int synchronize_stream(int device, Stream stream) override;
+    int synchronize_device(int device) override;
+    int capture_of(int device, Stream stream, CaptureId *capture) override;
+
+private:
+    struct Device;
+    class Scope;
+
+    Device &device(int index);
+
+    std::unique_ptr<CudaSymbols> cuda_;
+    std::mutex mutex_; // guards the making of a Device; nothing is called under it but libcuda
+    std::vector<std::unique_ptr<Device>> devices_;
+};
+
+} // namespace tcuda

@@ -1,0 +1,59 @@
+// The driver table of emulated devices: their memory is the host's, their streams are what the runtime makes of them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "driver/driver.hpp"
+#include "driver/host_memory.hpp"
+
+namespace tcuda {
+
+// The stream and event entries are those of a subclass, for emulated streams live outside of the core.
+class HostDriver : public Driver {
+public:
+    explicit HostDriver(std::vector<HostMemory *> memories) : memories_(std::move(memories)) {}
+
+    int enter(int) override { return success; }
+    int allocate(int device, std::size_t size, Address *address) override {
+        *address = memory(device).allocate(size);
+        return *address == 0 ? out_of_memory : success;
+    }
+    int free(int device, Address address) override { return result(memory(device).release(address)); }
+    int memory_info(int device, std::size_t *free, std::size_t *total) override {
+        *total = memory(device).limit();
+        *free = *total - memory(device).used();
+        return success;
+    }
+    int granularity(int, std::size_t *bytes) override {
+        *bytes = HostMemory::page;
+        return success;
+    }
+    int reserve(int device, std::size_t size, Address *address) override {
+        return memory(device).reserve(size, address) ? success : out_of_memory;
+    }
+    int release(int device, Address address, std::size_t size) override {
+        return result(memory(device).unreserve(address, size));
+    }
+    int create(int device, std::size_t size, Physical *physical) override {
+        return memory(device).create(size, physical) ? success : out_of_memory;
+    }
+    int destroy(int device, Physical physical) override { return result(memory(device).destroy(physical)); }
+    int map(int device, Address address, std::size_t size, Physical physical) override {
+        return result(memory(device).map(address, size, physical));
+    }
+    int unmap(int device, Address address, std::size_t size) override {
+        return result(memory(device).unmap(address, size));
+    }
+
+private:
+    HostMemory &memory(int device) { return *memories_.at(static_cast<std::size_t>(device)); }
+    static int result(bool done) {
+        constexpr int invalid_value = 1;
+        return done ? success : invalid_value;
+    }
+
+    const std::vector<HostMemory *> memories_;
+};
+
+} // namespace tcuda

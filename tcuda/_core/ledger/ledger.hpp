@@ -1,0 +1,131 @@
+// The ledgers of all devices, and the source that they allocate from.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ledger/device_ledger.hpp"
+
+namespace tcuda {
+
+// Lock rule: `mutex_` guards the choice of the source; no other lock is taken under it.
+class Ledger {
+public:
+    Ledger(Driver &driver, int devices, const Settings &settings) : driver_(driver) {
+        for (int device = 0; device < devices; ++device)
+            ledgers_.push_back(std::make_unique<DeviceLedger>(device, driver, settings));
+        uncached_ = std::make_shared<UncachedSource>(driver);
+        chosen_.push_back(nullptr);
+        source_ = &chosen_.back();
+    }
+
+    int devices() const { return static_cast<int>(ledgers_.size()); }
+    DeviceLedger &of(int device) { return *ledgers_.at(static_cast<std::size_t>(device)); }
+
+    Address allocate(int device, std::size_t size, Stream stream, std::size_t *block_size = nullptr) {
+        const bool caching = caching_.load(std::memory_order_relaxed);
+        const auto &source = caching ? *source_.load(std::memory_order_acquire) : uncached_;
+        return of(device).allocate(size, stream, source, block_size);
+    }
+
+    // False if no live allocation of any device begins at `address`.
+    bool free(Address address) noexcept {
+        for (const auto &ledger : ledgers_)
+            if (ledger->free(address))
+                return true;
+        return false;
+    }
+
+    // From now on allocations come from `source`, or from the caching allocator if it is null. False, with nothing
+    // changed, if anything was allocated before.
+    bool change_source(std::shared_ptr<ExternalSource> source) {
+        const std::lock_guard lock(mutex_);
+        for (const auto &ledger : ledgers_)
+            if (ledger->used())
+                return false;
+        chosen_.push_back(std::move(source));
+        source_.store(&chosen_.back(), std::memory_order_release);
+        return true;
+    }
+
+    void enable_caching(bool enabled) { caching_.store(enabled, std::memory_order_relaxed); }
+    bool caching() const { return caching_.load(std::memory_order_relaxed); }
+
+    // Captures, of the streams of all devices. The first is called when `stream` has begun to capture; returns the capture.
+    CaptureId begin_capture(PoolId id, int device, Stream stream) {
+        CaptureId capture = 0;
+        if (const int status = driver_.capture_of(device, stream, &capture))
+            throw DriverError(status, "asking the driver for a capture");
+        std::size_t begun = 0;
+        try {
+            for (; begun < ledgers_.size(); ++begun)
+                ledgers_[begun]->begin_capture(id, capture);
+        } catch (...) {
+            for (std::size_t device = 0; device < begun; ++device) {
+                ledgers_[device]->end_capture(capture);
+                ledgers_[device]->release_graph(id, {}, false);
+            }
+            throw;
+        }
+        return capture;
+    }
+    void end_capture(CaptureId capture) noexcept {
+        for (const auto &ledger : ledgers_)
+            ledger->end_capture(capture);
+    }
+    bool has_capture(CaptureId capture) {
+        return std::any_of(ledgers_.begin(), ledgers_.end(),
+                           [&](const auto &ledger) { return ledger->has_capture(capture); });
+    }
+    std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture) {
+        std::vector<Address> held;
+        for (const auto &ledger : ledgers_) {
+            const std::vector<Address> own = ledger->hold(addresses, capture);
+            held.insert(held.end(), own.begin(), own.end());
+        }
+        return held;
+    }
+    void release_graph(PoolId id, const std::vector<Address> &held, bool replayed) {
+        std::exception_ptr failure;
+        for (const auto &ledger : ledgers_) {
+            try {
+                ledger->release_graph(id, held, replayed);
+            } catch (...) {
+                failure = std::current_exception();
+            }
+        }
+        if (failure)
+            std::rethrow_exception(failure);
+    }
+
+    // Let what this thread causes until the end of the result's life have the stack of the caller in the histories, which
+    // are the same for all devices.
+    NotedCall noted_call() const {
+        const bool recording = !ledgers_.empty() && ledgers_.front()->records_stacks();
+        return {recording, recording ? ledgers_.front()->stack(Stacks::all) : 0};
+    }
+
+    std::uint64_t next_pool() { return pools_.fetch_add(1) + 1; }
+
+    template <typename Visit> void each(Visit visit) {
+        for (const auto &ledger : ledgers_)
+            visit(*ledger);
+    }
+
+private:
+    Driver &driver_;
+    std::mutex mutex_;
+    std::shared_ptr<ExternalSource> uncached_;
+    std::deque<std::shared_ptr<ExternalSource>> chosen_; // every source that ever was; references stay valid
+    std::atomic<const std::shared_ptr<ExternalSource> *> source_;
+    std::vector<std::unique_ptr<DeviceLedger>> ledgers_;
+    std::atomic<bool> caching_{true};
+    std::atomic<std::uint64_t> pools_{0};
+};
+
+} // namespace tcuda
