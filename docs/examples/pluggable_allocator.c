@@ -1,4 +1,4 @@
-/* An allocator for tcuda.CUDAPluggableAllocator that counts what it hands out. No CUDA header is needed:
+/* An allocator for tcuda.CUDAPluggableAllocator that counts the bytes in use. The file needs no CUDA header:
  *
  *     cc -shared -fPIC -o pluggable_allocator.so pluggable_allocator.c -ldl
  */
@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/types.h>
 
-static atomic_llong bytes_in_use; /* any thread may call: whatever they share has to stand that */
+static atomic_llong bytes_in_use; /* atomic, because several threads may call at the same time */
 
-/* Memory of a GPU is that of the CUDA driver; that of a device which tcuda emulates is the host's. */
+/* Memory of a GPU comes from the CUDA driver. Memory of an emulated device comes from the host. */
 static int emulated(void) {
     const char *runtime = getenv("TCUDA_RUNTIME");
     return runtime != NULL && strcmp(runtime, "emulated") == 0;
@@ -19,7 +19,7 @@ static int emulated(void) {
 
 static void *driver(const char *function) { return dlsym(dlopen("libcuda.so.1", RTLD_NOW), function); }
 
-/* Returns `size` bytes for use on `stream` (a cudaStream_t) of `device`, which is current; NULL if there are none. */
+/* Returns `size` bytes for use on `stream` (a cudaStream_t) of `device`, the current device; NULL if memory is short. */
 void *example_alloc(ssize_t size, int device, void *stream) {
     (void)device, (void)stream;
     void *memory = NULL;
@@ -37,7 +37,7 @@ void *example_alloc(ssize_t size, int device, void *stream) {
     return memory;
 }
 
-/* Gets back what the other returned, with the size and the stream that it was allocated with. */
+/* Frees memory that example_alloc() returned. Size and stream are those of the allocation. */
 void example_free(void *memory, ssize_t size, int device, void *stream) {
     (void)device, (void)stream;
     atomic_fetch_sub(&bytes_in_use, size);
@@ -47,5 +47,5 @@ void example_free(void *memory, ssize_t size, int device, void *stream) {
         ((int (*)(uint64_t))driver("cuMemFree_v2"))((uint64_t)(uintptr_t)memory);
 }
 
-/* For the program that wants to know: ctypes.CDLL("./pluggable_allocator.so").example_bytes_in_use(). */
+/* A program calls this function by ctypes.CDLL("./pluggable_allocator.so").example_bytes_in_use(). */
 long long example_bytes_in_use(void) { return atomic_load(&bytes_in_use); }
