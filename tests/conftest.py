@@ -1,4 +1,4 @@
-"""What several test modules need."""
+"""The fixtures of several test modules."""
 
 from __future__ import annotations
 
@@ -11,38 +11,19 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.folders import DATA
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
     from types import ModuleType
 
+    from support.fixture_types import Captured, Changes, CompiledCpp, HoldAtMost, OutputOf, RunPython
     from tcuda._runtime.protocol import Runtime
-
-DATA = Path(__file__).parent / "data"
-
-
-class RunPython(Protocol):
-    def __call__(self, code: str, **environment: str | None) -> subprocess.CompletedProcess[str]: ...
-
-
-class OutputOf(Protocol):
-    def __call__(self, code: str, **environment: str | None) -> str: ...
-
-
-class Changes(Protocol):
-    def __call__(self, device: int | None = None) -> contextlib.AbstractContextManager[dict[str, int]]: ...
-
-
-class Captured(Protocol):
-    def __call__(self, function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]: ...
-
-
-class HoldAtMost(Protocol):
-    def __call__(self, more: int, device: int = 0) -> contextlib.AbstractContextManager[int]: ...
 
 
 @pytest.fixture
@@ -206,10 +187,6 @@ def plugged_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     command = [compiler, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", path, source, "-ldl"]
     subprocess.run(command, check=True)
     return str(path)
-
-
-class CompiledCpp(Protocol):
-    def __call__(self, name: str, *options: str) -> str: ...
 
 
 @pytest.fixture

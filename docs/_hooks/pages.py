@@ -30,7 +30,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 class Coverage:
-    """What tcuda has of ``torch.cuda``, by the tables that ``tests/test_api_table.py`` proves."""
+    """What tcuda has of ``torch.cuda``, by the tables that ``tests/surface/test_api_table.py`` proves."""
 
     def __init__(self) -> None:
         data = _ROOT / "tests" / "data"

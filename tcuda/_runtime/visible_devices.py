@@ -53,7 +53,8 @@ def count_visible(text: str | None, uuids: Sequence[str], exists: Callable[[str]
 
     The list ends at the first entry that names no device, and shows nothing at all if it names one twice. Its first
     entry decides what the others have to be: UUIDs or the beginnings of UUIDs after ``GPU-``, else indices. So answers
-    CUDA on an H200; what it does with text around an index or a UUID is recorded in ``tests/test_visible_devices.py``.
+    CUDA on an H200; what it does with text around an index or a UUID is recorded in
+    ``tests/runtime/test_visible_devices.py``.
 
     Args:
         text: The variable's value; None if it is not set, which shows every device.

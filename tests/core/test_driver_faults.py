@@ -1,0 +1,213 @@
+"""Every entry of the driver table fails once, in turn, at every point of a program that uses all of them."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from tcuda import _core
+from tcuda._status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.fixture_types import OutputOf
+    from tcuda._runtime.protocol import Runtime
+
+ENTRIES = (
+    *(
+        "enter",
+        "allocate",
+        "free",
+        "memory_info",
+        "granularity",
+        "reserve",
+        "release",
+        "create",
+        "destroy",
+        "map",
+        "unmap",
+    ),
+    *("record", "query", "synchronize", "destroy_event", "query_stream", "synchronize_stream", "synchronize_device"),
+    "capture_of",
+)
+MIB = 1 << 20
+ROOM = 192 * MIB
+LONG = 20_000_000
+
+
+class Refused(Exception):
+    pass
+
+
+def fail_memory(**facts: Any) -> NoReturn:
+    raise Refused("memory")
+
+
+def fail_driver(status: int, call: str) -> NoReturn:
+    raise Refused(status)
+
+
+class Program:
+    """A program that goes on after every refusal, by trying the same thing once more."""
+
+    def __init__(self, runtime: Runtime, driver: _core.Driver, *, expandable: bool) -> None:
+        self.runtime = runtime
+        self.device = runtime.getDevice()
+        options = _core.Settings()
+        options.expandable_segments = expandable
+        self.ledger = _core.Ledger(driver, runtime.getDeviceCount(), options, fail_memory, fail_driver)
+        self.ledger.set_memory_fraction(self.device, ROOM / runtime.memGetInfo()[1])
+        self.refusals: list[object] = []
+        self.live: list[int] = []
+
+    def attempt(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Refused as error:
+            self.refusals.append(error.args[0])
+            self.check()
+            return call()  # the same again must work
+
+    def allocate(self, size: int, stream: int = 0) -> int:
+        address: int = self.attempt(lambda: self.ledger.allocate(self.device, size, stream))
+        self.live.append(address)
+        return address
+
+    def free(self, address: int) -> None:
+        assert self.ledger.free(address)
+        self.live.remove(address)
+
+    def run(self) -> None:
+        """Do everything that asks the driver for something."""
+        ledger, device = self.ledger, self.device
+        side, doomed = (self.runtime.streamCreateWithPriority(1, 0) for _ in range(2))
+        for stream in (side, doomed):
+            ledger.stream_created(device, stream)
+        small, large, huge = self.allocate(1000), self.allocate(3 * MIB), self.allocate(40 * MIB)
+        self.free(large)
+        self.allocate(30 * MIB, side)
+        self.runtime.sleep(LONG, side)
+        assert ledger.record_stream(device, small, side)
+        self.free(small)
+        self.allocate(2000)
+        self.free(huge)
+        pool = (0, ledger.next_pool())
+        ledger.create_pool(device, pool, None, True, False)
+        ledger.begin_pool(device, pool)
+        try:
+            in_pool = self.allocate(5 * MIB)
+        finally:
+            ledger.end_pool(device, pool)
+        self.allocate(25 * MIB, doomed)
+        self.free(self.live[-1])
+        ledger.stream_about_to_be_destroyed(device, doomed)
+        self.runtime.streamDestroy(doomed)
+        self.allocate(45 * MIB)
+        self.free(in_pool)
+        self.attempt(lambda: ledger.release_pool(device, pool) if ledger.pool_uses(device, pool) else None)
+        with pytest.raises(Refused, match="memory"):
+            self.attempt(lambda: self.ledger.allocate(device, ROOM + MIB, 0))
+        self.runtime.streamSynchronize(side)
+        self.attempt(lambda: ledger.empty_cache(device))
+        for address in list(self.live):
+            self.free(address)
+        self.attempt(lambda: ledger.empty_cache(device))
+        ledger.stream_about_to_be_destroyed(device, side)
+        self.runtime.streamDestroy(side)
+
+    def check(self) -> None:
+        """The statistics and the snapshot tell the same, and of the same live memory as the program."""
+        statistics = self.ledger.statistics(self.device)
+        segments = [each for each in self.ledger.snapshot(None, False)[0] if each["device"] == self.device]
+        blocks = [block for segment in segments for block in segment["blocks"]]
+        allocated = [block for block in blocks if block["state"] == "active_allocated"]
+        assert sorted(block["address"] for block in allocated) == sorted(self.live)
+        assert statistics["allocated_bytes.all.current"] == sum(block["size"] for block in allocated)
+        assert statistics["reserved_bytes.all.current"] == sum(segment["total_size"] for segment in segments)
+        assert statistics["segment.all.current"] == len(segments)
+        for segment in segments:
+            assert sum(block["size"] for block in segment["blocks"]) == segment["total_size"]
+
+
+@pytest.mark.parametrize("expandable", [True, False], ids=["expandable", "segments"])
+@pytest.mark.parametrize("status", [Status.MEMORY_ALLOCATION, 719], ids=["memory", "launch"])
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_failure_is_clean_and_leaves_nothing(runtime: Runtime, entry: str, status: int, expandable: bool) -> None:
+    runtime.deviceSynchronize()
+    free, _ = runtime.memGetInfo()
+    for calls in itertools.count():
+        driver = _core.FaultyDriver(runtime.memoryDriver())
+        driver.fail(entry, calls, status)
+        program = Program(runtime, driver, expandable=expandable)
+        program.run()
+        program.ledger.empty_cache(program.device)  # the last one may have been refused, without a word
+        program.check()
+        statistics = program.ledger.statistics(program.device)
+        assert statistics["reserved_bytes.all.current"] == 0
+        assert statistics["active.all.current"] == 0
+        assert set(program.refusals) <= {"memory", int(status)}
+        failed = driver.failed
+        del program, driver
+        if not failed:
+            break
+        assert calls < 200, "the program does not end"
+    runtime.deviceSynchronize()
+    assert runtime.memGetInfo()[0] >= free - (2 * MIB if runtime.name == "cuda" else 0)
+
+
+@pytest.mark.parametrize("expandable", [True, False], ids=["expandable", "segments"])
+@pytest.mark.parametrize("caching", [True, False], ids=["caching", "uncached"])
+def test_the_driver_may_wait_for_functions_that_need_python(
+    output_of: OutputOf, caching: bool, expandable: bool
+) -> None:
+    """As cuMemFree() waits for a function that cudaLaunchHostFunc() has put into a stream."""
+    program = f"""
+import faulthandler, sys, threading
+from tcuda import _core
+from tcuda._lazy import _lazy_init, cuda
+from test_driver_faults import Program
+faulthandler.dump_traceback_later(60, exit=True)  # where threads wait for each other
+_lazy_init()
+driver = _core.FaultyDriver(cuda.memoryDriver())
+program = Program(cuda, driver, expandable={expandable})
+program.ledger.caching = {caching}
+calls, done = [], threading.Event()
+driver.meanwhile(lambda: calls.append(sum(range(1000))))
+def look():  # needs the lock of the ledger, too
+    while not done.is_set():
+        program.ledger.statistics(program.device)
+other = threading.Thread(target=look)
+other.start()
+program.run()
+for size in (1000, 3 << 20):
+    program.ledger.free_segment(program.device, program.ledger.allocate_segment(program.device, size))
+done.set()
+other.join()
+program.check()
+del program
+print(len(calls) > 10)
+"""
+    assert output_of(program, PYTHONPATH=str(Path(__file__).parent)) == "True"
+
+
+def test_what_could_not_be_unmapped_after_a_failure_is_given_back_later(runtime: Runtime) -> None:
+    breaks_unmap = _core.FaultyDriver(runtime.memoryDriver())
+    breaks_map = _core.FaultyDriver(breaks_unmap)
+    breaks_unmap.fail("unmap", 0, 719)
+    breaks_map.fail("map", 1, 719)
+    program = Program(runtime, breaks_map, expandable=True)
+
+    with pytest.raises(Refused, match="719"):  # the second of two mappings, and the way back from the first
+        program.ledger.allocate(program.device, 150 * MIB, 0)
+    assert breaks_map.failed
+    assert breaks_unmap.failed
+    program.check()
+
+    program.ledger.empty_cache(program.device)
+    assert breaks_unmap.successes("create") == 2
+    assert breaks_unmap.successes("destroy") == 2
+    program.check()

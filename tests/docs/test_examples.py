@@ -1,0 +1,56 @@
+"""The examples of the README and of the documentation run, and the reference has every name."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+import tcuda
+from support.folders import REPOSITORY
+
+if TYPE_CHECKING:
+    from support.fixture_types import OutputOf
+
+_PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+_EXAMPLE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+
+
+class Example(NamedTuple):
+    where: str
+    code: str
+    printed: str | None
+
+
+def examples() -> list[Example]:
+    """Return the blocks fenced as ``python``, with the block fenced as ``text`` that may follow."""
+    found = []
+    for page in _PAGES:
+        text = page.read_text()
+        for match in _EXAMPLE.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(Example(f"{page.name}:{line}", *match.groups()))
+    return found
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda example: example.where)
+def test_an_example_runs_and_prints_what_the_page_says(example: Example, output_of: OutputOf) -> None:
+    printed = output_of(example.code)
+    if example.printed is not None:
+        assert printed == example.printed.strip()
+
+
+def test_the_pages_have_examples() -> None:
+    with_examples = {example.where.partition(":")[0] for example in examples()}
+    assert with_examples >= {"README.md", "coming-from-torch.md", "coming-from-cupy.md", "emulation.md", "errors.md"}
+
+
+def test_the_reference_has_every_public_name() -> None:
+    pages = "\n".join(page.read_text() for page in (REPOSITORY / "docs" / "api").glob("*.md"))
+    shown = set(re.findall(r"^::: tcuda\.(\S+)$", pages, re.MULTILINE))
+    modules = {"graphs", "memory", "nvtx", "random", "streams"}
+    names = {name for name in tcuda.__all__ if name not in modules | {"__version__"}}
+    assert names <= shown
+    assert {f"nvtx.{name}" for name in tcuda.nvtx.__all__} <= shown
+    assert set(tcuda.memory.__all__) <= {name.removeprefix("memory.") for name in shown}

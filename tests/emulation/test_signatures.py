@@ -1,0 +1,258 @@
+"""The functions of the array namespace take what CuPy's take, and refuse what CuPy's refuse."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcuda
+from support import cupy_signatures
+from support.folders import DATA
+
+FACTS: dict[str, dict[str, str]] = json.loads((DATA / "cupy_operands.json").read_text())["cases"]
+TABLE: dict[str, dict[str, Any]] = json.loads(cupy_signatures.TABLE.read_text())["functions"]
+
+KINDS = ["list", "array of NumPy's", "number", "scalar of NumPy's", "text", "object", "array"]
+REFUSALS = {"A": AttributeError, "L": np.linalg.LinAlgError, "N": NotImplementedError, "T": TypeError}
+
+RANDOM = np.random.default_rng(0)
+ARRAYS = {
+    "x": RANDOM.standard_normal((3, 4)),
+    "y": RANDOM.standard_normal((3, 4)),
+    "square": RANDOM.standard_normal((4, 4)) + 4 * np.eye(4),
+    "positive": np.eye(3) * 4 + 1,
+    "vector": np.array([3.0, 1.0, 2.0, 1.0]),
+    "vector5": np.arange(5.0),
+    "vector8": np.arange(8.0),
+    "complex": np.array([1 + 2j, 3 - 1j, 2 + 0j]),
+    "gaps": np.array([[1.0, np.nan, 3.0], [4.0, 5.0, np.nan]]),
+    "counts": np.array([2, 0, 1, 2, 2]),
+    "mask": np.array([[True, False, True, False]] * 3),
+    "bits": np.array([1, 0, 255, 16], dtype=np.uint8),
+    "places": np.array([[2, 0, 1, 1]]),
+    "zeros": np.array([0, 0, 1, 2, 0]),
+    "target": np.zeros((3, 4)),
+    "out2": np.zeros((2, 3, 4)),
+    "out3": np.zeros((3, 3)),
+}
+
+
+class Names(dict):
+    """The names in an expression: arrays, and the functions of the namespace."""
+
+    def __missing__(self, name):
+        try:
+            return getattr(tcuda.xp, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+
+def value_of(node: ast.expr, arrays: dict[str, Any]) -> Any:
+    code = compile(ast.fix_missing_locations(ast.Expression(node)), "case", "eval")
+    with np.errstate(all="ignore"):
+        return eval(code, {}, Names(arrays))
+
+
+def arrays_of_the_device() -> dict[str, Any]:
+    return {name: tcuda.xp.asarray(value) for name, value in ARRAYS.items()}
+
+
+class Other:
+    """An object that no function knows."""
+
+
+def instead_of(host: np.ndarray, kind: str) -> Any:
+    first = host.reshape(-1)[0]
+    return {
+        "list": host.tolist() if host.ndim else [host.tolist()],
+        "array of NumPy's": host,
+        "number": first.item(),
+        "scalar of NumPy's": first,
+        "text": "abc",
+        "object": Other(),
+        "array": tcuda.xp.asarray(host),
+    }[kind]
+
+
+def places_of(call: ast.Call, path: str) -> list[tuple[Any, Any]]:
+    """Return where in the expression the arguments are that ``path`` names, as containers and keys."""
+    name = path.removesuffix("[]")
+    if name.isdigit():
+        container, key = call.args, int(name)
+    else:
+        container, key = next(keyword for keyword in call.keywords if keyword.arg == name), "value"
+    if not path.endswith("[]"):
+        return [(container, key)]
+    elements = (container[key] if isinstance(container, list) else container.value).elts
+    return [(elements, place) for place in range(len(elements))]
+
+
+def outcome(case: str, path: str, place: int, kind: str) -> str:
+    """Call the function of ``case`` with something else in place of an argument, and return the code of the outcome."""
+    call = ast.parse(case, mode="eval").body
+    assert isinstance(call, ast.Call)
+    container, key = places_of(call, path)[place]
+    node = container[key] if isinstance(container, list) else container.value
+    given = value_of(node, arrays_of_the_device())
+    host = np.asarray(tcuda.xp.asnumpy(given))
+    names = {**arrays_of_the_device(), "instead": instead_of(host, kind)}
+    other = ast.Name("instead", ast.Load())
+    if isinstance(container, list):
+        container[key] = other
+    else:
+        container.value = other
+    try:
+        value_of(call, names)
+    except Exception as error:
+        return next((code for code, kind_of in REFUSALS.items() if isinstance(error, kind_of)), "?")
+    return "+"
+
+
+@pytest.mark.parametrize("case", FACTS)
+@pytest.mark.usefixtures("runtime")
+def test_what_cupy_takes_is_taken_and_what_it_refuses_is_refused(case):
+    wrong = []
+    for path, codes in FACTS[case].items():
+        call = ast.parse(case, mode="eval").body
+        for kind, code in zip(KINDS, codes, strict=True):
+            if code == "?":
+                continue
+            expected = "+" if code == "h" else code
+            # The last of several elements: the ones before it are arrays.
+            actual = outcome(case, path, len(places_of(call, path)) - 1, kind)
+            # What was taken may still be of no use to the function: an error that is no refusal.
+            if actual != expected and not (expected == "+" and actual == "?"):
+                wrong.append(f"{path} as {kind}: {actual}, and {expected} in CuPy")
+    assert not wrong
+
+
+def test_the_table_has_the_signatures_of_the_installed_cupy():
+    cupy = pytest.importorskip("cupy")
+    made_from = json.loads(cupy_signatures.TABLE.read_text())["version"]
+    if cupy.__version__.split(".")[0] != made_from.split(".")[0]:
+        pytest.skip(f"the table is of CuPy {made_from}, and {cupy.__version__} is installed")
+    actual = {name: cupy_signatures.signature(name) for name in TABLE}
+    assert {name: text for name, text in actual.items() if text not in (None, TABLE[name]["signature"])} == {}
+
+
+def test_the_table_is_as_its_tool_writes_it():
+    text = cupy_signatures.TABLE.read_text()
+    assert cupy_signatures.as_text(json.loads(text)) == text
+
+
+OTHERWISE = {
+    "array2string": "its parameters are NumPy's, which CuPy hands on",
+    "format_float_positional": "likewise",
+    "format_float_scientific": "likewise",
+    "array_str": "likewise",
+    "save": "likewise",
+    "savetxt": "likewise",
+    "savez": "likewise",
+    "savez_compressed": "likewise",
+    "frombuffer": "likewise",
+    "fromfile": "likewise",
+    "fromfunction": "likewise",
+    "fromiter": "likewise",
+    "fromstring": "likewise",
+    "genfromtxt": "likewise",
+    "loadtxt": "likewise",
+    "from_dlpack": "its only positional parameter has NumPy's name",
+    "i0": "NumPy's is no ufunc",
+    "sinc": "likewise",
+}
+
+
+def member(name: str) -> Any:
+    """Return the function or method of the emulated namespace that a row of the table is about."""
+    home, _, last = name.rpartition(".")
+    owner = importlib.import_module("tcuda.emulation.xp")
+    return getattr(getattr(owner, home) if home else owner, last)
+
+
+@pytest.mark.parametrize("name", sorted(TABLE.keys() - OTHERWISE.keys()))
+def test_functions_and_methods_have_the_parameters_of_the_table(name):
+    function = member(name)
+    parameters = [
+        parameter.replace(annotation=parameter.empty) for parameter in inspect.signature(function).parameters.values()
+    ]
+    text = str(inspect.Signature(parameters)).replace("<class 'float'>", "float").replace("<class 'int'>", "int")
+    assert text == TABLE[name]["signature"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda xp, x: xp.sum(x, where=x > 0),
+        lambda xp, x: xp.std(x, mean=0.0),
+        lambda xp, x: x.max(initial=0),
+        lambda xp, x: xp.take(x, 0, mode="wrap"),
+        lambda xp, x: xp.broadcast_to(x, (4, 3), subok=True),
+        lambda xp, x: xp.count_nonzero(x, keepdims=True),
+        lambda xp, x: xp.einsum("i->", x, out=x),
+        lambda xp, x: xp.add.reduce(x, initial=0),
+        lambda xp, x: xp.random.normal(0.0, 1.0, 3, out=x),
+        lambda xp, x: xp.fft.fft(x, out=x),
+    ],
+)
+@pytest.mark.usefixtures("runtime")
+def test_keywords_that_cupy_lacks_are_refused(call):
+    with pytest.raises(TypeError, match="keyword|kwargs"):
+        call(tcuda.xp, tcuda.xp.ones(3))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda xp, x: xp.sum(x, 0, None, None, False, 0),
+        lambda xp, x: xp.sum(),
+        lambda xp, x: xp.sum(x, a=x),
+        lambda xp, x: x.sum(0, None, None, False, 0),
+        lambda xp, x: xp.concatenate(),
+        lambda xp, x: xp.linalg.solve(x),
+    ],
+)
+@pytest.mark.usefixtures("runtime")
+def test_too_many_arguments_and_too_few_are_refused(call):
+    with pytest.raises(TypeError, match="argument|values"):
+        call(tcuda.xp, tcuda.xp.ones(3))
+
+
+@pytest.mark.usefixtures("runtime")
+def test_what_cupy_takes_of_the_host_beside_arrays_is_taken():
+    xp = tcuda.xp
+    target = xp.zeros(3)
+    xp.copyto(target, np.array([2.0]))  # a single element is as good as a scalar
+    assert target.tolist() == [2, 2, 2]
+    with pytest.raises(ValueError, match="numpy"):
+        xp.copyto(target, np.ones(3))
+    assert xp.eye(2, k=2**70).tolist() == [[0, 0], [0, 0]]
+    assert xp.mgrid[0:1:3j].tolist() == [0, 0.5, 1]
+    with pytest.raises(ValueError, match="nothing_of_the_kind"):
+        xp.pad(target, 1, nothing_of_the_kind=1)
+
+
+@pytest.mark.usefixtures("runtime")
+def test_arguments_go_by_the_names_and_places_that_cupy_has():
+    xp = tcuda.xp
+    x = xp.asarray(ARRAYS["x"])
+    assert xp.concatenate(tup=[x, x], axis=1).shape == (3, 8)
+    assert xp.flip(a=x, axis=0)[0, 0] == x[2, 0]
+    assert xp.delete(arr=x, indices=[0], axis=0).shape == (2, 4)
+    assert xp.sum(x, (0, 1), "f").dtype == np.float32
+    assert xp.argmax(x, 1, np.int32).dtype == np.int32
+    assert x.argmax(axis=1, dtype=np.int32, keepdims=True).shape == (3, 1)
+    assert xp.sum(x, axis=[0, 1]).shape == ()
+    assert xp.diff(x, prepend=None).shape == (3, 3)
+    assert xp.bincount(xp.asarray([0, 1]), None, None).shape == (2,)
+    assert xp.histogram2d(x[0], x[1], 2, None, x[2])[0].shape == (2, 2)
+    assert xp.corrcoef(a=x).shape == (3, 3)
+    target = xp.zeros(3)
+    target.put(indices=[4], values=7.0)  # CuPy wraps around
+    assert target.tolist() == [0, 7, 0]
+    assert xp.linalg.matrix_power(M=xp.eye(2), n=2).shape == (2, 2)

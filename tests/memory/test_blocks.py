@@ -1,0 +1,189 @@
+"""How much memory an array has: the whole of a block, which may be more than was asked for."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from support.fixture_types import Changes, OutputOf
+    from tcuda._runtime.protocol import Runtime
+
+pytestmark = pytest.mark.usefixtures("allocator_as_found")
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+@pytest.fixture
+def xp(runtime: Runtime) -> Any:
+    return tcuda.xp
+
+
+def block_of(array: Any) -> dict[str, Any]:
+    """Return the block that an array has."""
+    blocks = [block for segment in tcuda.memory_snapshot() for block in segment["blocks"]]
+    [block] = [block for block in blocks if block["address"] == array.data.mem.ptr]
+    return block
+
+
+def whole(xp: Any, array: Any) -> Any:
+    """Return an array of bytes over all the memory that an array has."""
+    return xp.ndarray((array.data.mem.size,), "B", memptr=array.data)
+
+
+class TestSizes:
+    @pytest.mark.parametrize("size", [1, 511, 512, 513, 1000, 1024, 100_001, MIB, MIB + 1, 3 * MIB + 5, 30 * MIB + 1])
+    def test_memory_is_as_large_as_the_block_and_requests_are_counted_as_they_were(
+        self, xp: Any, changes: Changes, size: int
+    ) -> None:
+        with changes() as changed:
+            array = xp.empty(size, "B")
+        memory = array.data.mem
+        assert memory.size == block_of(array)["size"] == changed["allocated_bytes.all.current"]
+        assert memory.size >= size
+        assert memory.size % 512 == 0
+        assert changed["requested_bytes.all.current"] == size
+        assert array.nbytes == size
+
+    def test_nothing_has_no_size(self, xp: Any) -> None:
+        assert xp.empty(0).data.mem.size == 0
+
+    def test_views_have_the_memory_of_their_array(self, xp: Any) -> None:
+        array = xp.arange(300, dtype="f4")
+        view = array[100:200:3]
+        assert view.data.mem is array.data.mem
+        assert view.data.mem.size == 1536
+
+    def test_settings_that_round_sizes_show(
+        self, xp: Any, alloc_settings: Callable[[str], AbstractContextManager[None]]
+    ) -> None:
+        with alloc_settings("roundup_power2_divisions:4"):
+            assert xp.empty(1200 * KIB, "B").data.mem.size == 1280 * KIB
+
+    def test_a_block_that_is_not_split_is_larger_than_what_was_asked_for_rounded(
+        self, xp: Any, alloc_settings: Callable[[str], AbstractContextManager[None]]
+    ) -> None:
+        with alloc_settings("expandable_segments:False"), tcuda.use_mem_pool(tcuda.MemPool()):
+            assert xp.empty(29 * MIB + 1, "B").data.mem.size == 30 * MIB
+
+    def test_without_a_cache_sizes_are_rounded_too(self, xp: Any) -> None:
+        with tcuda.memory.caching_allocator_disabled():
+            array = xp.empty(1000, "B")
+        assert array.data.mem.size == 1024
+        whole(xp, array).fill(7)
+
+    def test_allocations_within_an_allocation_do_not_confuse_it(self, xp: Any) -> None:
+        sizes: list[int] = []
+
+        class Finalized:
+            """Allocates when the garbage collector finds it, which may be in the middle of an allocation."""
+
+            def __init__(self) -> None:
+                self.itself = self
+
+            def __del__(self) -> None:
+                sizes.append(xp.empty(70_000, "B").data.mem.size)
+
+        threshold = gc.get_threshold()
+        gc.set_threshold(1)
+        try:
+            outer = set()
+            for _ in range(200):
+                Finalized()
+                outer.add(xp.empty(1000, "B").data.mem.size)
+        finally:
+            gc.set_threshold(*threshold)
+        gc.collect()
+        assert len(sizes) == 200
+        assert (outer, set(sizes)) == ({1024}, {70_144})
+
+
+class TestContents:
+    def test_all_of_it_can_be_written_without_harm_to_others(self, xp: Any) -> None:
+        with tcuda.use_mem_pool(tcuda.MemPool()):
+            before, array, after = (xp.zeros(1000, "B") for _ in range(3))
+        assert (
+            sorted([before.data.ptr, array.data.ptr, after.data.ptr])[2] - min(before.data.ptr, after.data.ptr) == 2048
+        )
+        everything = whole(xp, array)
+        everything.fill(255)
+        assert everything.get().tolist() == [255] * 1024
+        assert array.get().tolist() == [255] * 1000
+        assert not before.get().any()
+        assert not after.get().any()
+        del before, after
+
+    def test_what_was_freed_can_be_filled_with_nan_to_find_reads_beyond_an_end(self, xp: Any) -> None:
+        """CuPy looks in this way for percentiles that read too far."""
+        array = xp.empty(10, "f8")
+        pointer = array.data
+        size = pointer.mem.size
+        assert size % 512 == 0
+        xp.ndarray((size // 8,), "f8", memptr=pointer).fill(float("nan"))
+        array[...] = xp.arange(10, dtype="f8")
+        rest = xp.ndarray((size // 8 - 10,), "f8", memptr=xp.ndarray((size // 8,), "f8", memptr=pointer)[10:].data)
+        assert array.get().tolist() == list(range(10))
+        assert xp.isnan(rest).all()
+
+
+class TestLibraries:
+    def test_memory_of_a_library_is_what_the_library_was_asked_for(
+        self, output_of: OutputOf, plugged_path: str
+    ) -> None:
+        program = f"""
+import tcuda
+from tcuda.memory import CUDAPluggableAllocator, change_current_allocator
+change_current_allocator(CUDAPluggableAllocator({plugged_path!r}, "logged_alloc", "logged_free"))
+print(*[tcuda.xp.empty(size, "B").data.mem.size for size in (1, 513, 1000, 5000)])
+"""
+        assert output_of(program) == "1 513 1000 5000"
+
+    def test_a_pool_divides_what_its_library_gave(self, xp: Any, plugged: Any, plugged_path: str) -> None:
+        library = plugged.Plugged(plugged_path)
+        pool = tcuda.MemPool(library.allocator.allocator())
+        with tcuda.use_mem_pool(pool):
+            array = xp.empty(1000, "B")
+        assert array.data.mem.size == 1024
+        del array
+
+
+@pytest.mark.gpu
+class TestCupy:
+    """What CuPy's own functions make of the allocator."""
+
+    def test_the_allocator_can_be_asked_for_and_called(self, xp: Any) -> None:
+        allocate = xp.cuda.get_allocator()
+        pointer = allocate(1000)
+        assert type(pointer) is xp.cuda.MemoryPointer
+        assert (pointer.mem.size, pointer.mem.ptr) == (1024, pointer.ptr)
+        assert xp.cuda.alloc(513).mem.size == 1024
+        assert allocate(0).mem.size == 0
+        assert callable(allocate.__wrapped__)
+
+    def test_the_allocator_can_be_put_in_force_for_a_block(self, xp: Any) -> None:
+        allocate = xp.cuda.get_allocator()
+        with xp.cuda.using_allocator(xp.get_default_memory_pool().malloc):
+            foreign = xp.empty(1000, "B")
+            with xp.cuda.using_allocator(allocate):
+                own = xp.empty(1000, "B")
+        assert xp.cuda.get_allocator() is allocate
+        assert type(foreign.data.mem) is not type(own.data.mem)
+        assert foreign.data.mem.size == own.data.mem.size == 1024
+        assert block_of(own)["size"] == 1024
+
+    @pytest.mark.parametrize("size", ["x", None, -1, 1 << 70])
+    def test_bad_sizes_are_refused_as_by_cupy(self, xp: Any, size: Any) -> None:
+        with pytest.raises((TypeError, OverflowError)):
+            xp.cuda.get_allocator()(size)
+
+    def test_a_lack_of_memory_is_raised_through_it(self, xp: Any) -> None:
+        with pytest.raises(tcuda.OutOfMemoryError):
+            xp.cuda.get_allocator()(1 << 50)
+        assert xp.cuda.get_allocator()(1000).mem.size == 1024

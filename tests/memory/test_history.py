@@ -1,0 +1,869 @@
+"""The history of memory, the stacks in it, and snapshots."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import io
+import pickle
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tcuda
+from tcuda.memory import _dump_snapshot, _record_memory_history, _snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.fixture_types import CompiledCpp, HoldAtMost, OutputOf
+    from tcuda._runtime.protocol import Runtime
+
+pytestmark = pytest.mark.usefixtures("allocator_as_found", "_forgotten")
+
+MIB = 1 << 20
+LONG = 100_000_000
+
+
+@pytest.fixture
+def _forgotten(runtime: Runtime) -> Iterator[None]:
+    """No test leaves a history behind."""
+    _record_memory_history(None)
+    yield
+    _record_memory_history(None)
+    tcuda.memory._set_memory_metadata("")
+
+
+@pytest.fixture
+def xp(runtime: Runtime) -> Any:
+    return tcuda.xp
+
+
+def allocate(size: int = 1000) -> Any:
+    return tcuda.xp.empty(size, "B")
+
+
+ALLOCATING_LINE = allocate.__code__.co_firstlineno + 1
+
+
+def drop(arrays: list[Any]) -> int:
+    """Free arrays, and return the line that does."""
+    arrays.clear()
+    return here() - 1
+
+
+def give_back() -> None:
+    tcuda.empty_cache()
+
+
+def here() -> int:
+    """Return the line of the caller."""
+    return sys._getframe(1).f_lineno
+
+
+def events(device: int = 0) -> list[dict[str, Any]]:
+    """Return what the history of a device holds, but for the segments and the snapshots."""
+    return [event for event in trace_of(device) if not event["action"].startswith("segment")]
+
+
+def trace_of(device: int = 0) -> list[dict[str, Any]]:
+    """Return what the history of a device holds, but for the snapshots, of which this function takes one."""
+    trace = _snapshot()["device_traces"][device]
+    return [event for event in trace if event["action"] != "snapshot"]
+
+
+def actions(device: int = 0) -> list[str]:
+    return [event["action"] for event in events(device)]
+
+
+def own_frames(frames: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    """Return the functions and lines of this file in a stack."""
+    return [(frame["name"], frame["line"]) for frame in frames if frame["filename"] == __file__]
+
+
+def first_of(event: dict[str, Any]) -> str | None:
+    """Return the innermost function of this file in the stack of an event."""
+    return next((name for name, _ in own_frames(event["frames"])), None)
+
+
+def block_of(array: Any) -> dict[str, Any]:
+    """Return the block that an array has."""
+    [block] = [
+        block
+        for segment in tcuda.memory_snapshot()
+        for block in segment["blocks"]
+        if block["address"] == int(array.data.ptr)
+    ]
+    return block
+
+
+class TestRecording:
+    def test_everything_that_happens_is_noted_in_order(self, xp: Any) -> None:
+        _record_memory_history()
+        array = allocate()
+        address = array.data.ptr
+        del array
+        assert [(event["action"], event["addr"]) for event in events()] == [
+            ("alloc", address),
+            ("free_requested", address),
+            ("free_completed", address),
+        ]
+
+    def test_before_it_is_switched_on_and_after_it_is_switched_off_nothing_is_noted(self, xp: Any) -> None:
+        allocate()
+        assert actions() == []
+        _record_memory_history()
+        allocate()
+        assert len(actions()) == 3
+        _record_memory_history(enabled=None)
+        assert actions() == []
+        allocate()
+        assert actions() == []
+
+    @pytest.mark.parametrize(("enabled", "count"), [("all", 3), (True, 3), ("state", 0), (None, 0), (False, 0)])
+    def test_each_kind_of_recording(self, xp: Any, enabled: Any, count: int) -> None:
+        _record_memory_history(enabled)
+        allocate()
+        assert len(actions()) == count
+        kept = allocate()
+        assert bool(own_frames(block_of(kept)["frames"])) == bool(enabled)
+        del kept
+
+    @pytest.mark.parametrize(
+        ("context", "live", "freeing"),
+        [(None, False, None), ("state", True, None), ("alloc", True, "allocate"), ("all", True, "drop")],
+    )
+    def test_the_context_says_what_gets_a_stack(self, xp: Any, context: Any, live: bool, freeing: str | None) -> None:
+        _record_memory_history(context=context)
+        drop([allocate()])
+        kept = allocate()
+        innermost = [first_of(event) for event in events()]
+        allocating = None if freeing is None else "allocate"
+        assert innermost == [allocating, freeing, freeing, allocating]
+        assert bool(own_frames(block_of(kept)["frames"])) == live
+        del kept
+
+    @pytest.mark.parametrize(
+        ("context", "allocating", "freeing"),
+        [
+            (None, None, None),
+            ("state", None, None),
+            ("alloc", "allocate", "allocate"),
+            ("all", "allocate", "give_back"),
+        ],
+    )
+    @pytest.mark.parametrize("expandable", [True, False])
+    def test_segments_have_the_stack_of_the_call_that_took_or_gave_them(
+        self, xp: Any, alloc_settings: Any, expandable: bool, context: Any, allocating: str | None, freeing: str | None
+    ) -> None:
+        with alloc_settings(f"expandable_segments:{expandable}"), tcuda.stream(tcuda.Stream()):
+            tcuda.empty_cache()
+            _record_memory_history(context=context)
+            allocate(30 * MIB)
+            give_back()
+        trace = [event for event in trace_of() if event["action"].startswith("segment")]
+        taken = {first_of(event) for event in trace if event["action"] in ("segment_alloc", "segment_map")}
+        given = {first_of(event) for event in trace if event["action"] in ("segment_free", "segment_unmap")}
+        assert (taken, given) == ({allocating}, {freeing})
+
+    @pytest.mark.parametrize(("context", "innermost"), [("state", None), ("alloc", "allocate"), ("all", "allocate")])
+    def test_a_lack_of_memory_has_the_stack_of_the_allocation(
+        self, xp: Any, context: Any, innermost: str | None
+    ) -> None:
+        _record_memory_history(context=context)
+        with pytest.raises(tcuda.OutOfMemoryError):
+            allocate(1 << 50)
+        assert [(event["action"], first_of(event)) for event in events()] == [("oom", innermost)]
+
+    @pytest.mark.parametrize(
+        ("context", "completing", "requested", "completed"),
+        [
+            ("alloc", "allocate", "allocate", "allocate_again"),
+            ("alloc", "give_back", "allocate", "allocate"),  # giving back has no stack here: the block's stands in
+            ("all", "allocate", "drop", "allocate_again"),
+            ("all", "give_back", "drop", "give_back"),
+        ],
+    )
+    def test_a_free_that_is_completed_later_has_the_stack_of_what_completes_it(
+        self, xp: Any, context: Any, completing: str, requested: str, completed: str
+    ) -> None:
+        def allocate_again() -> Any:
+            return xp.empty(1000, "B")
+
+        side = tcuda.Stream()
+        _record_memory_history(context=context)
+        arrays = [allocate()]
+        with tcuda.stream(side):
+            tcuda._sleep(LONG)
+        tcuda.memory.record_stream(arrays[0], side)
+        drop(arrays)
+        side.synchronize()
+        kept = allocate_again() if completing == "allocate" else give_back()
+        frees = [event for event in events() if event["action"].startswith("free")]
+        del kept
+        assert [(event["action"], first_of(event)) for event in frees] == [
+            ("free_requested", requested),
+            ("free_completed", completed),
+        ]
+
+    def test_a_snapshot_is_noted_after_what_it_shows_as_torch_does(self, xp: Any) -> None:
+        kept = allocate()
+        _record_memory_history()
+        assert _snapshot()["device_traces"][0] == []
+        tcuda.memory_snapshot()
+        first, second = _snapshot()["device_traces"][0]
+        active = tcuda.memory_stats()["active_bytes.all.current"]
+        for event in (first, second):
+            assert (event["action"], event["addr"], event["size"], event["stream"]) == ("snapshot", 0, active, 0)
+            assert event["frames"] == []
+        del kept
+
+    def test_a_thread_whose_stack_found_no_room_gets_stacks_later(
+        self, output_of: OutputOf, compiled_cpp: CompiledCpp
+    ) -> None:
+        program = """
+import ctypes, os, threading
+import tcuda
+from tcuda import xp
+news_left_here = ctypes.CDLL(os.environ["LD_PRELOAD"]).news_left_here
+news_left_here.restype = ctypes.POINTER(ctypes.c_long)
+tcuda.memory._record_memory_history()
+failed, framed = [], []
+def allocate(news):
+    left = news_left_here()
+    left[0] = news
+    try:
+        first = xp.empty(1000)
+    except MemoryError:
+        first = None
+    failed.append(left[0] == -1)
+    left[0] = -1
+    second = xp.empty(1000)
+    [blocks] = [segment["blocks"] for segment in tcuda.memory_snapshot()]
+    framed.extend(bool(block["frames"]) for block in blocks if block["address"] == second.data.ptr)
+for news in range(12):
+    thread = threading.Thread(target=allocate, args=(news,))
+    thread.start()
+    thread.join()
+print(sum(failed) >= 4, len(framed), all(framed))
+"""
+        assert output_of(program, LD_PRELOAD=compiled_cpp("failing_new")) == "True 12 True"
+
+    def test_segments_are_noted_with_what_caused_them(self, xp: Any) -> None:
+        pool = tcuda.MemPool()
+        _record_memory_history()
+        with tcuda.use_mem_pool(pool):
+            array = allocate()
+        [segment, _] = trace = _snapshot()["device_traces"][0]
+        assert [event["action"] for event in trace] == ["segment_map", "alloc"]
+        assert (segment["addr"], segment["size"]) == (array.data.ptr, 2 * MIB)
+        assert own_frames(segment["frames"])[0] == ("allocate", ALLOCATING_LINE)
+        assert own_frames(pool.snapshot()[0]["frames"])[0] == ("allocate", ALLOCATING_LINE)
+        del array, pool
+        assert _snapshot()["device_traces"][0][-1]["action"] == "segment_unmap"
+
+    def test_segments_that_do_not_grow_are_allocated_and_freed(self, xp: Any, alloc_settings: Any) -> None:
+        pool = tcuda.MemPool()
+        _record_memory_history()
+        with alloc_settings("expandable_segments:False"), tcuda.use_mem_pool(pool):
+            allocate()
+        del pool
+        trace = _snapshot()["device_traces"][0]
+        assert [event["action"] for event in (trace[0], trace[-1])] == ["segment_alloc", "segment_free"]
+        assert (trace[0]["addr"], trace[0]["size"]) == (trace[-1]["addr"], trace[-1]["size"])
+        assert trace[0]["size"] == 2 * MIB
+
+    def test_only_so_many_events_are_kept(self, xp: Any) -> None:
+        _record_memory_history(max_entries=4)
+        for size in (100, 200, 300):
+            allocate(size)
+        kept = [(event["action"], event["size"]) for event in _snapshot()["device_traces"][0]]
+        assert len(kept) == 4
+        assert kept[-2:] == [("free_requested", 300), ("free_completed", 300)]
+        assert kept[0] == ("free_completed", 200)
+
+    def test_the_number_that_is_kept_can_change_on_the_way(self, xp: Any) -> None:
+        _record_memory_history(max_entries=5, skip_actions=["snapshot"])
+        for _ in range(3):
+            allocate()
+        before = _snapshot()["device_traces"][0]
+        _record_memory_history(max_entries=7, skip_actions=["snapshot"])
+        assert _snapshot()["device_traces"][0] == before
+        allocate()
+        longer = _snapshot()["device_traces"][0]
+        assert len(longer) == 7
+        assert longer[:4] == before[1:]
+        _record_memory_history(max_entries=2, skip_actions=["snapshot"])
+        assert _snapshot()["device_traces"][0] == longer[-2:]
+        _record_memory_history(max_entries=0)
+        allocate()
+        assert _snapshot()["device_traces"][0] == []
+
+    @pytest.mark.parametrize(
+        ("skipped", "left"),
+        [
+            (["free_requested"], ["alloc", "free_completed", "oom"]),
+            (["alloc", "oom"], ["free_requested", "free_completed"]),
+            (["free_requested", "free_completed", "alloc", "oom", "segment_map", "segment_unmap"], []),
+            ([], ["alloc", "free_requested", "free_completed", "oom"]),
+        ],
+    )
+    def test_kinds_of_events_can_be_left_out(self, xp: Any, skipped: list[str], left: list[str]) -> None:
+        _record_memory_history(skip_actions=skipped)
+        allocate()
+        with pytest.raises(tcuda.OutOfMemoryError):
+            allocate(1 << 50)
+        assert actions() == left
+        _record_memory_history()
+        allocate()
+        assert len(actions()) == len(left) + 3
+
+    def test_the_history_goes_on_or_begins_anew(self, xp: Any) -> None:
+        _record_memory_history()
+        allocate()
+        _record_memory_history()
+        assert len(actions()) == 3
+        _record_memory_history(clear_history=True)
+        assert actions() == []
+
+    @pytest.mark.parametrize(
+        ("arguments", "kind", "text"),
+        [
+            ({"enabled": "yes"}, RuntimeError, "Expected enabled to be one of None, 'state', 'all'; got 'yes'."),
+            ({"enabled": ""}, RuntimeError, "Expected enabled to be one of None, 'state', 'all'; got ''."),
+            ({"enabled": 5}, TypeError, "Expected enabled to be one of None, 'state', 'all'; got 5."),
+            ({"enabled": ["all"]}, TypeError, "Expected enabled to be one of None, 'state', 'all'; got ['all']."),
+            ({"context": "x"}, RuntimeError, "Expected context to be one of None, 'state', 'alloc', 'all'; got 'x'."),
+            ({"context": {}}, TypeError, "Expected context to be one of None, 'state', 'alloc', 'all'; got {}."),
+            ({"stacks": "c++"}, RuntimeError, "Expected stacks to be one of 'python', 'all'; got 'c++'."),
+            ({"stacks": None}, TypeError, "Expected stacks to be one of 'python', 'all'; got None."),
+            ({"clear_history": "no"}, TypeError, "Expected clear_history to be True or False; got 'no'."),
+            *(
+                (
+                    {"max_entries": number},
+                    TypeError,
+                    f"Expected max_entries to be an integer from 0 to 2**64 - 1; got {number}.",
+                )
+                for number in (-1, 2**64, 10**400, float("nan"), float("inf"), 5.0, [5], None)
+            ),
+            (
+                {"max_entries": 1 << 20_000},
+                TypeError,
+                "Expected max_entries to be an integer from 0 to 2**64 - 1; got one of 20001 bits.",
+            ),
+            (
+                {"skip_actions": ["alloc", "free"]},
+                RuntimeError,
+                "Expected skip_actions to be one of 'alloc', 'free_requested', 'free_completed', 'segment_alloc', "
+                "'segment_free', 'segment_map', 'segment_unmap', 'snapshot', 'oom'; got 'free'.",
+            ),
+            (
+                {"skip_actions": [5]},
+                TypeError,
+                "Expected skip_actions to be one of 'alloc', 'free_requested', 'free_completed', 'segment_alloc', "
+                "'segment_free', 'segment_map', 'segment_unmap', 'snapshot', 'oom'; got 5.",
+            ),
+            (
+                {"skip_actions": "alloc"},
+                TypeError,
+                "Expected skip_actions to be a list of actions, or None; got 'alloc'.",
+            ),
+            ({"skip_actions": 5}, TypeError, "Expected skip_actions to be a list of actions, or None; got 5."),
+        ],
+    )
+    def test_bad_arguments_are_refused_and_change_nothing(
+        self, xp: Any, arguments: dict[str, Any], kind: type[Exception], text: str
+    ) -> None:
+        _record_memory_history()
+        allocate()
+        with pytest.raises(kind, match="^Expected") as raised:
+            _record_memory_history(**({"clear_history": True, "max_entries": 1} | arguments))
+        assert str(raised.value) == text
+        allocate()
+        assert len(actions()) == 6
+
+    @pytest.mark.parametrize(
+        ("device", "kind"), [("cpu", ValueError), (99, RuntimeError), ("nonsense", RuntimeError), (-2, RuntimeError)]
+    )
+    def test_a_device_that_there_is_not_is_refused(self, xp: Any, device: Any, kind: type[Exception]) -> None:
+        _record_memory_history()
+        allocate()
+        for call in (_snapshot, functools.partial(_record_memory_history, clear_history=True)):
+            with pytest.raises(kind):
+                call(device=device)
+        assert len(actions()) == 3
+
+    @pytest.mark.parametrize("entries", [2**63, 2**64 - 1, True, np.int64(1000)])
+    def test_every_number_that_the_core_counts_to_is_taken(self, xp: Any, entries: Any) -> None:
+        _record_memory_history(max_entries=entries)
+        allocate()
+        assert actions()[-1] == "free_completed"
+
+    @pytest.mark.parametrize("stacks", ["python", "all"])
+    def test_arguments_of_torch_that_mean_nothing_here_are_taken(self, xp: Any, stacks: str) -> None:
+        _record_memory_history(
+            "all", "all", stacks, 1000, "cuda:0", False, compile_context=True, global_record_annotations=True
+        )
+        allocate()
+        assert own_frames(events()[0]["frames"])[0] == ("allocate", ALLOCATING_LINE)
+
+
+class TestStacks:
+    def test_they_have_the_functions_files_and_lines_innermost_first(self, xp: Any) -> None:
+        def outer() -> tuple[Any, int]:
+            array = [allocate() for _ in range(1)]
+            return array, here() - 1
+
+        _record_memory_history()
+        array, middle = outer()
+        line = here() - 1
+        [event] = events()
+        frames = own_frames(event["frames"])
+        name = "test_they_have_the_functions_files_and_lines_innermost_first"
+        # From Python 3.12 on a comprehension is no function.
+        assert [frame for frame in frames if frame[0] != "<listcomp>"] == [
+            ("allocate", ALLOCATING_LINE),
+            ("outer", middle),
+            (name, line),
+        ]
+        assert all(set(frame) == {"name", "filename", "line"} for frame in event["frames"])
+        assert all(frame["line"] > 0 for frame in event["frames"])
+        del array
+
+    def test_two_lines_are_two_stacks_and_one_line_is_one(self, xp: Any) -> None:
+        _record_memory_history(skip_actions=["free_requested", "free_completed"])
+        for _ in range(3):
+            allocate()
+            allocate()
+        stacks = [event["frames"] for event in events()]
+        assert stacks[0] is stacks[2] is stacks[4]
+        assert stacks[0] != stacks[1] == stacks[3]
+        assert own_frames(stacks[1])[1][1] == own_frames(stacks[0])[1][1] + 1
+
+    def test_a_free_has_the_stack_of_what_freed_it(self, xp: Any) -> None:
+        arrays = [allocate()]
+        _record_memory_history()
+        line = drop(arrays)
+        assert own_frames(events()[0]["frames"])[0] == ("drop", line)
+
+    def test_stacks_of_threads_are_theirs(self, xp: Any) -> None:
+        def work() -> None:
+            allocate()
+
+        _record_memory_history()
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert own_frames(events()[0]["frames"]) == [
+            ("allocate", ALLOCATING_LINE),
+            ("work", work.__code__.co_firstlineno + 1),
+        ]
+
+    def test_deep_recursion_is_noted_to_its_end(self, xp: Any) -> None:
+        def descend(depth: int) -> Any:
+            return descend(depth - 1) if depth else allocate()
+
+        _record_memory_history()
+        descend(200)
+        frames = own_frames(events()[0]["frames"])
+        assert [name for name, _ in frames].count("descend") == 201
+
+    def test_code_may_be_gone_when_it_is_asked_for(self, xp: Any) -> None:
+        namespace: dict[str, Any] = {"allocate": allocate}
+        exec(compile("def passing():\n    return allocate()\n", "nowhere.py", "exec"), namespace)
+        _record_memory_history()
+        kept = namespace.pop("passing")()
+        [frame] = [frame for frame in block_of(kept)["frames"] if frame["filename"] == "nowhere.py"]
+        assert frame == {"name": "passing", "filename": "nowhere.py", "line": 2}
+        del kept
+
+    def test_a_block_has_the_stack_of_the_array_that_has_it_now(self, xp: Any) -> None:
+        def first() -> int:
+            return int(allocate().data.ptr)
+
+        _record_memory_history("state")
+        address = first()
+        kept = allocate()
+        assert kept.data.ptr == address
+        assert [name for name, _ in own_frames(block_of(kept)["frames"])][:1] == ["allocate"]
+        assert "first" not in [name for name, _ in own_frames(block_of(kept)["frames"])]
+        del kept
+
+
+class TestEvents:
+    def test_they_have_sizes_streams_and_times(self, xp: Any) -> None:
+        side = tcuda.Stream()
+        _record_memory_history()
+        before = time.time_ns() // 1000
+        with tcuda.stream(side):
+            allocate(1000)
+        after = time.time_ns() // 1000
+        assert {event["stream"] for event in events()} == {side.cuda_stream}
+        assert [event["size"] for event in events()][1:] == [1000, 1000]
+        times = [event["time_us"] for event in events()]
+        assert times == sorted(times)
+        assert before <= times[0]
+        assert times[-1] <= after
+
+    def test_their_sizes_are_what_was_asked_for_as_torchs_are(self, xp: Any, torch_memory: dict[str, Any]) -> None:
+        assert [event["size"] for event in torch_memory["trace_example"]] == [
+            12 * MIB,
+            12_000_000,
+            12_000_000,
+            12_000_000,
+        ]
+        _record_memory_history()
+        allocate(12_000_000)
+        assert [event["size"] for event in events()] == [12_000_000] * 3
+
+    def test_memory_that_is_held_back_is_requested_and_completed_apart(self, xp: Any) -> None:
+        side = tcuda.Stream()
+        array = allocate()
+        with tcuda.stream(side):
+            tcuda._sleep(LONG)
+        tcuda.memory.record_stream(array, side)
+        _record_memory_history()
+        del array
+        assert actions() == ["free_requested"]
+        side.synchronize()
+        tcuda.empty_cache()
+        assert actions() == ["free_requested", "free_completed"]
+
+    def test_a_lack_of_memory_is_one(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+        kept = allocate(30 * MIB)
+        with hold_at_most(20 * MIB):
+            _record_memory_history()
+            with pytest.raises(tcuda.OutOfMemoryError):
+                allocate(100 * MIB)
+            free, total = tcuda.mem_get_info()
+        [event] = events()
+        assert free < total
+        del kept
+        assert (event["action"], event["size"], event["device_free"]) == ("oom", 100 * MIB, free)
+        assert "addr" not in event
+        assert own_frames(event["frames"])[0] == ("allocate", ALLOCATING_LINE)
+
+    def test_a_text_can_be_attached(self, xp: Any) -> None:
+        _record_memory_history()
+        assert tcuda.memory._get_memory_metadata() == ""
+        for text in ("first layer", "", "zweite Schicht \N{SNOWMAN}"):
+            tcuda.memory._set_memory_metadata(text)
+            assert tcuda.memory._get_memory_metadata() == text
+            allocate()
+        assert [event["user_metadata"] for event in events() if event["action"] == "alloc"] == [
+            "first layer",
+            "",
+            "zweite Schicht \N{SNOWMAN}",
+        ]
+
+    @pytest.mark.parametrize("metadata", [5, None, b"text", ["text"], "\ud800"])
+    def test_what_is_no_text_cannot_be_attached(self, xp: Any, metadata: Any) -> None:
+        tcuda.memory._set_memory_metadata("before")
+        with pytest.raises(TypeError, match="^Expected the metadata as a str"):
+            tcuda.memory._set_memory_metadata(metadata)
+        assert tcuda.memory._get_memory_metadata() == "before"
+
+    def test_texts_that_no_event_has_are_not_kept(self, output_of: OutputOf) -> None:
+        program = """
+import resource
+import tcuda
+from tcuda.memory import _record_memory_history, _set_memory_metadata
+tcuda.init()
+
+def held():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+def attach(texts):
+    for number in range(texts):
+        _set_memory_metadata(f"a text of some eighty bytes, which is not like any of the others, number {number}")
+        if number % 100 == 0:
+            tcuda.xp.empty(10)
+
+for entries in (0, 50):
+    _record_memory_history(max_entries=entries)
+    attach(20_000)
+    before = held()
+    attach(200_000)
+    print(held() - before)
+print(tcuda.memory._snapshot()["device_traces"][0][-1]["user_metadata"][-6:], tcuda.memory._get_memory_metadata()[-6:])
+"""
+        unrecorded, recorded, texts = output_of(program).splitlines()
+        assert max(int(unrecorded), int(recorded)) < 4 * MIB
+        assert texts == "199900 199999"
+
+    def test_every_device_has_its_own(self, xp: Any) -> None:
+        last = tcuda.device_count() - 1
+        _record_memory_history(device=0)
+        with tcuda.device(last):
+            kept = allocate()
+        assert len(_snapshot()["device_traces"]) == tcuda.device_count()
+        [event] = events(last)
+        assert event["addr"] == kept.data.ptr
+        assert len(actions(0)) == (1 if last == 0 else 0)
+        assert len(_snapshot(last)["device_traces"]) == tcuda.device_count()  # as in torch: all of them
+        del kept
+
+    def test_threads_may_record_allocate_and_look_at_once(self, xp: Any) -> None:
+        _record_memory_history(max_entries=50)
+        together = threading.Barrier(4)
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            together.wait()
+            try:
+                for turn in range(30):
+                    allocate()
+                    if turn % 10 == 0:
+                        snapshot = _snapshot()
+                        assert len(snapshot["device_traces"][0]) <= 60
+                        _record_memory_history(max_entries=50 + turn // 3)
+            except BaseException as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failed
+
+
+def assert_matches(schema: Any, value: Any, path: str = "snapshot") -> None:
+    """Check keys and types against a schema: a dictionary, a list of one kind of thing, or the name of a type."""
+    if isinstance(schema, dict):
+        assert type(value) is dict, path
+        assert set(value) == set(schema), path
+        for key, kind in schema.items():
+            assert_matches(kind, value[key], f"{path}[{key!r}]")
+    elif isinstance(schema, list):
+        assert isinstance(value, (list, tuple)), path
+        for index, one in enumerate(value):
+            assert_matches(schema[0] if schema else None, one, f"{path}[{index}]")
+    else:
+        assert type(value).__name__ == schema, path
+
+
+class TestSnapshots:
+    def test_they_have_torchs_keys_and_types(self, xp: Any, torch_memory: dict[str, Any]) -> None:
+        _record_memory_history()
+        pool = tcuda.MemPool()
+        with tcuda.use_mem_pool(pool):
+            inside = allocate()
+        kept = allocate(3 * MIB)
+        allocate()
+        snapshot = _snapshot()
+        assert snapshot["segments"]
+        assert snapshot["device_traces"][0]
+        assert_matches(torch_memory["snapshot_schema"], snapshot)
+        assert type(snapshot["segments"][0]["segment_pool_id"]) is tuple
+        del kept, inside
+
+    def test_a_lack_of_memory_differs_only_by_its_address(self, xp: Any, torch_memory: dict[str, Any]) -> None:
+        _record_memory_history()
+        with pytest.raises(tcuda.OutOfMemoryError):
+            allocate(1 << 50)
+        [schema] = torch_memory["snapshot_schema"]["device_traces"][0]
+        expected = {"device_free" if key == "addr" else key: kind for key, kind in schema.items()}
+        [event] = events()
+        assert_matches(expected, event)
+
+    def test_blocks_are_live_waiting_or_free(self, xp: Any) -> None:
+        side = tcuda.Stream()
+        with tcuda.use_mem_pool(tcuda.MemPool()):
+            live, waiting, free = (allocate() for _ in range(3))
+            pool = block_pool(live)
+        with tcuda.stream(side):
+            tcuda._sleep(LONG)
+        tcuda.memory.record_stream(waiting, side)
+        del waiting, free
+        [segment] = tcuda.memory_snapshot(pool)
+        states = [block["state"] for block in segment["blocks"]]
+        assert [states[0], states[2]] == ["active_allocated", "inactive"]
+        assert states[1].startswith("active_")
+        assert states[1] != "active_allocated"
+        assert [block["requested_size"] for block in segment["blocks"]] == [1000, 1000, 0]
+        assert (segment["allocated_size"], segment["active_size"], segment["requested_size"]) == (1024, 2048, 2000)
+        side.synchronize()
+        tcuda.empty_cache()
+        del live
+
+    def test_blocks_that_wait_are_called_what_torch_calls_them(self, xp: Any) -> None:
+        side = tcuda.Stream()
+        waiting = allocate()
+        address = waiting.data.ptr
+        with tcuda.stream(side):
+            tcuda._sleep(LONG)
+        tcuda.memory.record_stream(waiting, side)
+        del waiting
+        states = {
+            block["state"]
+            for segment in tcuda.memory_snapshot()
+            for block in segment["blocks"]
+            if block["address"] == address
+        }
+        side.synchronize()
+        assert states == {"active_pending_free"}
+
+    def test_without_a_history_there_are_no_stacks(self, xp: Any) -> None:
+        kept = allocate()
+        snapshot = _snapshot()
+        assert snapshot["device_traces"] == [[]] * tcuda.device_count()
+        assert not any(block["frames"] for segment in snapshot["segments"] for block in segment["blocks"])
+        assert block_of(kept)["state"] == "active_allocated"
+        del kept
+
+    def test_they_can_be_of_one_pool(self, xp: Any) -> None:
+        pool = tcuda.MemPool()
+        with tcuda.use_mem_pool(pool):
+            inside = allocate()
+        outside = allocate()
+        assert [segment["segment_pool_id"] for segment in tcuda.memory_snapshot(pool.id)] == [pool.id]
+        assert tcuda.memory_snapshot(mempool_id=pool.id, include_traces=False) == tcuda.memory_snapshot(pool.id)
+        assert {segment["segment_pool_id"] for segment in tcuda.memory_snapshot((0, 0))} == {(0, 0)}
+        del inside, outside
+
+    @pytest.mark.parametrize("pool", [5, "x", (1,), (1, 2, 3), (-1, 0), (0, 2**64), (0, 1.0), (None, 0)])
+    def test_what_is_no_number_of_a_pool_is_refused(self, xp: Any, pool: Any) -> None:
+        with pytest.raises(TypeError, match="mempool_id must be what graph_pool_handle\\(\\), MemPool.id"):
+            tcuda.memory_snapshot(pool)
+
+    def test_a_pool_that_there_is_not_has_no_segments(self, xp: Any) -> None:
+        assert tcuda.memory_snapshot((0, 2**64 - 1)) == []
+
+    def test_they_are_in_the_order_of_devices_and_addresses(self, xp: Any) -> None:
+        last = tcuda.device_count() - 1
+        kept = []
+        for device in (last, 0):
+            with tcuda.device(device):
+                kept += [allocate(), allocate(30 * MIB)]
+                with tcuda.stream(tcuda.Stream()):
+                    kept.append(allocate())
+        places = [(segment["device"], segment["address"]) for segment in tcuda.memory_snapshot()]
+        assert places == sorted(places)
+        assert {device for device, _ in places} == {0, last}
+        del kept
+
+    def test_segments_are_full_of_blocks_without_gaps(self, xp: Any) -> None:
+        kept = [allocate(size) for size in (1000, 3 * MIB, 100_000, 30 * MIB)]
+        del kept[1]
+        for segment in tcuda.memory_snapshot():
+            address = segment["address"]
+            for block in segment["blocks"]:
+                assert block["address"] == address
+                address += block["size"]
+            assert address == segment["address"] + segment["total_size"]
+            assert segment["segment_type"] == ("large" if segment["total_size"] > 2 * MIB else "small")
+        del kept
+
+
+class TestDumping:
+    class Plain(pickle.Unpickler):
+        """Loads what needs no module at all."""
+
+        def find_class(self, module: str, name: str) -> Any:
+            raise AssertionError(f"{module}.{name}")
+
+    def test_the_file_has_the_snapshot_and_needs_nothing_to_be_loaded(self, xp: Any, tmp_path: Path) -> None:
+        _record_memory_history(skip_actions=["snapshot"])
+        kept = allocate()
+        path = tmp_path / "snapshot.pickle"
+        _dump_snapshot(path)
+        loaded = self.Plain(io.BytesIO(path.read_bytes())).load()
+        assert loaded == _snapshot()
+        assert own_frames(loaded["device_traces"][0][-1]["frames"])[0] == ("allocate", ALLOCATING_LINE)
+        del kept
+
+    def test_it_has_torchs_name_in_the_current_folder(
+        self, xp: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        _dump_snapshot()
+        _dump_snapshot("other.pickle", True)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["dump_snapshot.pickle", "other.pickle"]
+
+    def test_a_file_that_cannot_be_written_says_so(self, xp: Any, tmp_path: Path) -> None:
+        _record_memory_history()
+        with pytest.raises(FileNotFoundError):
+            _dump_snapshot(tmp_path / "nowhere" / "snapshot.pickle")
+        with pytest.raises(IsADirectoryError):
+            _dump_snapshot(tmp_path)
+        assert list(tmp_path.iterdir()) == []
+        assert _snapshot()["device_traces"][0] == []
+
+    @pytest.mark.parametrize("filename", [1, None, 2.5, ["a"]])
+    def test_what_is_no_name_of_a_file_is_refused(self, xp: Any, filename: Any) -> None:
+        with pytest.raises(TypeError, match="PathLike"):  # 1 would be the standard output
+            _dump_snapshot(filename)
+
+    def test_a_file_is_not_touched_where_there_is_no_device(self, output_of: OutputOf, tmp_path: Path) -> None:
+        path = tmp_path / "snapshot.pickle"
+        path.write_text("before")
+        program = f"""
+import tcuda
+try:
+    tcuda.memory._dump_snapshot({str(path)!r})
+except RuntimeError as error:
+    print(type(error).__name__)
+"""
+        assert output_of(program, TCUDA_RUNTIME="cuda", CUDA_VISIBLE_DEVICES="") == "RuntimeError"
+        assert path.read_text() == "before"
+
+    @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch, which is not installed")
+    def test_the_tools_of_torch_read_it(self, output_of: OutputOf) -> None:
+        program = """
+import warnings; warnings.simplefilter("ignore")  # what torch warns of when it is imported is not ours to mend
+import pickle, tcuda
+from torch.cuda import _memory_viz
+from tcuda import xp
+m = tcuda.memory
+
+m._record_memory_history()
+with tcuda.device(tcuda.device_count() - 1):
+    elsewhere = xp.empty(1000)
+kept = [xp.empty(1 << 20), xp.empty(1000), xp.empty(30 << 20)]
+m._dump_snapshot("before.pickle")
+with tcuda.use_mem_pool(tcuda.MemPool()):
+    kept.append(xp.empty(1000))
+del kept[0]
+try:
+    xp.empty(1 << 47)
+except tcuda.OutOfMemoryError:
+    pass
+m._dump_snapshot("after.pickle")
+
+def load(name):
+    with open(name, "rb") as file:
+        return pickle.load(file)
+
+before, after = load("before.pickle"), load("after.pickle")
+for tool in (_memory_viz.segments, _memory_viz.memory):
+    lines = tool(after, format_flamegraph=str).splitlines()
+    assert sum(int(line.rpartition(" ")[2]) for line in lines) == sum(s["total_size"] for s in after["segments"])
+    assert any("active_allocated" in line and "<string>:" in line for line in lines), lines
+assert "only_after" in _memory_viz.compare(before["segments"], after["segments"], format_flamegraph=str)
+trace = _memory_viz.trace(after)
+assert "raise OutOfMemoryError" in trace and "1.0PiB requested" in trace, trace
+assert "del " in trace and "= " in trace
+assert f"segments: {len(after['segments'])}" in _memory_viz.segsum(after)
+for page in (_memory_viz.trace_plot(after), _memory_viz.trace_plot(after, plot_segments=True),
+             _memory_viz.segment_plot(after)):
+    assert "<script" in page
+print("read")
+"""
+        assert output_of(program).splitlines()[-1] == "read"
+
+
+def block_pool(array: Any) -> tuple[int, int]:
+    """Return the number of the pool that an array is in."""
+    [pool] = [
+        segment["segment_pool_id"]
+        for segment in tcuda.memory_snapshot()
+        if segment["address"] <= int(array.data.ptr) < segment["address"] + segment["total_size"]
+    ]
+    return tuple(pool)

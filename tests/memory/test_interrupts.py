@@ -1,0 +1,193 @@
+"""Signal handlers that raise while the allocator asks emulated streams, which is Python code: nothing is lost."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import threading
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from tcuda import _core
+
+if TYPE_CHECKING:
+    from support.fixture_types import OutputOf
+
+pytestmark = pytest.mark.emulated
+
+PROGRAM = """
+import gc, random, signal, sys
+import tcuda
+from tcuda import _core, xp
+from tcuda._runtime.emulated.streams import DriverStreams
+
+class Private(Exception):
+    pass
+
+entries = {function.__code__ for function in vars(DriverStreams).values() if hasattr(function, "__code__")}
+raised, arrived, ignored = [], [], []
+
+def handle(number, frame):
+    while frame is not None and frame.f_code not in entries:
+        frame = frame.f_back
+    if frame is not None:  # in a call of the core's
+        error = (KeyboardInterrupt, Private)[len(raised) % 2](len(raised))
+        raised.append(error)
+        raise error
+
+def arrive(error):
+    while error is not None:
+        if error not in arrived:
+            assert type(error) in (KeyboardInterrupt, Private), repr(error)
+            arrived.append(error)
+        error = error.__context__
+
+def ignore(unraisable):  # as Python does with exceptions of signal handlers in __del__()
+    assert unraisable.object.__name__ == "__del__", unraisable
+    ignored.append(unraisable.exc_value)
+    arrive(unraisable.exc_value)
+
+sys.unraisablehook = ignore
+tcuda.init()
+side = tcuda.Stream()
+core = tcuda._ledger.ledger()
+gc.collect()
+
+def attempt(call):
+    try:
+        return call()
+    except (KeyboardInterrupt, Private) as error:
+        arrive(error)
+
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
+turns = 0
+while len(raised) < 60:
+    turns += 1
+STEPS
+signal.setitimer(signal.ITIMER_REAL, 0)
+for _ in range(100):
+    attempt(lambda: None)
+assert set(map(id, raised)) == set(map(id, arrived)), (raised, arrived)
+gc.collect()
+tcuda.synchronize()
+tcuda.empty_cache()
+statistics = tcuda.memory_stats()
+left = {key: value for key, value in statistics.items() if key.endswith(".current") and value}
+assert not left, left
+print("end", len(raised), len(ignored), turns)
+"""
+
+STEPS = {
+    "allocating and freeing": """
+address = attempt(lambda: tcuda.caching_allocator_alloc(1000 * (turns % 7 + 1)))
+if address:
+    attempt(lambda: core.record_stream(0, address, side.cuda_stream))
+    tcuda._sleep(1000)
+    attempt(lambda: core.free(address))
+""",
+    "the cache": """
+with tcuda.stream(side):
+    address = core.allocate(0, 3 << 20, side.cuda_stream)
+core.free(address)
+attempt(lambda: core.empty_cache(0))
+""",
+    "pools": """
+pool = 0, core.next_pool()
+core.create_pool(0, pool, None, True, False)
+core.begin_pool(0, pool)
+address = attempt(lambda: core.allocate(0, 1000, 0))
+attempt(lambda: core.end_pool(0, pool))
+if address:
+    core.free(address)
+attempt(lambda: core.release_pool(0, pool))
+""",
+    "captures": """
+graph = tcuda.CUDAGraph()
+with tcuda.stream(side):
+    attempt(graph.capture_begin)
+    if tcuda.is_current_stream_capturing():
+        address = attempt(lambda: core.allocate(0, 1000, side.cuda_stream))
+        xp.zeros(10)
+        if address:
+            core.free(address)
+        attempt(graph.capture_end)
+attempt(graph.reset)
+""",
+    "arrays": """
+array = attempt(lambda: xp.empty(1000))
+if array is not None:
+    tcuda._sleep(1000)
+    attempt(lambda: tcuda.memory.record_stream(array, side))
+    with tcuda.stream(side):
+        tcuda._sleep(100_000)
+    del array
+""",
+}
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_every_exception_arrives_as_itself(output_of: OutputOf, steps: str) -> None:
+    indented = textwrap.indent(STEPS[steps].strip(), "    ")
+    output = output_of(PROGRAM.replace("STEPS", indented))
+    assert output.startswith("end ")
+
+
+class Broken:
+    """The streams of a device, which cannot record an event: an error without a status."""
+
+    def capture_of(self, device: int, stream: int) -> int:
+        return 0
+
+    def record(self, device: int, stream: int) -> int:
+        raise LookupError("there are no events")
+
+    def query_stream(self, device: int, stream: int) -> int:
+        raise LookupError("there is no stream")
+
+    synchronize_stream = query_stream
+
+
+class TestErrorsWithoutStatus:
+    """What streams raise that is no CUDA error tells its own text, and no status 999."""
+
+    @pytest.fixture
+    def ledger(self) -> _core.Ledger:
+        def fail(*facts: object) -> NoReturn:
+            raise AssertionError(facts)
+
+        memory = _core.HostMemory(1 << 30)
+        return _core.Ledger(_core.HostDriver([memory], Broken()), 1, _core.Settings(), fail, fail)
+
+    def used_elsewhere(self, ledger: _core.Ledger) -> int:
+        address = ledger.allocate(0, 1000, 0)
+        assert ledger.record_stream(0, address, 16)
+        return address
+
+    def test_a_call_that_waits_raises_it(self, ledger: _core.Ledger) -> None:
+        assert ledger.free(ledger.allocate(0, 1000, 0))
+        with pytest.raises(LookupError, match="there is no stream"):
+            ledger.empty_cache(0)
+
+    def test_a_call_that_allocates_raises_it_and_keeps_nothing(self, ledger: _core.Ledger) -> None:
+        assert ledger.free(ledger.allocate(0, 1000, 0))
+        with pytest.raises(LookupError, match="there is no stream"):
+            ledger.allocate(0, 3 << 20, 0)
+        assert ledger.allocated(0) == 0
+
+    def test_a_free_in_the_main_thread_raises_it(self, ledger: _core.Ledger) -> None:
+        address = self.used_elsewhere(ledger)
+        with pytest.raises(LookupError, match="there are no events"):
+            ledger.free(address)
+        assert ledger.allocated(0) == 0
+
+    def test_a_free_in_another_thread_tells_of_it(self, ledger: _core.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+        told: list[str] = []
+        monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(str(unraisable.exc_value)))
+        address = self.used_elsewhere(ledger)
+        thread = threading.Thread(target=ledger.free, args=(address,))
+        thread.start()
+        thread.join()
+        assert told == ["there are no events"]
+        assert ledger.allocated(0) == 0

@@ -1,0 +1,404 @@
+"""Pools: memory kept apart, and what becomes of it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+from support.pools import held_by, pool_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from support.fixture_types import Changes, HoldAtMost
+    from tcuda._runtime.protocol import Runtime
+
+pytestmark = pytest.mark.usefixtures("allocator_as_found")
+
+KIB, MIB = 1 << 10, 1 << 20
+LONG = 100_000_000
+COMMON = (0, 0)
+
+
+@pytest.fixture
+def xp(runtime: Runtime) -> Any:
+    return tcuda.xp
+
+
+def last_device() -> int:
+    return tcuda.device_count() - 1
+
+
+class TestNumbers:
+    def test_every_pool_has_one_of_its_own(self, runtime: Runtime) -> None:
+        numbers = [tcuda.MemPool().id, tcuda.graph_pool_handle(), tcuda.MemPool().id, tcuda.graph_pool_handle()]
+        assert [first for first, _ in numbers] == [0, 0, 0, 0]
+        assert [second for _, second in numbers] == list(range(numbers[0][1], numbers[0][1] + 4))
+        assert numbers[0][1] > 0
+        assert all(type(number) is tuple for number in numbers)
+
+    def test_threads_never_get_the_same(self, runtime: Runtime) -> None:
+        numbers: list[tuple[int, int]] = []
+        together = threading.Barrier(4)
+
+        def take() -> None:
+            together.wait()
+            for _ in range(25):
+                numbers.extend([tcuda.graph_pool_handle(), tcuda.MemPool().id])
+
+        threads = [threading.Thread(target=take) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(numbers)) == 200
+
+    def test_the_allocator_is_none_for_the_memory_of_the_device(self, runtime: Runtime) -> None:
+        assert tcuda.MemPool().allocator is None
+
+
+class TestUsing:
+    def test_what_is_allocated_in_the_block_comes_from_the_pool(self, xp: Any, changes: Changes) -> None:
+        pool = tcuda.MemPool()
+        before = xp.empty(1000, "B")
+        with changes() as changed, tcuda.use_mem_pool(pool):
+            inside = xp.empty(1000, "B")
+        after = xp.empty(1000, "B")
+        assert (pool_of(before), pool_of(inside), pool_of(after)) == (COMMON, pool.id, COMMON)
+        assert changed["reserved_bytes.all.current"] == 2 * MIB
+        del before, inside, after
+
+    def test_blocks_nest(self, xp: Any) -> None:
+        outer, inner = tcuda.MemPool(), tcuda.MemPool()
+        used = []
+        with tcuda.use_mem_pool(outer):
+            used.append(pool_of(xp.empty(1000)))
+            with tcuda.use_mem_pool(inner):
+                used.append(pool_of(xp.empty(1000)))
+                with tcuda.use_mem_pool(outer):
+                    used.append(pool_of(xp.empty(1000)))
+                used.append(pool_of(xp.empty(1000)))
+            used.append(pool_of(xp.empty(1000)))
+        assert used == [outer.id, inner.id, outer.id, inner.id, outer.id]
+
+    def test_a_block_that_an_exception_leaves_is_left(self, xp: Any) -> None:
+        pool = tcuda.MemPool()
+        with pytest.raises(KeyError), tcuda.use_mem_pool(pool):
+            raise KeyError
+        assert pool_of(xp.empty(1000)) == COMMON
+        assert pool.use_count() == 1
+
+    def test_other_threads_are_not_concerned(self, xp: Any) -> None:
+        pools = [tcuda.MemPool() for _ in range(3)]
+        together = threading.Barrier(4)
+        used: dict[int, tuple[int, int]] = {}
+
+        def work(number: int) -> None:
+            with tcuda.use_mem_pool(pools[number]):
+                together.wait()  # now all of them are in their blocks
+                used[number] = pool_of(xp.empty(1000))
+                together.wait()
+
+        threads = [threading.Thread(target=work, args=[number]) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        together.wait()
+        mine = pool_of(xp.empty(1000))
+        together.wait()
+        for thread in threads:
+            thread.join()
+        assert mine == COMMON
+        assert used == {number: pools[number].id for number in range(3)}
+
+    def test_a_thread_that_is_started_in_the_block_is_another_thread(self, xp: Any) -> None:
+        used: list[tuple[int, int]] = []
+        with tcuda.use_mem_pool(tcuda.MemPool()):
+            thread = threading.Thread(target=lambda: used.append(pool_of(xp.empty(1000))))
+            thread.start()
+            thread.join()
+        assert used == [COMMON]
+
+    def test_buffers_without_arrays_come_from_it_too(self, runtime: Runtime) -> None:
+        pool = tcuda.MemPool()
+        with tcuda.use_mem_pool(pool):
+            address = tcuda.caching_allocator_alloc(1000)
+        assert [segment["address"] for segment in pool.snapshot()] == [address]
+        tcuda.caching_allocator_delete(address)
+
+    def test_freed_memory_of_the_pool_is_used_by_the_pool_alone(self, xp: Any) -> None:
+        pool = tcuda.MemPool()
+        with tcuda.use_mem_pool(pool):
+            address = xp.empty(1000).data.ptr
+        assert xp.empty(1000).data.ptr != address
+        with tcuda.use_mem_pool(pool):
+            assert xp.empty(1000).data.ptr == address
+
+    def test_streams_have_their_own_memory_in_it(self, xp: Any) -> None:
+        pool = tcuda.MemPool()
+        side = tcuda.Stream()
+        with tcuda.use_mem_pool(pool):
+            kept = xp.empty(1000)
+            with tcuda.stream(side):
+                other = xp.empty(1000)
+        assert {segment["stream"] for segment in pool.snapshot()} == {0, side.cuda_stream}
+        assert pool_of(kept) == pool_of(other) == pool.id
+        del kept, other
+
+    def test_running_out_of_memory_in_it_leaves_it_usable(self, xp: Any) -> None:
+        pool = tcuda.MemPool()
+        with tcuda.use_mem_pool(pool):
+            with pytest.raises(tcuda.OutOfMemoryError):
+                xp.empty(1 << 50, "B")
+            assert pool_of(xp.empty(1000)) == pool.id
+
+    @pytest.mark.parametrize("what", [None, 5, "pool", (0, 1)])
+    def test_only_a_pool_can_be_used(self, xp: Any, what: Any) -> None:
+        with (
+            pytest.raises(TypeError, match=rf"use_mem_pool\(\) takes a tcuda.MemPool; got {type(what).__name__}."),
+            tcuda.use_mem_pool(what),
+        ):
+            pass
+        assert pool_of(xp.empty(1000)) == COMMON
+
+    @pytest.mark.parametrize("what", [5, "pool", (0, 1), object()])
+    def test_only_an_allocator_can_be_its_allocator(self, runtime: Runtime, what: Any) -> None:
+        with pytest.raises(TypeError, match="Expected a tcuda.memory.CUDAPluggableAllocator, or what its allocator()"):
+            tcuda.MemPool(what)
+
+
+class TestCounting:
+    def test_the_pool_itself_is_one_and_every_block_is_another(self, runtime: Runtime) -> None:
+        pool = tcuda.MemPool()
+        assert pool.use_count() == 1
+        with tcuda.use_mem_pool(pool):
+            assert pool.use_count() == 2
+            with tcuda.use_mem_pool(pool):
+                assert pool.use_count() == 3
+            assert pool.use_count() == 2
+        assert pool.use_count() == 1
+
+    def test_every_device_counts_for_itself(self, runtime: Runtime) -> None:
+        last = last_device()
+        if last == 0:
+            pytest.skip("needs two devices, and there is one")
+        pool = tcuda.MemPool()
+        with tcuda.device(last):
+            assert pool.use_count() == 0
+            with tcuda.use_mem_pool(pool):
+                assert pool.use_count() == 2
+            assert pool.use_count() == 1
+        assert pool.use_count() == 1
+
+
+class TestDevices:
+    def test_a_pool_has_memory_of_every_device_on_which_it_was_used(self, xp: Any) -> None:
+        last = last_device()
+        pool = tcuda.MemPool()
+        arrays = []
+        for device in {0, last}:
+            with tcuda.device(device), tcuda.use_mem_pool(pool):
+                arrays.append(xp.empty(1000))
+        assert {pool_of(array) for array in arrays} == {pool.id}
+        assert {segment["device"] for segment in pool.snapshot()} == {0, last}
+        number = pool.id
+        del arrays, pool
+        assert held_by(number) == 0
+
+    def test_only_the_device_of_the_block_is_concerned(self, xp: Any) -> None:
+        last = last_device()
+        if last == 0:
+            pytest.skip("needs two devices, and there is one")
+        pool = tcuda.MemPool()
+        with tcuda.use_mem_pool(pool, f"cuda:{last}"):
+            assert pool_of(xp.empty(1000)) == COMMON
+            with tcuda.device(last):
+                assert pool_of(xp.empty(1000)) == pool.id
+        with tcuda.use_mem_pool(pool), tcuda.device(last):
+            assert pool_of(xp.empty(1000)) == COMMON
+
+    def test_what_is_no_device_is_refused(self, xp: Any) -> None:
+        pool = tcuda.MemPool()
+        count = tcuda.device_count()
+        with (
+            pytest.raises(RuntimeError, match=f"Invalid device argument {count}: did you call init"),
+            tcuda.use_mem_pool(pool, count),
+        ):
+            pass
+        with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"), tcuda.use_mem_pool(pool, "cpu"):
+            pass
+        assert pool.use_count() == 1
+        assert pool_of(xp.empty(1000)) == COMMON
+
+
+class TestSnapshot:
+    def test_it_has_the_segments_of_the_pool_alone(self, xp: Any) -> None:
+        pool, other = tcuda.MemPool(), tcuda.MemPool()
+        assert pool.snapshot() == []
+        outside = xp.empty(1000, "B")
+        with tcuda.use_mem_pool(other):
+            elsewhere = xp.empty(1000, "B")
+        with tcuda.use_mem_pool(pool):
+            inside = xp.empty(1000, "B")
+        [segment] = pool.snapshot()
+        assert segment["segment_pool_id"] == pool.id
+        assert segment["address"] == inside.data.ptr
+        assert (segment["total_size"], segment["allocated_size"], segment["requested_size"]) == (2 * MIB, 1 * KIB, 1000)
+        assert tcuda.memory_snapshot(pool.id) == pool.snapshot(include_traces=False) == [segment]
+        everything = tcuda.memory_snapshot()
+        assert segment in everything
+        assert {other.id, pool.id, COMMON} <= {segment["segment_pool_id"] for segment in everything}
+        assert {segment["segment_pool_id"] for segment in tcuda.memory_snapshot(COMMON)} == {COMMON}
+        assert tcuda.memory_snapshot(tcuda.graph_pool_handle()) == []
+        del outside, elsewhere, inside
+
+
+class TestGivingBack:
+    def test_free_memory_stays_as_long_as_the_pool_is_there(self, xp: Any) -> None:
+        pool = tcuda.MemPool()
+        with tcuda.use_mem_pool(pool):
+            xp.empty(1000)
+        tcuda.empty_cache()
+        assert held_by(pool.id) == 2 * MIB
+
+    def test_the_arrays_may_go_first(self, xp: Any, changes: Changes) -> None:
+        pool = tcuda.MemPool()
+        with tcuda.use_mem_pool(pool):
+            array = xp.empty(1000)
+        del array
+        with changes() as changed:
+            del pool
+        assert changed["reserved_bytes.all.current"] == -2 * MIB
+        assert changed["segment.all.current"] == -1
+
+    def test_the_pool_may_go_first(self, xp: Any, changes: Changes) -> None:
+        pool = tcuda.MemPool()
+        number = pool.id
+        with tcuda.use_mem_pool(pool):
+            array = xp.arange(1000)
+        with changes() as changed:
+            del pool
+        assert "reserved_bytes.all.current" not in changed
+        assert int(array.sum()) == 499_500
+        assert pool_of(array) == number
+        tcuda.synchronize()  # a free does not wait for streams
+        del array
+        assert held_by(number) == 0
+
+    def test_what_no_array_uses_goes_back_with_the_pool_and_the_rest_later(self, xp: Any, changes: Changes) -> None:
+        pool = tcuda.MemPool()
+        with tcuda.use_mem_pool(pool):
+            small, large = xp.empty(1000), xp.empty(30 * MIB, "B")
+        del large
+        with changes() as changed:
+            del pool
+        assert changed["reserved_bytes.large_pool.current"] == -30 * MIB
+        assert "reserved_bytes.small_pool.current" not in changed
+        del small
+
+    def test_memory_of_a_pool_that_is_gone_makes_room_when_memory_is_short(
+        self, xp: Any, hold_at_most: HoldAtMost
+    ) -> None:
+        with hold_at_most(60 * MIB):
+            pool = tcuda.MemPool()
+            with tcuda.use_mem_pool(pool):
+                array = xp.empty(40 * MIB, "B")
+            del pool
+            del array
+            xp.empty(50 * MIB, "B")
+
+    def test_work_that_uses_the_memory_is_waited_for(self, xp: Any, changes: Changes) -> None:
+        pool, side = tcuda.MemPool(), tcuda.Stream()
+        with tcuda.use_mem_pool(pool), tcuda.stream(side):
+            xp.empty(1000)
+            tcuda._sleep(LONG)
+        assert not side.query()
+        with changes() as changed:
+            del pool
+        assert changed["reserved_bytes.all.current"] == -2 * MIB
+        assert side.query()
+
+    def test_a_block_keeps_the_pool(self, xp: Any) -> None:
+        with tcuda.use_mem_pool(tcuda.MemPool()):
+            gc.collect()
+            kept = [xp.empty(1000) for _ in range(3)]
+            assert len({pool_of(array) for array in kept} | {COMMON}) == 2
+        del kept
+
+    def test_a_pool_in_a_cycle_goes_with_it(self, xp: Any) -> None:
+        class Owner:
+            pass
+
+        owner = Owner()
+        owner.pool = tcuda.MemPool()  # type: ignore[attr-defined]
+        owner.myself = owner  # type: ignore[attr-defined]
+        number = owner.pool.id  # type: ignore[attr-defined]
+        with tcuda.use_mem_pool(owner.pool):  # type: ignore[attr-defined]
+            xp.empty(1000)
+        assert held_by(number) == 2 * MIB
+        del owner
+        gc.collect()
+        assert held_by(number) == 0
+
+
+class TestOptions:
+    def test_others_may_use_what_is_free_in_a_pool_that_allows_it(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+        for allowed in (False, True):
+            pool = tcuda.MemPool(use_on_oom=allowed)
+            with hold_at_most(60 * MIB):
+                with tcuda.use_mem_pool(pool):
+                    address = xp.empty(40 * MIB, "B").data.ptr
+                if allowed:
+                    borrowed = xp.empty(30 * MIB, "B")
+                    assert borrowed.data.ptr == address
+                    assert pool_of(borrowed) == pool.id
+                    small = xp.empty(1000)
+                    assert pool_of(small) == COMMON  # only what there is no other memory for
+                    del borrowed, small
+                else:
+                    with pytest.raises(tcuda.OutOfMemoryError):
+                        xp.empty(30 * MIB, "B")
+            with tcuda.use_mem_pool(pool):
+                assert xp.empty(40 * MIB, "B").data.ptr == address
+            del pool
+
+    def test_memory_that_is_borrowed_goes_back_to_the_pool(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+        pool = tcuda.MemPool(use_on_oom=True)
+        with hold_at_most(60 * MIB):
+            with tcuda.use_mem_pool(pool):
+                xp.empty(40 * MIB, "B")
+            borrowed = xp.empty(30 * MIB, "B")
+            number = pool.id
+            del pool
+            assert pool_of(borrowed) == number
+            del borrowed
+            xp.empty(50 * MIB, "B")
+        assert held_by(number) == 0
+
+    def test_every_array_may_have_a_segment_of_its_own(self, xp: Any) -> None:
+        pool = tcuda.MemPool(no_split=True)
+        with tcuda.use_mem_pool(pool):
+            arrays = [xp.empty(1000, "B"), xp.empty(1000, "B"), xp.empty(3 * MIB, "B"), xp.empty(3 * MIB, "B")]
+        segments = pool.snapshot()
+        assert sorted(segment["address"] for segment in segments) == sorted(array.data.ptr for array in arrays)
+        assert [len(segment["blocks"]) for segment in segments] == [1, 1, 1, 1]
+        del arrays
+
+    def test_every_array_may_have_a_segment_of_its_own_where_segments_do_not_grow(
+        self, xp: Any, alloc_settings: Callable[[str], AbstractContextManager[None]]
+    ) -> None:
+        with alloc_settings("expandable_segments:False"):
+            for no_split, sizes in ((True, [2, 2, 20, 20]), (False, [2, 20])):
+                pool = tcuda.MemPool(no_split=no_split)
+                with tcuda.use_mem_pool(pool):
+                    arrays = [xp.empty(1000, "B"), xp.empty(1000, "B"), xp.empty(3 * MIB, "B"), xp.empty(3 * MIB, "B")]
+                assert sorted(segment["total_size"] // MIB for segment in pool.snapshot()) == sizes
+                del arrays
+                with tcuda.use_mem_pool(pool):  # it is used again, as a whole
+                    again = [xp.empty(1000, "B"), xp.empty(5 * MIB, "B")]
+                assert sorted(segment["total_size"] // MIB for segment in pool.snapshot()) == sizes
+                del again, pool

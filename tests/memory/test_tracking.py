@@ -1,0 +1,385 @@
+"""Measuring a part of a program."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+from tcuda.memory import Usage, track
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.fixture_types import Changes
+    from tcuda._runtime.protocol import Runtime
+
+pytestmark = pytest.mark.usefixtures("allocator_as_found")
+
+KIB, MIB = 1 << 10, 1 << 20
+LONG = 100_000_000
+
+
+@pytest.fixture
+def xp(runtime: Runtime) -> Any:
+    return tcuda.xp
+
+
+def in_a_thread(function: Any) -> None:
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+class TestBlocks:
+    def test_everything_that_happens_in_the_block_is_measured(self, xp: Any) -> None:
+        before = xp.empty(5000, "B")
+        with track() as usage:
+            kept = xp.empty(1000, "B")
+            xp.empty(2000, "B")
+        after = xp.empty(7000, "B")
+        assert usage.usage == Usage(current=1024, peak=3072, allocated=3072, freed=2048, allocations=2)
+        del before, kept, after
+
+    def test_the_attributes_are_those_of_now_and_stay_at_the_end(self, xp: Any) -> None:
+        usage = track()
+        assert usage.usage == Usage() == (0, 0, 0, 0, 0)
+        with usage:
+            assert usage.usage == Usage()
+            kept = xp.empty(1000, "B")
+            assert (usage.current, usage.peak, usage.allocated, usage.freed, usage.allocations) == (
+                1024,
+                1024,
+                1024,
+                0,
+                1,
+            )
+            del kept
+            assert (usage.current, usage.peak, usage.freed) == (0, 1024, 1024)
+        xp.empty(5000, "B")
+        assert usage.usage == Usage(0, 1024, 1024, 1024, 1)
+
+    def test_what_was_there_before_and_goes_makes_it_negative(self, xp: Any) -> None:
+        old = xp.empty(5 * KIB, "B")
+        with track() as usage:
+            del old
+            assert usage.usage == Usage(current=-5 * KIB, peak=0, allocated=0, freed=5 * KIB, allocations=0)
+            new = xp.empty(2 * KIB, "B")
+        assert usage.usage == Usage(current=-3 * KIB, peak=0, allocated=2 * KIB, freed=5 * KIB, allocations=1)
+        del new
+
+    def test_sizes_are_those_of_memory_allocated(self, xp: Any) -> None:
+        before = tcuda.memory_allocated()
+        with track() as usage:
+            kept = [xp.empty(size, "B") for size in (1, 513, 12_000_001)]
+        assert usage.current == tcuda.memory_allocated() - before == 512 + 1024 + 12_000_256
+        del kept
+
+    def test_a_measurement_can_be_used_again_after_its_block(self, xp: Any) -> None:
+        usage = track()
+        with usage:
+            xp.empty(1000, "B")
+        with usage:
+            xp.empty(3000, "B")
+            xp.empty(3000, "B")
+        assert usage.usage == Usage(0, 3072, 6144, 6144, 2)
+
+    def test_blocks_nest(self, xp: Any) -> None:
+        with track() as outer:
+            kept = [xp.empty(KIB, "B")]
+            with track() as inner:
+                kept.append(xp.empty(2 * KIB, "B"))
+                with track() as innermost:
+                    xp.empty(4 * KIB, "B")
+            del kept[0]
+        assert innermost.usage == Usage(0, 4 * KIB, 4 * KIB, 4 * KIB, 1)
+        assert inner.usage == Usage(2 * KIB, 6 * KIB, 6 * KIB, 4 * KIB, 2)
+        assert outer.usage == Usage(2 * KIB, 7 * KIB, 7 * KIB, 5 * KIB, 3)
+        del kept
+
+    def test_blocks_overlap(self, xp: Any) -> None:
+        first, second = track(), track()
+        first.__enter__()
+        kept = [xp.empty(KIB, "B")]
+        second.__enter__()
+        kept.append(xp.empty(2 * KIB, "B"))
+        first.__exit__(None, None, None)
+        kept.append(xp.empty(4 * KIB, "B"))
+        second.__exit__(None, None, None)
+        assert first.usage == Usage(3 * KIB, 3 * KIB, 3 * KIB, 0, 2)
+        assert second.usage == Usage(6 * KIB, 6 * KIB, 6 * KIB, 0, 2)
+        del kept
+
+    def test_an_exception_ends_the_block_and_passes(self, xp: Any) -> None:
+        usage = track()
+        with contextlib.suppress(KeyError), usage:
+            xp.empty(KIB, "B")
+            raise KeyError
+        xp.empty(KIB, "B")
+        assert usage.allocations == 1
+
+    def test_memory_that_runs_out_is_not_counted(self, xp: Any) -> None:
+        with track() as usage:
+            with pytest.raises(tcuda.OutOfMemoryError):
+                xp.empty(1 << 50, "B")
+            xp.empty(KIB, "B")
+        assert usage.usage == Usage(0, KIB, KIB, KIB, 1)
+
+    def test_the_statistics_are_left_alone(self, xp: Any, changes: Changes) -> None:
+        xp.empty(3 * MIB, "B")
+        tcuda.memory_stats()
+        with changes() as changed, track(), track():
+            pass
+        assert changed == {}
+        tcuda.reset_peak_memory_stats()
+        peak = tcuda.max_memory_allocated()
+        with track():
+            xp.empty(3 * MIB, "B")
+            tcuda.reset_peak_memory_stats()
+            tcuda.reset_accumulated_memory_stats()
+        assert tcuda.max_memory_allocated() == peak
+
+    def test_resetting_the_statistics_leaves_it_alone(self, xp: Any) -> None:
+        with track() as usage:
+            xp.empty(3 * KIB, "B")
+            tcuda.reset_peak_memory_stats()
+            tcuda.reset_accumulated_memory_stats()
+        assert usage.usage == Usage(0, 3 * KIB, 3 * KIB, 3 * KIB, 1)
+
+    def test_a_free_counts_when_the_array_dies_even_if_a_stream_still_uses_it(self, xp: Any) -> None:
+        side = tcuda.Stream()
+        array = xp.empty(KIB, "B")
+        with tcuda.stream(side):
+            tcuda._sleep(LONG)
+        tcuda.memory.record_stream(array, side)
+        with track() as usage:
+            del array
+        assert usage.freed == KIB
+        side.synchronize()
+
+    def test_pools_and_buffers_count_too(self, xp: Any) -> None:
+        with track() as usage:
+            with tcuda.use_mem_pool(tcuda.MemPool()):
+                xp.empty(KIB, "B")
+            tcuda.caching_allocator_delete(tcuda.caching_allocator_alloc(1000))
+        assert usage.usage == Usage(0, KIB, 2 * KIB, 2 * KIB, 2)
+
+
+class TestDevices:
+    def test_it_measures_the_device_that_is_current_when_the_block_begins(self, xp: Any) -> None:
+        last = tcuda.device_count() - 1
+        with tcuda.device(last), track() as there:
+            xp.empty(KIB, "B")
+            with tcuda.device(0), track() as here:
+                xp.empty(2 * KIB, "B")
+        assert here.allocated == 2 * KIB
+        assert there.allocated == (3 * KIB if last == 0 else KIB)
+
+    def test_the_device_can_be_named(self, xp: Any) -> None:
+        last = tcuda.device_count() - 1
+        with track(f"cuda:{last}") as usage, tcuda.device(last):
+            xp.empty(KIB, "B")
+        assert usage.allocated == KIB
+
+    def test_what_is_no_device_is_refused_at_the_block(self, runtime: Runtime) -> None:
+        with pytest.raises(RuntimeError, match="Invalid device argument 99: did you call init"), track(99):
+            pass
+        with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"), track("cpu"):
+            pass
+
+
+class TestThreads:
+    def test_other_threads_count_unless_it_is_one_threads(self, xp: Any) -> None:
+        with track() as everybody, track(thread=True) as mine:
+            in_a_thread(lambda: xp.empty(4 * KIB, "B"))
+            xp.empty(KIB, "B")
+        assert everybody.usage == Usage(0, 4 * KIB, 5 * KIB, 5 * KIB, 2)
+        assert mine.usage == Usage(0, KIB, KIB, KIB, 1)
+
+    def test_what_another_thread_frees_does_not_count_for_one_threads(self, xp: Any) -> None:
+        with track(thread=True) as usage:
+            kept = [xp.empty(KIB, "B")]
+            in_a_thread(kept.clear)
+        assert usage.usage == Usage(KIB, KIB, KIB, 0, 1)
+
+    def test_threads_measure_themselves_at_once(self, xp: Any) -> None:
+        together = threading.Barrier(4)
+        measured: dict[int, Usage] = {}
+
+        def work(number: int) -> None:
+            together.wait()
+            with track(thread=True) as usage:
+                for _ in range(50):
+                    xp.empty(number * KIB, "B")
+            measured[number] = usage.usage
+
+        threads = [threading.Thread(target=work, args=[number]) for number in range(1, 5)]
+        with track() as everybody:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert measured == {
+            number: Usage(0, number * KIB, 50 * number * KIB, 50 * number * KIB, 50) for number in range(1, 5)
+        }
+        assert (everybody.allocations, everybody.current) == (200, 0)
+        assert everybody.allocated == 50 * (1 + 2 + 3 + 4) * KIB
+
+    def test_a_block_may_end_in_another_thread(self, xp: Any) -> None:
+        usage = track()
+        usage.__enter__()
+        xp.empty(KIB, "B")
+        in_a_thread(lambda: usage.__exit__(None, None, None))
+        xp.empty(KIB, "B")
+        assert usage.allocations == 1
+
+
+class TestFunctions:
+    def test_every_call_is_measured_and_the_function_stays_what_it_is(self, xp: Any) -> None:
+        reports: list[Usage] = []
+
+        @track(report=reports.append)
+        def double(count: int, *, times: int = 2) -> str:
+            """Do it."""
+            for _ in range(times):
+                xp.empty(count, "B")
+            return "done"
+
+        assert double(1000) == "done"
+        assert double(5000, times=3) == "done"
+        assert reports == [Usage(0, 1024, 2048, 2048, 2), Usage(0, 5120, 15360, 15360, 3)]
+        assert (double.__name__, double.__doc__) == ("double", "Do it.")
+
+    def test_the_usage_is_that_of_the_last_call(self, xp: Any) -> None:
+        usage = track()
+        function = usage(functools.partial(xp.empty, dtype="B"))
+        function(1000)
+        assert usage.usage == Usage(current=1024, peak=1024, allocated=1024, freed=0, allocations=1)
+        function(513)
+        assert usage.allocated == 1024
+
+    def test_calls_nest_and_each_is_measured_by_itself(self, xp: Any) -> None:
+        reports: list[Usage] = []
+
+        @track(report=reports.append)
+        def descend(depth: int) -> None:
+            kept = xp.empty(KIB, "B")
+            if depth:
+                descend(depth - 1)
+            del kept
+
+        descend(2)
+        assert [report.allocations for report in reports] == [1, 2, 3]
+        assert [report.peak for report in reports] == [KIB, 2 * KIB, 3 * KIB]
+
+    def test_calls_in_threads_do_not_disturb_each_other(self, xp: Any) -> None:
+        reports: list[Usage] = []
+        together = threading.Barrier(4)
+
+        @track(thread=True, report=reports.append)
+        def work() -> None:
+            together.wait()
+            xp.empty(KIB, "B")
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert reports == [Usage(0, KIB, KIB, KIB, 1)] * 4
+
+    def test_a_call_that_raises_is_measured_too(self, xp: Any) -> None:
+        reports: list[Usage] = []
+
+        @track(report=reports.append)
+        def fail() -> None:
+            xp.empty(KIB, "B")
+            raise KeyError
+
+        with pytest.raises(KeyError):
+            fail()
+        assert reports == [Usage(0, KIB, KIB, KIB, 1)]
+
+    def test_a_method_can_be_measured(self, xp: Any) -> None:
+        class Model:
+            usage = track()
+
+            @usage
+            def step(self, count: int) -> Any:
+                return xp.empty(count, "B")
+
+        kept = Model().step(1000)
+        assert Model.usage.current == 1024
+        del kept
+
+
+class TestReports:
+    def test_a_block_reports_once_at_its_end(self, xp: Any) -> None:
+        reports: list[Usage] = []
+        with track(report=reports.append) as usage:
+            xp.empty(KIB, "B")
+            assert reports == []
+        assert reports == [usage.usage] == [Usage(0, KIB, KIB, KIB, 1)]
+
+    def test_a_report_that_raises_leaves_nothing_measuring(self, xp: Any) -> None:
+        def refuse(usage: Usage) -> None:
+            raise KeyError("no")
+
+        usage = track(report=refuse)
+        with pytest.raises(KeyError, match="no"), usage:
+            xp.empty(KIB, "B")
+        xp.empty(KIB, "B")
+        assert usage.allocations == 1
+
+    def test_it_prints_as_a_tuple_with_names(self) -> None:
+        assert repr(Usage(1, 2, 3, 4, 5)) == "Usage(current=1, peak=2, allocated=3, freed=4, allocations=5)"
+
+
+class TestMisuse:
+    def test_a_measurement_that_is_active_cannot_be_entered(self, xp: Any) -> None:
+        with track() as usage:
+            with pytest.raises(RuntimeError, match="This measurement is already active; make a tcuda.memory.track()"):
+                usage.__enter__()
+            xp.empty(KIB, "B")
+        assert usage.allocations == 1
+
+    def test_arguments_that_there_are_not(self) -> None:
+        with pytest.raises(TypeError):
+            track(0, True)  # type: ignore[misc]
+        with pytest.raises(TypeError, match="peak"):
+            track(peak=True)  # type: ignore[call-arg]
+
+    def test_a_block_that_is_never_left_ends_when_the_measurement_is_gone(self, xp: Any) -> None:
+        for _ in range(50):
+            stack = contextlib.ExitStack()
+            stack.enter_context(track())
+            del stack
+        gc.collect()
+        # What were freed trackers would take the place of the others, and count for them.
+        others = [track() for _ in range(50)]
+        for other in others:
+            other.__enter__()
+        xp.empty(KIB, "B")
+        assert {other.allocations for other in others} == {1}
+        for other in others:
+            other.__exit__(None, None, None)
+
+    def test_a_generator_that_is_dropped_leaves_its_block(self, xp: Any) -> None:
+        seen: list[track] = []
+
+        def steps() -> Iterator[None]:
+            with track() as usage:
+                seen.append(usage)
+                yield
+
+        generator = steps()
+        next(generator)
+        xp.empty(KIB, "B")
+        del generator
+        xp.empty(KIB, "B")
+        assert seen[0].allocations == 1

@@ -1,0 +1,278 @@
+"""Initialisation: when it happens, what waits for it, and what a forked child gets."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tcuda
+
+if TYPE_CHECKING:
+    from support.fixture_types import OutputOf, RunPython
+
+
+def test_the_first_call_that_needs_a_device_initialises(output_of: OutputOf) -> None:
+    code = (
+        "import tcuda\n"
+        "before = tcuda.is_initialized()\n"
+        "tcuda.device_count(); tcuda.is_available(); tcuda.Event(); tcuda.device(0)\n"
+        "still = tcuda.is_initialized()\n"
+        "tcuda.current_device()\n"
+        "print(before, still, tcuda.is_initialized())"
+    )
+    assert output_of(code) == "False False True"
+
+
+def test_init_may_be_called_again() -> None:
+    tcuda.init()
+    tcuda.init()
+    assert tcuda.is_initialized()
+
+
+def test_queued_calls_run_once_in_order_at_initialisation(output_of: OutputOf) -> None:
+    code = (
+        "import tcuda\n"
+        "calls = []\n"
+        "tcuda._lazy_call(lambda: calls.append(1))\n"
+        "tcuda._lazy_call(lambda: calls.append(tcuda.current_device() + 2))\n"  # a call that initialises in turn
+        "queued = list(calls)\n"
+        "tcuda.init(); tcuda.init()\n"
+        "tcuda._lazy_call(lambda: calls.append(3))\n"
+        "print(queued, calls)"
+    )
+    assert output_of(code) == "[] [1, 2, 3]"
+
+
+def test_a_queued_call_that_fails_tells_where_it_was_queued(output_of: OutputOf) -> None:
+    code = (
+        "import tcuda\n"
+        "def queue_it_here(): tcuda._lazy_call(lambda: 1 / 0)\n"
+        "queue_it_here()\n"
+        "try: tcuda.init()\n"
+        "except tcuda.DeferredCudaCallError as error: print(error, type(error.__cause__).__name__)\n"
+        "print(tcuda.is_initialized())"
+    )
+    printed = output_of(code)
+    assert printed.startswith("CUDA call failed lazily at initialization with error: division by zero")
+    assert "queue_it_here" in printed
+    assert "ZeroDivisionError" in printed
+    assert printed.endswith("False")
+
+
+def test_an_initialisation_that_is_tried_again_keeps_its_ledger(output_of: OutputOf) -> None:
+    code = (
+        "import tcuda\n"
+        "made = []\n"
+        "def queued():\n"
+        "    made.append(tcuda.xp.ones(1000))\n"
+        "    assert len(made) == 2, 'the first time it fails'\n"
+        "tcuda._lazy_call(queued)\n"
+        "try: tcuda.init()\n"
+        "except tcuda.DeferredCudaCallError as error: print('the first time it fails' in str(error))\n"
+        "tcuda.init()\n"
+        "print(tcuda.memory_allocated())\n"
+        "made.clear()\n"
+        "tcuda.empty_cache()\n"
+        "print(tcuda.memory_allocated(), tcuda.memory_reserved())"
+    )
+    assert output_of(code).split() == ["True", "16384", "0", "0"]
+
+
+def test_a_setting_that_is_wrong_can_be_mended_and_initialisation_tried_again(output_of: OutputOf) -> None:
+    code = (
+        "import os, tcuda\n"
+        "try: tcuda.init()\n"
+        "except ValueError as error: print('no option' in str(error), tcuda.is_initialized())\n"
+        "os.environ['TCUDA_ALLOC_CONF'] = 'backend:cupy'\n"
+        "x = tcuda.xp.ones(1000)\n"
+        "print(tcuda.get_allocator_backend(), tcuda.memory_allocated())"
+    )
+    assert output_of(code, TCUDA_ALLOC_CONF="colour:red").split() == ["True", "False", "cupy", "8192"]
+
+
+def test_a_finalizer_may_use_streams_in_the_middle_of_initialisation(output_of: OutputOf) -> None:
+    code = (
+        "import gc, tcuda\n"
+        "from tcuda import _initialization, _lazy, _ledger\n"
+        "made, garbage = [], [1]\n"
+        "class Finalized:\n"
+        "    def __del__(self): made.append(tcuda.Stream())\n"
+        "make = _ledger._core.Ledger\n"
+        "def collecting(*args):\n"
+        "    ledger = make(*args)\n"
+        "    if garbage and garbage.pop(): Finalized()\n"
+        "    return ledger\n"
+        "class Core:\n"
+        "    def __getattr__(self, name, core=_ledger._core):\n"
+        "        return collecting if name == 'Ledger' else getattr(core, name)\n"
+        "_ledger._core = Core()\n"
+        "x = tcuda.xp.ones(1000)\n"
+        "with tcuda.stream(made[0]): y = tcuda.xp.ones(1000)\n"
+        "print(len(made), tcuda.memory_allocated())"
+    )
+    assert output_of(code) == "1 16384"
+
+
+FORK = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import tcuda
+{before}
+read, write = os.pipe()
+pid = os.fork()
+if pid == 0:
+    try:
+        answer = f"device {{tcuda.current_device()}}"
+    except RuntimeError as error:
+        answer = str(error)
+    os.write(write, f"{{answer}} {{tcuda.is_initialized()}}".encode())
+    os._exit(0)
+os.waitpid(pid, 0)
+print(os.read(read, 10000).decode())
+"""
+
+
+def test_a_forked_child_of_an_initialised_process_gets_an_error(output_of: OutputOf) -> None:
+    printed = output_of(FORK.format(before="tcuda.init(); event = tcuda.Event(); event.record()"))
+    assert printed.startswith("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, ")
+    assert printed.endswith("False")
+
+
+def test_asking_for_devices_does_not_spoil_a_fork(output_of: OutputOf) -> None:
+    before = "tcuda.is_available(); tcuda.device_count(); tcuda.Event()"
+    assert output_of(FORK.format(before=before)) == "device 0 True"
+
+
+WITHOUT_DEVICE = {"TCUDA_RUNTIME": None, "CUDA_VISIBLE_DEVICES": ""}
+
+NO_DEVICE_NEEDED = {
+    "is_available()": "False",
+    "device_count()": "0",
+    "is_initialized()": "False",
+    "is_bf16_supported()": "False",
+    "is_tf32_supported()": "False",
+    "get_arch_list()": "[]",
+    "get_gencode_flags()": "",
+    "Event()": "<tcuda.Event uninitialized>",
+    "Event().query()": "True",
+    "stream(None).__enter__()": "None",
+    "device(-1).__enter__()": "None",
+    "device(None) is None": None,
+    "nvtx.range_push('a')": "-2",
+    "CudaError(2)": "out of memory (2)",
+}
+
+
+@pytest.mark.parametrize("call", [call for call, answer in NO_DEVICE_NEEDED.items() if answer is not None])
+def test_without_a_device_some_calls_answer(output_of: OutputOf, call: str) -> None:
+    assert output_of(f"import tcuda; print(tcuda.{call})", **WITHOUT_DEVICE) == NO_DEVICE_NEEDED[call]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "init()",
+        "current_device()",
+        "Stream()",
+        "current_stream()",
+        "default_stream()",
+        "Event().record()",
+        "device(0).__enter__()",
+        "set_device(0)",
+        "synchronize()",
+        "mem_get_info()",
+        "get_device_name()",
+        "cudart()",
+        "_sleep(1)",
+        "ExternalStream(0)",
+        "utilization()",
+    ],
+)
+def test_without_a_device_the_rest_says_why_and_what_to_do(run_python: RunPython, call: str) -> None:
+    done = run_python(f"import tcuda; tcuda.{call}", **WITHOUT_DEVICE)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(("RuntimeError: No CUDA GPUs are available", "RuntimeError: CuPy cannot be imported"))
+    assert "TCUDA_RUNTIME=emulated" in last
+
+
+def test_a_program_may_look_for_gpus_before_it_emulates_devices(output_of: OutputOf) -> None:
+    code = (
+        "import tcuda\n"
+        "if not tcuda.is_available(): tcuda.emulation.enable(devices=3)\n"
+        "print(tcuda.device_count(), tcuda.get_device_name(2))"
+    )
+    assert output_of(code, **WITHOUT_DEVICE) == "3 tcuda emulated device"
+
+
+def test_a_runtime_with_devices_is_not_given_up(run_python: RunPython) -> None:
+    done = run_python("import tcuda; tcuda.is_available(); tcuda.emulation.enable()")
+    assert "runtime is already in use" in done.stderr
+
+
+def test_without_cupy_there_is_no_device(run_python: RunPython) -> None:
+    code = "import sys; sys.modules['cupy'] = None; import tcuda; print(tcuda.is_available()); tcuda.init()"
+    done = run_python(code, TCUDA_RUNTIME=None)
+    assert done.stdout.strip() == "False"
+    assert "CuPy cannot be imported" in done.stderr
+    assert "tcuda[cuda12]" in done.stderr
+
+
+def test_an_unknown_runtime_is_refused(run_python: RunPython) -> None:
+    done = run_python("import tcuda; tcuda.init()", TCUDA_RUNTIME="metal")
+    assert "ValueError: TCUDA_RUNTIME is 'metal'; it can be 'cuda' or 'emulated'." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("TCUDA_EMULATED_DEVICES", "two", "takes a number of devices"),
+        ("TCUDA_EMULATED_DEVICES", "0", "1 to 64 are possible"),
+        ("TCUDA_EMULATED_DEVICES", "65", "1 to 64 are possible"),
+        ("TCUDA_EMULATED_MEMORY", "plenty", "'plenty' is not a memory size"),
+        ("TCUDA_EMULATED_MEMORY", "0", "give it at least 1"),
+    ],
+)
+def test_a_bad_setting_of_the_emulation_is_refused(
+    run_python: RunPython, variable: str, value: str, message: str
+) -> None:
+    done = run_python("import tcuda; tcuda.init()", **{"TCUDA_RUNTIME": "emulated", variable: value})
+    assert "ValueError" in done.stderr
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("memory", ["1536MiB", "1.5GiB", "1610612736"])
+def test_the_environment_sets_the_emulated_devices(output_of: OutputOf, memory: str) -> None:
+    code = "import tcuda; print(tcuda.device_count(), tcuda.get_device_properties().total_memory)"
+    env = {"TCUDA_RUNTIME": "emulated", "TCUDA_EMULATED_DEVICES": "3", "TCUDA_EMULATED_MEMORY": memory}
+    assert output_of(code, **env) == f"3 {3 << 29}"
+
+
+def test_a_process_that_ends_with_live_objects_ends_well(run_python: RunPython) -> None:
+    code = (
+        "import tcuda\n"
+        "keep = [tcuda.Stream(), tcuda.Event(), tcuda.Event(interprocess=True), tcuda.xp.zeros(1000)]\n"
+        "for event in keep[1:3]: event.record(keep[0])\n"
+        "context = tcuda.stream(keep[0]); context.__enter__()\n"
+        "tcuda._sleep(1000000)\n"
+        "class AtExit:\n"
+        "    def __del__(self, keep=keep): keep.clear()\n"
+        "import builtins; builtins.last = AtExit()\n"
+    )
+    done = run_python(code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_errors_survive_pickling() -> None:
+    error = pickle.loads(pickle.dumps(tcuda.AcceleratorError(101, "cudaSetDevice(9)")))
+    assert (error.error_code, str(error)) == (101, str(tcuda.AcceleratorError(101, "cudaSetDevice(9)")))
+    assert str(pickle.loads(pickle.dumps(tcuda.CudaError(2)))) == "out of memory (2)"
+
+
+def test_the_test_run_uses_what_the_machine_has() -> None:
+    from tcuda._runtime import runtime
+
+    assert runtime().name == os.environ["TCUDA_RUNTIME"]

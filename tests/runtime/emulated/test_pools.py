@@ -1,0 +1,215 @@
+"""What stands for CuPy's pools on emulated devices: what they keep, for whom, and what they give back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from tcuda import _core
+from tcuda._alloc_conf import AllocConf
+from tcuda._runtime.emulated import EmulatedRuntime
+from tcuda._runtime.emulated.pools import MemoryAsyncPool, MemoryPool, PooledMemory
+from tcuda._runtime.emulated.streams import DriverStreams
+
+if TYPE_CHECKING:
+    from support.fixture_types import OutputOf
+
+pytestmark = pytest.mark.emulated
+
+MIB = 1 << 20
+STREAM = 0x100
+
+
+def refuse(*what: object, **facts: object) -> NoReturn:
+    raise AssertionError((what, facts))
+
+
+@pytest.fixture
+def devices() -> EmulatedRuntime:
+    """Two devices of 4 MiB each."""
+    return EmulatedRuntime(devices=2, memory=4 * MIB)
+
+
+@pytest.fixture
+def ledger(devices: EmulatedRuntime) -> _core.Ledger:
+    return _core.Ledger(devices.memoryDriver(), 2, AllocConf().settings(), refuse, refuse)
+
+
+@pytest.fixture
+def pool(ledger: _core.Ledger) -> MemoryPool:
+    return MemoryPool(ledger)
+
+
+@pytest.fixture
+def async_pool(devices: EmulatedRuntime) -> MemoryAsyncPool:
+    return MemoryAsyncPool(devices.devices)
+
+
+def used(devices: EmulatedRuntime) -> list[int]:
+    return [device.memory.used for device in devices.devices]
+
+
+class TestMemoryPool:
+    def test_it_uses_freed_memory_again(self, devices: EmulatedRuntime, pool: MemoryPool) -> None:
+        memory = pool.allocate(MIB, 0, STREAM)
+        address = memory.ptr
+        del memory
+        assert used(devices) == [MIB, 0]
+        assert pool.allocate(MIB, 0, STREAM).ptr == address
+        assert used(devices) == [MIB, 0]
+
+    def test_memory_in_use_is_nobody_elses(self, devices: EmulatedRuntime, pool: MemoryPool) -> None:
+        pool.allocate(MIB, 0, STREAM)
+        first, second = pool.allocate(MIB, 0, STREAM), pool.allocate(MIB, 0, STREAM)
+        assert abs(first.ptr - second.ptr) >= MIB
+        assert used(devices) == [2 * MIB, 0]
+
+    @pytest.mark.parametrize(
+        ("size", "device", "stream", "then"),
+        [
+            (2 * MIB, 0, STREAM, [3 * MIB, 0]),
+            (MIB - 512, 0, STREAM, [2 * MIB - 512, 0]),
+            (MIB, 1, STREAM, [MIB, MIB]),
+            (MIB, 0, 0, [2 * MIB, 0]),
+        ],
+        ids=["larger", "smaller", "another device", "another stream"],
+    )
+    def test_it_keeps_memory_for_the_same_size_device_and_stream(
+        self, devices: EmulatedRuntime, pool: MemoryPool, size: int, device: int, stream: int, then: list[int]
+    ) -> None:
+        address = pool.allocate(MIB, 0, STREAM).ptr
+        memory = pool.allocate(size, device, stream)
+        assert memory.ptr != address
+        assert used(devices) == then
+
+    def test_it_gives_back_what_is_free_on_one_device(self, devices: EmulatedRuntime, pool: MemoryPool) -> None:
+        kept = [pool.allocate(MIB, device, STREAM) for device in (0, 1)]
+        for device in (0, 1):
+            pool.allocate(MIB, device, STREAM)
+            pool.allocate(MIB // 2, device, 0)
+        assert used(devices) == [5 * MIB // 2] * 2
+        pool.empty_cache(0)
+        assert used(devices) == [MIB, 5 * MIB // 2]
+        pool.empty_cache(1)
+        assert used(devices) == [MIB, MIB]
+        del kept
+
+    def test_a_full_device_gets_back_what_is_free_on_it(self, devices: EmulatedRuntime, pool: MemoryPool) -> None:
+        for device in (0, 1):
+            pool.allocate(3 * MIB, device, 0)
+        memory = pool.allocate(4 * MIB, 0, STREAM)
+        assert used(devices) == [4 * MIB, 3 * MIB]
+        del memory
+
+    def test_what_does_not_fit_beside_memory_in_use_is_an_error(
+        self, devices: EmulatedRuntime, pool: MemoryPool
+    ) -> None:
+        memory = pool.allocate(MIB, 0, STREAM)
+        with pytest.raises(MemoryError):
+            pool.allocate(3 * MIB + 512, 0, STREAM)
+        assert used(devices) == [MIB, 0]
+        del memory
+        assert pool.allocate(4 * MIB, 0, STREAM).ptr
+
+    def test_another_thread_may_allocate_while_memory_is_given_back(self) -> None:
+        class Segments:
+            """Does, while a segment is given back, what another thread might do then."""
+
+            def allocate_segment(self, device: int, size: int) -> int:
+                return size
+
+            def free_segment(self, device: int, address: int) -> None:
+                given_back.append(address)
+                pool.allocate(2 * address, device, STREAM)
+
+        given_back: list[int] = []
+        pool = MemoryPool(Segments())  # type: ignore[arg-type]
+        pool.allocate(512, 0, STREAM)
+        pool.empty_cache(0)
+        assert given_back == [512]
+
+    def test_its_segments_are_reserved_memory(
+        self, devices: EmulatedRuntime, ledger: _core.Ledger, pool: MemoryPool
+    ) -> None:
+        memory = pool.allocate(MIB, 0, STREAM)
+        assert (ledger.reserved(0), ledger.allocated(0), ledger.reserved(1)) == (MIB, 0, 0)
+        del memory
+        assert ledger.reserved(0) == MIB
+        pool.empty_cache(0)
+        assert ledger.reserved(0) == 0
+        assert ledger.statistics(0)["num_device_free"] == 1
+
+
+class TestMemoryAsyncPool:
+    def test_it_keeps_nothing(self, devices: EmulatedRuntime, async_pool: MemoryAsyncPool) -> None:
+        memory = async_pool.allocate(MIB, 1, STREAM)
+        assert used(devices) == [0, MIB]
+        async_pool.empty_cache(1)
+        assert used(devices) == [0, MIB]
+        del memory
+        assert used(devices) == [0, 0]
+
+    def test_what_does_not_fit_is_an_error(self, devices: EmulatedRuntime, async_pool: MemoryAsyncPool) -> None:
+        memory = async_pool.allocate(MIB, 0, STREAM)
+        with pytest.raises(MemoryError):
+            async_pool.allocate(3 * MIB + 512, 0, STREAM)
+        assert used(devices) == [MIB, 0]
+        del memory
+
+
+def test_an_event_of_the_allocator_leaves_nothing_behind_and_may_be_destroyed_twice(devices: EmulatedRuntime) -> None:
+    streams = DriverStreams(devices)
+    before = dict(vars(streams))
+    first, second = streams.record(0, 0), streams.record(0, 0)
+    assert first != 0  # which is no event
+    assert streams.query(0, first) == streams.query(0, second) == 0
+    assert streams.destroy_event(0, first) == streams.destroy_event(0, first) == 0
+    assert streams.query(0, second) == 0
+    assert vars(streams) == before
+
+
+def test_nothing_is_released_once_the_process_is_exiting() -> None:
+    released: list[int] = []
+    memory = PooledMemory(1, released.append)
+    memory.__del__(lambda: True)
+    assert released == []
+    del memory
+    assert released == [1]
+
+
+class TestAsTheSourceOfALedger:
+    @pytest.mark.parametrize(
+        ("backend", "while_alive", "afterwards"), [("cupy", 1536, 1536), ("cudaMallocAsync", 0, 0)]
+    )
+    def test_sizes_are_rounded_up_and_segments_told_where_there_are_any(
+        self, devices: EmulatedRuntime, ledger: _core.Ledger, backend: str, while_alive: int, afterwards: int
+    ) -> None:
+        assert ledger.change_source(devices.memorySource(backend, ledger))
+        address = ledger.allocate(0, 1025, STREAM)
+        assert (ledger.allocated(0), ledger.reserved(0), used(devices)) == (1536, while_alive, [1536, 0])
+        assert ledger.free(address)
+        assert (ledger.allocated(0), ledger.reserved(0), used(devices)) == (0, afterwards, [afterwards, 0])
+        ledger.empty_cache(0)
+        assert (ledger.reserved(0), used(devices)) == (0, [0, 0])
+
+    @pytest.mark.parametrize("backend", ["cupy", "cudaMallocAsync"])
+    def test_arrays_come_from_it(self, output_of: OutputOf, backend: str) -> None:
+        code = (
+            "import tcuda\n"
+            "array = tcuda.xp.ones(1000)\n"
+            "print(tcuda.get_allocator_backend(), tcuda.memory_allocated(), float(array.sum()))\n"
+            "try: tcuda.xp.empty(5 << 20, 'B')\n"
+            "except tcuda.OutOfMemoryError as error: print(error)\n"
+            "tcuda.xp.ones(1000)\n"
+            "tcuda.empty_cache()\n"
+            "print(tcuda.memory_allocated(), tcuda.mem_get_info()[1] - tcuda.mem_get_info()[0])\n"
+        )
+        lines = output_of(
+            code, TCUDA_RUNTIME="emulated", TCUDA_EMULATED_MEMORY="4MiB", TCUDA_ALLOC_CONF=f"backend:{backend}"
+        ).splitlines()
+        assert lines[0] == f"{backend} 8192 1000.0"
+        assert lines[1].startswith(
+            "CUDA out of memory. Tried to allocate 5.00 MiB. GPU 0 has a total capacity of 4.00 MiB"
+        )
+        assert lines[2] == "8192 8192"

@@ -1,0 +1,1 @@
+"""What several test modules import: ``tests`` is on the path of pytest."""

@@ -1,0 +1,203 @@
+"""What ``import tcuda`` costs and drags in."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tcuda
+from tcuda import _core
+
+if TYPE_CHECKING:
+    from support.fixture_types import OutputOf, RunPython
+
+HEAVY = ("cupy", "cupy_backends", "numpy", "nvtx", "pynvml", "rich", "torch", "tcuda.emulation")
+
+
+def test_import_brings_in_nothing_heavy_and_initialises_nothing(output_of: OutputOf) -> None:
+    code = "import json, sys, tcuda; print(json.dumps([sorted(sys.modules), tcuda.is_initialized()]))"
+    modules, initialized = json.loads(output_of(code))
+    assert "tcuda.streams" in modules
+    assert not [name for name in HEAVY if name in modules]
+    assert initialized is False
+
+
+def test_import_takes_less_than_150_ms(output_of: OutputOf) -> None:
+    code = "import time; start = time.process_time(); import tcuda; print(time.process_time() - start)"
+    # Processor time, of which a machine that is busy otherwise takes little away. The finder of an editable install has
+    # a share of it.
+    best = min(float(output_of(code)) for _ in range(5))
+    assert best < 0.15
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert tcuda.__version__ == importlib.metadata.version("tcuda")
+
+
+def test_the_package_is_typed() -> None:
+    assert (Path(tcuda.__file__).parent / "py.typed").exists()
+
+
+def test_every_public_name_is_there_and_sorted() -> None:
+    assert sorted(tcuda.__all__, key=str) == sorted(set(tcuda.__all__))
+    assert all(hasattr(tcuda, name) for name in tcuda.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'tcuda' has no attribute 'warp_drive'"):
+        tcuda.warp_drive  # noqa: B018
+
+
+def test_xp_is_the_array_module_of_the_runtime() -> None:
+    from tcuda._runtime import runtime
+
+    assert tcuda.xp.__name__ == runtime().array_module
+
+
+def test_names_that_come_late_are_listed() -> None:
+    assert {"xp", "emulation", "Stream"} <= set(dir(tcuda))
+
+
+def test_late_names_are_in_their_places_after_initialisation(output_of: OutputOf) -> None:
+    code = (
+        "import tcuda\n"
+        "assert '__getattr__' in vars(tcuda) and 'xp' not in vars(tcuda)\n"
+        "xp = tcuda.xp\n"
+        "tcuda.init()\n"
+        "assert '__getattr__' not in vars(tcuda) and vars(tcuda)['xp'] is xp\n"
+        "assert tcuda.emulation.enable\n"
+        "try: tcuda.warp_drive\n"
+        "except AttributeError as error: print(error)"
+    )
+    assert output_of(code) == "module 'tcuda' has no attribute 'warp_drive'"
+
+
+# A package that cannot be used
+
+
+@pytest.fixture
+def source_tree(tmp_path: Path) -> Path:
+    """A source tree without a compiled core; the folder of the core's C++ files is there."""
+    root = tmp_path / "a clone"
+    package = Path(tcuda.__file__).parent
+    shutil.copytree(package, root / "tcuda", ignore=shutil.ignore_patterns("*.so", "_core", "__pycache__"))
+    (root / "tcuda" / "_core").mkdir()
+    (root / "tcuda" / "_core" / "module.cpp").touch()
+    (root / "pyproject.toml").touch()
+    return root
+
+
+def refusal(root: Path) -> str:
+    """Import tcuda in a folder, by a Python that has no other, and return the message of the import error."""
+    code = (
+        "import sys\n"
+        "for attempt in range(2):\n"
+        "    try: import tcuda\n"
+        "    except ImportError as error: message, name = str(error), error.name\n"
+        "    assert name == 'tcuda'\n"
+        "assert not {'numpy', 'tcuda.streams'} & set(sys.modules)\n"
+        "print(message)"
+    )
+    command = [sys.executable, "-S", "-B", "-c", code]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.strip()
+
+
+def test_a_source_tree_without_a_core_says_so_and_what_to_do(source_tree: Path) -> None:
+    assert refusal(source_tree) == (
+        f"tcuda was imported from {str(source_tree / 'tcuda')!r}, and that folder has no core compiled for this Python "
+        f"({sys.implementation.cache_tag}). "
+        f"Install that source tree with: {sys.executable} -m pip install -e '{source_tree}'\n"
+        f"Or start Python in another folder than {str(source_tree)!r}, to import an installed tcuda instead."
+    )
+
+
+def test_cores_for_other_pythons_are_named(source_tree: Path) -> None:
+    (source_tree / "tcuda" / "_core.cpython-38-x86_64-linux-gnu.so").touch()
+    for_this = f"no core compiled for this Python ({sys.implementation.cache_tag})"
+    for_others = "The compiled cores there are: _core.cpython-38-x86_64-linux-gnu.so."
+    assert f"{for_this}. {for_others} Install " in refusal(source_tree)
+
+
+def test_a_core_that_cannot_be_loaded_is_named_with_the_reason(source_tree: Path) -> None:
+    path = source_tree / "tcuda" / Path(str(_core.__file__)).name
+    path.write_text("this is no library, although it has the name of one\n" * 1000)
+    message = refusal(source_tree)
+    assert f"its compiled core cannot be loaded by this Python ({sys.implementation.cache_tag}): {path}: " in message
+    assert "pip install -e" in message
+
+
+def test_a_core_of_another_version_is_named_with_both_versions(source_tree: Path) -> None:
+    path = source_tree / "tcuda" / Path(str(_core.__file__)).name
+    path.symlink_to(str(_core.__file__))
+    (source_tree / "tcuda" / "_version.py").write_text('__version__ = "99.9"\n')
+    reason = f"its Python files are of version 99.9, and its core {str(path)!r} of version {tcuda.__version__}. "
+    assert reason in refusal(source_tree)
+
+
+def test_an_installed_package_without_a_core_is_to_be_installed_again(source_tree: Path) -> None:
+    (source_tree / "pyproject.toml").unlink()
+    message = refusal(source_tree)
+    assert message.endswith(f" Install tcuda again, with the pip of {sys.executable}.")
+    assert "pip install -e" not in message
+
+
+# Subinterpreters
+
+IN_A_SUBINTERPRETER = """
+def import_in_a_subinterpreter(isolated):
+    script = (
+        "import os\\n"
+        "for attempt in range(2):\\n"
+        "    try: import tcuda\\n"
+        "    except ImportError as error: os.write(1, (str(error).split(':')[0] + chr(10)).encode())\\n"
+        "import sys\\n"
+        "os.write(1, repr({'numpy', 'tcuda._core', 'ctypes'} & set(sys.modules)).encode() + bytes([10]))"
+    )
+    try:
+        import _interpreters
+    except ImportError:
+        import _xxsubinterpreters as interpreters
+
+        made = interpreters.create(isolated=isolated)
+        interpreters.run_string(made, script)
+        interpreters.destroy(made)
+    else:
+        made = _interpreters.create("isolated" if isolated else "legacy")
+        failure = _interpreters.exec(made, script)
+        assert failure is None, failure
+        _interpreters.destroy(made)
+
+def use_tcuda():
+    import tcuda
+    import numpy
+
+    x = tcuda.xp.asarray(numpy.arange(4.0))
+    assert float((x * 2).sum()) == 12
+    graph = tcuda.CUDAGraph()
+    with tcuda.graph(graph):
+        y = x + 1
+    graph.replay()
+    assert y.get().tolist() == [1, 2, 3, 4]
+    assert tcuda.memory_allocated() > 0
+"""
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+@pytest.mark.parametrize("main_first", [False, True])
+def test_a_subinterpreter_is_refused_and_the_main_one_goes_on(
+    main_first: bool, isolated: bool, run_python: RunPython
+) -> None:
+    steps = ["use_tcuda()"] * main_first + [f"import_in_a_subinterpreter({isolated})", "use_tcuda()"]
+    done = run_python("import warnings; warnings.simplefilter('ignore')\n" + IN_A_SUBINTERPRETER + "\n".join(steps))
+    assert (done.returncode, done.stderr) == (0, "")
+    refused = "tcuda cannot be imported in a subinterpreter"
+    assert done.stdout.splitlines() == [refused, refused, "set()"]

@@ -1,0 +1,169 @@
+"""Signal handlers that raise in the middle of a block: each block puts back what it changed, wherever that is.
+
+Each program runs in a process of its own. A timer strikes at a random moment of a loop of blocks, again and again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from support.fixture_types import OutputOf
+
+PROGRAM = """
+import faulthandler, gc, random, signal, sys, warnings
+faulthandler.dump_traceback_later(110, exit=True)
+import tcuda
+from tcuda import _captures, _lazy
+
+class Interrupt(Exception):
+    pass
+
+def handle(number, frame):
+    raise Interrupt
+
+runtime = _lazy._lazy_init()
+last = tcuda.device_count() - 1
+near, far = tcuda.Stream(), tcuda.Stream(last)
+pool = tcuda.MemPool()
+usage = tcuda.memory.track()
+quiet = warnings.catch_warnings()
+quiet.__enter__()
+warnings.simplefilter("ignore")  # that the graphs are empty
+kept = tcuda.CUDAGraph()
+with tcuda.graph(kept):
+    pass
+
+def device():
+    with tcuda.device(last):
+        with tcuda.device(0):
+            pass
+
+def stream():
+    with tcuda.stream(near):
+        with tcuda.stream(far):
+            with tcuda.stream(far):
+                pass
+
+def with_stream():
+    with near:
+        with far:
+            pass
+
+def use_mem_pool():
+    with tcuda.use_mem_pool(pool):
+        with tcuda.use_mem_pool(pool, device=0):
+            pass
+
+def no_caching():
+    with tcuda.memory.caching_allocator_disabled():
+        pass
+
+def fork_rng():
+    with tcuda.random.fork_rng():
+        tcuda.manual_seed(7)
+
+def track():
+    with usage:
+        pass
+
+graphs = []
+def graph():
+    made = tcuda.CUDAGraph()
+    graphs.append(made)
+    with tcuda.graph(made, capture_error_mode="relaxed"):
+        pass
+
+def capture():
+    made = tcuda.CUDAGraph()
+    graphs.append(made)
+    with tcuda.stream(near):
+        try:
+            made.capture_begin(capture_error_mode="relaxed")
+            made.capture_end()
+        except Exception:  # the capture has ended, or it goes on and everybody knows of it
+            captures = runtime.streamIsCapturing(near.cuda_stream)
+            assert captures == (made._capture is not None) == (made._capture in _captures.captures)
+            made._abandon_capture()
+            raise
+
+def state():
+    devices = range(tcuda.device_count())
+    return (
+        tcuda.current_device(),
+        [tcuda.current_stream(index).cuda_stream for index in devices],
+        pool.use_count(),
+        tcuda._ledger.ledger().caching,
+        [tcuda.initial_seed(), usage._active],
+        [capture.number for capture in _captures.captures],
+        [runtime.streamIsCapturing(taken.cuda_stream) for taken in (near, far, tcuda.graph.default_capture_stream)],
+        nothing_entered(),
+    )
+
+def nothing_entered():
+    '''Return whether CuPy's stack of streams is empty: the end of a block of its own tells.'''
+    found = []
+    for index in range(tcuda.device_count()):
+        tcuda.set_device(index)
+        runtime.enterStream((near, far)[index == last])
+        runtime.exitStream()
+        found.append(runtime.currentStream().ptr)
+    tcuda.set_device(0)
+    return found
+
+def strike(work, times):
+    '''Return what was wrong after each of the interrupts that left something wrong.'''
+    signal.signal(signal.SIGALRM, handle)
+    random.seed(1)
+    work()
+    start = time.perf_counter()
+    for _ in range(10):
+        work()
+    longest = 3 * (time.perf_counter() - start) / 10
+    before, wrong, struck = state(), [], 0
+    gc.disable()  # a handler that runs in a finalizer is no business of blocks
+    while struck < times:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(2e-6, longest))
+            while True:
+                work()
+        except Interrupt:
+            struck += 1
+        for made in graphs:
+            assert made._capture is None
+            made.reset()
+        graphs.clear()
+        after = state()
+        if after != before:
+            wrong.append(after)
+            tcuda.set_device(0)
+            for index in range(tcuda.device_count()):
+                with tcuda.device(index):
+                    runtime.useStream(runtime.defaultStream)
+            before = state()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return wrong
+
+import time
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "times"),
+    [
+        ("device", 2000),
+        ("stream", 2000),
+        ("with_stream", 2000),
+        ("use_mem_pool", 2000),
+        ("no_caching", 2000),
+        ("fork_rng", 1000),
+        ("track", 2000),
+        ("graph", 300),
+        ("capture", 1000),
+    ],
+)
+def test_a_signal_handler_that_raises_leaves_nothing_half_done(output_of: OutputOf, work: str, times: int) -> None:
+    code = f"{PROGRAM}\nwrong = strike({work}, {times})\nprint(len(wrong), *wrong[:3])"
+    assert output_of(code) == "0"

@@ -1,0 +1,166 @@
+"""Finalizers and signal handlers that use tcuda in the middle of its own calls.
+
+Each program runs in a process of its own, which ends with a traceback of all threads where one waits for ever.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from support.fixture_types import OutputOf
+
+PREPARED = """
+import faulthandler, gc, itertools, signal, sys
+faulthandler.dump_traceback_later(60, exit=True)
+import tcuda
+
+class Garbage:
+    '''A cycle that the garbage collector finalizes, by calling ``use``.'''
+
+    def __init__(self, use):
+        self.itself, self.use = self, use
+
+    def __del__(self):
+        self.use()
+
+used = itertools.count()
+
+def finalizing(use, work):
+    '''Do ``work`` while the garbage collector, which strikes at nearly every allocation, calls ``use``.'''
+    def counted():
+        use()
+        next(used)
+    gc.collect()
+    gc.freeze()
+    for threshold in (1, 2, 3, 5, 8, 13, 21):
+        for _ in range(20):
+            gc.disable()
+            garbage = Garbage(counted)
+            gc.collect(0)
+            gc.set_threshold(threshold, 1, 1)
+            gc.enable()
+            garbage = None
+            work()
+    gc.disable()
+
+def interrupting(use, work):
+    '''Do ``work`` while a signal handler calls ``use``, at whatever point the timer strikes.'''
+    active, finished = [], []
+    def handle(number, frame):
+        if not active:
+            active.append(True)
+            use()
+            next(used)
+            active.clear()
+        finished.append(True)
+    signal.signal(signal.SIGALRM, handle)
+    for delay in range(20, 420):
+        finished.clear()
+        signal.setitimer(signal.ITIMER_REAL, delay / 1e6)
+        while not finished:
+            work()
+
+def a_stream():
+    tcuda.Stream()
+
+def new_streams():
+    '''Take the streams of a pool for the first time.'''
+    tcuda.streams._pools.clear()
+    return [tcuda.Stream(priority=priority) for priority in (0, -1) for _ in range(3)]
+
+def new_session():
+    '''Initialise NVML.'''
+    tcuda._nvml._sessions.clear()
+    tcuda.temperature(0)
+
+def new_capture():
+    '''Capture a graph.'''
+    graph = tcuda.CUDAGraph()
+    with tcuda.stream(tcuda.Stream()):
+        graph.capture_begin(capture_error_mode="relaxed")
+        tcuda.memory.caching_allocator_delete(tcuda.memory.caching_allocator_alloc(512))
+        graph.capture_end()
+
+def an_operation():
+    '''Compute with arrays, and look at the events around it.'''
+    start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
+    with tcuda.stream(tcuda.Stream()):
+        start.record()
+        x = tcuda.xp.ones(8) + 1
+        total = float(x.sum())
+        end.record()
+    end.synchronize()
+    assert total == 16 and start.elapsed_time(end) > 0
+
+import warnings
+warnings.simplefilter("ignore", UserWarning)  # that the graphs are empty
+for use in (new_streams, new_session, new_capture, an_operation):
+    use()
+"""
+
+AFTER = """
+number = next(used)
+assert number > 20, number
+assert tcuda.current_device() == 0 and tcuda.current_stream() == tcuda.default_stream()
+assert not tcuda._captures.captures
+print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "work"),
+    [
+        ("a_stream", "new_streams"),
+        ("new_session", "new_session"),
+        ("new_capture", "new_capture"),
+        ("an_operation", "an_operation"),
+    ],
+)
+@pytest.mark.parametrize("how", ["finalizing", "interrupting"])
+def test_a_call_can_be_made_in_the_middle_of_the_same_call(output_of: OutputOf, how: str, use: str, work: str) -> None:
+    assert output_of(f"{PREPARED}{how}({use}, {work}){AFTER}") == "done"
+
+
+@pytest.mark.parametrize("how", ["finalizing", "interrupting"])
+def test_the_runtime_can_be_asked_for_while_it_is_chosen(output_of: OutputOf, how: str) -> None:
+    choose = """
+from tcuda import _runtime
+def choose():
+    _runtime._in_use = None
+    _runtime._successors.clear()
+    _runtime._successors.clear()
+    assert _runtime.runtime() is _runtime.runtime()
+"""
+    work = f"{choose}{how}(_runtime.runtime, choose)\nassert next(used) > 20\nprint('done')"
+    prepared = PREPARED.replace(
+        "for use in (new_streams, new_session, new_capture, an_operation):\n    use()", "_ = tcuda.temperature"
+    )
+    assert output_of(f"{prepared}{work}") == "done"
+
+
+def test_streams_that_were_taken_meanwhile_leave_no_stream_twice(output_of: OutputOf) -> None:
+    code = """
+import itertools
+import tcuda
+from tcuda import _lazy
+runtime = _lazy._lazy_init()
+create, turns, others = runtime.streamCreateWithPriority, itertools.count(), []
+
+def create_slowly(flags, priority):
+    if next(turns) == 0:  # 32 others are taken while the first is created
+        others.extend(tcuda.Stream() for _ in range(32))
+    return create(flags, priority)
+
+_lazy.cuda.streamCreateWithPriority = create_slowly
+first = tcuda.Stream()
+assert first == others[-1]
+again = [tcuda.Stream() for _ in range(32)]
+assert set(again) == set(others) and len(set(again)) == 32
+for stream in again:
+    stream.synchronize()
+print("done")
+"""
+    assert output_of(code) == "done"
