@@ -18,33 +18,18 @@ from hypothesis.extra import numpy as hnp
 
 import tcuda
 import tcuda.emulation
+from support.devices import allocated
 from tcuda._errors import AcceleratorError, OutOfMemoryError
 from tcuda._ledger import size_text
 from tcuda._runtime.emulated import costs
 from tcuda._runtime.protocol import CAPTURE_GLOBAL, CAPTURE_RELAXED, CAPTURE_THREAD_LOCAL, STREAM_NON_BLOCKING
 from tcuda.emulation import ndarray, xp
 
-pytestmark = pytest.mark.emulated
+pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
 
 DTYPES = ["?", "b", "B", "h", "i", "q", "Q", "e", "f", "d", "F", "D"]
 MILLISECOND = 1_000_000
 thorough = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@pytest.fixture(autouse=True)
-def _memory_comes_back():
-    """A test that drops its arrays gives all their memory back, whatever went wrong in between."""
-    before = allocated()
-    yield
-    if allocated() != before:
-        gc.collect()
-    # Less, where garbage of tests before has been collected.
-    assert all(now <= then for now, then in zip(allocated(), before, strict=True))
-
-
-def allocated():
-    """Return the bytes that arrays take up on each device."""
-    return [tcuda.memory_allocated(index) for index in range(tcuda.device_count())]
 
 
 @contextlib.contextmanager

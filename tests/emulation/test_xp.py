@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import importlib
 import inspect
 import pickle
@@ -13,26 +12,11 @@ import pytest
 
 import tcuda
 import tcuda.emulation
+from support.devices import allocated
 from tcuda._runtime.emulated import costs
 from tcuda.emulation import catalogue, functions, ndarray, xp
 
-pytestmark = pytest.mark.emulated
-
-
-@pytest.fixture(autouse=True)
-def _memory_comes_back():
-    """A test that drops its arrays gives all their memory back."""
-    before = allocated()
-    yield
-    if allocated() != before:
-        gc.collect()
-    # Less, where garbage of tests before has been collected.
-    assert all(now <= then for now, then in zip(allocated(), before, strict=True))
-
-
-def allocated():
-    """Return the bytes that arrays take up on each device."""
-    return [tcuda.memory_allocated(index) for index in range(tcuda.device_count())]
+pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
 
 
 RANDOM = np.random.default_rng(0)

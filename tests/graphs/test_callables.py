@@ -106,11 +106,6 @@ class TestNestedContainers:
         assert flatten_as(structure, ([3], {})) == [[3], {}]
 
 
-@pytest.fixture
-def xp(runtime: Runtime) -> Any:
-    return tcuda.xp
-
-
 class TestOne:
     def test_a_call_does_with_its_arguments_what_the_callable_does(self, xp: Any) -> None:
         weights = xp.arange(12, dtype="f").reshape(3, 4)

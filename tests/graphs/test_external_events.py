@@ -9,29 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.busy_streams import LONG, keep_busy
 from tcuda._device_index import Device
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from tcuda._runtime.protocol import Runtime
-
-LONG = 100_000_000
-
-
-def keep_busy(stream: tcuda.Stream) -> None:
-    with tcuda.stream(stream):
-        tcuda._sleep(LONG)
-
-
-@pytest.fixture
-def graph(runtime: Runtime) -> Iterator[tcuda.CUDAGraph]:
-    """A graph that is reset at the end, though a test may have failed in its capture."""
-    made = tcuda.CUDAGraph()
-    yield made
-    made._abandon_capture()
-    made.reset()
 
 
 WAYS: dict[str, Callable[[tcuda.Event, tcuda.Stream], object]] = {

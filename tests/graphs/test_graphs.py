@@ -28,20 +28,6 @@ KIB, MIB = 1 << 10, 1 << 20
 MODES = ["global", "thread_local", "relaxed"]
 
 
-@pytest.fixture
-def xp(runtime: Runtime) -> Any:
-    return tcuda.xp
-
-
-@pytest.fixture
-def graph(runtime: Runtime) -> Iterator[tcuda.CUDAGraph]:
-    """A graph that is reset at the end, though a test may have failed in its capture."""
-    made = tcuda.CUDAGraph()
-    yield made
-    made._abandon_capture()
-    made.reset()
-
-
 def captured(function: Callable[[], Any], graph: tcuda.CUDAGraph | None = None, **options: Any) -> Any:
     """Capture ``function`` and return the graph and what it returned."""
     graph = graph or tcuda.CUDAGraph()

@@ -8,29 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.blocks import block_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from support.fixture_types import Changes, OutputOf
-    from tcuda._runtime.protocol import Runtime
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
 
 KIB, MIB = 1 << 10, 1 << 20
-
-
-@pytest.fixture
-def xp(runtime: Runtime) -> Any:
-    return tcuda.xp
-
-
-def block_of(array: Any) -> dict[str, Any]:
-    """Return the block that an array has."""
-    blocks = [block for segment in tcuda.memory_snapshot() for block in segment["blocks"]]
-    [block] = [block for block in blocks if block["address"] == array.data.mem.ptr]
-    return block
 
 
 def whole(xp: Any, array: Any) -> Any:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from support.fixture_types import RunPython
-    from tcuda._runtime.protocol import Runtime
 
 BACKENDS = ["backend:native", "expandable_segments:False", "backend:cupy", "backend:cudaMallocAsync"]
 
@@ -407,10 +406,6 @@ print("end")
 @pytest.mark.usefixtures("allocator_as_found")
 class TestCollecting:
     """Frees by the garbage collector, wherever it strikes."""
-
-    @pytest.fixture
-    def xp(self, runtime: Runtime) -> Any:
-        return tcuda.xp
 
     @pytest.fixture
     def eager(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.blocks import block_of
 from tcuda.memory import _dump_snapshot, _record_memory_history, _snapshot
 
 if TYPE_CHECKING:
@@ -37,11 +38,6 @@ def _forgotten(runtime: Runtime) -> Iterator[None]:
     yield
     _record_memory_history(None)
     tcuda.memory._set_memory_metadata("")
-
-
-@pytest.fixture
-def xp(runtime: Runtime) -> Any:
-    return tcuda.xp
 
 
 def allocate(size: int = 1000) -> Any:
@@ -89,17 +85,6 @@ def own_frames(frames: list[dict[str, Any]]) -> list[tuple[str, int]]:
 def first_of(event: dict[str, Any]) -> str | None:
     """Return the innermost function of this file in the stack of an event."""
     return next((name for name, _ in own_frames(event["frames"])), None)
-
-
-def block_of(array: Any) -> dict[str, Any]:
-    """Return the block that an array has."""
-    [block] = [
-        block
-        for segment in tcuda.memory_snapshot()
-        for block in segment["blocks"]
-        if block["address"] == int(array.data.ptr)
-    ]
-    return block
 
 
 class TestRecording:

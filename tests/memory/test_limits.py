@@ -24,11 +24,6 @@ LONG = 100_000_000
 TOO_MUCH = 1 << 50
 
 
-@pytest.fixture
-def xp(runtime: Any) -> Any:
-    return tcuda.xp
-
-
 def message_of(size: int) -> str:
     """Return what the error says of an array that there is no memory for."""
     with pytest.raises(tcuda.OutOfMemoryError) as raised:

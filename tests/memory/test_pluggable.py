@@ -360,10 +360,6 @@ class TestPool:
     """A pool whose segments are a library's."""
 
     @pytest.fixture
-    def xp(self, runtime: Runtime) -> Any:
-        return tcuda.xp
-
-    @pytest.fixture
     def library(self, plugged: Any, plugged_path: str, runtime: Runtime) -> Iterator[Any]:
         """The library, which has nothing to do with other tests."""
         library = plugged.Plugged(plugged_path)

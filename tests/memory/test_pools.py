@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.devices import last_device
 from support.pools import held_by, pool_of
 
 if TYPE_CHECKING:
@@ -23,15 +24,6 @@ pytestmark = pytest.mark.usefixtures("allocator_as_found")
 KIB, MIB = 1 << 10, 1 << 20
 LONG = 100_000_000
 COMMON = (0, 0)
-
-
-@pytest.fixture
-def xp(runtime: Runtime) -> Any:
-    return tcuda.xp
-
-
-def last_device() -> int:
-    return tcuda.device_count() - 1
 
 
 class TestNumbers:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.foreign_streams import ForeignStream
 from tcuda._ledger import ledger
 from tcuda.memory import caching_allocator_disabled
 
@@ -22,11 +23,6 @@ pytestmark = pytest.mark.usefixtures("allocator_as_found")
 KIB, MIB = 1 << 10, 1 << 20
 LONG = 100_000_000
 NO_POINTER = "^invalid device pointer: {:#x}. It is not what caching_allocator_alloc"
-
-
-@pytest.fixture
-def xp(runtime: Runtime) -> Any:
-    return tcuda.xp
 
 
 @contextlib.contextmanager
@@ -52,16 +48,6 @@ def segment_of(address: int) -> dict[str, Any]:
 def address_of_freed(xp: Any, size: int) -> int:
     """Return where memory of ``size`` bytes was, which is free now."""
     return int(xp.empty(size, "B").data.ptr)
-
-
-class Foreign:
-    """A stream of a library that knows nothing but the protocol."""
-
-    def __init__(self, handle: int) -> None:
-        self.handle = handle
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self.handle
 
 
 class TestAllocating:
@@ -119,7 +105,7 @@ class TestAllocating:
 
     def test_the_stream_may_be_given_in_every_way(self, runtime: Runtime) -> None:
         side = tcuda.Stream()
-        for stream in (side, side.cuda_stream, Foreign(side.cuda_stream), tcuda.ExternalStream(side.cuda_stream)):
+        for stream in (side, side.cuda_stream, ForeignStream(side.cuda_stream), tcuda.ExternalStream(side.cuda_stream)):
             with raw(1000, stream=stream) as address:
                 assert segment_of(address)["stream"] == side.cuda_stream
         for stream in (0, 1, tcuda.default_stream(), None):  # 1 is another name of the default stream

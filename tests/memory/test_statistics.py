@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.devices import last_device
 from tcuda.memory import _summary
 
 if TYPE_CHECKING:
@@ -21,15 +22,6 @@ pytestmark = pytest.mark.usefixtures("allocator_as_found")
 KIB, MIB = 1 << 10, 1 << 20
 LONG = 100_000_000
 FIGURES = ("allocated", "current", "freed", "peak")
-
-
-@pytest.fixture
-def xp(runtime: Any) -> Any:
-    return tcuda.xp
-
-
-def last_device() -> int:
-    return tcuda.device_count() - 1
 
 
 def spread(counters: dict[str, int], pool: str, figures: tuple[str, ...]) -> dict[str, int]:

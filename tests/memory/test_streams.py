@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.busy_streams import keep_busy
 from tcuda import _ledger
 from tcuda._runtime.protocol import (
     CAPTURE_RELAXED,
@@ -42,11 +43,6 @@ def _every_stream_is_idle_and_the_kernel_of_sleep_is_loaded(allocator_as_found: 
 
 def new_array() -> Any:
     return tcuda.xp.empty(SIZE, dtype="uint8")
-
-
-def keep_busy(stream: Any, cycles: int = BUSY) -> None:
-    with tcuda.stream(stream):
-        tcuda._sleep(cycles)
 
 
 def is_next(address: int) -> bool:
@@ -83,7 +79,7 @@ class TestAnArrayThatAnotherStreamUses:
         before = tcuda.memory_allocated(), active()
         array, other = new_array(), tcuda.Stream()
         address = array.data.ptr
-        keep_busy(other)
+        keep_busy(other, BUSY)
         record_stream(array, other)
         assert (tcuda.memory_allocated(), active()) == (before[0] + SIZE, before[1] + SIZE)
         del array
@@ -100,7 +96,7 @@ class TestAnArrayThatAnotherStreamUses:
     def test_loses_it_at_once_if_nobody_is_told(self) -> None:
         array, other = new_array(), tcuda.Stream()
         address = array.data.ptr
-        keep_busy(other)
+        keep_busy(other, BUSY)
         del array
         assert is_next(address)
         assert not other.query()
@@ -120,7 +116,7 @@ class TestAnArrayThatAnotherStreamUses:
         array, other = new_array(), tcuda.Stream()
         address = array.data.ptr
         record_stream(array, other)
-        keep_busy(other)
+        keep_busy(other, BUSY)
         del array
         assert not is_next(address)
         assert not other.query()
@@ -131,7 +127,7 @@ class TestAnArrayThatAnotherStreamUses:
         record_stream(array, other)
         del array
         other.synchronize()
-        keep_busy(other)
+        keep_busy(other, BUSY)
         assert is_next(address)
         assert not other.query()
 
@@ -158,7 +154,7 @@ class TestAnArrayThatAnotherStreamUses:
     def test_may_be_named_by_a_view_of_it(self, outlives: str) -> None:
         array, other = new_array(), tcuda.Stream()
         address, view = array.data.ptr, array[SIZE // 2 :]
-        keep_busy(other)
+        keep_busy(other, BUSY)
         if outlives == "the view":
             del array
             record_stream(view, other)
@@ -175,7 +171,7 @@ class TestAnArrayThatAnotherStreamUses:
     def test_may_die_in_another_thread(self) -> None:
         arrays, other = [new_array()], tcuda.Stream()
         address = arrays[0].data.ptr
-        keep_busy(other)
+        keep_busy(other, BUSY)
         record_stream(arrays[0], other)
         thread = threading.Thread(target=arrays.clear)
         thread.start()
@@ -189,7 +185,7 @@ class TestAnArrayThatAnotherStreamUses:
         own = tcuda.Stream(last)
         with tcuda.stream(own):
             array, other = new_array(), tcuda.ExternalStream(handle)
-            keep_busy(other)
+            keep_busy(other, BUSY)
             record_stream(array, other)
         address = array.data.ptr
         del array  # where another device may be current, which has default streams of its own
@@ -204,7 +200,7 @@ class TestMemoryThatIsHeldBack:
     def test_is_waited_for_when_the_cache_is_emptied(self) -> None:
         before = active()
         array, other = new_array(), tcuda.Stream()
-        keep_busy(other)
+        keep_busy(other, BUSY)
         record_stream(array, other)
         del array
         reserved = tcuda.memory_reserved()
@@ -219,7 +215,7 @@ class TestMemoryThatIsHeldBack:
         with hold_at_most(SIZE):
             array = new_array()
             address = array.data.ptr
-            keep_busy(other)
+            keep_busy(other, BUSY)
             record_stream(array, other)
             del array
             assert not other.query()
@@ -295,7 +291,7 @@ class TestAStreamThatIsDestroyed:
     def test_is_waited_for_all_the_same(self, runtime: Runtime, first: str) -> None:
         array, other, done = new_array(), temporary_stream(runtime), tcuda.Event()
         address = array.data.ptr
-        keep_busy(other)
+        keep_busy(other, BUSY)
         done.record(other)
         record_stream(array, other)
         if first == "array":
@@ -403,7 +399,7 @@ class TestWhatItTakes:
     def test_streams_of_other_libraries_will_do(self, wrap: Callable[[tcuda.Stream], Any]) -> None:
         array, other = new_array(), tcuda.Stream()
         address = array.data.ptr
-        keep_busy(other)
+        keep_busy(other, BUSY)
         record_stream(array, wrap(other))
         del array
         assert not is_next(address)

@@ -25,11 +25,6 @@ KIB, MIB = 1 << 10, 1 << 20
 LONG = 100_000_000
 
 
-@pytest.fixture
-def xp(runtime: Runtime) -> Any:
-    return tcuda.xp
-
-
 def in_a_thread(function: Any) -> None:
     thread = threading.Thread(target=function)
     thread.start()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tcuda
+from support.devices import WITHOUT_DEVICE
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf, RunPython
@@ -145,8 +146,6 @@ def test_asking_for_devices_does_not_spoil_a_fork(output_of: OutputOf) -> None:
     before = "tcuda.is_available(); tcuda.device_count(); tcuda.Event()"
     assert output_of(FORK.format(before=before)) == "device 0 True"
 
-
-WITHOUT_DEVICE = {"TCUDA_RUNTIME": None, "CUDA_VISIBLE_DEVICES": ""}
 
 NO_DEVICE_NEEDED = {
     "is_available()": "False",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from support.statuses import status_of
 from tcuda import AcceleratorError
 from tcuda._runtime import protocol
 from tcuda._runtime.protocol import (
@@ -73,15 +74,6 @@ def x(runtime: Runtime) -> Iterator[Fixtures]:
     fixtures = Fixtures(runtime)
     yield fixtures
     fixtures.close()
-
-
-def status_of(call: Callable[[], object]) -> int:
-    """Return the status with which ``call`` fails, 0 if it does not."""
-    try:
-        call()
-    except AcceleratorError as error:
-        return error.error_code
-    return 0
 
 
 def members(kind: type) -> dict[str, Any]:

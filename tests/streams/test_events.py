@@ -10,19 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.busy_streams import LONG, keep_busy
 from tcuda._device_index import Device
 from tcuda._lazy import cuda
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 
 if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
-
-LONG = 100_000_000
-
-
-def keep_busy(stream: tcuda.Stream) -> None:
-    with tcuda.stream(stream):
-        tcuda._sleep(LONG)
 
 
 class TestCreation:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.foreign_streams import ForeignStream
 from tcuda import streams
 from tcuda._device_index import Device
 from tcuda._runtime.protocol import CAPTURE_RELAXED
@@ -27,16 +28,6 @@ def busy_stream() -> tcuda.Stream:
     with tcuda.stream(stream):
         tcuda._sleep(LONG)
     return stream
-
-
-class Foreign:
-    """A stream of a library that knows nothing but the protocol."""
-
-    def __init__(self, handle: int) -> None:
-        self.handle = handle
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self.handle
 
 
 class TestMaking:
@@ -274,7 +265,7 @@ class TestWaiting:
 
     def test_wait_stream_takes_foreign_streams(self) -> None:
         busy, waiting = busy_stream(), tcuda.Stream()
-        waiting.wait_stream(Foreign(busy.cuda_stream))  # type: ignore[arg-type]
+        waiting.wait_stream(ForeignStream(busy.cuda_stream))  # type: ignore[arg-type]
         assert not waiting.query()
         waiting.synchronize()
 
@@ -397,7 +388,7 @@ class TestCurrent:
 
     def test_a_foreign_stream_is_entered_as_it_is(self, runtime: Runtime) -> None:
         handle = runtime.streamCreateWithPriority(1, 0)
-        with tcuda.stream(Foreign(handle)):  # type: ignore[arg-type]
+        with tcuda.stream(ForeignStream(handle)):  # type: ignore[arg-type]
             assert tcuda.current_stream().cuda_stream == handle
         runtime.streamDestroy(handle)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.devices import WITHOUT_DEVICE
+
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
-
-WITHOUT_DEVICE = {"TCUDA_RUNTIME": None, "CUDA_VISIBLE_DEVICES": ""}
 
 FIGURES = [
     "memory_allocated",

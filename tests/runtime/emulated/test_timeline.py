@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.emulated_streams import new_stream
 from tcuda._runtime.emulated import EmulatedRuntime, costs, parse_memory
 from tcuda._runtime.emulated.clock import CALL, Clock
 from tcuda._runtime.protocol import (
@@ -28,22 +29,12 @@ pytestmark = pytest.mark.emulated
 MS = 1_000_000  # ns, and as many cycles
 
 
-@pytest.fixture
-def r() -> EmulatedRuntime:
-    """Two devices of their own, with the clock at 0."""
-    return EmulatedRuntime(devices=2, memory=1 << 20)
-
-
 def elapsed(r: EmulatedRuntime, work: Callable[[], object]) -> int:
     """Return the nanoseconds that ``work`` and waiting for the device take."""
     start = r.clock.now()
     work()
     r.deviceSynchronize()
     return r.clock.now() - start
-
-
-def new_stream(r: EmulatedRuntime, flags: int = STREAM_NON_BLOCKING) -> int:
-    return r.streamCreateWithPriority(flags, 0)
 
 
 def test_work_on_one_stream_follows_itself(r: EmulatedRuntime) -> None:

@@ -1,0 +1,55 @@
+"""The fixtures of the tests of emulated arrays."""
+
+from __future__ import annotations
+
+import functools
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+from support.devices import allocated
+from tcuda._runtime.protocol import CAPTURE_RELAXED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from support.fixture_types import Captured
+    from tcuda._runtime.protocol import Runtime
+
+
+@pytest.fixture
+def memory_comes_back(runtime: Runtime) -> Iterator[None]:
+    """A test that drops its arrays gives all their memory back, also after errors and captures."""
+    before = allocated()
+    yield
+    if allocated() != before:
+        gc.collect()
+    # Less memory is in use where garbage of earlier tests has been collected.
+    assert all(now <= then for now, then in zip(allocated(), before, strict=True))
+
+
+@pytest.fixture
+def captured(runtime: Runtime) -> Iterator[Captured]:
+    """Let a stream capture what a function does, and return what that returned, and what launches the graph.
+
+    By the runtime alone: without a pool, and without anything that keeps memory.
+    """
+    executables: list[int] = []
+
+    def capture(function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+        stream = tcuda.Stream()
+        with tcuda.stream(stream):
+            runtime.streamBeginCapture(stream.cuda_stream, CAPTURE_RELAXED)
+            try:
+                result = function()
+            finally:
+                graph = runtime.streamEndCapture(stream.cuda_stream)
+        executables.append(runtime.graphInstantiate(graph, 0))
+        runtime.graphDestroy(graph)
+        return result, functools.partial(runtime.graphLaunch, executables[-1], 0)
+
+    yield capture
+    for executable in executables:
+        runtime.graphExecDestroy(executable)

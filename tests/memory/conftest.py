@@ -1,0 +1,96 @@
+"""The fixtures of the tests of memory."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.folders import DATA
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from types import ModuleType
+
+    from support.fixture_types import CompiledCpp, HoldAtMost
+    from tcuda._runtime.protocol import Runtime
+
+
+@pytest.fixture
+def hold_at_most(runtime: Runtime) -> HoldAtMost:
+    """Let the allocator hold ``more`` bytes, and some 4 KiB, than it does now; the value is the limit."""
+    import tcuda
+
+    @contextlib.contextmanager
+    def limited(more: int, device: int = 0) -> Iterator[int]:
+        tcuda.empty_cache()
+        _, total = tcuda.mem_get_info(device)
+        before = tcuda.get_per_process_memory_fraction(device)
+        fraction = (tcuda.memory_reserved(device) + more + 4096) / total
+        tcuda.set_per_process_memory_fraction(fraction, device)
+        try:
+            yield int(fraction * total)
+        finally:
+            tcuda.set_per_process_memory_fraction(before, device)
+
+    return limited
+
+
+@pytest.fixture
+def alloc_settings(runtime: Runtime) -> Callable[[str], contextlib.AbstractContextManager[None]]:
+    """Let the allocator go by other settings in a block."""
+    from tcuda import _ledger
+    from tcuda.memory import _set_allocator_settings
+
+    @contextlib.contextmanager
+    def changed(text: str) -> Iterator[None]:
+        before = _ledger.conf()
+        _set_allocator_settings(text)
+        try:
+            yield
+        finally:
+            _ledger.change_conf(before)
+
+    return changed
+
+
+@pytest.fixture(scope="session")
+def torch_memory() -> dict[str, Any]:
+    """What torch does with memory."""
+    facts: dict[str, Any] = json.loads((DATA / "torch_memory.json").read_text())
+    return facts
+
+
+@pytest.fixture
+def compiled_cpp(tmp_path: Path) -> CompiledCpp:
+    """The path of a shared library made of a source file in ``tests/data``."""
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("needs a C++ compiler, and there is no c++")
+
+    def compiled(name: str, *options: str) -> str:
+        path = tmp_path / f"{name}.so"
+        command = [compiler, "-Wall", "-Wextra", "-shared", "-fPIC", *options, "-o", path, DATA / f"{name}.cpp"]
+        subprocess.run(command, check=True)
+        return str(path)
+
+    return compiled
+
+
+@pytest.fixture(scope="session")
+def plugged() -> ModuleType:
+    """The module ``tests/data/plugged.py``, which programs of tests find on their path."""
+    spec = importlib.util.spec_from_file_location("plugged", DATA / "plugged.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["plugged"] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,240 @@
+"""The settings of the allocator that change while a program runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+from tcuda import _ledger
+from tcuda._errors import AllocatorSettingsError
+from tcuda.memory import _set_allocator_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from support.fixture_types import Changes, HoldAtMost
+
+    AllocSettings = Callable[[str], AbstractContextManager[None]]
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+def fractions() -> set[float]:
+    """Return the shares of memory that the devices may hold."""
+    return {tcuda.get_per_process_memory_fraction(device) for device in range(tcuda.device_count())}
+
+
+@pytest.mark.usefixtures("allocator_as_found")
+class TestChanging:
+    """Settings that change while the program runs."""
+
+    @pytest.fixture
+    def size_of(self, xp: Any, changes: Changes) -> Callable[[int], int]:
+        """Return what an array of so many bytes takes up."""
+
+        def measured(requested: int) -> int:
+            with changes() as changed:
+                kept = xp.empty(requested, "B")
+            del kept
+            return changed["allocated_bytes.all.current"]
+
+        return measured
+
+    @pytest.mark.parametrize(
+        ("divisions", "sizes"),
+        [
+            ("4", {1: 512, 700: 1024, 1200 * KIB: 1280 * KIB, 1280 * KIB: 1280 * KIB, 1281 * KIB: 1536 * KIB}),
+            ("1", {1200 * KIB: 1200 * KIB}),
+            ("2", {1200 * KIB: 1536 * KIB, 1537 * KIB: 2048 * KIB, 3 * KIB: 3 * KIB, 5 * KIB: 6 * KIB}),
+            ("8", {33 * MIB: 36 * MIB}),
+            ("[32:1,>:8]", {17 * MIB: 17 * MIB, 33 * MIB: 36 * MIB}),
+        ],
+    )
+    def test_sizes_are_rounded_otherwise_from_then_on(
+        self, alloc_settings: AllocSettings, size_of: Callable[[int], int], divisions: str, sizes: dict[int, int]
+    ) -> None:
+        with alloc_settings(f"roundup_power2_divisions:{divisions}"):
+            assert {requested: size_of(requested) for requested in sizes} == sizes
+        assert size_of(1200 * KIB) == 1200 * KIB
+
+    def test_what_is_allocated_already_stays_as_it_is(
+        self, alloc_settings: AllocSettings, xp: Any, changes: Changes
+    ) -> None:
+        kept = xp.empty(1200 * KIB, "B")
+        with alloc_settings("roundup_power2_divisions:4"), changes() as changed:
+            del kept
+        assert changed["allocated_bytes.all.current"] == -1200 * KIB
+
+    def test_segments_need_not_grow(self, alloc_settings: AllocSettings, xp: Any) -> None:
+        with alloc_settings("expandable_segments:False"), tcuda.use_mem_pool(tcuda.MemPool()):
+            kept = [xp.empty(1000), xp.empty(3 * MIB, "B"), xp.empty(29 * MIB, "B")]
+            segments = tcuda.memory_snapshot()
+            new = [segment for segment in segments if segment["segment_pool_id"] != (0, 0)]
+            assert sorted(segment["total_size"] // MIB for segment in new) == [2, 20, 30]
+            assert not any(segment["is_expandable"] for segment in new)
+        del kept
+
+    def test_large_blocks_are_kept_whole(self, alloc_settings: AllocSettings, xp: Any) -> None:
+        with alloc_settings("expandable_segments:False,max_split_size_mb:30,max_non_split_rounding_mb:20"):
+            assert tcuda.memory_stats()["max_split_size"] == 30 * MIB
+            with tcuda.use_mem_pool(tcuda.MemPool()):
+                address = xp.empty(60 * MIB, "B").data.ptr
+                assert xp.empty(20 * MIB, "B").data.ptr != address  # would split it
+                assert xp.empty(32 * MIB, "B").data.ptr != address  # would waste more than 20 MiB of it
+                assert xp.empty(50 * MIB, "B").data.ptr == address
+        assert tcuda.memory_stats()["max_split_size"] == -1
+
+    def test_large_arrays_are_counted_as_oversize(
+        self, alloc_settings: AllocSettings, xp: Any, changes: Changes
+    ) -> None:
+        with alloc_settings("expandable_segments:False,max_split_size_mb:30"):
+            with changes() as changed:
+                kept = xp.empty(20 * MIB, "B")
+            assert not [key for key in changed if key.startswith("oversize")]
+            with changes() as changed:
+                large = xp.empty(40 * MIB, "B")
+            assert changed["oversize_allocations.current"] == changed["oversize_segments.current"] == 1
+            with changes() as changed:
+                del large
+                tcuda.empty_cache()
+            assert changed["oversize_allocations.freed"] == changed["oversize_segments.freed"] == 1
+            assert changed["oversize_allocations.current"] == changed["oversize_segments.current"] == -1
+            del kept
+
+    def test_arrays_just_below_the_limit_for_splitting_get_memory(self, alloc_settings: AllocSettings, xp: Any) -> None:
+        with alloc_settings("expandable_segments:False,max_split_size_mb:30"):
+            assert xp.empty(29 * MIB, "B").nbytes == 29 * MIB  # in a segment of 30 MiB
+
+    def test_old_memory_is_given_back_above_a_threshold(
+        self, alloc_settings: AllocSettings, xp: Any, changes: Changes, hold_at_most: HoldAtMost
+    ) -> None:
+        settings = "expandable_segments:False"
+        for threshold, collected in (("", False), (",garbage_collection_threshold:0.5", True)):
+            with hold_at_most(200 * MIB) as limit:
+                fraction = tcuda.get_per_process_memory_fraction()
+                with alloc_settings(settings + threshold):
+                    tcuda.set_per_process_memory_fraction(fraction)
+                    side = tcuda.Stream()
+                    with tcuda.stream(side):
+                        xp.empty(80 * MIB, "B")
+                        tcuda._sleep(100_000_000)  # what is in use is not given back for less memory's sake alone
+                    with changes() as changed:
+                        kept = xp.empty(60 * MIB, "B")
+                    assert ("reserved_bytes.all.freed" in changed) == collected
+                    assert tcuda.memory_reserved() <= limit
+                    del kept
+                    side.synchronize()
+            tcuda.empty_cache()
+
+    def test_the_memory_fraction_is_set_and_goes_back(self, alloc_settings: AllocSettings) -> None:
+        with alloc_settings("per_process_memory_fraction:0.25"):
+            assert fractions() == {0.25}
+            _set_allocator_settings("per_process_memory_fraction:0.5")
+            assert fractions() == {0.5}
+            _set_allocator_settings("")
+            assert fractions() == {1.0}
+            _set_allocator_settings("per_process_memory_fraction:0.75")
+        assert fractions() == {1.0}
+
+    def test_a_fraction_that_the_program_has_set_stays_until_settings_name_one(
+        self, alloc_settings: AllocSettings
+    ) -> None:
+        try:
+            tcuda.set_per_process_memory_fraction(0.5)
+            with alloc_settings("max_split_size_mb:30"):
+                assert tcuda.get_per_process_memory_fraction() == 0.5
+            assert tcuda.get_per_process_memory_fraction() == 0.5
+            with alloc_settings("per_process_memory_fraction:0.25"):
+                assert fractions() == {0.25}
+                tcuda.set_per_process_memory_fraction(0.25)  # from now on the program's
+            assert tcuda.get_per_process_memory_fraction() == 0.25
+            others = range(1, tcuda.device_count())
+            assert {tcuda.get_per_process_memory_fraction(device) for device in others} <= {1.0}
+        finally:
+            tcuda.set_per_process_memory_fraction(1.0)
+
+    def test_options_that_are_not_named_go_back_to_their_defaults(self, alloc_settings: AllocSettings) -> None:
+        with alloc_settings("max_split_size_mb:30"):
+            _set_allocator_settings("expandable_segments:True")
+            assert _ledger.conf().max_split_size == -1
+            assert tcuda.memory_stats()["max_split_size"] == -1
+
+    def test_a_snapshot_has_them(self, alloc_settings: AllocSettings) -> None:
+        text = "max_split_size_mb:30,garbage_collection_threshold:0.5,roundup_power2_divisions:[2:4]"
+        with alloc_settings(text):
+            settings = tcuda.memory._snapshot()["allocator_settings"]
+        assert settings["PYTORCH_CUDA_ALLOC_CONF"] == text
+        assert (settings["max_split_size"], settings["garbage_collection_threshold"]) == (30 * MIB, 0.5)
+        assert settings["roundup_power2_divisions"]["1"] == 4
+        assert settings["roundup_power2_divisions"]["2"] == 0
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            "a:b",
+            "backend:cupy",
+            "max_split_size_mb:" + "9" * 20,
+            "max_non_split_rounding_mb:" + "9" * 20,
+            "roundup_power2_divisions:" + str(1 << 70),
+            "per_process_memory_fraction:1e400",
+        ],
+    )
+    def test_what_is_wrong_changes_nothing(self, alloc_settings: AllocSettings, wrong: str) -> None:
+        with alloc_settings("max_split_size_mb:40,per_process_memory_fraction:0.5"):
+            before = _ledger.conf()
+            with pytest.raises(AllocatorSettingsError):
+                _set_allocator_settings(f"max_split_size_mb:30,per_process_memory_fraction:0.25,{wrong}")
+            assert _ledger.conf() is before
+            assert tcuda.memory._snapshot()["allocator_settings"]["PYTORCH_CUDA_ALLOC_CONF"] == before.text
+            assert tcuda.memory_stats()["max_split_size"] == 40 * MIB
+            assert fractions() == {0.5}
+
+    @pytest.mark.parametrize("env", [None, 5, b"max_split_size_mb:30", ["backend:native"]])
+    def test_what_is_no_text_is_a_type_error(self, runtime: Any, env: Any) -> None:
+        before = _ledger.conf()
+        with pytest.raises(TypeError, match="^Expected the allocator's settings as a str such as"):
+            _set_allocator_settings(env)
+        assert _ledger.conf() is before
+
+    def test_the_backend_is_settled(self, runtime: Any) -> None:
+        before = _ledger.conf()
+        with pytest.raises(ValueError, match="backend") as raised:
+            _set_allocator_settings("backend:cupy")
+        assert str(raised.value) == (
+            "The backend is 'native', and cannot become 'cupy' any more: it is settled when tcuda is initialised. Set "
+            "TCUDA_ALLOC_CONF before that."
+        )
+        assert _ledger.conf() is before
+        assert tcuda.get_allocator_backend() == "native"
+
+
+def test_before_initialisation_the_backend_can_be_set_too(output_of: Any) -> None:
+    program = """
+import tcuda
+tcuda.memory._set_allocator_settings("backend:cupy,roundup_power2_divisions:4")
+print(tcuda.is_initialized(), tcuda.get_allocator_backend())
+x = tcuda.xp.empty(1000, "B")
+print(tcuda.get_allocator_backend(), len(tcuda.memory_snapshot()))
+"""
+    assert output_of(program).splitlines() == ["False cupy", "cupy 1"]
+
+
+@pytest.mark.parametrize("backend", ["cupy", "cudaMallocAsync"])
+def test_settings_that_do_not_name_the_backend_leave_it(output_of: Any, backend: str) -> None:
+    program = """
+import tcuda
+tcuda.init()
+tcuda.memory._set_allocator_settings("max_split_size_mb:30")
+tcuda.memory._set_allocator_settings("")
+print(tcuda.get_allocator_backend())
+try:
+    tcuda.memory._set_allocator_settings("backend:native")
+except RuntimeError as error:
+    print(error)
+"""
+    name, message = output_of(program, TCUDA_ALLOC_CONF=f"backend:{backend}").splitlines()
+    assert name == backend
+    assert message.startswith(f"The backend is {backend!r}, and cannot become 'native' any more")

@@ -1,0 +1,13 @@
+"""Streams of other libraries."""
+
+from __future__ import annotations
+
+
+class ForeignStream:
+    """A stream of a library that shares only the protocol ``__cuda_stream__`` with tcuda."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
