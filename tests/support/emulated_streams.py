@@ -1,15 +1,30 @@
-"""Streams of an emulated runtime."""
+"""Streams of emulated devices."""
 
 from __future__ import annotations
 
+import contextlib
+import types
 from typing import TYPE_CHECKING
 
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tcuda._runtime.emulated import EmulatedRuntime
 
 
 def new_stream(r: EmulatedRuntime, flags: int = STREAM_NON_BLOCKING) -> int:
     """Return the handle of a new stream on the current device."""
     return r.streamCreateWithPriority(flags, 0)
+
+
+@contextlib.contextmanager
+def temporary_stream(runtime: EmulatedRuntime) -> Iterator[types.SimpleNamespace]:
+    """A stream of the current device, as CuPy's streams look; the end of the block destroys it."""
+    handle = runtime.streamCreateWithPriority(STREAM_NON_BLOCKING, 0)
+    stream = types.SimpleNamespace(ptr=handle, device_id=runtime.getDevice())
+    try:
+        yield stream
+    finally:
+        runtime.streamDestroy(handle)

@@ -1,0 +1,140 @@
+"""Reading and writing parts of emulated arrays by indices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from support.emulated_arrays import assert_same, numbers
+from tcuda.emulation import ndarray, xp
+
+pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
+thorough = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def matching(array_shape):
+    return st.one_of(
+        hnp.basic_indices(array_shape, allow_newaxis=True),
+        hnp.integer_array_indices(array_shape, result_shape=hnp.array_shapes(min_side=0, max_dims=2)),
+        hnp.arrays(bool, array_shape),
+    )
+
+
+shapes_and_indices = hnp.array_shapes(max_dims=3, max_side=4).flatmap(
+    lambda shape: st.tuples(st.just(shape), matching(shape))
+)
+
+
+def on_the_device(index):
+    if isinstance(index, tuple):
+        return tuple(map(on_the_device, index))
+    return xp.asarray(index) if isinstance(index, np.ndarray) else index
+
+
+@thorough
+@given(shapes_and_indices)
+def test_getitem_does_as_numpy(case):
+    shape, index = case
+    host = np.arange(np.prod(shape)).reshape(shape)
+    array = xp.asarray(host)
+    assert_same(array[on_the_device(index)], host[index])
+    assert_same(array[index], host[index])  # indices from the host are copied to the device
+
+
+@thorough
+@given(shapes_and_indices, st.booleans())
+def test_setitem_does_as_numpy(case, scalar):
+    shape, index = case
+    host = np.zeros(shape, int)
+    array = xp.asarray(host)
+    value = np.asarray(7) if scalar else np.arange(1, host[index].size + 1).reshape(np.shape(host[index]))
+    unique = np.arange(host.size).reshape(shape)[index]
+    if np.unique(unique).size < unique.size:
+        value = np.asarray(7)  # several values for one element: CuPy does not say which one wins
+    array[on_the_device(index)] = xp.asarray(value)
+    host[index] = value
+    assert_same(array, host)
+
+
+@thorough
+@given(hnp.array_shapes(max_dims=3, max_side=4).flatmap(lambda s: st.tuples(st.just(s), hnp.basic_indices(s))))
+def test_views_write_through_to_their_base(case):
+    shape, index = case
+    host = np.zeros(shape)
+    array = xp.asarray(host)
+    view = array[index]
+    view += 1
+    view[...] = view * 2
+    host[index] = 2
+    assert_same(array, host)
+
+
+def test_index_arrays_give_copies():
+    array = xp.arange(4)
+    for index in (xp.asarray([1, 2]), xp.asarray(2), [0, 1], np.array(1), array > 1, True):
+        copied = array[index]
+        copied[...] = 9
+        assert copied.base is None
+    assert array.tolist() == [0, 1, 2, 3]
+
+
+def test_indices_of_several_kinds_go_together():
+    host = numbers("d", (3, 4, 5))
+    array = xp.asarray(host)
+    rows, columns = [2, 0], [1, 3]
+    assert_same(array[rows, :, columns], host[rows, :, columns])
+    assert_same(array[xp.asarray(rows), None, 1], host[rows, None, 1])
+    assert_same(array[[]], host[[]])
+    assert_same(array[host > 3], host[host > 3])
+    assert_same(array[..., xp.asarray([True, False, True, False, True])], host[..., ::2])
+
+
+@pytest.mark.parametrize("index", [4, -5, (0, 0), 1.5, "a", (..., ...), [0, 4], [1.5]], ids=lambda index: repr(index))
+def test_indices_that_do_not_fit_are_refused(index):
+    array = xp.arange(4)
+    with pytest.raises(IndexError):
+        array[index]
+    with pytest.raises(IndexError):
+        array[index] = 0
+    with pytest.raises(IndexError, match="integer or boolean type"):
+        array[xp.asarray([1.0])]
+
+
+@pytest.mark.parametrize("value", [np.arange(3), [1, 2, 3]], ids=["numpy", "list"])
+def test_assignment_from_the_host_is_refused_as_by_cupy(value):
+    array = xp.zeros(3)
+    for index in (..., slice(None), slice(0, 3)):
+        with pytest.raises(ValueError, match="cannot be used for fill"):
+            array[index] = value
+    array[[0, 1, 2]] = value  # CuPy copies it to the device where there is an index array
+    assert array.tolist() == list(value)
+    array[0] = np.asarray(9)
+    array[1] = np.float32(8)
+    assert array.tolist() == [9, 8, value[2]]
+
+
+def test_assignment_converts_and_broadcasts():
+    array = xp.zeros((2, 3), "i")
+    array[...] = xp.asarray([1.9, 2.9, 3.9])
+    array[1] = True
+    assert array.tolist() == [[1, 2, 3], [1, 1, 1]]
+    with pytest.raises(ValueError, match="broadcast"):
+        array[...] = xp.ones(4)
+
+
+def test_an_array_is_a_sequence():
+    array = xp.arange(6).reshape(2, 3)
+    assert len(array) == 2
+    assert [row.tolist() for row in array] == [[0, 1, 2], [3, 4, 5]]
+    assert all(isinstance(item, ndarray) for item in xp.arange(3))
+    assert 2 in xp.arange(3)
+    assert 5 not in xp.arange(3)
+    first = next(iter(array))
+    first += 1
+    assert array[0].tolist() == [1, 2, 3]
+    for function in (len, iter):
+        with pytest.raises(TypeError, match="(?i)0-d|unsized"):
+            function(xp.asarray(1))

@@ -1,0 +1,44 @@
+"""Arrays of emulated devices beside those of NumPy."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+
+from tcuda.emulation import ndarray
+
+
+def numbers(dtype, shape=(3, 4)):
+    """Return small numbers of which none is zero, some negative where the dtype has negative numbers."""
+    size = int(np.prod(shape))
+    values = np.arange(1, size + 1).reshape(shape)
+    if np.dtype(dtype).kind in "if":
+        values = values * np.where(values % 3 == 0, -1, 1)
+    return values.astype(dtype)
+
+
+def assert_same(actual, expected):
+    """Check that both are alike: arrays on the device where NumPy has arrays or scalars, in the same containers."""
+    if isinstance(expected, (tuple, list)):
+        assert len(actual) == len(expected)
+        assert isinstance(actual, (tuple, list))
+        assert getattr(actual, "_fields", None) == getattr(expected, "_fields", None)
+        for part, wanted in zip(actual, expected, strict=True):
+            assert_same(part, wanted)
+        return
+    assert isinstance(actual, ndarray), type(actual)
+    assert actual.dtype == np.asarray(expected).dtype
+    assert actual.shape == np.shape(expected)
+    np.testing.assert_array_equal(actual.get(), expected)
+
+
+@contextlib.contextmanager
+def on_device(runtime, index):
+    """Make a device the current one in a block."""
+    previous = runtime.getDevice()
+    runtime.setDevice(index)
+    try:
+        yield
+    finally:
+        runtime.setDevice(previous)
