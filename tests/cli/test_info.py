@@ -1,0 +1,100 @@
+"""``tcuda info``: the devices that it describes, and what it says without one."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+import tcuda
+from support.environments import NO_GPU
+from tcuda.cli import main
+
+WITHOUT_CUPY = "import sys; sys.modules['cupy'] = None; from tcuda.cli import main; sys.exit(main())"
+
+
+# tcuda info
+
+
+def test_info_describes_the_devices_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["problem"] is None
+    assert facts["runtime"] == os.environ["TCUDA_RUNTIME"]
+    assert facts["chosen_by"] == "environment"
+    assert facts["environment"]["TCUDA_RUNTIME"] == os.environ["TCUDA_RUNTIME"]
+    assert facts["architectures"] == tcuda.get_arch_list()
+    assert int(facts["driver"].split(".")[0]) >= 12
+    assert len(facts["devices"]) == tcuda.device_count()
+    for index, device in enumerate(facts["devices"]):
+        properties = tcuda.get_device_properties(index)
+        assert device["index"] == index
+        assert device["name"] == properties.name
+        assert device["capability"] == f"{properties.major}.{properties.minor}"
+        assert device["uuid"] == str(properties.uuid)
+        assert device["multiprocessors"] == properties.multi_processor_count
+        assert device["total_memory"] == tcuda.mem_get_info(index)[1]
+        assert 0 < device["free_memory"] <= device["total_memory"]
+        assert 0 <= device["driver_used_memory"] < device["total_memory"]
+
+
+def test_info_is_plain_text_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["tcuda", tcuda.__version__]
+    for index in range(tcuda.device_count()):
+        properties = tcuda.get_device_properties(index)
+        (line,) = (line for line in lines if str(properties.uuid) in line)  # one line, however long
+        assert properties.name in line
+    assert all(line.isascii() and line.isprintable() for line in lines)
+
+
+def test_info_on_emulated_devices(tcuda_command: Any) -> None:
+    done = tcuda_command("info", "--json", TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES="3", **NO_GPU)
+    assert (done.returncode, done.stderr) == (0, "")
+    facts = json.loads(done.stdout)
+    assert (facts["runtime"], facts["chosen_by"], len(facts["devices"])) == ("emulated", "environment", 3)
+    assert facts["environment"] == {
+        "CUDA_VISIBLE_DEVICES": "",
+        "TCUDA_EMULATED_DEVICES": "3",
+        "TCUDA_RUNTIME": "emulated",
+    }
+
+
+def test_info_without_a_gpu_says_why_and_what_to_do(tcuda_command: Any) -> None:
+    done = tcuda_command("info", **NO_GPU)
+    assert (done.returncode, done.stderr) == (0, "")
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("There is no device. "))
+    assert "CUDA_VISIBLE_DEVICES=''" in line or "CuPy cannot be imported" in line
+    assert "TCUDA_RUNTIME=emulated" in line
+    assert "tcuda emulated device" not in done.stdout
+
+
+def test_info_without_a_gpu_as_json(tcuda_command: Any) -> None:
+    facts = json.loads(tcuda_command("info", "--json", **NO_GPU).stdout)
+    assert facts["devices"] == facts["architectures"] == []
+    assert facts["problem"]
+    assert facts["runtime"] != "emulated"
+    assert facts["chosen_by"] == "default"
+
+
+def test_info_without_cupy_says_so(tcuda_command: Any) -> None:
+    done = tcuda_command("info", "--json", code=WITHOUT_CUPY)
+    assert (done.returncode, done.stderr) == (0, "")
+    facts = json.loads(done.stdout)
+    assert (facts["runtime"], facts["driver"], facts["allocator"]) == (None, None, None)
+    assert "CuPy cannot be imported" in facts["problem"]
+
+
+@pytest.mark.parametrize("command", ["info", "demo"])
+@pytest.mark.parametrize(
+    "variables", [{"TCUDA_RUNTIME": "hip"}, {"TCUDA_RUNTIME": "emulated", "TCUDA_EMULATED_DEVICES": "many"}]
+)
+def test_bad_environment_is_one_line_on_stderr(tcuda_command: Any, command: str, variables: dict[str, str]) -> None:
+    done = tcuda_command(command, **variables)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    name, value = list(variables.items())[-1]
+    assert line.startswith(f"tcuda {command}: {name} is {value!r}; ")

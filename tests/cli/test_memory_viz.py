@@ -1,0 +1,78 @@
+"""``tcuda memory-viz``: the files that it writes, and the mistakes that it names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.snapshots import (
+    nasty,
+    two_devices,
+    write,
+)
+from tcuda._memory_viz import page
+from tcuda.cli import main
+
+
+def test_the_command_writes_a_page_next_to_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "snapshot.pickle", two_devices())
+    assert main(["memory-viz", str(path)]) == 0
+    output = tmp_path / "snapshot.html"
+    assert capsys.readouterr().out == (f"{output}: 13 events, 3 segments, 18.0 MiB allocated at the peak on device 0\n")
+    assert output.read_text(encoding="utf-8") == page(two_devices(), "snapshot.pickle")
+
+
+def test_the_command_writes_where_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "snapshot.pickle", nasty())
+    assert main(["memory-viz", str(path), "-o", str(tmp_path / "page")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'page'}: 2 events, 1 segment, 512 B allocated at the peak\n"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["page", "snapshot.pickle"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent"], "No such file or directory: 'absent'"),
+        (["."], "Is a directory: '.'"),
+        (["good.html", "-o", "no/such/folder"], "No such file or directory: 'no/such/folder'"),
+        (["good.html"], "The page would take the place of the snapshot 'good.html'; give another name with -o."),
+        (["bad"], "'bad' holds no allocator snapshot: it is a int, not a dict. Write one with"),
+    ],
+)
+def test_a_failed_command_is_one_line_on_stderr(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = write(Path("good.html"), two_devices()).read_bytes()
+    write(Path("bad"), 5)
+    assert main(["memory-viz", *arguments]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    (line,) = output.err.splitlines()
+    assert line.startswith(f"tcuda memory-viz: {message}")
+    assert Path("good.html").read_bytes() == before
+
+
+def test_the_command_needs_no_cupy_and_no_runtime(tmp_path: Path) -> None:
+    path = write(tmp_path / "snapshot.pickle", two_devices())
+    code = (
+        "import sys; sys.modules['cupy'] = None; from tcuda.cli import main; status = main(); "
+        "import tcuda; sys.exit(status or tcuda.is_initialized())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, "memory-viz", str(path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "snapshot.html").exists()

@@ -1,0 +1,275 @@
+"""The memory of graphs: its pools, who shares it, and when it is given back."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any
+
+import pytest
+
+import tcuda
+from support.captures import MODES, captured
+from support.pools import held_by, pool_of
+
+pytestmark = pytest.mark.usefixtures("allocator_as_found")
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+class TestMemory:
+    @pytest.mark.parametrize("mode", MODES)
+    def test_comes_from_a_pool_of_the_graph(self, xp: Any, graph: tcuda.CUDAGraph, mode: str) -> None:
+        _, y = captured(lambda: xp.zeros(64 * MIB, xp.uint8), graph, capture_error_mode=mode)
+        pool = graph.pool()
+        assert pool != (0, 0)
+        assert held_by(pool) >= 64 * MIB
+        [block] = [
+            block
+            for segment in tcuda.memory_snapshot(pool)
+            for block in segment["blocks"]
+            if block["address"] == y.data.ptr
+        ]
+        assert block["state"] == "active_allocated"
+
+    def test_is_used_again_within_the_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        addresses = []
+        x = xp.ones(10_000)
+        with tcuda.graph(graph):
+            total = xp.zeros(10_000)
+            for _ in range(5):
+                temporary = x * 2
+                addresses.append(temporary.data.ptr)
+                total += temporary
+                del temporary
+        assert len(set(addresses)) == 1
+        for _ in range(2):
+            graph.replay()
+            assert (total.get() == 10).all()
+
+    def test_is_not_used_by_others_while_the_graph_lives(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        x = xp.ones(1000)
+        with tcuda.graph(graph):
+            temporary = x * 2
+            address = temporary.data.ptr
+            y = temporary + 1
+            del temporary
+        others = [xp.zeros(1000) for _ in range(50)]
+        assert address not in [other.data.ptr for other in others]
+        graph.replay()
+        assert (y.get() == 3).all()
+        assert all((other.get() == 0).all() for other in others)
+
+    def test_goes_back_when_the_graph_is_reset(self, xp: Any) -> None:
+        tcuda.empty_cache()
+        before = tcuda.memory_reserved()
+        graph, y = captured(lambda: xp.zeros(64 * MIB, xp.uint8))
+        pool = graph.pool()
+        del y
+        assert tcuda.memory_reserved() >= before + 64 * MIB
+        graph.replay()
+        graph.reset()
+        assert held_by(pool) == 0
+        assert tcuda.memory_reserved() == before
+
+    def test_goes_back_when_the_graph_dies(self, xp: Any) -> None:
+        tcuda.empty_cache()
+        before = tcuda.memory_reserved()
+        graph, y = captured(lambda: xp.zeros(64 * MIB, xp.uint8))
+        graph.replay()
+        died = weakref.ref(graph)
+        del y, graph
+        assert died() is None
+        assert tcuda.memory_reserved() == before
+
+    def test_of_arrays_outlives_the_graph(self, xp: Any) -> None:
+        tcuda.empty_cache()
+        before = tcuda.memory_reserved()
+        graph, y = captured(lambda: xp.full(1000, 7.0))
+        graph.replay()
+        del graph
+        others = [xp.zeros(1000) for _ in range(20)]
+        assert (y.get() == 7).all()
+        del y, others
+        tcuda.empty_cache()
+        assert tcuda.memory_reserved() == before
+
+    def test_of_arrays_stays_while_other_streams_use_it(self, xp: Any) -> None:
+        tcuda._sleep(10)
+        graph, y = captured(lambda: xp.full(1000, 7.0))
+        pool = graph.pool()
+        graph.replay()
+        graph.reset()
+        tcuda._sleep(20_000_000)
+        z = y + 1  # on the default stream, which the pool knows nothing of
+        del y
+        assert held_by(pool) > 0
+        assert (z.get() == 8).all()
+        tcuda.empty_cache()
+        assert held_by(pool) == 0
+
+    def test_waits_for_the_replay_that_is_running(self, xp: Any) -> None:
+        x, y = [xp.zeros(1000)], xp.zeros(1000)
+
+        def slowly() -> None:
+            tcuda._sleep(20_000_000)
+            temporary = x[0] + 1
+            y.__iadd__(temporary)
+
+        tcuda._sleep(10)  # the kernel is loaded before the capture
+        graph, _ = captured(slowly)
+        with tcuda.stream(tcuda.Stream()):
+            graph.replay()
+        x.clear()
+        graph.reset()
+        assert (y.get() == 1).all()
+
+    def test_is_shared_through_a_handle(self, xp: Any) -> None:
+        handle = tcuda.graph_pool_handle()
+        first, y = captured(lambda: xp.zeros(1000), pool=handle)
+        address = y.data.ptr
+        del y
+        second, z = captured(lambda: xp.ones(1000), pool=handle)
+        third, w = captured(lambda: xp.full(1000, 3.0), pool=first.pool())
+        assert first.pool() == second.pool() == third.pool() == handle
+        assert z.data.ptr == address
+        assert w.data.ptr != address
+        first.reset()
+        assert held_by(handle) > 0
+        for graph in (second, third):
+            graph.replay()
+        assert (z.get() == 1).all()
+        assert (w.get() == 3).all()
+        second.reset()
+        third.reset()
+        del z, w
+        tcuda.empty_cache()
+        assert held_by(handle) == 0
+
+    def test_of_other_threads_is_their_own(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        made = []
+        with tcuda.graph(graph):
+            y = xp.zeros(1000)
+            thread = threading.Thread(target=lambda: made.append(xp.empty(32 * MIB, xp.uint8)))
+            thread.start()
+            thread.join()
+        assert pool_of(y) == graph.pool()
+        assert pool_of(made[0]) == (0, 0)
+
+    def test_of_streams_of_other_devices_is_the_graphs_too(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        if tcuda.device_count() < 2:
+            pytest.skip("needs two devices")
+        side = tcuda.Stream(1)
+        with tcuda.device(1):
+            x = xp.full(1000, 3.0)
+            tcuda.synchronize()
+        with tcuda.graph(graph):
+            here, fork, join = tcuda.current_stream(), tcuda.Event(), tcuda.Event()
+            fork.record()
+            with tcuda.stream(side):
+                fork.wait()
+                y = x * 2
+                z = y + 1
+                address = y.data.ptr
+                del y
+                join.record()
+            join.wait(here)
+        pool = tcuda.memory_snapshot(graph.pool())
+        assert any(s["device"] == 1 and s["address"] <= address < s["address"] + s["total_size"] for s in pool)
+        with tcuda.device(1):
+            del x
+            others = [xp.zeros(1000) for _ in range(30)]
+        graph.replay()
+        tcuda.synchronize(0)
+        with tcuda.device(1):
+            assert (z.get() == 7).all()
+            assert all((other.get() == 0).all() for other in others)
+        graph.reset()
+        del z, others
+        tcuda.empty_cache()
+        assert tcuda.memory_snapshot(pool[0]["segment_pool_id"]) == []
+
+    @pytest.mark.parametrize("mode", ["thread_local", "relaxed"])
+    def test_of_captures_in_two_threads_is_apart(self, xp: Any, mode: str) -> None:
+        x = xp.arange(1000.0)
+        tcuda.synchronize()
+        meet = threading.Barrier(2)
+        found: list[tuple[tcuda.CUDAGraph, Any]] = []
+
+        def work(number: int) -> None:
+            graph = tcuda.CUDAGraph()
+            with tcuda.stream(tcuda.Stream()):
+                graph.capture_begin(capture_error_mode=mode)
+                meet.wait()
+                y = x + number
+                meet.wait()
+                y *= 2
+                graph.capture_end()
+                graph.replay()
+                tcuda.current_stream().synchronize()
+            found.append((graph, y))
+
+        (x + 1) * 2
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({graph.pool() for graph, _ in found}) == 2
+        assert all(pool_of(y) == graph.pool() for graph, y in found)
+        assert sorted(float(y.get()[0]) for _, y in found) == [0.0, 2.0]
+
+    def test_of_a_stream_that_does_not_capture_is_common(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        with tcuda.graph(graph):
+            xp.zeros(1000)
+            with tcuda.stream(tcuda.Stream()):
+                apart = xp.empty(1000)
+        assert pool_of(apart) == (0, 0)
+
+    def test_can_be_allocated_on_side_streams(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        side = tcuda.Stream()
+        with tcuda.graph(graph):
+            side.wait_stream(tcuda.current_stream())
+            with tcuda.stream(side):
+                y = xp.full(32 * MIB // 8, 2.0)
+            tcuda.current_stream().wait_stream(side)
+        graph.replay()
+        tcuda.synchronize()
+        assert (y.get() == 2).all()
+        assert pool_of(y) == graph.pool()
+
+    def test_a_thousand_captures_leave_as_it_was(self, xp: Any) -> None:
+        graph, stream = tcuda.CUDAGraph(), tcuda.Stream()
+        reserved = set()
+        for turn in range(1_000):
+            with tcuda.stream(stream):
+                graph.capture_begin()
+                y = xp.zeros(10)
+                graph.capture_end()
+                if turn % 3 == 0:
+                    graph.replay()
+            del y
+            graph.reset()
+            reserved.add(tcuda.memory_reserved())
+        assert len(reserved) == 1
+
+    @pytest.mark.gpu
+    def test_ten_thousand_captures_leave_as_it_was(self, xp: Any) -> None:
+        graph, stream = tcuda.CUDAGraph(), tcuda.Stream()
+        x = xp.zeros(10)
+
+        def capture() -> None:
+            with tcuda.stream(stream):
+                graph.capture_begin()
+                y = x + 1
+                graph.capture_end()
+            del y
+            graph.reset()
+
+        capture()  # which loads kernels, and makes the handle of cuBLAS
+        free, _ = tcuda.mem_get_info()
+        reserved = tcuda.memory_reserved()
+        for _ in range(10_000):
+            capture()
+        assert tcuda.memory_reserved() == reserved
+        assert tcuda.mem_get_info()[0] > free - 64 * MIB

@@ -1,0 +1,87 @@
+"""Stacks, and the sites that they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.snapshots import (
+    LOAD,
+    STEP,
+    alloc,
+    frame,
+    free,
+    snapshot,
+)
+from tcuda import _memory_viz
+from tcuda._memory_viz import devices
+from tcuda._memory_viz.stacks import NO_STACK, Stacks
+
+PACKAGE = Path(_memory_viz.__file__).parents[1]
+
+
+def test_the_package_is_told_from_others_with_a_longer_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcuda._memory_viz.stacks._HERE", "/home/ada/tcuda/")
+    stacks = Stacks()
+    number = stacks.number([frame("f", "/home/ada/tcuda/memory.py"), frame("g", "/home/ada/tcuda_of_mine/a.py")])
+    found = stacks.site(number)
+    assert found is not None
+    assert stacks.frames[found].filename == "/home/ada/tcuda_of_mine/a.py"
+
+
+@pytest.mark.parametrize(
+    ("files", "site"),
+    [
+        (["/usr/lib/python3.12/site-packages/cupy/a.py", "/home/ada/b.py", "/home/ada/c.py"], 1),
+        (["C:\\Python\\Lib\\site-packages\\cupy\\a.py", "C:\\ada\\b.py"], 1),
+        (["/opt/lib/python3.13t/threading.py", "<frozen runpy>", "<ipython-input-3-1f>"], 2),
+        ([str(PACKAGE / "memory.py"), "b.py"], 1),
+        (["??", "allocator.cpp", "/usr/lib/python3.12/threading.py"], 2),
+        (["??", "Activation.cpp"], 0),
+    ],
+)
+def test_the_site_is_the_innermost_frame_of_the_users(files: list[str], site: int) -> None:
+    stacks = Stacks()
+    number = stacks.number([frame(f"f{index}", name) for index, name in enumerate(files)])
+    found = stacks.site(number)
+    assert found is not None
+    assert stacks.frames[found].filename == files[site]
+
+
+def test_the_site_of_a_native_stack_is_not_the_allocator() -> None:
+    stacks = Stacks()
+    names = ["torch::unwind::unwind()", "c10::cuda::CUDACachingAllocator::Native::malloc(unsigned long)", "at::add"]
+    found = stacks.site(stacks.number([frame(name, "??") for name in names]))
+    assert found is not None
+    assert stacks.frames[found].name == "at::add"
+
+
+def test_every_stack_and_frame_is_kept_once() -> None:
+    stacks = Stacks()
+    again = [dict(each) for each in LOAD]
+    numbers = [stacks.number(frames) for frames in ([], LOAD, again, STEP, LOAD, LOAD[:2])]
+    assert numbers == [NO_STACK, 1, 1, 2, 1, 3]
+    assert len(stacks.frames) == 4
+    assert stacks.site(NO_STACK) is None
+
+
+def test_sites_have_sums_of_their_allocations() -> None:
+    other_way = [frame("read", "/usr/lib/python3.12/site-packages/cupy/io.py", 8), *LOAD[1:]]
+    trace = [
+        alloc(1, 100, LOAD),
+        alloc(2, 30, other_way),
+        alloc(3, 500, STEP),
+        *free(1, 100),
+        *free(3, 500),
+        alloc(4, 7, LOAD),
+        *free(9, 1),
+    ]
+    (device,), stacks = devices(snapshot(traces=[trace]))
+    rows = []
+    for site in device.sites:
+        usage = site.usage
+        name = "" if site.frame is None else stacks.frames[site.frame].name
+        rows.append((name, usage.at_peak, usage.at_end, usage.count, usage.total))
+    assert rows == [("step", 500, 0, 1, 500), ("load", 130, 37, 3, 137), ("", 1, 0, 1, 1)]
+    assert [usage.total for usage in device.sites[1].stacks.values()] == [107, 30]

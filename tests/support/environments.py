@@ -1,0 +1,13 @@
+"""Environments of the processes that tests start."""
+
+from __future__ import annotations
+
+import os
+
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """Return the environment of this process with these variables in place of all that choose devices."""
+    ours = ("TCUDA_", "CUDA_VISIBLE_DEVICES")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)} | variables
