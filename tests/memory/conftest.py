@@ -94,3 +94,15 @@ def plugged() -> ModuleType:
     sys.modules["plugged"] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def no_history_left(runtime: Runtime) -> Iterator[None]:
+    """A test begins without a history, and leaves none behind."""
+    import tcuda
+    from tcuda.memory import _record_memory_history
+
+    _record_memory_history(None)
+    yield
+    _record_memory_history(None)
+    tcuda.memory._set_memory_metadata("")

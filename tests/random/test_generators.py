@@ -16,21 +16,16 @@ from tcuda import xp
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from support.fixture_types import OutputOf
     from tcuda._runtime.protocol import Runtime
 
+pytestmark = pytest.mark.usefixtures("states_as_found")
+
 DEVICES = range(tcuda.device_count())
 WORD = (1 << 64) - 1
 needs_two = pytest.mark.skipif(len(DEVICES) < 2, reason="needs two devices")
-
-
-@pytest.fixture(autouse=True)
-def _states_as_found() -> Iterator[None]:
-    before = tcuda.get_rng_state_all()
-    yield
-    tcuda.set_rng_state_all(before)
 
 
 @pytest.fixture

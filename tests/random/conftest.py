@@ -1,0 +1,22 @@
+"""The fixtures of the tests of random numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tcuda
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcuda._runtime.protocol import Runtime
+
+
+@pytest.fixture
+def states_as_found(runtime: Runtime) -> Iterator[None]:
+    """A test leaves the states of the default generators as they were."""
+    states = tcuda.get_rng_state_all()
+    yield
+    tcuda.set_rng_state_all(states)
