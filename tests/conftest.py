@@ -39,7 +39,7 @@ def run_python(tmp_path: Path) -> RunPython:
 
 @pytest.fixture
 def output_of(run_python: RunPython) -> OutputOf:
-    """Run code as ``run_python`` does, insist that it succeeds, and return what it printed."""
+    """Run code as ``run_python`` does, insist that it succeeds, and return its output."""
 
     def output(code: str, **environment: str | None) -> str:
         done = run_python(code, **environment)
@@ -59,13 +59,13 @@ def xp(runtime: Runtime) -> Any:
 
 @pytest.fixture
 def changes(runtime: Runtime) -> Changes:
-    """By how much each figure of ``memory_stats()`` has changed at the end of a block, but for those that have not."""
+    """Tell by how much the figures of ``memory_stats()`` changed in a block; unchanged figures are left out."""
     import tcuda
 
     @contextlib.contextmanager
     def measured(device: int | None = None) -> Iterator[dict[str, int]]:
         collecting = gc.isenabled()
-        gc.disable()  # it might free arrays of tests before
+        gc.disable()  # the collector might free arrays of earlier tests
         try:
             before = tcuda.memory_stats(device)
             changed: dict[str, int] = {}
@@ -81,7 +81,7 @@ def changes(runtime: Runtime) -> Changes:
 
 @pytest.fixture
 def allocator_as_found(runtime: Runtime) -> Iterator[None]:
-    """A test leaves no memory allocated, and the allocator as it was."""
+    """A test frees all its memory, and leaves the allocator as it was."""
     import tcuda
     from tcuda._ledger import conf, ledger
 

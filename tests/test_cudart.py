@@ -1,4 +1,4 @@
-"""The CUDA runtime as torch hands it out, and how statuses become errors."""
+"""``tcuda.cudart()``, the CUDA runtime as torch hands it out, and the errors that statuses become."""
 
 from __future__ import annotations
 

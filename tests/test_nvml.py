@@ -1,4 +1,4 @@
-"""Telemetry: what NVML says about the device that was meant."""
+"""Telemetry: the readings of NVML for the device that the argument names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NVTX: what is handed to a profiler, and what happens without one."""
+"""NVTX: the calls that reach a profiler, and the calls without a profiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks cover every call, their check for regressions fails when it must, and their report judges."""
+"""The benchmarks: the calls that they cover, the check for regressions, and the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tcuda graph-viz``: what it asks of Graphviz, what it says, and the picture."""
+"""``tcuda graph-viz``: the calls of Graphviz, the messages, and the picture."""
 
 from __future__ import annotations
 

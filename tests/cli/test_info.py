@@ -1,4 +1,4 @@
-"""``tcuda info``: the devices that it describes, and what it says without one."""
+"""``tcuda info``: the description of the devices, and the messages where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tcuda memory-viz``: the files that it writes, and the mistakes that it names."""
+"""``tcuda memory-viz``: the files that the command writes, and the mistakes that it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The allocator as a state machine against a shadow heap: no overlap, no lost byte, every statistic as it must be.
+"""The allocator against a shadow heap: blocks never overlap, no byte is lost, and every statistic is right.
 
 The machine drives ledgers of its own, over the driver of the runtime in use, so that it knows of every allocation.
 """

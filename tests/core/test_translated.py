@@ -1,4 +1,4 @@
-"""Calls of CuPy whose errors become torch's, in C++."""
+"""Calls of CuPy whose errors become torch's. The translation is in the core."""
 
 from __future__ import annotations
 

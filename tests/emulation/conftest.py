@@ -32,9 +32,9 @@ def memory_comes_back(runtime: Runtime) -> Iterator[None]:
 
 @pytest.fixture
 def captured(runtime: Runtime) -> Iterator[Captured]:
-    """Let a stream capture what a function does, and return what that returned, and what launches the graph.
+    """Capture the work of a function, and return the result of the function and a call that launches the graph.
 
-    By the runtime alone: without a pool, and without anything that keeps memory.
+    The runtime alone captures: without a pool, and without anything that keeps memory.
     """
     executables: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Whatever the functions of the array namespace are given, they do their work or say what is wrong with it."""
+"""Functions of the array namespace with bad values: each does its work or raises an error that says what is wrong."""
 
 from __future__ import annotations
 

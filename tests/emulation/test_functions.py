@@ -1,4 +1,4 @@
-"""The functions of the array namespace of emulated devices do as NumPy's, and as CuPy's in a capture."""
+"""The functions of the array namespace: their results are NumPy's, and a capture takes those that CuPy captures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing emulated devices in code, and leaving the process with arrays still alive: each in a process of its own."""
+"""The choice of emulated devices in code, and the end of a process with living arrays. Each test starts a process."""
 
 from __future__ import annotations
 

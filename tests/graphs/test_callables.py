@@ -1,4 +1,4 @@
-"""Graphed callables: what they copy, replay and return, and what they refuse; and nested containers."""
+"""Graphed callables: their copies, replays, results and errors, and the nested containers of their arguments."""
 
 from __future__ import annotations
 

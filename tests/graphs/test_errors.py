@@ -1,4 +1,4 @@
-"""Mistakes with graphs: what they raise, what spoils a capture, and what is as before afterwards."""
+"""Mistakes with graphs: the errors, the calls that spoil a capture, and the state afterwards."""
 
 from __future__ import annotations
 

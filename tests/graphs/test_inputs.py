@@ -1,4 +1,4 @@
-"""Memory that a graph reads: it stays, also where its arrays die."""
+"""Memory that a graph reads: the graph keeps it, also where the arrays die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of graphs: its pools, who shares it, and when it is given back."""
+"""The memory of graphs: its pools, the graphs that share it, and its return."""
 
 from __future__ import annotations
 

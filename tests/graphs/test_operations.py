@@ -1,4 +1,4 @@
-"""What can be captured, operation by operation: the rows of the table in docs/graphs.md."""
+"""Each operation in the tables of docs/graphs.md is captured, or refused, as the tables say."""
 
 from __future__ import annotations
 

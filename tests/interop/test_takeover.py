@@ -1,4 +1,4 @@
-"""CuPy is taken over: in either order of import, at any first use, and only as far as the program wants it."""
+"""tcuda takes CuPy over in either order of import, at any first use, and only where the program allows it."""
 
 from __future__ import annotations
 

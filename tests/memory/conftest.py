@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def hold_at_most(runtime: Runtime) -> HoldAtMost:
-    """Let the allocator hold ``more`` bytes, and some 4 KiB, than it does now; the value is the limit."""
+    """Let the allocator hold ``more`` bytes and 4 KiB in addition to its present memory; the value is the limit."""
     import tcuda
 
     @contextlib.contextmanager
@@ -45,7 +45,7 @@ def hold_at_most(runtime: Runtime) -> HoldAtMost:
 
 @pytest.fixture
 def alloc_settings(runtime: Runtime) -> Callable[[str], contextlib.AbstractContextManager[None]]:
-    """Let the allocator go by other settings in a block."""
+    """Change the settings of the allocator in a block."""
     from tcuda import _ledger
     from tcuda.memory import _set_allocator_settings
 
@@ -63,7 +63,7 @@ def alloc_settings(runtime: Runtime) -> Callable[[str], contextlib.AbstractConte
 
 @pytest.fixture(scope="session")
 def torch_memory() -> dict[str, Any]:
-    """What torch does with memory."""
+    """The facts about memory that were read off torch."""
     facts: dict[str, Any] = json.loads((DATA / "torch_memory.json").read_text())
     return facts
 
@@ -86,7 +86,7 @@ def compiled_cpp(tmp_path: Path) -> CompiledCpp:
 
 @pytest.fixture(scope="session")
 def plugged() -> ModuleType:
-    """The module ``tests/data/plugged.py``, which programs of tests find on their path."""
+    """The module ``tests/data/plugged.py``, which the programs of tests import too."""
     spec = importlib.util.spec_from_file_location("plugged", DATA / "plugged.py")
     assert spec is not None
     assert spec.loader is not None

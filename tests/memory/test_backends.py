@@ -1,4 +1,4 @@
-"""Every source of memory: arrays are right, the figures are exact, and everything goes back."""
+"""Each source of memory: arrays hold the right values, the figures are exact, and all memory goes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory an array has: the whole of a block, which may be more than was asked for."""
+"""The block of an array: its size, which may exceed the request, and its contents."""
 
 from __future__ import annotations
 

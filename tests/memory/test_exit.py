@@ -1,4 +1,4 @@
-"""Processes that end with memory in use, and frees at odd moments: all is quiet."""
+"""Processes that end with memory in use, and frees at unusual moments, print no error and do not crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signal handlers that raise while the allocator asks emulated streams, which is Python code: nothing is lost."""
+"""Signal handlers that raise while the allocator calls emulated streams, which are Python code: no error is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of memory: set by the program, or by the device; and what happens at them."""
+"""Limits of memory that the program or the device sets, and the errors and retries at a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of one GPU in the hands of another: mapped memory is out of reach of cudaDeviceEnablePeerAccess()."""
+"""Memory of one GPU that another GPU reads: cudaDeviceEnablePeerAccess() does not cover mapped memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools: memory kept apart, and what becomes of it."""
+"""Pools of memory: their use, their figures, and the return of their memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory without arrays, memory without a cache, and whose memory is used again."""
+"""Memory without arrays, memory without a cache, and the second use of freed memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots of memory: what they hold, and the files that hold them."""
+"""Snapshots of memory: their contents, and the files that store them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the statistics count, when, and how they are shown."""
+"""The statistics of memory: their keys, their counts, and the summary."""
 
 from __future__ import annotations
 

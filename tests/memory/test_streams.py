@@ -1,4 +1,4 @@
-"""Memory that several streams use: who gets it next, and when."""
+"""Memory that several streams use: when the allocator hands it out again, and to which stream."""
 
 from __future__ import annotations
 

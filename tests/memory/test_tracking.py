@@ -1,4 +1,4 @@
-"""Measuring a part of a program."""
+"""``tcuda.memory.track()``: the memory that a part of a program uses."""
 
 from __future__ import annotations
 

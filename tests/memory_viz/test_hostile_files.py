@@ -1,4 +1,4 @@
-"""Files that are made to hurt whoever makes a page of them."""
+"""Files that were made to attack the reader of snapshots."""
 
 from __future__ import annotations
 

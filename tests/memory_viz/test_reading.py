@@ -1,4 +1,4 @@
-"""Files with snapshots: which are read, and what is said about the others."""
+"""Files of snapshots: the kinds that are read, and the messages about all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a forked child of an initialised process can do with the objects of its parent: nothing, and that safely."""
+"""A forked child of an initialised process: each use of an object of the parent raises torch's error, without harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Initialisation: when it happens, what waits for it, and what a forked child gets."""
+"""Initialisation: the calls that start it, the calls that wait for it, and its error in a forked child."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generators: seeds, states, who draws from them, and what they refuse."""
+"""Generators: their seeds, their states, the draws from them, and the arguments that they refuse."""
 
 from __future__ import annotations
 

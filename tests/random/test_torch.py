@@ -1,4 +1,4 @@
-"""The same numbers as torch's: every draw bit for bit, and the same offset after it."""
+"""tcuda and torch draw the same numbers, bit for bit, and have the same offset after each draw."""
 
 from __future__ import annotations
 

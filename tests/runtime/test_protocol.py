@@ -1,4 +1,4 @@
-"""The runtime protocol: who implements it, and which status answers which mistake, on CUDA and emulated alike.
+"""The runtime protocol: both runtimes implement it, and answer the same mistakes with the same statuses.
 
 The statuses were read off an H200. The same table runs on both runtimes, so that neither can drift from the other.
 """

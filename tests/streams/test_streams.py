@@ -1,4 +1,4 @@
-"""Streams: the pool, attributes, waiting, and which one is current."""
+"""Streams: their pool, their attributes, waiting, and the current stream."""
 
 from __future__ import annotations
 

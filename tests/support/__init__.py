@@ -1,1 +1,1 @@
-"""What several test modules import: ``tests`` is on the path of pytest."""
+"""Helpers of several test modules. pytest has ``tests`` on the path of imports."""

@@ -1,4 +1,4 @@
-"""Where the files lie that tests read."""
+"""Folders with the files that tests read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose memory it is, as snapshots tell."""
+"""Pools of memory, as snapshots tell them."""
 
 from __future__ import annotations
 

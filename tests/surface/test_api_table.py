@@ -1,7 +1,7 @@
 """The public surface against torch's, name by name.
 
 ``data/torch_cuda_api.json`` has every name of ``torch.cuda`` with its parameters. ``data/differences.json`` explains
-each difference. What it does not explain is an error, and so is an explanation of nothing.
+each difference. A difference without an explanation is an error, and so is an explanation without a difference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``import tcuda`` costs and drags in."""
+"""``import tcuda``: its time, the modules that it imports, and its errors without a core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signal handlers that raise in the middle of a block: each block puts back what it changed, wherever that is.
+"""Signal handlers that raise in the middle of a block: the block puts its changes back in every case.
 
 Each program runs in a process of its own. A timer strikes at a random moment of a loop of blocks, again and again.
 """

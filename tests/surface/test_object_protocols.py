@@ -1,4 +1,4 @@
-"""Copies, pickles, weak references and subclasses of what the package hands out."""
+"""Copies, pickles, weak references and subclasses of the objects of the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch answers on a machine without a GPU: nothing is initialised, and there is nothing to count."""
+"""tcuda on a machine without a GPU, as torch answers there: nothing is initialised, and there is nothing to count."""
 
 from __future__ import annotations
 

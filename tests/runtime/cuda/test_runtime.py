@@ -1,4 +1,4 @@
-"""The runtime over CuPy, as far as it can be shown without a GPU and without CuPy."""
+"""The runtime over CuPy: the parts that need neither a GPU nor CuPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NVML of emulated devices: what follows from the emulated clock and memory, to the digit."""
+"""NVML of emulated devices: exact readings that follow from the emulated clock and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands for CuPy's pools on emulated devices: what they keep, for whom, and what they give back."""
+"""The emulated counterparts of CuPy's memory pools: the memory that they keep and that they give back."""
 
 from __future__ import annotations
 

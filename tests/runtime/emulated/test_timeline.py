@@ -1,4 +1,4 @@
-"""Emulated time: what overlaps, what waits, and that it is the same at every run."""
+"""Emulated time: work that overlaps, work that waits, and the same times at every run."""
 
 from __future__ import annotations
 
