@@ -12,6 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tcuda._backend import Backend
     from tcuda._runtime.protocol import Runtime
 
 # The source tree has no compiled core in it. It must not hide a package that was installed without -e, such as a wheel.
@@ -55,23 +56,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def runtime() -> Runtime:
     """The runtime that the machine has, initialised."""
-    from tcuda._lazy import _lazy_init
+    import tcuda
+    from tcuda._runtime import runtime
 
-    return _lazy_init()
+    tcuda.init()
+    return runtime()
+
+
+@pytest.fixture(scope="session")
+def backend(runtime: Runtime) -> Backend:
+    """The array library on the devices of the machine."""
+    from tcuda._backend import backend_of
+
+    return backend_of(runtime)
 
 
 @pytest.fixture(autouse=True)
 def _state_as_found() -> Iterator[None]:
     """A test leaves the current device and its current stream as it found them; one that does not fails."""
-    from tcuda import _lazy
+    from tcuda._process import lazy
 
-    if not _lazy.is_initialized():
+    if not lazy.is_initialized():
         yield
         return
-    runtime = _lazy._lazy_init()
-    device, stream = runtime.getDevice(), runtime.currentStream()
+    cuda, backend = lazy.cuda, lazy.backend
+    device, stream = cuda.getDevice(), backend.current_stream()
     yield
-    after = runtime.getDevice(), runtime.currentStream()
-    runtime.setDevice(device)
-    runtime.useStream(stream)
+    after = cuda.getDevice(), backend.current_stream()
+    cuda.setDevice(device)
+    backend.use_stream(stream)
     assert after == (device, stream), "the test left another current device or stream behind"

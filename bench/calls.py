@@ -66,17 +66,17 @@ CALLS = {
     "get_device_name()": Call("cuda.get_device_name()", "runtime.getDeviceProperties(0)['name'].decode()"),
     "mem_get_info()": Call("cuda.mem_get_info()", "runtime.memGetInfo()"),
     # Streams
-    "current_stream()": Call("cuda.current_stream()", "runtime.currentStream()", cupy="get_current_stream()"),
+    "current_stream()": Call("cuda.current_stream()", "backend.current_stream()", cupy="get_current_stream()"),
     "default_stream()": Call(
         "cuda.default_stream()",
-        "runtime.getDevice(), runtime.defaultStream",
+        "runtime.getDevice(), backend.default_stream",
         cupy="runtime.getDevice(), Stream.null",
     ),
     "Stream()": Call("cuda.Stream()", "runtime.streamDestroy(runtime.streamCreateWithPriority(1, 0))"),
     "with stream(s)": Call(
-        "with cuda.stream(s): pass", "runtime.enterStream(s); runtime.exitStream()", cupy="with s: pass"
+        "with cuda.stream(s): pass", "backend.enter_stream(s); backend.exit_stream()", cupy="with s: pass"
     ),
-    "set_stream(s)": Call("cuda.set_stream(s)", "runtime.useStream(s)", cupy="s.use()"),
+    "set_stream(s)": Call("cuda.set_stream(s)", "backend.use_stream(s)", cupy="s.use()"),
     "stream.query()": Call("stream.query()", "runtime.streamQuery(stream)"),
     "stream.synchronize()": Call("stream.synchronize()", "runtime.streamSynchronize(stream)"),
     "stream.record_event()": Call(

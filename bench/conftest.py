@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 @pytest.fixture(autouse=True)
 def _allocator_as_found() -> Iterator[None]:
     """A benchmark leaves CuPy's allocator as it found it; one that does not fails: the next would measure another."""
-    from tcuda import _lazy
+    from tcuda._process import lazy
 
-    if not _lazy.is_initialized() or _lazy._lazy_init().name != "cuda":
+    if not lazy.is_initialized() or lazy.cuda.name != "cuda":
         yield
         return
     from cupy.cuda import get_allocator, set_allocator

@@ -19,9 +19,10 @@ import numpy
 from chosen_runtime import ON_CUDA
 
 import tcuda
+from tcuda._backend import backend_of
 from tcuda._core import PhiloxState
-from tcuda._lazy import _lazy_init
-from tcuda._ledger import ledger
+from tcuda._process.ledger import ledger
+from tcuda._runtime import runtime
 from tcuda._runtime.protocol import EVENT_DEFAULT, EVENT_DISABLE_TIMING
 
 if TYPE_CHECKING:
@@ -155,11 +156,12 @@ def _captured(cuda: Any, function: Callable[[], None]) -> Any:
 def _cupy() -> dict[str, Any]:
     import cupy
     import pynvml
-    from cupy.cuda import Device, MemoryPool, Stream, get_current_stream, runtime
+    from cupy.cuda import Device, MemoryPool, Stream, get_current_stream
+    from cupy.cuda import runtime as cupy_runtime
 
     return {
         "cupy": cupy,
-        "runtime": runtime,
+        "runtime": cupy_runtime,
         "nvml": pynvml,
         "Device": Device,
         "Stream": Stream,
@@ -171,8 +173,15 @@ def _cupy() -> dict[str, Any]:
 
 
 def _emulated() -> dict[str, Any]:
-    runtime = _lazy_init()
-    return {"runtime": runtime, "nvml": runtime.nvml(), "s": tcuda.Stream(), "random": numpy.random.RandomState(0)}
+    tcuda.init()
+    in_use = runtime()
+    return {
+        "runtime": in_use,
+        "backend": backend_of(in_use),
+        "nvml": in_use.nvml(),
+        "s": tcuda.Stream(),
+        "random": numpy.random.RandomState(0),
+    }
 
 
 def own_allocator(

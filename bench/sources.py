@@ -56,7 +56,7 @@ SETTINGS = ("TCUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 def _tcuda() -> Allocator:
     import tcuda
-    from tcuda._ledger import ledger
+    from tcuda._process.ledger import ledger
 
     tcuda.init()
     in_use, empty, uint8 = ledger(), tcuda.xp.empty, tcuda.xp.uint8

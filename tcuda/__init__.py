@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda import _initialization, graphs, memory, nvtx, random, streams
 from tcuda._cudart import check_error, cudart, cudaStatus
+from tcuda._cupy.import_hook import watch_cupy
 from tcuda._device import (
     can_device_access_peer,
     current_blas_handle,
@@ -34,7 +35,6 @@ from tcuda._device import (
     synchronize,
 )
 from tcuda._errors import AcceleratorError, CudaError, DeferredCudaCallError, OutOfMemoryError
-from tcuda._lazy import _lazy_call, _lazy_init, init, is_initialized
 from tcuda._nvml import (
     clock_rate,
     device_memory_used,
@@ -44,8 +44,7 @@ from tcuda._nvml import (
     temperature,
     utilization,
 )
-from tcuda._stream_context import StreamContext
-from tcuda._takeover import watch_cupy
+from tcuda._process.lazy import _lazy_call, _lazy_init, init, is_initialized
 from tcuda._version import __version__
 from tcuda.graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
 from tcuda.memory import (
@@ -93,6 +92,7 @@ from tcuda.streams import (
     Event,
     ExternalStream,
     Stream,
+    StreamContext,
     _sleep,
     current_stream,
     default_stream,

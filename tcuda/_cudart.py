@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tcuda import _status
 from tcuda._device import mem_get_info
 from tcuda._errors import AcceleratorError, CudaError
-from tcuda._lazy import cuda, init
+from tcuda._process.lazy import cuda, init
 from tcuda._runtime.protocol import STREAM_DEFAULT, STREAM_LEGACY, STREAM_PER_THREAD
 
 if TYPE_CHECKING:

@@ -1,16 +1,32 @@
-"""The steps of initialisation, in their order."""
+"""The steps of initialisation, in their order.
+
+Each step is given the runtime and the array library. A step does nothing where it was done before.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tcuda._late import settle
-from tcuda._lazy import cuda, set_steps
-from tcuda._ledger import ledger, make_ledger
+from tcuda._process.lazy import set_steps
+from tcuda._process.ledger import ledger_if_any, make_ledger
+from tcuda.memory._out_of_memory import raise_out_of_memory
 from tcuda.random._defaults import install_generators
 
+if TYPE_CHECKING:
+    from tcuda._backend import Backend
+    from tcuda._runtime.protocol import Runtime
 
-def _use_ledger() -> None:
+
+def _make_ledger(cuda: Runtime, backend: Backend) -> None:
+    make_ledger(cuda, backend, raise_out_of_memory)
+
+
+def _use_ledger(cuda: Runtime, backend: Backend) -> None:
     # The last step that can fail: from then on CuPy's arrays take memory from tcuda, and no longer initialise.
-    cuda.useLedger(ledger())
+    ledger = ledger_if_any()
+    assert ledger is not None
+    backend.use_ledger(ledger)
 
 
-set_steps(make_ledger, install_generators, _use_ledger, settle)
+set_steps(_make_ledger, install_generators, _use_ledger, settle)

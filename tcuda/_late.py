@@ -1,17 +1,26 @@
-"""Names of the package that are looked up when they are first asked for, because they import arrays."""
+"""Names of the package that are looked up when a program first asks for them, because they import arrays."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tcuda._backend import array_module
+from tcuda._process.lazy import is_initialized
 from tcuda._runtime import runtime
+
+if TYPE_CHECKING:
+    from tcuda._backend import Backend
+    from tcuda._runtime.protocol import Runtime
 
 
 def __getattr__(name: str) -> Any:
     if name == "xp":
-        return importlib.import_module(runtime().array_module)
+        arrays = array_module(runtime())
+        if is_initialized():  # else emulated devices may still take the place of CUDA
+            _settle(arrays)
+        return arrays
     if name == "emulation":
         return importlib.import_module("tcuda.emulation")
     raise AttributeError(f"module 'tcuda' has no attribute {name!r}")
@@ -21,12 +30,15 @@ def __dir__() -> list[str]:
     return sorted({*vars(sys.modules["tcuda"]), "emulation", "xp"})
 
 
-def settle() -> None:
-    """Put the late names in their places, once the runtime is settled and has imported arrays in any case.
+def settle(cuda: Runtime, backend: Backend) -> None:
+    """Put the late names in their places, if the program has imported the arrays: a step of initialisation."""
+    if backend.array_module in sys.modules:
+        _settle(array_module(cuda))
 
-    Python looks up every name of a module that has ``__getattr__`` the long way, which takes 20 ns more.
-    """
+
+def _settle(arrays: object) -> None:
+    # Python looks up every name of a module that has __getattr__ the long way, which takes 20 ns more.
     package = sys.modules["tcuda"]
-    for name in ("xp", "emulation"):
-        setattr(package, name, __getattr__(name))
+    for name, value in (("xp", arrays), ("emulation", importlib.import_module("tcuda.emulation"))):
+        setattr(package, name, value)
     vars(package).pop("__getattr__", None)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from tcuda._device_index import _get_device_index
-from tcuda._lazy import cuda
+from tcuda._process.devices import _get_device_index
+from tcuda._process.fork import call_in_child
+from tcuda._process.lazy import cuda
 
 if TYPE_CHECKING:
-    from tcuda._device_index import DeviceArgument
+    from tcuda._process.devices import DeviceArgument
 
 _TEMPERATURE_GPU = 0  # NVML_TEMPERATURE_GPU: the sensor on the die
 _CLOCK_SM = 1  # NVML_CLOCK_SM
@@ -225,4 +226,4 @@ def _open() -> _Session:
 
 
 # A child has to initialise NVML again.
-os.register_at_fork(after_in_child=_sessions.clear)
+call_in_child(_sessions.clear)

@@ -83,7 +83,7 @@ def changes(runtime: Runtime) -> Changes:
 def allocator_as_found(runtime: Runtime) -> Iterator[None]:
     """A test frees all its memory, and leaves the allocator as it was."""
     import tcuda
-    from tcuda._ledger import conf, ledger
+    from tcuda._process.ledger import conf, ledger
 
     def state() -> list[Any]:
         devices = range(tcuda.device_count())

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
-from tcuda import _device_index, _nvml
+from tcuda import _nvml
+from tcuda._process import devices
 
 RANGES = [
     (_nvml.utilization, 0, 100),
@@ -158,7 +159,7 @@ def nvml(monkeypatch):
     nvml = FakeNvml(names)
     runtime = FakeRuntime(nvml, [uuids[2], uuids[0], uuids[3]])
     monkeypatch.setattr(_nvml, "cuda", runtime)
-    monkeypatch.setattr(_device_index, "cuda", runtime)
+    monkeypatch.setattr(devices, "cuda", runtime)
     monkeypatch.setattr(_nvml, "_sessions", {})
     return nvml
 

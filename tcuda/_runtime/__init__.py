@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.protocol import Runtime
 
 _in_use: Runtime | None = None
@@ -50,6 +51,23 @@ def emulate(devices: int, memory: int) -> None:
                 "tcuda.emulation.enable() before anything that needs a device, or set TCUDA_RUNTIME=emulated."
             )
         before = _decide(before, made)
+
+
+def emulated_runtime() -> EmulatedRuntime:
+    """Return the runtime in use.
+
+    Raises:
+        RuntimeError: The devices in use are not emulated.
+    """
+    from tcuda._runtime.emulated import EmulatedRuntime
+
+    in_use = runtime()
+    if not isinstance(in_use, EmulatedRuntime):
+        raise RuntimeError(
+            f"The {in_use.name} runtime is in use, and its devices have no emulated clock. Set TCUDA_RUNTIME=emulated, "
+            "or call tcuda.emulation.enable() first."
+        )
+    return in_use
 
 
 def _decide(before: Runtime | None, made: Runtime) -> Runtime:

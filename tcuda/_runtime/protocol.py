@@ -1,8 +1,8 @@
-"""What tcuda asks of a CUDA runtime: one typed protocol in the CUDA runtime's own spelling.
+"""The protocol of a CUDA runtime: the calls that tcuda makes, in the CUDA runtime's own spelling.
 
 Names, argument order and units are those of ``cupy.cuda.runtime``; handles and addresses are ``int``. A call that
-fails raises :class:`tcuda.AcceleratorError` with the CUDA status; ``streamQuery`` and ``eventQuery`` return theirs
-(0 or 600), as in CuPy. The last section holds what the CUDA runtime has no call for.
+fails raises :class:`tcuda.AcceleratorError` with the CUDA status. ``streamQuery`` and ``eventQuery`` return the status
+(0 or 600), as in CuPy.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tcuda._core import Driver, Ledger, Source
-    from tcuda._errors import OutOfMemoryError
+    from tcuda._core import Driver
 
 MEMCPY_HOST_TO_HOST = 0
 MEMCPY_HOST_TO_DEVICE = 1
@@ -48,65 +47,23 @@ EVENT_WAIT_EXTERNAL = 1
 
 
 class GraphContents(NamedTuple):
-    """What a graph is made of.
+    """The contents of a graph.
 
     Attributes:
-        nodes: How many nodes it has.
-        addresses: The addresses of device memory that they work on, as far as the runtime can tell; there may be others
-            among them, which only look like addresses.
+        nodes: The number of nodes.
+        addresses: The addresses of device memory that the nodes work on, as far as the runtime can tell. Other numbers,
+            which only look like addresses, may be among them.
     """
 
     nodes: int
     addresses: list[int]
 
 
-class GraphLauncher(Protocol):
-    """What launches a graph."""
-
-    @property
-    def launched(self) -> bool:
-        """Whether it was asked to."""
-
-    def launch(self) -> int:
-        """Launch it and return success; if another device is current, or it would spoil a capture, return why not."""
-
-
-class CurrentStream(Protocol):
-    """What may be a current stream: ``cupy.cuda.Stream``, ``tcuda.Stream``, or anything with these attributes.
-
-    Attributes:
-        ptr: The ``cudaStream_t``.
-        device_id: The device it was created on; -1 if it is a default stream, which every device has.
-    """
-
-    @property
-    def ptr(self) -> int: ...
-    @property
-    def device_id(self) -> int: ...
-
-
 class Runtime(Protocol):
     """A CUDA runtime: CuPy's, or an emulated one."""
 
     name: str
-    """``"cuda"`` or ``"emulated"``: for people to read, never to branch on."""
-
-    array_module: str
-    """The module whose functions make arrays on the current device, such as ``"cupy"``."""
-
-    random_module: str
-    """The module whose ``DeviceGenerator`` fills such arrays with random numbers.
-
-    Its ``install`` makes generators the default ones of the array module."""
-
-    OutOfMemoryError: type[OutOfMemoryError]
-    """What is raised for want of memory: tcuda's error, and that of the array module too."""
-
-    moreMemory: str
-    """Where the size of a device's memory comes from, for a message about the lack of it; empty where it is given."""
-
-    defaultStream: CurrentStream
-    """The default stream, which every device has: its ``device_id`` is -1."""
+    """``"cuda"`` or ``"emulated"``: for people to read, and the key of the table in ``_backend.py``."""
 
     # Devices
 
@@ -172,52 +129,19 @@ class Runtime(Protocol):
     def ipcGetEventHandle(self, event: int) -> bytes: ...
     def ipcOpenEventHandle(self, handle: bytes) -> int: ...
 
-    # Beyond the CUDA runtime
+    # What the driver and NVML know of the same devices
 
     def visibleDeviceCount(self) -> int:
         """Return the number of devices, 0 where there is none; creates no context and never raises."""
 
-    def currentStream(self, device: int = -1) -> CurrentStream:
-        """Return this thread's current stream of ``device`` (-1: the current device)."""
-
-    def useStream(self, stream: CurrentStream) -> None:
-        """Make ``stream``, which is of the current device, this thread's current stream of that device."""
-
-    def enterStream(self, stream: CurrentStream) -> None:
-        """Make ``stream`` current until the matching :meth:`exitStream`, as ``with stream:`` does in CuPy."""
-
-    def exitStream(self) -> None:
-        """Make current again what was before the last :meth:`enterStream`; the device is that of then."""
-
     def pointerGetDevice(self, ptr: int) -> int:
-        """Return the device on which ``ptr`` lies, -1 for host memory."""
-
-    def sleep(self, cycles: int, stream: int) -> None:
-        """Keep ``stream``, which is of the current device, busy for ``cycles`` clock cycles."""
-
-    def graphLauncher(self, graphExec: int) -> GraphLauncher:
-        """Return the fastest way to launch ``graphExec`` on the current stream of the device that is current now."""
+        """Return the device of the memory at ``ptr``, -1 for host memory (``cudaPointerGetAttributes``)."""
 
     def graphContents(self, graph: int) -> GraphContents:
-        """Return how many nodes ``graph`` has, and which memory they work on."""
-
-    def supportedArchs(self) -> list[int]:
-        """Return the compute capabilities that the run-time compiler targets, such as ``[75, 80, 90]``."""
-
-    def blasHandle(self) -> int:
-        """Return this thread's ``cublasHandle_t`` on the current device."""
-
-    def solverHandle(self) -> int:
-        """Return this thread's ``cusolverDnHandle_t`` on the current device."""
+        """Return the number of nodes of ``graph`` and the addresses in their parameters (``cuGraphGetNodes``)."""
 
     def memoryDriver(self) -> Driver:
         """Return the driver table by which the allocator takes memory of these devices."""
 
-    def memorySource(self, backend: str, ledger: Ledger) -> Source:
-        """Return a source that takes memory from the array module's own pool: ``"cupy"`` or ``"cudaMallocAsync"``."""
-
-    def useLedger(self, ledger: Ledger) -> None:
-        """Let arrays get their memory from ``ledger`` from now on; does nothing if they do so already."""
-
     def nvml(self) -> Any:
-        """Return the NVML of these devices: a module, or what answers like one, spelled as ``pynvml``."""
+        """Return the NVML of these devices: ``pynvml``, or an object with the same functions."""

@@ -12,11 +12,16 @@
 
 from __future__ import annotations
 
-from tcuda._runtime import emulate, runtime
-from tcuda._runtime.emulated import EmulatedRuntime, parse_memory
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tcuda._runtime import emulate, emulated_runtime
+from tcuda._runtime.emulated import parse_memory
 from tcuda._runtime.emulated.clock import Clock
-from tcuda.emulation import xp
-from tcuda.emulation.ndarray import ndarray
+
+if TYPE_CHECKING:
+    from tcuda.emulation import xp
+    from tcuda.emulation._ndarray import ndarray
 
 
 def enable(devices: int = 1, memory: int | str = "2GiB") -> None:
@@ -26,13 +31,13 @@ def enable(devices: int = 1, memory: int | str = "2GiB") -> None:
     ``TCUDA_EMULATED_MEMORY``.
 
     Args:
-        devices: How many.
-        memory: How much memory each of them has: bytes, or a text such as ``"512MiB"``.
+        devices: The number of devices.
+        memory: The memory of each device: bytes, or a text such as ``"512MiB"``.
 
     Raises:
         RuntimeError: A runtime with devices, CUDA's or an emulated one, is already in use.
-        TypeError: One of the arguments is no number, or no text that tells a size.
-        ValueError: So many devices, or so much memory or so little, cannot be emulated.
+        TypeError: ``devices`` is no integer, or ``memory`` is neither an integer nor a text.
+        ValueError: ``devices`` or ``memory`` is too large or not positive, or the text is not a size.
     """
     emulate(devices, parse_memory(memory))
 
@@ -46,13 +51,20 @@ def clock() -> Clock:
     Raises:
         RuntimeError: The devices in use are not emulated.
     """
-    in_use = runtime()
-    if not isinstance(in_use, EmulatedRuntime):
-        raise RuntimeError(
-            f"The {in_use.name} runtime is in use, and its devices have no emulated clock. Set TCUDA_RUNTIME=emulated, "
-            "or call tcuda.emulation.enable() first."
-        )
-    return in_use.clock
+    return emulated_runtime().clock
+
+
+def __getattr__(name: str) -> Any:
+    # The arrays come late, because they import NumPy, which a program that only uses streams does not need.
+    if name == "xp":
+        return importlib.import_module("tcuda.emulation.xp")
+    if name == "ndarray":
+        return importlib.import_module("tcuda.emulation._ndarray").ndarray
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 __all__ = ["Clock", "clock", "enable", "ndarray", "xp"]

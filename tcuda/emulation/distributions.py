@@ -1,6 +1,6 @@
-"""The distributions of ``cupy.random.RandomState``, which documents them, made of the same primitives as CuPy's.
+"""The distributions of ``cupy.random.RandomState``, which documents them, made of the same primitives as those of CuPy.
 
-Those that CuPy has kernels for are NumPy's here, by a generator that is seeded for the one call.
+Some distributions have kernels of their own in CuPy. Here a generator of NumPy's draws them, seeded for the one call.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tcuda.emulation import capture, creation, kernel
+from tcuda.emulation import creation, kernel, refusals
+from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.functions import FUNCTIONS, LINALG
 from tcuda.emulation.operands import SCALARS
-from tcuda.emulation.strided import Strided
 from tcuda.random._draws import Draws, common_shape
 
 if TYPE_CHECKING:
@@ -20,17 +20,15 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tcuda.emulation.ndarray import ndarray
-
     Shape = int | Sequence[int] | None
 
 _exp, _log, _sqrt, _tan, _where = (FUNCTIONS[name] for name in ("exp", "log", "sqrt", "tan", "where"))
 
 
 class Distributions(Draws):
-    """The distributions beside those that torch has too."""
+    """The distributions that torch has not."""
 
-    # Of uniform numbers
+    # From uniform numbers
 
     def rand(self, *size: int, dtype: npt.DTypeLike = float) -> ndarray:
         return cast("ndarray", self.random_sample(size, dtype))
@@ -40,7 +38,7 @@ class Distributions(Draws):
         return self._scaled(self.random_sample(_shape(size, low, high), dtype), low, high - low)
 
     def _integers_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> ndarray:
-        # Modulo 2**64: the distance of the ends of a signed type does not fit into that type.
+        # The arithmetic is modulo 2**64, because the distance of the ends of a signed type does not fit into that type.
         least, beyond = (_whole(end) for end in ((0, low) if high is None else (low, high)))
         shape = common_shape(least, beyond) if size is None else size
         words = self._curand_generate(int(np.prod(shape)), np.uint64).reshape(shape)
@@ -67,7 +65,7 @@ class Distributions(Draws):
         return cast("ndarray", (_exp(-_log(numbers) / a) - 1).astype(dtype))
 
     def power(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
-        a = creation.asarray(a)  # which may be 0: Python would refuse to divide by it
+        a = creation.asarray(a)  # ``a`` may be 0, by which Python refuses to divide
         _require(a >= 0, "a < 0")
         numbers = self.standard_exponential(_shape(size, a), dtype)
         return cast("ndarray", ((1 - _exp(-numbers)) ** (1.0 / a)).astype(dtype))
@@ -104,7 +102,7 @@ class Distributions(Draws):
     def _scaled(self, numbers: ndarray, location: Any, scale: Any) -> ndarray:
         return cast("ndarray", (numbers * scale + location).astype(numbers.dtype))
 
-    # Of normal numbers, and of others
+    # From normal numbers
 
     def randn(self, *size: int, dtype: npt.DTypeLike = float) -> ndarray:
         return cast("ndarray", self.standard_normal(size, dtype))
@@ -186,7 +184,7 @@ class Distributions(Draws):
     def hypergeometric(
         self, ngood: Any, nbad: Any, nsample: Any, size: Shape = None, dtype: npt.DTypeLike = "l"
     ) -> ndarray:
-        # Of arrays CuPy does not look at the numbers.
+        # CuPy does not look at the numbers in arrays.
         for name, number, least in (("ngood", ngood, 0), ("nbad", nbad, 0), ("nsample", nsample, 1)):
             _require(not isinstance(number, (int, float)) or number >= least, f"{name} < {least}")
         return self._law("hypergeometric", (ngood, nbad, nsample), size, dtype)
@@ -232,14 +230,14 @@ class Distributions(Draws):
         _require(a > 1, "'a' must be a valid float > 1.0")
         return self._law("zipf", (a,), size, dtype)
 
-    # Of what there is
+    # From given items
 
     def choice(self, a: Any, size: Shape = None, replace: bool = True, p: Any = None) -> ndarray:
-        if isinstance(a, Strided) and a.ndim == 0:
+        if isinstance(a, ndarray) and a.ndim == 0:
             raise NotImplementedError("choice() from an array whose ndim is 0 is not supported")
         if a is None or (not isinstance(a, int) and creation.asarray(a).ndim != 1):
             raise ValueError("a must be 1-dimensional or an integer")
-        items = None if isinstance(a, int) else creation.asarray(a)
+        items: Any = None if isinstance(a, int) else creation.asarray(a)
         count = a if items is None else len(items)
         if count < 0:
             raise ValueError("a must be greater than or equal to 0")
@@ -269,17 +267,17 @@ class Distributions(Draws):
         return cast("ndarray", self._permutation(a) if isinstance(a, int) else a[self._permutation(len(a))])
 
     def shuffle(self, a: ndarray) -> None:
-        if not isinstance(a, Strided):
+        if not isinstance(a, ndarray):
             raise TypeError(f"The array must be one of a device, not {type(a)}")
         if a.ndim == 0:
             raise TypeError("An array whose ndim is 0 is not supported")
         a[...] = self.permutation(a)
 
     def _law(self, name: str, parameters: Iterable[Any], size: Shape, dtype: npt.DTypeLike) -> ndarray:
-        """Draw by the method of that name of NumPy's generators, as CuPy does by a kernel from a seed."""
+        """Draw with the method ``name`` of a generator of NumPy's, as CuPy does with a kernel that gets a seed."""
         arrays = [_operand(parameter) for parameter in parameters]
         shape = common_shape(*arrays) if size is None else size
-        creation.empty(shape, dtype)  # refuses what is no shape and what does not fit, before NumPy makes it
+        creation.empty(shape, dtype)  # refuses a bad shape and a result without room, before NumPy computes
         seed = self._get_seed(int(np.prod(shape)))
 
         def draw(*parameters: Any) -> Any:
@@ -298,12 +296,12 @@ def _whole(end: Any) -> ndarray:
     """Return one end of a range of integers modulo 2**64.
 
     Raises:
-        ValueError: It is no integer.
+        ValueError: ``end`` is no integer.
     """
-    array = creation.asarray(end)
+    array: Any = creation.asarray(end)
     if array.dtype.kind not in "iu":
         raise ValueError(f"dtype must be integer, got: {array.dtype}")
-    return array.astype(np.uint64)
+    return cast("ndarray", array.astype(np.uint64))
 
 
 def _shape(size: Shape, *parameters: Any) -> Shape:
@@ -315,13 +313,17 @@ def _axes(size: Shape) -> tuple[int, ...]:
 
 
 def _require(condition: Any, otherwise: str) -> None:
-    """Refuse parameters of which any is out of range; waits for the device, as CuPy does.
+    """Refuse parameters that are out of range; waits for the device, as CuPy does.
+
+    Args:
+        condition: Whether each parameter is in range.
+        otherwise: The message of the error.
 
     Raises:
-        ValueError: One is.
+        ValueError: A parameter is out of range.
         RuntimeError: The current stream captures.
     """
-    capture.require_download()
+    refusals.require_download()
     if not (condition if isinstance(condition, (bool, np.bool_)) else bool(condition.all())):
         raise ValueError(otherwise)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import capture, catalogue, creation, flops, indexing, kernel
+from tcuda.emulation import catalogue, creation, flops, indexing, kernel, refusals
 from tcuda.emulation.signatures import signature_of
 from tcuda.emulation.strided import Strided
 from tcuda.emulation.translation import IN_PLACE_OF, Translation
@@ -186,7 +186,7 @@ def emulated(module: ModuleType, names: Iterable[str], works: Callable[[Function
             full_name = f"{prefix}.{name}" if prefix else name
             function = IN_PLACE_OF.get(original, original)
             work = works(function)
-            bound = _bound(full_name, function, work, capture.guard_of(name))
+            bound = _bound(full_name, function, work, refusals.guard_of(name))
             _WORKS[full_name] = function, work
             home = f"tcuda.emulation.{prefix or 'xp'}"
             IMPLEMENTATIONS[original] = named(bound, home, name, original.__doc__)
@@ -197,8 +197,8 @@ def emulated(module: ModuleType, names: Iterable[str], works: Callable[[Function
 def method(name: str) -> Function:
     """Return the function ``name`` of the namespace as a method of arrays, with the parameters that CuPy's has."""
     function, work = _WORKS[name]
-    bound = _bound(f"ndarray.{name}", function, work, capture.guard_of(name))
-    return named(bound, "tcuda.emulation.ndarray", f"ndarray.{name}", function.__doc__)
+    bound = _bound(f"ndarray.{name}", function, work, refusals.guard_of(name))
+    return named(bound, "tcuda.emulation", f"ndarray.{name}", function.__doc__)
 
 
 def _created(name: str) -> Function:

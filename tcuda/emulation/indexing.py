@@ -1,4 +1,4 @@
-"""What may stand in the brackets of an array, and reading and writing through it."""
+"""Indexing: reading and writing the elements that the brackets of an array select."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tcuda.emulation import capture, creation, kernel
+from tcuda.emulation import creation, kernel, refusals
+from tcuda.emulation.filling import scalar
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
@@ -19,15 +20,18 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 def getitem(array: Strided, index: Any) -> Any:
     """Return ``array[index]``: a view, unless there is an array in the index."""
     items = prepare(index)
-    run = kernel.call if any(isinstance(item, Strided) for item in items) else kernel.view
-    return run(_select, (array, items))
+    for item in items:
+        if isinstance(item, Strided):
+            return kernel.call(_select, (array, items))
+    return kernel.view(_select, (array, items))
 
 
 def setitem(array: Strided, index: Any, value: Any) -> None:
     """Assign ``value`` to ``array[index]``.
 
     Raises:
-        ValueError: ``value`` is a list or an array of NumPy's, and there is no array in the index. So it is in CuPy.
+        ValueError: ``value`` has an axis and is not of a device, and there is no array in the index. CuPy refuses that
+            too.
     """
     items = prepare(index)
     if not isinstance(value, Strided):
@@ -39,31 +43,34 @@ def setitem(array: Strided, index: Any, value: Any) -> None:
 
 
 def prepare(index: Any) -> tuple[Any, ...]:
-    """Return ``index`` as a tuple with an Ellipsis in it, in which lists and arrays of NumPy's are on the device.
+    """Return ``index`` as a tuple with an Ellipsis in it, with lists and arrays of NumPy's copied to the device.
 
     Thanks to the Ellipsis NumPy selects a single element as an array without axes.
 
     Raises:
-        IndexError: An array in it is of neither integers nor booleans.
-        OverflowError: An integer in it does not fit into 64 bits.
-        RuntimeError: An array in it is of booleans, and the current stream captures.
+        IndexError: An array in ``index`` is of neither integers nor booleans.
+        OverflowError: An integer in ``index`` does not fit into 64 bits.
+        RuntimeError: An array in ``index`` is of booleans, and the current stream captures.
     """
     given = index if isinstance(index, tuple) else (index,)
-    capture.require_indices(given)
+    refusals.require_indices(given)
     items = tuple(map(_item, given))
-    return items if any(item is Ellipsis for item in items) else (*items, Ellipsis)
+    for item in items:
+        if item is Ellipsis:
+            return items
+    return *items, Ellipsis
 
 
 def array_of_indices(indices: Any) -> Any:
-    """Return ``indices`` as an array on the device; an integer as it is.
+    """Return ``indices`` as an array on the device; an integer stays an integer.
 
     Raises:
-        IndexError: They are neither integers nor booleans.
+        IndexError: ``indices`` are neither integers nor booleans.
     """
     if isinstance(indices, (int, np.integer)) and not isinstance(indices, bool):
         return indices
     if not isinstance(indices, Strided):
-        # Of a list without elements nothing tells the type, and NumPy would make it an array of floats.
+        # A list without elements does not tell its type, and NumPy would make an array of floats of it.
         empty = isinstance(indices, (list, tuple)) and not np.size(indices)
         indices = creation.array(indices, dtype=np.intp if empty else None)
     if indices.dtype.kind not in "biu":
@@ -71,21 +78,6 @@ def array_of_indices(indices: Any) -> Any:
             f"arrays used as indices must be of integer or boolean type (actual: {indices.dtype.type.__name__})"
         )
     return indices
-
-
-def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return ``value``, a scalar of Python's or NumPy's, as one of ``dtype``.
-
-    Raises:
-        ValueError: It is more than a scalar.
-    """
-    converted = np.asarray(value, dtype=dtype)
-    if converted.shape != ():
-        raise ValueError(
-            "non-scalar numpy.ndarray cannot be used for fill; make an array of the device of it with asarray(), or "
-            "use set()"
-        )
-    return converted[()]
 
 
 def _item(item: Any) -> Any:

@@ -1,60 +1,61 @@
-"""Kernels: NumPy's functions run on the memory of emulated devices, as work on the current stream."""
+"""Kernels: functions of NumPy's, run on the memory of emulated devices as work on the current stream."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from tcuda._lazy import cuda
-from tcuda.emulation.operands import Aliases, Operands, Results, StandIns, parts
+from tcuda._process.lazy import backend, cuda
+from tcuda.emulation.operands import Operands, Results, StandIns, alias_of, parts
 from tcuda.emulation.strided import Strided, too_large
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
 
     import numpy.typing as npt
 
     from tcuda._runtime.emulated import EmulatedRuntime
-    from tcuda.emulation.ndarray import ndarray
 
 
 _runtime = cast("EmulatedRuntime", cuda)
-"""The runtime in use: there are arrays here on emulated devices only."""
+"""The runtime in use: these arrays exist on emulated devices only."""
 
 
 _TOO_LARGE = ("Maximum allowed", "array is too big", "iterator is too large")
-"""How NumPy begins to say that an array would need more bytes than there are addresses."""
+"""The beginnings of NumPy's messages about an array that would need more bytes than there are addresses."""
 
 
-def new(shape: int | Sequence[int], dtype: npt.DTypeLike, order: str = "C") -> ndarray:
-    """Return a new array on the current device, with whatever was in its memory before."""
-    return cast("ndarray", Strided.array_type(shape, dtype, order=order))
+def new(shape: int | Sequence[int], dtype: npt.DTypeLike, order: str = "C") -> Strided:
+    """Return a new array on the current device, whose memory nobody has written to."""
+    return Strided.array_type(shape, dtype, None, None, order)
 
 
-def new_each(layouts: Iterable[tuple[Sequence[int], npt.DTypeLike, str]]) -> list[ndarray]:
-    """Return a new array for each shape, dtype and order, or leave none where the memory does not suffice for all."""
-    arrays: list[ndarray] = []
-    for layout in layouts:
-        with unfinished(*arrays):
-            arrays.append(new(*layout))
+def new_each(layouts: Sequence[tuple[Sequence[int], npt.DTypeLike, str]]) -> list[Strided]:
+    """Return a new array for each shape, dtype and order, or leave no array if the memory is too small for all."""
+    arrays: list[Strided] = []
+    try:
+        for shape, dtype, order in layouts:
+            arrays.append(Strided.array_type(shape, dtype, None, None, order))
+    except BaseException:
+        discard(arrays)
+        raise
     return arrays
 
 
 def capturing() -> bool:
     """Return whether the current stream captures: work is then recorded, and done when the graph is launched."""
-    return _runtime.capturing()
+    return _runtime.capturing(backend.current_stream)
 
 
 def memory_of(array: Strided) -> npt.NDArray[Any]:
     """Return ``array`` for the work of a kernel that is launched now: an array of NumPy's over the same memory.
 
-    If the work is recorded, it is one that does not keep the memory alive.
+    Recorded work gets an array that does not keep the memory alive.
     """
-    host: npt.NDArray[Any] = _operands().host(array)
-    return host
+    return alias_of(array) if _runtime.capturing(backend.current_stream) else array._host
 
 
 def launch(
@@ -62,66 +63,81 @@ def launch(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
-    reads: Iterable[Strided] = (),
-    writes: Iterable[Strided] = (),
+    reads: Sequence[Strided] = (),
+    writes: Sequence[Strided] = (),
     fresh: Sequence[Strided] = (),
     flops: int = 0,
     name: str | None = None,
+    rehearsed: bool = False,
 ) -> None:
     """Run ``work`` as a kernel on the current stream.
 
     Args:
-        work: What it does to the memory. No array of a device may be part of it.
-        args: Its arguments, with arrays of the device in place of NumPy's.
-        kwargs: Its keyword arguments, likewise.
-        reads: The arrays that it reads.
-        writes: The arrays that it writes.
-        fresh: The arrays that it writes and that are of no use to anybody if it fails.
-        flops: The floating-point operations that it does, for the model of its time.
-        name: What it is called; as ``work`` is if None.
+        work: Does to the memory what the kernel does. It must hold no array of a device.
+        args: The arguments of ``work``, with arrays of the device in the places of NumPy's.
+        kwargs: The keyword arguments of ``work``, likewise.
+        reads: The arrays that the kernel reads.
+        writes: The arrays that the kernel writes.
+        fresh: The new arrays that the kernel writes, which are of no use if the launch fails.
+        flops: The floating-point operations that the kernel does, for the model of its time.
+        name: The name of the kernel; the name of ``work`` if None.
+        rehearsed: Whether ``work`` is tried with zeros if it is only recorded now, so that errors come at once.
 
     Raises:
         ValueError: An array is not on the current device.
         AcceleratorError: The current stream takes no work now.
     """
-    arrays = [*reads, *writes, *fresh]
-    with unfinished(*fresh):
-        require_current_device(arrays)
-        arguments, options = _operands().take(args, kwargs)
+    try:
+        recorded = _runtime.capturing(backend.current_stream)
+        if rehearsed and recorded:
+            _quietly(work, *StandIns().take(args, kwargs))
+        current = cuda.getDevice()
+        nbytes, addresses = 0, []
+        for array in (*reads, *writes, *fresh):
+            block, size = array._block, array._host.nbytes
+            if block.device != current:
+                _refuse_device(block.device, current)
+            if size:
+                nbytes += size
+                addresses.append(block.ptr)
+        arguments, options = (Operands(alias_of) if recorded else Operands()).take(args, kwargs)
         _runtime.launch(
+            backend.current_stream().ptr,
             functools.partial(_quietly, work, arguments, options),
-            sum(array._host.nbytes for array in arrays),
+            nbytes,
             flops,
             name=name or _name_of(work),
-            addresses=[array._block.ptr for array in arrays if array._host.size],
+            addresses=addresses,
         )
+    except BaseException:
+        discard(fresh)
+        raise
 
 
-def rehearse(
-    function: Callable[..., object], args: Sequence[Any], kwargs: Mapping[str, Any] | None, *fresh: Strided
-) -> None:
-    """Find out whether ``function`` refuses its arguments, if they will otherwise be seen by a graph only.
+def discard(arrays: Iterable[Strided]) -> None:
+    """Free the memory of ``arrays``, which an error has left unfinished: its traceback may hold them for long."""
+    for array in arrays:
+        array._block.free()
+
+
+class unfinished:
+    """Context manager that discards an array if its block fails.
 
     Args:
-        function: The function.
-        args: Its arguments, with arrays of the device in place of NumPy's.
-        kwargs: Its keyword arguments, likewise.
-        fresh: The arrays that are of no use to anybody if it fails.
+        array: The array, which the block gives its contents.
     """
-    if capturing():
-        with unfinished(*fresh):
-            _quietly(function, *StandIns().take(args, kwargs))
 
+    def __init__(self, array: Strided) -> None:
+        self._array = array
 
-@contextlib.contextmanager
-def unfinished(*arrays: Strided) -> Iterator[None]:
-    """Free the memory of ``arrays`` at once if the block fails: its traceback holds them, and may live for long."""
-    try:
-        yield
-    except BaseException:
-        for array in arrays:
-            array._block.free()
-        raise
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:
+            discard([self._array])
 
 
 def require_current_device(arrays: Iterable[Strided]) -> None:
@@ -133,10 +149,13 @@ def require_current_device(arrays: Iterable[Strided]) -> None:
     current = cuda.getDevice()
     for array in arrays:
         if array._block.device != current:
-            raise ValueError(
-                "Array device must be same as the current device: "
-                f"array device = {array._block.device} while current = {current}"
-            )
+            _refuse_device(array._block.device, current)
+
+
+def _refuse_device(device: int, current: int) -> NoReturn:
+    raise ValueError(
+        f"Array device must be same as the current device: array device = {device} while current = {current}"
+    )
 
 
 def call(
@@ -148,29 +167,28 @@ def call(
 ) -> Any:
     """Call ``function`` of NumPy's and return its results as arrays of the current device.
 
-    Results that are views of an argument's memory stay views. All others are stored in new arrays by one kernel; their
-    shapes being known only then, NumPy has computed them before, in memory of the host. In a capture it has computed
-    with zeros, and computes with the arguments themselves whenever the graph is launched.
+    Results that are views of the memory of an argument stay views. One kernel stores all others in new arrays. Only the
+    computation tells their shapes, so NumPy has computed them before, in memory of the host. In a capture NumPy
+    computes with zeros now, and with the arguments themselves at every launch of the graph.
 
     Args:
         function: The function.
-        args: Its positional arguments, with arrays of the device in place of NumPy's.
-        kwargs: Its keyword arguments, of which ``out`` is the array, or the tuple of arrays, that it writes to.
-        flops: Called with the positional arguments and the result, both NumPy's, it returns the floating-point
+        args: The positional arguments, with arrays of the device in the places of NumPy's.
+        kwargs: The keyword arguments, of which ``out`` is the array, or the tuple of arrays, to write to.
+        flops: Called with the positional arguments and the result, both NumPy's, to return the floating-point
             operations.
 
     Returns:
-        What ``function`` returned, arrays and scalars alike as arrays of the device.
+        The results of ``function``, arrays and scalars alike as arrays of the device.
     """
-    operands = StandIns() if capturing() else Operands()
+    operands = StandIns() if _runtime.capturing(backend.current_stream) else Operands()
     arguments, options = operands.take(args, kwargs)
     require_current_device(operands.arrays)
     out = (kwargs or {}).get("out")
     if out is not None:
         _require_outputs(out)
-        rehearse(function, args, kwargs)
         work = 0 if flops is None else flops(arguments, options["out"])
-        launch(function, args, kwargs, reads=operands.arrays, flops=work)
+        launch(function, args, kwargs, reads=operands.arrays, flops=work, rehearsed=True)
         return out[0] if isinstance(out, tuple) and len(out) == 1 else out
     result = _quietly(function, arguments, options)
     results = Results(result, operands, views=False)
@@ -198,26 +216,14 @@ def modify(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
     operands = Operands()
     operands.take(args, kwargs)
     require_current_device(operands.arrays)
-    rehearse(function, args, kwargs)
-    launch(function, args, kwargs, reads=operands.arrays[1:], writes=operands.arrays[:1])
-
-
-def _operands() -> Operands:
-    """Return what puts NumPy's arrays in place of those that a kernel launched now works on."""
-    return Aliases() if capturing() else Operands()
-
-
-def _quietly(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    # As on a device, a division by zero gives inf and warns nobody.
-    with np.errstate(all="ignore"):
-        return _called(function, args, kwargs)
+    launch(function, args, kwargs, reads=operands.arrays[1:], writes=operands.arrays[:1], rehearsed=True)
 
 
 def _called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call ``function`` of NumPy's.
 
     Raises:
-        OutOfMemoryError: The host has no memory for the result, or there are not that many addresses.
+        OutOfMemoryError: The host has no memory for the result, or the result has more bytes than there are addresses.
     """
     try:
         return function(*args, **kwargs)
@@ -227,6 +233,10 @@ def _called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
         if str(error).startswith(_TOO_LARGE):
             raise too_large(f"what {_name_of(function)}() returns") from error
         raise
+
+
+_quietly = np.errstate(all="ignore")(_called)
+"""As ``_called``; a division by zero gives inf without a warning, as on a device."""
 
 
 def _name_of(function: Callable[..., object]) -> str:
@@ -247,11 +257,11 @@ def _store(
     kwargs: Mapping[str, Any] | None,
     flops: int = 0,
 ) -> Any:
-    """Return ``results``, which ``function`` gave for its arguments, with those that need memory in new arrays."""
-    arrays = new_each((host.shape, host.dtype, "F" if host.flags.fnc else "C") for host in results.fresh)
+    """Return ``results``, which ``function`` gave for its arguments, with new arrays for those that need memory."""
+    arrays = new_each([(host.shape, host.dtype, "F" if host.flags.fnc else "C") for host in results.fresh])
     name = _name_of(function)
-    if capturing():
-        aliases = [memory_of(array) for array in arrays]
+    if _runtime.capturing(backend.current_stream):
+        aliases = [alias_of(array) for array in arrays]
         work = functools.partial(_compute_into, aliases, results.places, function)
         launch(work, args, kwargs, reads=operands.arrays, fresh=arrays, flops=flops, name=name)
     else:

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tcuda._device_index import Device
-from tcuda._lazy import cuda, is_initialized
-from tcuda._ledger import ledger
+from tcuda._process.devices import Device
+from tcuda._process.exit import finalizer
+from tcuda._process.lazy import backend, cuda
+from tcuda._process.ledger import ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy.typing as npt
 
     from tcuda._runtime.emulated import EmulatedRuntime
 
 _runtime = cast("EmulatedRuntime", cuda)
-_POISON = 0xFF  # not a number, or -1
+_POISON = 0xFF
+"""The value of every byte that no work has written: floating-point numbers are not numbers, and integers are -1."""
 
 
-class _Bytes:
-    """Bytes at an address, for NumPy to make an array of that does not keep them alive."""
+class _Borrowed:
+    """Memory of a block, for NumPy to make an array of that does not keep the block alive."""
 
-    def __init__(self, ptr: int, nbytes: int) -> None:
-        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (nbytes,), "data": (ptr, False)}
+    def __init__(self, block: Block) -> None:
+        self.__array_interface__ = block.__array_interface__
 
 
 class Block:
@@ -41,12 +40,12 @@ class Block:
         nbytes: The size that is wanted; nothing is allocated for 0.
 
     Attributes:
-        device: The index of the device, which is the one that was current.
+        device: The index of the device, which is the device that was current.
         ptr: The address, 0 if the size is 0.
-        size: How many bytes there are, which may be more than was asked for. All of them belong to the block.
+        size: The bytes, which may be more than were asked for. All of them belong to the block.
 
     Raises:
-        OutOfMemoryError: The device has not that much memory left.
+        OutOfMemoryError: The device has no room for ``nbytes`` bytes.
     """
 
     __slots__ = ("__weakref__", "_release", "device", "ptr", "size")
@@ -58,14 +57,14 @@ class Block:
         if nbytes:
             in_use = ledger()
             self._release = in_use.free
-            self.ptr, self.size = in_use.allocate_block(self.device, nbytes, cuda.currentStream().ptr)
-            if _runtime.capturing():
-                # No operation will have written to it until the graph runs: whoever looks at it before shall notice.
+            self.ptr, self.size = in_use.allocate_block(self.device, nbytes, backend.current_stream().ptr)
+            if _runtime.capturing(backend.current_stream):
+                # No work is done before the graph is launched. A reader who comes earlier shall notice that.
                 ctypes.memset(self.ptr, _POISON, self.size)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        return _Bytes(self.ptr, self.size).__array_interface__
+        return {"version": 3, "typestr": "|u1", "shape": (self.size,), "data": (self.ptr, False)}
 
     def host(self) -> npt.NDArray[Any]:
         """Return the bytes as a NumPy array, which keeps the block alive."""
@@ -73,27 +72,19 @@ class Block:
 
     def alias(self) -> npt.NDArray[Any]:
         """Return the bytes as a NumPy array, which does not keep the block alive."""
-        return np.asarray(_Bytes(self.ptr, self.size)) if self.size else np.empty(0, np.uint8)
+        return np.asarray(_Borrowed(self)) if self.size else np.empty(0, np.uint8)
 
     def holds(self, array: npt.NDArray[Any]) -> bool:
-        """Tell whether ``array`` is a view of this memory."""
+        """Return whether ``array`` is a view of this memory."""
         return array.base is not None and self.ptr <= array.ctypes.data < self.ptr + self.size
 
     def free(self) -> None:
-        """Free the memory now, though arrays over it may be alive: for those that an error has left unfinished."""
+        """Free the memory now, though arrays over it may be alive, for arrays that an error has left unfinished."""
         ptr, self.ptr, self.size = self.ptr, 0, 0
         if ptr:
             self._release(ptr)
 
-    # The two questions are bound here because the names of modules may be gone when the interpreter exits.
-    def __del__(
-        self,
-        _exiting: Callable[[], bool] = sys.is_finalizing,
-        _initialized: Callable[[], bool] = is_initialized,
-    ) -> None:
-        # In a forked child the runtime is no longer initialised, and its memory is not the child's to free.
-        if not _exiting() and _initialized():
-            self.free()
+    __del__ = finalizer(free)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""Between the arguments and results of NumPy's functions and those of the functions of a device."""
+"""Operands: the arguments of a function on arrays of a device, handed to a function of NumPy's, and its results."""
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,36 +14,54 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tcuda.emulation.memory import Block
+
 SCALARS = (bool, int, float, complex, np.generic)
-"""What counts as a scalar argument of a kernel."""
+"""The types of the scalars that a kernel takes."""
+
+_PLAIN = frozenset([bool, int, float, complex, str, slice, type(None), type(Ellipsis)])
+"""Types of arguments in which no array hides."""
 
 
 class Operands:
-    """The arrays among the arguments of a function, gathered while NumPy's are put in their place.
+    """The arrays among the arguments of a function, gathered while arrays of NumPy's are put in their places.
+
+    Args:
+        host_of: Returns the array of NumPy's that is put in the place of an array; by default the array over the same
+            memory, which it keeps alive.
 
     Attributes:
         arrays: The arrays, in the order of the arguments.
-        hosts: What was put in place of each.
+        hosts: For each of them, the array that was put in its place.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, host_of: Callable[[Strided], npt.NDArray[Any]] = operator.attrgetter("_host")) -> None:
         self.arrays: list[Strided] = []
         self.hosts: list[npt.NDArray[Any]] = []
+        self._host_of = host_of
 
     def take(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> tuple[list[Any], dict[str, Any]]:
-        """Return ``args`` and ``kwargs`` as :meth:`host` returns each of them."""
-        return [self.host(value) for value in args], {name: self.host(value) for name, value in (kwargs or {}).items()}
+        """Return ``args`` and ``kwargs``, each argument as :meth:`host` returns it."""
+        taken = []
+        for value in args:
+            taken.append(value if type(value) in _PLAIN else self.host(value))
+        named = {}
+        if kwargs:
+            for name, value in kwargs.items():
+                named[name] = value if type(value) in _PLAIN else self.host(value)
+        return taken, named
 
     def host(self, argument: Any) -> Any:
-        """Return ``argument`` with NumPy's arrays in place of those of a device.
+        """Return ``argument`` with arrays of NumPy's in the places of arrays of a device.
 
         Raises:
-            TypeError: There is an array of NumPy's in it: a kernel reads no host memory.
+            TypeError: ``argument`` holds an array of NumPy's: a kernel reads no memory of the host.
         """
         if isinstance(argument, Strided):
+            host = self._host_of(argument)
             self.arrays.append(argument)
-            self.hosts.append(self._host_of(argument))
-            return self.hosts[-1]
+            self.hosts.append(host)
+            return host
         if isinstance(argument, np.ndarray):
             raise TypeError(f"Unsupported type {type(argument)}")
         if isinstance(argument, tuple):
@@ -52,70 +71,75 @@ class Operands:
         return argument
 
     def view_of(self, host: npt.NDArray[Any]) -> Strided | None:
-        """Return ``host`` as an array if it is a view of the memory of one of them, None if it has its own."""
-        base = next((array for array in self.arrays if array._block.holds(host)), None)
-        return None if base is None else Strided.array_type._view_of(base, host)
+        """Return the view of one of the arrays that ``host`` is; None if ``host`` has memory of its own."""
+        if host.base is not None:
+            for array in self.arrays:
+                if array._block.holds(host):
+                    return Strided.array_type._view_of(array, host)
+        return None
 
-    def _host_of(self, array: Strided) -> npt.NDArray[Any]:
-        """Return what stands for ``array``: here an array over the same memory, which it keeps alive."""
-        return array._host
 
+def alias_of(array: Strided) -> npt.NDArray[Any]:
+    """Return an array of NumPy's over the memory of ``array`` that does not keep the memory alive.
 
-class Aliases(Operands):
-    """Operands in whose place there are arrays over the same memory that do not keep it alive.
-
-    A graph holds what it works on. Arrays that die in a capture must still give their memory back, for those that
-    follow in the same capture.
+    A graph holds the arrays of its work. Arrays that die in a capture must still give their memory back, because later
+    arrays of the same capture may need it.
     """
+    return array._over(array._block.alias())
 
-    def _host_of(self, array: Strided) -> npt.NDArray[Any]:
-        return array._over(array._block.alias())
+
+class Zeros:
+    """Arrays of zeros, one for each block of memory."""
+
+    def __init__(self) -> None:
+        self._by_address: dict[int, npt.NDArray[Any]] = {}
+
+    def for_block(self, block: Block) -> npt.NDArray[Any]:
+        """Return the zeros that stand for the bytes of ``block``."""
+        if block.ptr not in self._by_address:
+            self._by_address[block.ptr] = np.zeros(block.size, np.uint8)
+        return self._by_address[block.ptr]
+
+    def stand_in(self, array: Strided) -> npt.NDArray[Any]:
+        """Return an array of zeros with the layout of ``array``, a view of the zeros for its block."""
+        return array._over(self.for_block(array._block))
 
 
 class StandIns(Operands):
-    """Operands in whose place there are arrays of zeros.
+    """Operands in whose places there are arrays of zeros.
 
-    A function shows by them what it will return, before there is anything in the arrays themselves. Nothing refuses
-    zeros: they are valid indices and valid exponents, they are sorted, and there is no NaN among them.
+    A function shows by them the shapes and types of its results, before the arrays themselves have contents. No
+    function refuses zeros: they are valid indices and exponents, they are sorted, and there is no NaN among them.
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self._zeros: dict[int, npt.NDArray[Any]] = {}
+        self._zeros = Zeros()
+        super().__init__(self._zeros.stand_in)
 
     def view_of(self, host: npt.NDArray[Any]) -> Strided | None:
-        """Return the view that ``host``, itself one of zeros, stands for."""
-        for array in self.arrays:
-            block = array._block
-            offset = host.ctypes.data - self._zeros_for(array).ctypes.data
-            if host.base is not None and 0 <= offset < block.size:
-                view = np.ndarray(host.shape, host.dtype, block.host(), offset, host.strides)
-                return Strided.array_type._view_of(array, view)
+        """Return the view for which ``host``, a view of zeros, stands; None if ``host`` has memory of its own."""
+        if host.base is not None:
+            for array in self.arrays:
+                block = array._block
+                offset = host.ctypes.data - self._zeros.for_block(block).ctypes.data
+                if 0 <= offset < block.size:
+                    view = np.ndarray(host.shape, host.dtype, block.host(), offset, host.strides)
+                    return Strided.array_type._view_of(array, view)
         return None
-
-    def _host_of(self, array: Strided) -> npt.NDArray[Any]:
-        return array._over(self._zeros_for(array))
-
-    def _zeros_for(self, array: Strided) -> npt.NDArray[Any]:
-        """Return what stands for the block of ``array``, the same for all arrays over it."""
-        block = array._block
-        if block.ptr not in self._zeros:
-            self._zeros[block.ptr] = np.zeros(block.size, np.uint8)
-        return self._zeros[block.ptr]
 
 
 class Results:
-    """What a function of NumPy's returned, on its way into the memory of the device.
+    """The results of a function of NumPy's, on their way into the memory of the device.
 
     Args:
-        result: An array, a scalar, anything else, or a tuple or list of such.
-        operands: What the function was given.
-        views: Whether the function gives views of its first argument; an array without elements then counts as one,
-            though it has no address to tell it by.
+        result: An array, a scalar, any other object, or a tuple or list of these.
+        operands: The operands of the function.
+        views: Whether the function returns views of its first argument. Then an array without elements counts as a
+            view too, though no address shows that.
 
     Attributes:
-        fresh: The arrays and scalars among them that need memory.
-        places: Where these are among all arrays and scalars of the result, as :func:`parts` returns them.
+        fresh: The arrays and scalars of the result that need memory.
+        places: The places of these among all arrays and scalars of the result, in the order of :func:`parts`.
     """
 
     def __init__(self, result: Any, operands: Operands, *, views: bool) -> None:
@@ -127,7 +151,7 @@ class Results:
         self._remake = self._gather(result)
 
     def remade(self, arrays: Sequence[Strided]) -> Any:
-        """Return what the function returned, with ``arrays`` in place of those in :attr:`fresh`."""
+        """Return the results of the function, with ``arrays`` in the places of those in :attr:`fresh`."""
         return self._remake(arrays)
 
     def _gather(self, result: Any) -> Callable[[Sequence[Strided]], Any]:
@@ -144,22 +168,23 @@ class Results:
 
     def _gather_array(self, host: npt.NDArray[Any]) -> Callable[[Sequence[Strided]], Any]:
         self._parts += 1
-        for array, own in zip(self._operands.arrays, self._operands.hosts, strict=True):
+        for place, own in enumerate(self._operands.hosts):
             if own is host:
+                array = self._operands.arrays[place]
                 return lambda _: array
         view = self._operands.view_of(host)
         if view is None and self._views and not host.size and self._operands.arrays:
             view = Strided.array_type._view_of(self._operands.arrays[0], host)
         if view is not None:
             return lambda _: view
-        place = len(self.fresh)
+        new = len(self.fresh)
         self.fresh.append(host)
         self.places.append(self._parts - 1)
-        return lambda arrays: arrays[place]
+        return lambda arrays: arrays[new]
 
 
 def parts(result: Any) -> list[Any]:
-    """Return the arrays and scalars in ``result``, as a list without any nesting."""
+    """Return the arrays and scalars in ``result`` as a flat list."""
     if isinstance(result, (np.ndarray, *SCALARS)):
         return [result]
     if isinstance(result, (tuple, list)):

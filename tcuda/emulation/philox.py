@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda._philox import BLOCK
+from tcuda.random._philox import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,22 +13,23 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tcuda._core import PhiloxState, philox_passes
-from tcuda._lazy import _lazy_init, cuda
-from tcuda._philox import WORD, most_blocks
+from tcuda._process.lazy import _lazy_init, backend, cuda
 from tcuda._status import Status
 from tcuda.emulation import creation, kernel, philox
 from tcuda.emulation.distributions import Distributions
 from tcuda.emulation.functions import FUNCTIONS, named
 from tcuda.emulation.signatures import signature_of
+from tcuda.random._defaults import generators
 from tcuda.random._generator import Generator, seed_of_environment
+from tcuda.random._philox import WORD, most_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from typing_extensions import Self
 
-    from tcuda._device_index import DeviceArgument
-    from tcuda.emulation.ndarray import ndarray
+    from tcuda._process.devices import DeviceArgument
+    from tcuda.emulation._ndarray import ndarray
 
     Shape = int | Sequence[int] | None
 
@@ -124,7 +125,7 @@ class RandomState(Distributions):
 
     def _fill(self, out: ndarray, lanes: int, numbers: Callable[[list[Any]], Any]) -> None:
         passes = philox_passes(out.size, out.itemsize, lanes, self._most_blocks)
-        capturing = cuda.streamIsCapturing(cuda.currentStream().ptr)
+        capturing = cuda.streamIsCapturing(backend.current_stream().ptr)
         place = self._captured_state().place if capturing else self._place
         begins = [place(increment) for *_, increment in passes]
         flat = kernel.memory_of(out).reshape(-1)
@@ -166,21 +167,27 @@ def _restored(kind: type[RandomState], index: int, words: tuple[int, int]) -> Ra
 
 
 _states: dict[int, RandomState] = {}
+_taken: list[bool] = []
+"""Holds True once the default generators of tcuda are among the states."""
 
 
-def install(generators: Iterable[DeviceGenerator]) -> None:
-    """Let the functions of this module draw from ``generators`` on the device of each."""
-    for generator in generators:
-        _states[generator.device.index] = generator
+def _states_in_use() -> dict[int, RandomState]:
+    """Return the generator of each device: at the first call, the default generators of tcuda."""
+    _lazy_init()
+    if not _taken:
+        for generator in generators():
+            _states.setdefault(generator.device.index, cast("RandomState", generator))
+        _taken.append(True)
+    return _states
 
 
 def get_random_state() -> RandomState:
     """Return the generator of the current device (``cupy.random.get_random_state``)."""
-    _lazy_init()
+    states = _states_in_use()
     device = cuda.getDevice()
-    if device not in _states:
-        _states[device] = RandomState(seed_of_environment())
-    return _states[device]
+    if device not in states:
+        states[device] = RandomState(seed_of_environment())
+    return states[device]
 
 
 def set_random_state(rs: RandomState) -> None:
@@ -191,14 +198,12 @@ def set_random_state(rs: RandomState) -> None:
     """
     if not isinstance(rs, RandomState):
         raise TypeError(f"Random state must be an instance of RandomState. Actual: {type(rs)}")
-    _lazy_init()
-    _states[cuda.getDevice()] = rs
+    _states_in_use()[cuda.getDevice()] = rs
 
 
 def reset_states() -> None:
     """Forget the generators of all devices: others take their place (``cupy.random.reset_states``)."""
-    _lazy_init()
-    _states.clear()
+    _states_in_use().clear()
 
 
 def seed(seed: Any = None) -> None:

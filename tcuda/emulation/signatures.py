@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tcuda.emulation import capture, creation
+from tcuda.emulation import creation, refusals
 from tcuda.emulation.strided import Strided, shortened
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class Setting:
 
     def _read(self, value: Strided) -> Any:
         if self._reads or self._waits:
-            capture.require_download()
+            refusals.require_download()
         if not self._reads:
             raise TypeError(
                 f"{self._function}() takes no array of the device as {self._name!r}: 'ndarray' object cannot be "
@@ -174,7 +174,7 @@ class Setting:
                 f"only 0-dimensional arrays can be converted to Python scalars: {self._function}() got an array of "
                 f"{value.ndim} axes as {self._name!r}."
             )
-        return value.item()  # type: ignore[attr-defined]  # the class of all arrays has it
+        return creation.item(value)
 
 
 _UNKNOWN = Setting("", "")

@@ -1,4 +1,4 @@
-"""What an array knows without computing anything: its memory, and how its elements lie in it."""
+"""The memory of an array, and the layout of its elements in that memory."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Self
 
-    from tcuda._device_index import Device
+    from tcuda._process.devices import Device
 
 _MOST = 2**63 - 1
 _MOST_AXES = 64  # of NumPy's
 _DTYPES = frozenset("?bhilqBHILQefdFD")
-"""The dtypes that CuPy's kernels know, by NumPy's characters."""
+"""The dtypes that the kernels of CuPy know, by NumPy's characters."""
 
 
 @dataclass(frozen=True)
 class Flags:
-    """How an array lies in memory, as ``cupy.ndarray.flags``.
+    """The layout of an array, as ``cupy.ndarray.flags``.
 
     Attributes:
         c_contiguous: Whether the elements lie in row-major order without gaps.
-        f_contiguous: Whether they lie in column-major order without gaps.
+        f_contiguous: Whether the elements lie in column-major order without gaps.
         owndata: Whether the array is no view of another.
     """
 
@@ -62,13 +62,13 @@ class Strided:
     Args:
         shape: The lengths of the axes.
         dtype: The type of the elements.
-        memptr: Where they lie; newly allocated on the current device if None.
+        memptr: The address of the first element; new memory on the current device if None.
         strides: The bytes from one element to the next along each axis; without gaps if None.
-        order: ``"C"`` or ``"F"``, for want of ``strides``.
+        order: ``"C"`` or ``"F"``; counts where ``strides`` is None.
 
     Raises:
-        ValueError: The dtype is none that CuPy knows, or the array does not fit in the memory.
-        OutOfMemoryError: The device has not that much memory left.
+        ValueError: CuPy does not know the dtype, or the array does not fit in the memory.
+        OutOfMemoryError: The device has no room for the array.
     """
 
     __slots__ = ("__weakref__", "_base", "_block", "_host")
@@ -78,12 +78,7 @@ class Strided:
     _base: Strided | None
 
     array_type: ClassVar[type[Strided]]
-    """The class of the arrays that operations return: the subclass that has operations."""
-
-    def __init_subclass__(cls) -> None:
-        # The first one: a user's own subclass does not change what operations return.
-        if not hasattr(Strided, "array_type"):
-            Strided.array_type = cls
+    """The class of the arrays that operations return, which :mod:`tcuda.emulation._ndarray` sets."""
 
     def __init__(
         self,
@@ -98,19 +93,17 @@ class Strided:
             raise ValueError(f"order not understood: {order!r}; an array is laid out in 'C' or 'F' order")
         kind = supported(dtype)
         if memptr is None:
-            memptr = MemoryPointer(Block(_nbytes(lengths, kind)))
-        elif not isinstance(memptr, MemoryPointer):
+            nbytes = math.prod(lengths) * kind.itemsize
+            if nbytes > _MOST:
+                raise too_large(f"an array of shape {lengths} and dtype {kind}")
+            block, offset = Block(nbytes), 0
+        elif isinstance(memptr, MemoryPointer):
+            block, offset = memptr.mem, memptr.offset
+        else:
             raise TypeError(f"memptr is the data of an array, and no {type(memptr).__name__}.")
-        self._block = memptr.mem
+        self._block = block
         self._base = None
-        self._host = np.ndarray(
-            lengths,
-            kind,
-            memptr.mem.host(),
-            memptr.offset,
-            strides,
-            "F" if order == "F" else "C",
-        )
+        self._host = np.ndarray(lengths, kind, block.host(), offset, strides, "F" if order == "F" else "C")
 
     @classmethod
     def _view_of(cls, base: Strided, host: npt.NDArray[Any]) -> Self:
@@ -118,7 +111,7 @@ class Strided:
         view = cls.__new__(cls)
         view._block = base._block
         view._base = base if base._base is None else base._base
-        # NumPy protects diagonals, and warns those who so much as ask whether what it has broadcast is protected.
+        # NumPy protects diagonals and broadcast arrays; the flag of the latter must not be read, which gives a warning.
         view._host = _unprotected(host, base._block) if 0 in host.strides or not host.flags.writeable else host
         return view
 
@@ -180,7 +173,7 @@ class Strided:
 
     @property
     def base(self) -> Strided | None:
-        """The array of which this is a view, None if it is no view."""
+        """The array of which this array is a view; None if it is no view."""
         return self._base
 
     @property
@@ -198,13 +191,16 @@ def _lengths(shape: Any) -> tuple[int, ...]:
     """Return the lengths of the axes of an array of ``shape``.
 
     Raises:
-        OverflowError: One of them is beyond what an index can be.
-        TypeError: One of them is no integer.
-        ValueError: One of them is negative, or there are too many.
+        OverflowError: A length is too large for an index.
+        TypeError: A length is no integer.
+        ValueError: A length is negative, or there are too many axes.
     """
     if shape is None:
         raise TypeError("Use () not None as shape arguments")
-    lengths = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
+    if type(shape) is tuple or np.iterable(shape):
+        lengths = tuple(map(operator.index, shape))
+    else:
+        lengths = (operator.index(shape),)
     for length in lengths:
         if length < 0:
             raise ValueError("Negative dimensions are not allowed")
@@ -215,25 +211,17 @@ def _lengths(shape: Any) -> tuple[int, ...]:
     return lengths
 
 
-def _nbytes(lengths: tuple[int, ...], kind: np.dtype[Any]) -> int:
-    """Return the bytes of an array.
-
-    Raises:
-        OutOfMemoryError: No device can have that many.
-    """
-    nbytes = math.prod(lengths) * kind.itemsize
-    if nbytes > _MOST:
-        raise too_large(f"an array of shape {lengths} and dtype {kind}")
-    return nbytes
-
-
 def shortened(number: int) -> str:
-    """Return ``number`` for a message, which it must not fill."""
+    """Return ``number`` as a short text for a message."""
     return str(number) if number.bit_length() <= 128 else f"one of {number.bit_length()} bits"
 
 
 def too_large(what: str) -> OutOfMemoryError:
-    """Return the error for memory that no device can have, because its size needs more than 63 bits."""
+    """Return the error for a size that needs more than 63 bits, which no device has.
+
+    Args:
+        what: Names what would need the memory.
+    """
     return OutOfMemoryError(f"CUDA out of memory. Tried to allocate {what}: that is more than any device has.")
 
 
@@ -241,7 +229,7 @@ def supported(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return ``dtype`` as an object.
 
     Raises:
-        ValueError: No kernel of CuPy's knows it.
+        ValueError: The kernels of CuPy do not know the dtype.
     """
     kind = np.dtype(dtype)
     if kind.char not in _DTYPES or kind.byteorder not in "=|":
@@ -250,11 +238,11 @@ def supported(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 def _unprotected(host: npt.NDArray[Any], block: Block) -> npt.NDArray[Any]:
-    """Return ``host``, a view of ``block``, without NumPy's write protection, which CuPy does not have."""
+    """Return ``host``, a view of ``block``, without the write protection of NumPy, which CuPy does not have."""
     unprotected: npt.NDArray[Any]
     if host.size:
         offset = host.ctypes.data - block.ptr
         unprotected = np.ndarray(host.shape, host.dtype, block.host(), offset, host.strides)
-    else:  # nowhere in the block
+    else:  # An array without elements has no place in the block.
         unprotected = host.copy()
     return unprotected

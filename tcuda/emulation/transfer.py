@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcuda._device import device
-from tcuda._lazy import cuda
+from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
-from tcuda.emulation import capture, kernel
+from tcuda.emulation import kernel, refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
 
-    from tcuda.emulation.ndarray import ndarray
     from tcuda.emulation.strided import Strided
 
 
 class _Stream(NamedTuple):
-    """A stream by its handle, of which alone a caller must tell us."""
+    """A stream of which only the handle is known."""
 
     ptr: int
     device_id: int = -1
@@ -30,24 +29,24 @@ class _Stream(NamedTuple):
 
 @contextlib.contextmanager
 def _current(stream: Any) -> Iterator[int]:
-    """Make ``stream`` the current one, if it is not None, and give the handle of the current one."""
+    """Make ``stream`` the current stream, if it is not None, and yield the handle of the current stream."""
     if stream is None:
-        yield cuda.currentStream().ptr
+        yield backend.current_stream().ptr
         return
-    cuda.enterStream(_Stream(stream.ptr, getattr(stream, "device_id", -1)))
+    backend.enter_stream(_Stream(stream.ptr, getattr(stream, "device_id", -1)))
     try:
         yield stream.ptr
     finally:
-        cuda.exitStream()
+        backend.exit_stream()
 
 
-def from_host(source: npt.NDArray[Any], order: str = "C") -> ndarray:
+def from_host(source: npt.NDArray[Any], order: str = "C") -> Strided:
     """Return a new array on the current device with the elements of ``source``, copied on the current stream."""
     source = np.asarray(source, order="F" if order == "F" else "C")
     if source.ndim:
-        capture.require_upload()
+        refusals.require_upload()
     target = kernel.new(source.shape, source.dtype, order)
-    if source.ndim == 0:  # an argument of a kernel, as a scalar is
+    if source.ndim == 0:  # A scalar needs no copy, because it is an argument of a kernel.
         kernel.launch(np.copyto, (target, source[()]), fresh=[target])
         return target
     with kernel.unfinished(target):
@@ -56,7 +55,7 @@ def from_host(source: npt.NDArray[Any], order: str = "C") -> ndarray:
 
 
 def to_device(target: Strided, source: Any, stream: Any) -> None:
-    """Copy ``source``, an array of NumPy's, to ``target``, on ``stream`` or else on the current one.
+    """Copy ``source``, an array of NumPy's, to ``target``, on ``stream`` or else on the current stream.
 
     Raises:
         TypeError: ``source`` is no array of NumPy's, or has another dtype.
@@ -77,7 +76,7 @@ def to_device(target: Strided, source: Any, stream: Any) -> None:
 
 
 def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | None, blocking: bool) -> npt.NDArray[Any]:
-    """Return the elements of ``source`` in an array of NumPy's, copied on ``stream`` or else on the current one.
+    """Return the elements of ``source`` in an array of NumPy's, copied on ``stream`` or else on the current stream.
 
     Raises:
         TypeError: ``out`` is no array of NumPy's, or has another dtype.
@@ -90,7 +89,7 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
         _check_out(source, out)
     if source.size:
         with device(source.device), _current(stream) as handle:
-            capture.require_download(handle)
+            refusals.require_download(handle)
             contiguous = _laid_out_as(out, source)
             cuda.memcpyAsync(out.ctypes.data, contiguous.data.ptr, out.nbytes, MEMCPY_DEVICE_TO_HOST, handle)
             if blocking:
@@ -98,8 +97,8 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
     return out
 
 
-def to_current_device(source: Strided, order: str) -> ndarray:
-    """Return a copy of ``source``, an array of another device, on the current one."""
+def to_current_device(source: Strided, order: str) -> Strided:
+    """Return a copy, on the current device, of ``source``, an array of another device."""
     order = _order(source, "A" if order == "K" else order)
     with device(source.device):
         contiguous = source
@@ -109,7 +108,7 @@ def to_current_device(source: Strided, order: str) -> ndarray:
     here, there = target.data, contiguous.data
     with kernel.unfinished(target):
         cuda.memcpyPeerAsync(
-            here.ptr, here.device_id, there.ptr, there.device_id, source.nbytes, cuda.currentStream().ptr
+            here.ptr, here.device_id, there.ptr, there.device_id, source.nbytes, backend.current_stream().ptr
         )
     return target
 
@@ -118,21 +117,21 @@ def synchronize(array: Strided) -> None:
     """Wait for the current stream of the device of ``array``.
 
     Raises:
-        RuntimeError: It captures.
+        RuntimeError: The current stream of that device captures.
     """
     with device(array.device):
-        capture.require_synchronization()
-        cuda.streamSynchronize(cuda.currentStream().ptr)
+        refusals.require_synchronization()
+        cuda.streamSynchronize(backend.current_stream().ptr)
 
 
 def _upload(target: Strided, source: npt.NDArray[Any], stream: Any) -> None:
     with _current(stream) as handle:
-        capture.require_upload(handle)
+        refusals.require_upload(handle)
         cuda.memcpyAsync(target.data.ptr, source.ctypes.data, source.nbytes, MEMCPY_HOST_TO_DEVICE, handle)
 
 
 def _laid_out_as(out: npt.NDArray[Any], source: Strided) -> Strided:
-    """Return ``source`` with its elements in the order of those of ``out``: itself, or a copy."""
+    """Return ``source``, or a copy of it whose elements lie in the order of those of ``out``."""
     for flag in ("c_contiguous", "f_contiguous"):
         if getattr(out.flags, flag) and getattr(source.flags, flag):
             return source
@@ -155,7 +154,7 @@ def _check_out(source: Strided, out: Any) -> None:
 
 
 def _order(source: Strided, order: str) -> Any:
-    """Return ``"C"`` or ``"F"``, whichever ``order`` means for a copy of ``source``."""
+    """Return the order that ``order`` means for a copy of ``source``: ``"C"`` or ``"F"``."""
     wanted = order.upper()
     if wanted == "A":
         return "F" if source.flags.fnc else "C"

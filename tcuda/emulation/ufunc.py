@@ -20,6 +20,8 @@ _AXIS = Setting("ufunc.reduce", "axis")
 _KNOWN = (Strided, *SCALARS)
 _OF_NUMPY = (np.ndarray, np.generic)
 _LEAST, _BEYOND = -(2**63), 2**64
+_FITS = 2**7
+"""Smaller integers that are not negative fit into an element of every type of numbers."""
 
 
 class ufunc:
@@ -48,7 +50,7 @@ class ufunc:
         """Apply the function to each element.
 
         Args:
-            args: The inputs, arrays or scalars, and after them the outputs, if they are given by position.
+            args: The inputs, arrays or scalars, and then the outputs, if they are given by position.
             kwargs: ``out``, an array or a tuple of arrays; ``dtype``, in which to compute; ``casting``.
         """
         inputs, outs = args[: self.nin], args[self.nin :]
@@ -102,11 +104,11 @@ class ufunc:
     def outer(self, A: Any, B: Any, **kwargs: Any) -> Any:  # noqa: N803  # CuPy's names
         """Apply the function to all pairs of an element of ``A`` and one of ``B`` (``numpy.ufunc.outer``)."""
         first, second = creation.asarray(A), creation.asarray(B)
-        apart = first.reshape(first.shape + (1,) * second.ndim)
+        apart = kernel.view(np.ndarray.reshape, (first, first.shape + (1,) * second.ndim))
         return self(apart, second, **kwargs)
 
     def at(self, a: Any, indices: Any, b: Any = None) -> None:
-        """Change the elements of ``a`` at ``indices`` in place, as often as an index comes (``numpy.ufunc.at``)."""
+        """Change the elements of ``a`` at ``indices`` in place, once for each index (``numpy.ufunc.at``)."""
         self._require("at", catalogue.CHANGING)
         _require_array(a)
         if isinstance(b, (list, tuple)):
@@ -128,10 +130,11 @@ class ufunc:
 
 
 def require_operands(operands: Sequence[Any]) -> None:
-    """Refuse what is neither an array of a device nor a scalar.
+    """Refuse operands that are neither arrays of a device nor scalars.
 
     Raises:
-        TypeError: There is something else, such as a list or an array of NumPy's.
+        TypeError: An operand is of another type, such as a list or an array of NumPy's.
+        OverflowError: An operand is an integer that fits into no element.
     """
     for operand in operands:
         if not isinstance(operand, _KNOWN):
@@ -149,33 +152,59 @@ def _require_array(operand: Any) -> None:
 
 
 def _single(out: Any) -> Any:
-    """Return the array to write to, which NumPy hands on as a tuple of one."""
+    """Return the array in ``out``, which NumPy hands on as a tuple of one array."""
     return out[0] if isinstance(out, tuple) else out
 
 
 def _elementwise(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """Apply ``function`` in one kernel that writes to the memory of the results."""
-    if any(not isinstance(out, Strided) and out is not None for out in outs):
-        raise TypeError("Output arguments type must be an array of the device")
-    arrays = [value for value in inputs if isinstance(value, Strided)]
-    given = [out for out in outs if out is not None]
-    kernel.require_current_device([*arrays, *given])
+    arrays, given = [], []
+    for value in inputs:
+        if isinstance(value, Strided):
+            arrays.append(value)
+    for out in outs:
+        if isinstance(out, Strided):
+            given.append(out)
+        elif out is not None:
+            raise TypeError("Output arguments type must be an array of the device")
+    operands = [*arrays, *given]
+    kernel.require_current_device(operands)
 
-    shape = np.broadcast_shapes(*(array.shape for array in (*arrays, *given)))
+    shape = operands[0]._host.shape if operands else ()
+    for array in operands:
+        if array._host.shape != shape:
+            shape = np.broadcast_shapes(*[operand._host.shape for operand in operands])
+            break
     results = [*outs, *[None] * (function.nout - len(outs))]
     missing = [place for place, result in enumerate(results) if result is None]
     dtypes = _dtypes(function, inputs, options)
-    fresh = kernel.new_each((shape, dtypes[place], "C") for place in missing)
+    fresh = kernel.new_each([(shape, dtypes[place], "C") for place in missing])
     for place, result in zip(missing, fresh, strict=True):
         results[place] = result
     everything = {**options, "out": tuple(results)}
-    kernel.rehearse(function, inputs, everything, *fresh)
-    kernel.launch(function, inputs, everything, reads=arrays, writes=given, fresh=fresh)
+    kernel.launch(function, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True)
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _dtypes(function: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) -> list[np.dtype[Any]]:
-    """Return the types of the results, which NumPy tells when it is given arrays without elements."""
+def _dtypes(function: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) -> Sequence[np.dtype[Any]]:
+    """Return the types of the results."""
+    if not options:
+        kinds: list[Any] = []
+        arrays = 0
+        for value in inputs:
+            if isinstance(value, Strided):
+                kinds.append(value._host.dtype)
+                arrays += 1
+            elif type(value) is float or (type(value) is int and 0 <= value < _FITS):
+                kinds.append(type(value))
+            else:
+                break
+        else:
+            if arrays:
+                try:
+                    return function.resolve_dtypes((*kinds, *[None] * function.nout))[function.nin :]
+                except TypeError:
+                    pass  # NumPy says more about the error when it is called.
     samples = [np.empty(0, value.dtype) if isinstance(value, Strided) else value for value in inputs]
     with np.errstate(all="ignore"):
         results = function(*samples, **options)

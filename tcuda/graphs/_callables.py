@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from tcuda._arguments import a_kind, kind_of
 from tcuda._device import device, synchronize
-from tcuda._lazy import cuda
+from tcuda._process.lazy import backend, cuda
 from tcuda.graphs._context import graph
 from tcuda.graphs._cuda_graph import CUDAGraph
 from tcuda.graphs._tree import Structure, describe, flatten, flatten_as, paths, unflatten
@@ -207,7 +207,7 @@ class _Inputs:
 
     def __init__(self, function: Callable[..., Any], sample: tuple[Any, ...], name: str) -> None:
         self.device = cuda.getDevice()
-        self._xp: Any = importlib.import_module(cuda.array_module)
+        self._xp: Any = importlib.import_module(backend.array_module)
         self._array_type = self._xp.ndarray
         self._arrays, self._structure = flatten(sample)
         self._paths = paths(self._structure)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from tcuda._arguments import a_kind
 from tcuda._core import mended
 from tcuda._device import synchronize
-from tcuda._lazy import cuda, is_initialized
+from tcuda._process.lazy import backend, cuda, is_initialized
 from tcuda._runtime.protocol import CAPTURE_STATUS_NONE
 from tcuda.graphs._cuda_graph import CUDAGraph
 from tcuda.memory import empty_cache
@@ -16,9 +16,9 @@ from tcuda.streams import Stream
 from tcuda.streams import stream as in_stream
 
 if TYPE_CHECKING:
-    from tcuda._captures import Capture
-    from tcuda._stream_context import StreamContext
+    from tcuda._process.captures import Capture
     from tcuda.memory._pools import PoolId
+    from tcuda.streams._scope import StreamContext
 
 
 class graph:
@@ -141,5 +141,5 @@ def is_current_stream_capturing() -> bool:
     """Return whether the current stream is capturing (``torch.cuda.is_current_stream_capturing``)."""
     if not is_initialized():
         return False
-    status, _ = cuda.streamGetCaptureInfo(cuda.currentStream().ptr)
+    status, _ = cuda.streamGetCaptureInfo(backend.current_stream().ptr)
     return status != CAPTURE_STATUS_NONE

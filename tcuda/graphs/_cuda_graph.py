@@ -11,12 +11,14 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import flag, pool_id, text
-from tcuda._captures import Capture, capture_on, captures
 from tcuda._copying import refusing
 from tcuda._device import device
 from tcuda._errors import AcceleratorError
-from tcuda._lazy import cuda, is_initialized
-from tcuda._ledger import ledger
+from tcuda._process.captures import Capture, capture_on, captures
+from tcuda._process.exit import finalizer
+from tcuda._process.fork import call_in_child
+from tcuda._process.lazy import backend, cuda
+from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import (
     CAPTURE_GLOBAL,
     CAPTURE_RELAXED,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from tcuda._runtime.protocol import GraphLauncher
+    from tcuda._backend import GraphLauncher
     from tcuda.memory._pools import PoolId
 
 _beginning = threading.RLock()
@@ -146,8 +148,8 @@ class CUDAGraph:
         mode = _MODES[capture_error_mode]
         memory = ledger()
         shared = None if pool is None else _checked_pool(pool)
-        stream = cuda.currentStream().ptr
-        if stream in (0, STREAM_LEGACY, cuda.defaultStream.ptr):
+        stream = backend.current_stream().ptr
+        if stream in (0, STREAM_LEGACY, backend.default_stream.ptr):
             raise RuntimeError(
                 "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay them "
                 "on the default stream.) Make one current: with tcuda.stream(tcuda.Stream()), or use tcuda.graph."
@@ -156,7 +158,7 @@ class CUDAGraph:
         used = shared or (memory.next_pool(), 0)
         with _beginning:
             if not captures:  # else it would spoil those
-                cuda.blasHandle()  # a capture cannot make one, and may want to multiply matrices
+                backend.prepare_capture()  # a capture cannot make one, and may want to multiply matrices
             if cuda.streamGetCaptureInfo(stream)[0] != CAPTURE_STATUS_NONE:
                 cuda.streamBeginCapture(stream, mode)  # which refuses, and whose capture is not this graph's to end
             # All is noted before it is done, because a signal handler may raise in between.
@@ -187,10 +189,10 @@ class CUDAGraph:
         capture = self._capture
         if capture is None:
             raise AcceleratorError(Status.ILLEGAL_STATE, "CUDAGraph.capture_end()")
-        if cuda.currentStream().ptr != capture.stream:
+        if backend.current_stream().ptr != capture.stream:
             raise RuntimeError(
                 "Capture must end on the same stream it began on. It began on the stream "
-                f"{capture.stream:#x}, and {cuda.currentStream().ptr:#x} is current."
+                f"{capture.stream:#x}, and {backend.current_stream().ptr:#x} is current."
             )
         self._ending = True
         self._graph = cuda.streamEndCapture(capture.stream)
@@ -237,7 +239,7 @@ class CUDAGraph:
         Raises:
             RuntimeError: The current stream does not capture, or not into a graph of tcuda's.
         """
-        capture = capture_on(cuda.currentStream().ptr)
+        capture = capture_on(backend.current_stream().ptr)
         if capture is None:
             raise RuntimeError("The current stream is not currently capturing into a tcuda.CUDAGraph.")
         graph: CUDAGraph = capture.graph
@@ -286,7 +288,7 @@ class CUDAGraph:
     def _find_launcher(self) -> None:
         """Find a quick way to launch, where nothing has to be done before; the device of the capture is current."""
         if self._executable and not self._states:
-            self._launcher = cuda.graphLauncher(self._executable)
+            self._launcher = backend.graph_launcher(self._executable)
             self._launch = self._launcher.launch
             _launchable.add(self)
 
@@ -294,7 +296,7 @@ class CUDAGraph:
         if not self._captured:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
         with device(self._device):
-            stream = cuda.currentStream().ptr
+            stream = backend.current_stream().ptr
             if captures and capture_on(stream) is not None:
                 raise RuntimeError(
                     "Cannot prepare for replay during capturing stage: a graph cannot be replayed into another. "
@@ -339,15 +341,11 @@ class CUDAGraph:
                 if pool is not None:
                     ledger().release_graph(pool, held, replayed)
 
-    # The two questions are bound here because the names of modules may be gone when the interpreter exits.
-    def __del__(
-        self,
-        _exiting: Callable[[], bool] = sys.is_finalizing,
-        _initialized: Callable[[], bool] = is_initialized,
-    ) -> None:
-        # In a forked child the runtime is no longer initialised, and its graphs are not the child's to destroy.
-        if not _exiting() and _initialized() and getattr(self, "_captured", False):
+    def _release_if_captured(self) -> None:
+        if getattr(self, "_captured", False):  # a subclass may not call CUDAGraph.__new__
             self._release()
+
+    __del__ = finalizer(_release_if_captured)
 
     # Looking inside
 
@@ -454,12 +452,12 @@ _launchable: weakref.WeakSet[CUDAGraph] = weakref.WeakSet()
 """The graphs that have a quick way to launch, which does not ask whether tcuda is initialised."""
 
 
-def _after_fork_in_child() -> None:
+def _forget_in_child() -> None:
     for graph in _launchable:
         graph._launch = _cannot_launch
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+call_in_child(_forget_in_child)
 
 
 def _discard_capture(stream: int) -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tcuda import _core, _ledger
+from tcuda import _core
 from tcuda._arguments import function, text
 from tcuda._copying import refusing
+from tcuda._process.ledger import change_conf, choose, chosen_source, ledger, source_name
+from tcuda.memory._out_of_memory import attach_observer
+
+if TYPE_CHECKING:
+    from tcuda.memory._out_of_memory import Observer
 
 
 class _CUDAAllocator:
@@ -78,7 +83,7 @@ def change_current_allocator(allocator: _CUDAAllocator) -> None:
         TypeError: It is no allocator.
     """
     source = source_of(allocator)
-    if source is None or not _ledger.choose("pluggable", source):
+    if source is None or not choose("pluggable", source):
         raise RuntimeError(
             "Can't swap an already initialized allocator: memory was allocated before. Call change_current_allocator() "
             "before the first array is made, or use the allocator for a part of the program by "
@@ -115,12 +120,12 @@ def get_allocator_backend() -> str:
         RuntimeError: An option in ``TCUDA_ALLOC_CONF`` is unknown, or has a value that it cannot have; the error is a
             ``ValueError`` too.
     """
-    return _ledger.backend()
+    return source_name()
 
 
 def _get_current_allocator() -> _CUDAAllocator:
     """Return the allocator in use (``torch.cuda.memory._get_current_allocator``)."""
-    return _CUDAAllocator(_ledger.chosen_source())
+    return _CUDAAllocator(chosen_source())
 
 
 def _set_allocator_settings(env: str) -> None:
@@ -135,11 +140,11 @@ def _set_allocator_settings(env: str) -> None:
             in use; the error is a ``ValueError`` too. All settings stay as they were.
         TypeError: ``env`` is no text.
     """
-    from tcuda._alloc_conf import parse
+    from tcuda._process.alloc_conf import parse
 
     if not isinstance(env, str):
         raise TypeError(f"Expected the allocator's settings as a str such as 'max_split_size_mb:128'; got {env!r}.")
-    _ledger.change_conf(parse(env))
+    change_conf(parse(env))
 
 
 def torch_allocator() -> Any:
@@ -161,14 +166,14 @@ def torch_allocator() -> Any:
     """
     import torch
 
-    _ledger.ledger().share()
+    ledger().share()
     allocator = torch.cuda.memory.CUDAPluggableAllocator(_core.__file__, "tcuda_torch_malloc", "tcuda_torch_free")
     record_stream = _address(ctypes.CDLL(_core.__file__).tcuda_torch_record_stream)
     allocator.allocator().set_record_stream_fn(record_stream)
     return allocator
 
 
-def attach_out_of_memory_observer(observer: _ledger.Observer) -> None:
+def attach_out_of_memory_observer(observer: Observer) -> None:
     """Call ``observer`` at every lack of memory, before :class:`tcuda.OutOfMemoryError` is raised.
 
     This is ``torch._C._cuda_attach_out_of_memory_observer``. It is the place to dump a snapshot.
@@ -181,4 +186,4 @@ def attach_out_of_memory_observer(observer: _ledger.Observer) -> None:
         TypeError: ``observer`` cannot be called.
     """
     function(observer, "observer")
-    _ledger.attach_observer(observer)
+    attach_observer(observer)

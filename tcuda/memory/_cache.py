@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import MOST_BYTES, a_kind, handle, integer
-from tcuda._device import _exchange_device, device_count
-from tcuda._lazy import _lazy_call, cuda
-from tcuda._ledger import ledger, ledger_if_any, set_memory_fraction
+from tcuda._process.device_rules import OF_MEMORY, device_count, resolve
+from tcuda._process.devices import exchange_device
+from tcuda._process.lazy import _lazy_call, backend, cuda
+from tcuda._process.ledger import ledger, ledger_if_any, set_memory_fraction
+from tcuda._process.streams import handle_and_device
 from tcuda._scope import Scope
-from tcuda._stream_handle import handle_and_device
-from tcuda.memory._statistics import _index
 
 if TYPE_CHECKING:
-    from tcuda._device_index import DeviceArgument
-    from tcuda._runtime.protocol import CurrentStream
+    from tcuda._backend import CurrentStream
+    from tcuda._process.devices import DeviceArgument
 
 
 def empty_cache() -> None:
@@ -51,7 +51,7 @@ def set_per_process_memory_fraction(fraction: float, device: DeviceArgument = No
         raise TypeError(f"Invalid type for fraction argument, must be `float`; got {fraction!r}")
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
-    set_memory_fraction(_index(device), fraction)
+    set_memory_fraction(resolve(device, OF_MEMORY), fraction)
 
 
 def get_per_process_memory_fraction(device: DeviceArgument = None) -> float:
@@ -67,7 +67,7 @@ def get_per_process_memory_fraction(device: DeviceArgument = None) -> float:
         ValueError: ``device`` is not a CUDA device.
     """
     in_use = ledger()
-    return in_use.memory_fraction(_index(device))
+    return in_use.memory_fraction(resolve(device, OF_MEMORY))
 
 
 def caching_allocator_alloc(size: int, device: DeviceArgument = None, stream: CurrentStream | int | None = None) -> int:
@@ -91,19 +91,19 @@ def caching_allocator_alloc(size: int, device: DeviceArgument = None, stream: Cu
     """
     in_use = ledger()
     current = cuda.getDevice()
-    index = current if device is None else _index(device)
-    used_by = cuda.currentStream(index).ptr if stream is None else _handle(stream)
+    index = current if device is None else resolve(device, OF_MEMORY)
+    used_by = backend.current_stream(index).ptr if stream is None else _handle(stream)
     if type(size) is not int or not 0 < size <= MOST_BYTES:
         size = integer(size, "Cannot allocate memory: size", 0, MOST_BYTES)
         if size == 0:
             return 0
     if index == current:
         return in_use.allocate(index, size, used_by)
-    _exchange_device(index)  # a library that allocates goes by the current device, as it may with torch
+    exchange_device(index)  # a library that allocates goes by the current device, as it may with torch
     try:
         return in_use.allocate(index, size, used_by)
     finally:
-        _exchange_device(current)
+        exchange_device(current)
 
 
 def _handle(stream: Any) -> int:

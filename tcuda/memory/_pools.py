@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import flag
 from tcuda._copying import refusing
-from tcuda._lazy import cuda, is_initialized
-from tcuda._ledger import ledger
+from tcuda._process.device_rules import OF_MEMORY, resolve
+from tcuda._process.exit import finalizer
+from tcuda._process.lazy import cuda, is_initialized
+from tcuda._process.ledger import ledger
 from tcuda._scope import Scope
 from tcuda.memory._allocators import source_of
 from tcuda.memory._snapshots import memory_snapshot
-from tcuda.memory._statistics import _index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tcuda import _core
-    from tcuda._device_index import DeviceArgument
+    from tcuda._process.devices import DeviceArgument
 
 PoolId = tuple[int, int]
 
@@ -84,15 +82,11 @@ class MemPool:
             self._ledger.create_pool(device, self._id, self._source, not self._no_split, self._use_on_oom)
             self._devices.append(device)
 
-    # The two questions are bound here because the names of modules may be gone when the interpreter exits.
-    def __del__(
-        self,
-        _exiting: Callable[[], bool] = sys.is_finalizing,
-        _initialized: Callable[[], bool] = is_initialized,
-    ) -> None:
-        if not _exiting() and _initialized():
-            for device in getattr(self, "_devices", ()):
-                self._ledger.release_pool(device, self._id)
+    def _release(self) -> None:
+        for device in getattr(self, "_devices", ()):  # absent where the arguments were wrong
+            self._ledger.release_pool(device, self._id)
+
+    __del__ = finalizer(_release)
 
 
 def use_mem_pool(pool: MemPool, device: DeviceArgument = None) -> Scope:
@@ -128,7 +122,7 @@ class _PoolScope(Scope):
         pool = self._pool
         if not isinstance(pool, MemPool):
             raise TypeError(f"use_mem_pool() takes a tcuda.MemPool; got {type(pool).__name__}.")
-        index = _index(self._device)
+        index = resolve(self._device, OF_MEMORY)
         pool._open_on(index)
         self._index = index
         pool._ledger.begin_pool(index, pool._id, self._number)

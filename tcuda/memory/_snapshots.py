@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import pool_id
 from tcuda._core import Stacks
-from tcuda._ledger import conf, ledger, ledger_if_any
-from tcuda.memory._statistics import _index
+from tcuda._process.device_rules import OF_MEMORY, resolve
+from tcuda._process.ledger import conf, ledger, ledger_if_any
 
 if TYPE_CHECKING:
-    from tcuda._device_index import DeviceArgument
+    from tcuda._process.devices import DeviceArgument
 
 _MOST = (1 << 64) - 1  # what the core counts to
 _MOST_BITS_SHOWN = 2000
@@ -75,7 +75,7 @@ def _snapshot(device: DeviceArgument = None, augment_with_fx_traces: bool = Fals
         RuntimeError: There is no such device.
         ValueError: ``device`` is not a CUDA device.
     """
-    _index(device)
+    resolve(device, OF_MEMORY)
     segments, traces = ledger().snapshot(None, True)
     settings = conf()
     return {
@@ -173,7 +173,7 @@ def _record_memory_history(
     for action in skip_actions or ():
         _check("skip_actions", action, _ACTIONS)
         skipped |= 1 << _ACTIONS.index(action)
-    _index(device)
+    resolve(device, OF_MEMORY)
     if enabled is None:
         ledger().stop_history()
         return

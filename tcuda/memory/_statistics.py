@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from tcuda._device_index import _get_device_index
-from tcuda._lazy import cuda
-from tcuda._ledger import ledger, ledger_if_any
+from tcuda._process.device_rules import OF_MEMORY, resolve
+from tcuda._process.ledger import ledger, ledger_if_any
 
 if TYPE_CHECKING:
-    from tcuda._device_index import DeviceArgument
+    from tcuda._process.devices import DeviceArgument
 
 
 def memory_allocated(device: DeviceArgument = None) -> int:
@@ -26,7 +25,7 @@ def memory_allocated(device: DeviceArgument = None) -> int:
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
-    return 0 if known is None else known.allocated(_index(device))
+    return 0 if known is None else known.allocated(resolve(device, OF_MEMORY))
 
 
 def max_memory_allocated(device: DeviceArgument = None) -> int:
@@ -43,7 +42,7 @@ def max_memory_allocated(device: DeviceArgument = None) -> int:
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
-    return 0 if known is None else known.peak_allocated(_index(device))
+    return 0 if known is None else known.peak_allocated(resolve(device, OF_MEMORY))
 
 
 def memory_reserved(device: DeviceArgument = None) -> int:
@@ -57,7 +56,7 @@ def memory_reserved(device: DeviceArgument = None) -> int:
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
-    return 0 if known is None else known.reserved(_index(device))
+    return 0 if known is None else known.reserved(resolve(device, OF_MEMORY))
 
 
 def max_memory_reserved(device: DeviceArgument = None) -> int:
@@ -71,7 +70,7 @@ def max_memory_reserved(device: DeviceArgument = None) -> int:
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
-    return 0 if known is None else known.peak_reserved(_index(device))
+    return 0 if known is None else known.peak_reserved(resolve(device, OF_MEMORY))
 
 
 def memory_cached(device: DeviceArgument = None) -> int:
@@ -107,7 +106,7 @@ def memory_stats(device: DeviceArgument = None) -> dict[str, Any]:
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
-    return {} if known is None else known.statistics(_index(device))
+    return {} if known is None else known.statistics(resolve(device, OF_MEMORY))
 
 
 def memory_stats_as_nested_dict(device: DeviceArgument = None) -> dict[str, Any]:
@@ -140,7 +139,7 @@ def reset_peak_memory_stats(device: DeviceArgument = None) -> None:
         RuntimeError: There is no such device.
         ValueError: ``device`` is not a CUDA device.
     """
-    ledger().reset_peaks(_index(device))
+    ledger().reset_peaks(resolve(device, OF_MEMORY))
 
 
 def reset_accumulated_memory_stats(device: DeviceArgument = None) -> None:
@@ -155,7 +154,7 @@ def reset_accumulated_memory_stats(device: DeviceArgument = None) -> None:
         RuntimeError: There is no such device.
         ValueError: ``device`` is not a CUDA device.
     """
-    ledger().reset_accumulated(_index(device))
+    ledger().reset_accumulated(resolve(device, OF_MEMORY))
 
 
 def reset_max_memory_allocated(device: DeviceArgument = None) -> None:
@@ -175,14 +174,3 @@ _RESETS_ALL = "now calls tcuda.reset_peak_memory_stats, which resets /all/ peak 
 
 def _warn(text: str) -> None:
     warnings.warn(text, FutureWarning, stacklevel=3)
-
-
-def _index(device: DeviceArgument) -> int:
-    """Return the index of a device that there is."""
-    if device is None:
-        return cuda.getDevice()
-    index = _get_device_index(device, optional=True)
-    if not 0 <= index < cuda.getDeviceCount():
-        last = cuda.getDeviceCount() - 1
-        raise RuntimeError(f"Invalid device argument {index}: did you call init? There are devices 0 to {last}.")
-    return index

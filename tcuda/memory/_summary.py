@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcuda._ledger import ledger
-from tcuda.memory._statistics import _index, memory_stats
+from tcuda._process.device_rules import OF_MEMORY, resolve
+from tcuda._process.ledger import ledger
+from tcuda.memory._statistics import memory_stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tcuda._device_index import DeviceArgument
+    from tcuda._process.devices import DeviceArgument
 
 _WIDTH = 75
 _POOLS = (("all", "{}"), ("large_pool", "      from large pool"), ("small_pool", "      from small pool"))
@@ -41,7 +42,7 @@ def memory_summary(device: DeviceArgument = None, abbreviated: bool = False) -> 
         ValueError: ``device`` is not a CUDA device.
     """
     ledger()
-    index = _index(device)
+    index = resolve(device, OF_MEMORY)
     return "".join(f"|{line}|\n" for line in _lines(index, memory_stats(index), abbreviated))
 
 

@@ -9,16 +9,16 @@ from tcuda._arguments import flag
 from tcuda._arguments import function as callable_
 from tcuda._copying import refusing
 from tcuda._core import Tracker, mended
-from tcuda._lazy import is_initialized
-from tcuda._ledger import ledger
-from tcuda.memory._statistics import _index
+from tcuda._process.device_rules import OF_MEMORY, resolve
+from tcuda._process.lazy import is_initialized
+from tcuda._process.ledger import ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
     from tcuda._core import Ledger
-    from tcuda._device_index import DeviceArgument
+    from tcuda._process.devices import DeviceArgument
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -127,7 +127,7 @@ class track:
     def _enter(self) -> track:
         if self._active is not None:
             raise RuntimeError("This measurement is already active; make a tcuda.memory.track() for every block.")
-        in_use, device, tracker = ledger(), _index(self._device), Tracker(self._thread)
+        in_use, device, tracker = ledger(), resolve(self._device, OF_MEMORY), Tracker(self._thread)
         self._entering = True
         self._active = in_use, device, tracker
         in_use.attach(device, tracker)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
+import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 from tcuda._arguments import a_kind
-from tcuda._device import device_count
-from tcuda._lazy import _lazy_init
-from tcuda._runtime import runtime
-from tcuda.random._generator import Generator, seed_of_environment
+from tcuda._process import lazy
+from tcuda._process.device_rules import device_count
+from tcuda._process.lazy import _lazy_init
+from tcuda.random._generator import Generator, generator_on, seed_of, seed_of_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tcuda._backend import Backend
+    from tcuda._runtime.protocol import Runtime
 
-installed: tuple[Generator, ...] = ()
-"""Those that are in use; none before tcuda is initialised."""
+_made: dict[str, tuple[Generator, ...]] = {}
+"""The generators under the key ``"all"``. A dictionary, because ``setdefault`` is atomic."""
 
 
 class _DefaultGenerators(Sequence[Generator]):
@@ -41,14 +42,20 @@ class _DefaultGenerators(Sequence[Generator]):
         return len(_generators())
 
     def __repr__(self) -> str:
-        return f"<tcuda.default_generators {installed}>"
+        return f"<tcuda.default_generators {_made.get('all', ())}>"
 
 
 def _generators() -> tuple[Generator, ...]:
-    """Return those that are in use, initialised if there is a device."""
-    if device_count():
-        _lazy_init()
-    return installed
+    """Return the generators, initialised if there is a device; none where there is no device."""
+    if not device_count():
+        return ()
+    _lazy_init()
+    return generators()
+
+
+def generators() -> tuple[Generator, ...]:
+    """Return the generators of an initialised process; make them if that was not done before."""
+    return _made.get("all") or _make_generators(lazy.cuda, lazy.backend)
 
 
 default_generators: Sequence[Generator] = _DefaultGenerators()
@@ -57,18 +64,19 @@ default_generators: Sequence[Generator] = _DefaultGenerators()
 Looking at them initialises tcuda. Where there is no device, there is no generator."""
 
 
-def install_generators() -> None:
-    """Make a generator for each device and let the array module draw from them, if that was not done before.
+def install_generators(cuda: Runtime, backend: Backend) -> None:
+    """Let the array library draw from a generator for each device: a step of initialisation.
 
-    Their seeds are random, unless ``CUPY_SEED`` is set.
+    The seeds are random, unless ``CUPY_SEED`` is set.
     """
-    global installed
-    if installed:
-        return
-    in_use = runtime()
-    generators = tuple(Generator(device) for device in range(in_use.getDeviceCount()))
-    for generator in generators:
-        generator.seed(seed_of_environment())
-    install: Callable[[Any], object] = importlib.import_module(in_use.random_module).install
-    install(generators)
-    installed = generators
+    backend.install_generators(functools.partial(_make_generators, cuda, backend))
+
+
+def _make_generators(cuda: Runtime, backend: Backend) -> tuple[Generator, ...]:
+    if "all" not in _made:
+        implementation = backend.generator_type()
+        # Not by Generator.seed(), which a capture forbids: the first draw may be in one.
+        seeds = [seed_of(seed_of_environment()) for _ in range(cuda.getDeviceCount())]
+        made = tuple(generator_on(index, implementation, seed) for index, seed in enumerate(seeds))
+        _made.setdefault("all", made)
+    return _made["all"]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tcuda._captures import capture_on
-from tcuda._lazy import cuda
-from tcuda._philox import INCREMENT, WORD, derived_seed
+from tcuda._process.captures import capture_on
+from tcuda._process.lazy import backend, cuda
 from tcuda.random._generator import Generator
+from tcuda.random._philox import INCREMENT, WORD, derived_seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,7 +161,7 @@ class Draws(Generator, abc.ABC):
         """Return a seed for a kernel of CuPy's, which gives it, plus its index, to each of ``size`` elements."""
         if cuda.getDevice() != self._index:
             self._refuse_device()
-        if cuda.streamIsCapturing(cuda.currentStream().ptr):
+        if cuda.streamIsCapturing(backend.current_stream().ptr):
             raise RuntimeError(
                 "This distribution cannot be drawn while the current stream is capturing: its kernel takes a seed, "
                 "which every replay of the graph would use again. Draw it before the capture; random, uniform, normal, "
@@ -215,7 +215,7 @@ class Draws(Generator, abc.ABC):
         Raises:
             RuntimeError: The capture was not begun by tcuda: every replay would give the same numbers.
         """
-        capture = capture_on(cuda.currentStream().ptr)
+        capture = capture_on(backend.current_stream().ptr)
         if capture is None:
             raise RuntimeError(
                 "Random numbers cannot be drawn in a capture that tcuda.graph has not begun: every replay would give "

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcuda._arguments import several
-from tcuda._device import device_count
-from tcuda._lazy import _lazy_init
+from tcuda._process.device_rules import device_count
+from tcuda._process.lazy import _lazy_init
 from tcuda._scope import Scope
-from tcuda.random import _defaults
+from tcuda.random._defaults import generators
 from tcuda.random._seeding import _default_generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tcuda._core import PhiloxState
-    from tcuda._device_index import DeviceArgument
+    from tcuda._process.devices import DeviceArgument
 
 
 def fork_rng(devices: Iterable[DeviceArgument] | None = None, enabled: bool = True) -> Scope:
@@ -50,7 +50,7 @@ class _Forked(Scope):
         if not self._enabled or (devices is None and not device_count()):
             return
         _lazy_init()
-        chosen = _defaults.installed if devices is None else tuple(map(_default_generator, devices))
+        chosen = generators() if devices is None else tuple(map(_default_generator, devices))
         self._before = [(generator._philox, generator._philox.read()) for generator in chosen]
 
     def undo(self) -> None:

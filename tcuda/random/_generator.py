@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import operator
 import os
 import struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tcuda._captures import capture_on, captures
 from tcuda._core import PhiloxState
-from tcuda._device_index import Device, _get_device_index
-from tcuda._lazy import cuda
-from tcuda._philox import INCREMENT, WORD
+from tcuda._process.captures import capture_on, captures
+from tcuda._process.device_rules import OF_GENERATORS, resolve
+from tcuda._process.devices import Device
+from tcuda._process.lazy import backend
+from tcuda.random._philox import INCREMENT, WORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Self
 
-    from tcuda._device_index import DeviceArgument
+    from tcuda._process.devices import DeviceArgument
 
 DEFAULT_SEED = 67280421310721
 """The seed of a generator that nobody has seeded, as in torch."""
@@ -61,10 +61,7 @@ class Generator:
 
     # In __new__, as in torch: a subclass may have other arguments in its __init__, and need not call this one's.
     def __new__(cls, device: DeviceArgument = None) -> Self:
-        self: Self = object.__new__(_with_distributions(cls))
-        self.device = _existing(device)
-        self._index = self.device.index
-        self._philox = PhiloxState(DEFAULT_SEED)
+        self: Self = generator_on(resolve(device, OF_GENERATORS), _with_distributions(cls))
         return self
 
     def __init__(self, *args: object, **kwargs: object) -> None:
@@ -88,7 +85,7 @@ class Generator:
         """
         if not (type(seed) is int and 0 <= seed <= WORD):
             seed = checked_seed(seed)
-        if captures and capture_on(cuda.currentStream().ptr) is not None:
+        if captures and capture_on(backend.current_stream().ptr) is not None:
             if seed != self.initial_seed():
                 raise RuntimeError(
                     "Generator.manual_seed() can be called during stream capture only if new seed is the same as the "
@@ -113,7 +110,7 @@ class Generator:
             ValueError: It is out of range.
             RuntimeError: The current stream is capturing.
         """
-        chosen = _seed_of(seed)
+        chosen = seed_of(seed)
         _refuse_in_capture("seed")
         self._philox.write(chosen, 0)
         return chosen
@@ -239,7 +236,7 @@ def _with_distributions(cls: type[Any]) -> type[Any]:
     """Return ``cls`` with the methods that make arrays of the runtime in use, which some classes have already."""
     if hasattr(cls, "random_sample"):
         return cls
-    implementation: type[Any] = importlib.import_module(cuda.random_module).DeviceGenerator
+    implementation: type[Any] = backend.generator_type()
     if cls is Generator:
         return implementation
     joined: type[Any] | None = cls.__dict__.get("_joined")
@@ -250,12 +247,13 @@ def _with_distributions(cls: type[Any]) -> type[Any]:
     return joined
 
 
-def _existing(device: DeviceArgument) -> Device:
-    index = _get_device_index(device, optional=True)
-    count = cuda.getDeviceCount()
-    if not 0 <= index < count:
-        raise RuntimeError(f"invalid device ordinal: cannot make a generator for device {device!r} of {count}")
-    return Device("cuda", index)
+def generator_on(index: int, cls: type[Any], seed: int = DEFAULT_SEED) -> Any:
+    """Return a generator for the device ``index``: an instance of ``cls``, which has the distributions."""
+    self = object.__new__(cls)
+    self.device = Device("cuda", index)
+    self._index = index
+    self._philox = PhiloxState(seed)
+    return self
 
 
 def _restored(index: int, words: tuple[int, int]) -> Generator:
@@ -297,17 +295,19 @@ def seed_of_environment() -> int | None:
     return None if text is None else int(text)
 
 
-def _seed_of(seed: Any) -> int:
+def seed_of(seed: Any) -> int:
+    """Return the seed that ``seed`` stands for; a seed that nobody can know if it is None."""
     if seed is None:
         return int.from_bytes(os.urandom(8), "little") >> 11  # 53 bits as torch's, which a double can hold
-    import hashlib
+    if not isinstance(seed, int):
+        import hashlib
 
-    import numpy as np
+        import numpy as np
 
-    if isinstance(seed, np.ndarray):
-        return int(hashlib.md5(seed.tobytes(), usedforsecurity=False).hexdigest()[:16], 16)
-    if not isinstance(seed, int) and np.asarray(seed).dtype.kind not in "biu":
-        raise TypeError(f"Seed must be an integer, not {seed!r}.")
+        if isinstance(seed, np.ndarray):
+            return int(hashlib.md5(seed.tobytes(), usedforsecurity=False).hexdigest()[:16], 16)
+        if np.asarray(seed).dtype.kind not in "biu":
+            raise TypeError(f"Seed must be an integer, not {seed!r}.")
     if not 0 <= int(seed) <= WORD:
         raise ValueError(f"Seed must be an integer between 0 and 2**64 - 1, not {seed!r}.")
     return int(seed)
@@ -349,7 +349,7 @@ def _on_host(state: Any) -> npt.NDArray[Any] | None:
 
 
 def _refuse_in_capture(name: str) -> None:
-    if captures and capture_on(cuda.currentStream().ptr) is not None:
+    if captures and capture_on(backend.current_stream().ptr) is not None:
         raise RuntimeError(
             f"Cannot call Generator.{name}() during CUDA graph capture: the offset of a graph's draws is known when it "
             "is replayed. Call it before or after."

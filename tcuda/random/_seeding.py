@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcuda._arguments import several
-from tcuda._device import device_count
-from tcuda._device_index import _get_device_index
-from tcuda._lazy import _lazy_call, _lazy_init, cuda, is_initialized
-from tcuda.random import _defaults
+from tcuda._process.device_rules import OF_RANDOM_STATES, device_count, resolve
+from tcuda._process.lazy import _lazy_call, _lazy_init, cuda, is_initialized
+from tcuda.random._defaults import generators
 from tcuda.random._generator import checked_seed, parsed_state
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from tcuda._device_index import DeviceArgument
+    from tcuda._process.devices import DeviceArgument
     from tcuda.random._generator import Generator
 
     State = npt.NDArray[np.uint8]
@@ -50,7 +49,7 @@ def get_rng_state_all() -> list[State]:
     if not device_count():
         return []
     _lazy_init()
-    return [generator.get_state() for generator in _defaults.installed]
+    return [generator.get_state() for generator in generators()]
 
 
 def set_rng_state(new_state: State, device: DeviceArgument = "cuda") -> None:
@@ -133,7 +132,7 @@ def manual_seed_all(seed: int) -> None:
     seed = checked_seed(int(seed))
 
     def call() -> None:
-        for generator in _defaults.installed:
+        for generator in generators():
             generator.manual_seed(seed)
 
     _lazy_call(call)
@@ -151,7 +150,7 @@ def seed_all() -> None:
     """
 
     def call() -> None:
-        first, *others = _defaults.installed
+        first, *others = generators()
         chosen = first.seed()
         for generator in others:
             generator.manual_seed(chosen)
@@ -168,19 +167,9 @@ def _default_generator(device: DeviceArgument) -> Generator:
     if device == "cuda":
         return _of_current_device()
     _lazy_init()
-    index = _get_device_index(device, optional=True)
-    generators = _defaults.installed
-    if index < 0:
-        raise RuntimeError(
-            f"Device index must not be negative; got {index}. The devices are 0 to {len(generators) - 1}."
-        )
-    if index >= len(generators):
-        raise IndexError(
-            f"index out of range: there is no generator for device {index}; the devices are 0 to {len(generators) - 1}."
-        )
-    return generators[index]
+    return generators()[resolve(device, OF_RANDOM_STATES)]
 
 
 def _of_current_device() -> Generator:
     current = cuda.getDevice()  # which initialises tcuda, and with it the generators
-    return _defaults.installed[current]
+    return generators()[current]

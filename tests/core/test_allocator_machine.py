@@ -18,7 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import tcuda
 from tcuda import _core
-from tcuda._lazy import _lazy_init
+from tcuda._backend import backend_of
+from tcuda._runtime import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +107,8 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.runtime = _lazy_init()
+        tcuda.init()
+        self.runtime = runtime()
         self.device = self.runtime.getDevice()
         options = _core.Settings()
         options.expandable_segments = self.expandable
@@ -118,7 +120,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         if self.source == "pluggable":
             assert self.ledger.change_source(self.library.source)
         elif not self.native:
-            assert self.ledger.change_source(self.runtime.memorySource(self.source, self.ledger))
+            assert self.ledger.change_source(backend_of(self.runtime).memory_source(self.source, self.ledger))
         self.unit = 1 if self.source == "pluggable" else UNIT
         self.limit = ROOM
         _, total = self.runtime.memGetInfo()

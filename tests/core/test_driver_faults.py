@@ -168,10 +168,10 @@ def test_the_driver_may_wait_for_functions_that_need_python(
     program = f"""
 import faulthandler, sys, threading
 from tcuda import _core
-from tcuda._lazy import _lazy_init, cuda
+from tcuda._process.lazy import cuda, init
 from test_driver_faults import Program
 faulthandler.dump_traceback_later(60, exit=True)  # where threads wait for each other
-_lazy_init()
+init()
 driver = _core.FaultyDriver(cuda.memoryDriver())
 program = Program(cuda, driver, expandable={expandable})
 program.ledger.caching = {caching}

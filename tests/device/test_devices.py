@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tcuda
-from tcuda._device_index import Device, _get_device_index
+from tcuda._process.devices import Device, _get_device_index
 
 if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime

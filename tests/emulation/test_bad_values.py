@@ -96,10 +96,10 @@ def keywords_of(function):
 
 
 def state():
-    runtime = tcuda._lazy._lazy_init()
+    runtime = tcuda._process.lazy.cuda
     return (
         runtime.getDevice(),
-        runtime.currentStream().ptr,
+        tcuda._process.lazy.backend.current_stream().ptr,
         [tcuda.memory_allocated(device) for device in range(tcuda.device_count())],
     )
 

@@ -14,9 +14,9 @@ import tcuda.emulation
 from support.devices import allocated
 from support.emulated_streams import temporary_stream
 from tcuda._errors import AcceleratorError, OutOfMemoryError
-from tcuda._ledger import size_text
 from tcuda._runtime.protocol import CAPTURE_GLOBAL, CAPTURE_RELAXED, CAPTURE_THREAD_LOCAL
 from tcuda.emulation import xp
+from tcuda.memory._out_of_memory import size_text
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
 MILLISECOND = 1_000_000
@@ -90,11 +90,11 @@ def test_a_kernel_that_fails_leaves_no_memory_and_no_time(runtime):
     assert runtime.devices[0].default.ready == ready
 
 
-def test_a_stream_whose_capture_is_spoiled_takes_no_kernel(runtime):
+def test_a_stream_whose_capture_is_spoiled_takes_no_kernel(runtime, backend):
     array = xp.ones(100)
     before = allocated()
     with temporary_stream(runtime) as stream:
-        runtime.enterStream(stream)
+        backend.enter_stream(stream)
         runtime.streamBeginCapture(stream.ptr, CAPTURE_RELAXED)
         try:
             with pytest.raises(AcceleratorError):
@@ -105,7 +105,7 @@ def test_a_stream_whose_capture_is_spoiled_takes_no_kernel(runtime):
                 assert raised.value.error_code == 901
                 assert allocated() == before, "while the traceback is alive"
         finally:
-            runtime.exitStream()
+            backend.exit_stream()
         with pytest.raises(AcceleratorError):
             runtime.streamEndCapture(stream.ptr)
     del raised
@@ -125,9 +125,9 @@ def test_an_array_that_lives_or_dies_during_a_capture_does_not_spoil_it(runtime,
     runtime.streamDestroy(blocking)
 
 
-def test_an_array_outlives_its_stream(runtime):
+def test_an_array_outlives_its_stream(runtime, backend):
     with temporary_stream(runtime) as stream:
-        runtime.enterStream(stream)
+        backend.enter_stream(stream)
         array = xp.ones(100)
-        runtime.exitStream()
+        backend.exit_stream()
     assert array.sum().item() == 100

@@ -25,10 +25,10 @@ def run(run_python):
 def test_enable_chooses_devices_and_memory_before_first_use(run):
     assert run("""
         import tcuda.emulation as emulation
-        from tcuda._lazy import _lazy_init
+        from tcuda._runtime import runtime
         emulation.enable(devices=3, memory="64MiB")
-        runtime = _lazy_init()
-        print(runtime.name, runtime.getDeviceCount(), runtime.memGetInfo()[1], emulation.clock().now())
+        in_use = runtime()
+        print(in_use.name, in_use.getDeviceCount(), in_use.memGetInfo()[1], emulation.clock().now())
         try:
             emulation.enable()
         except RuntimeError as error:
@@ -40,8 +40,8 @@ def test_enable_takes_one_device_of_2_gib_by_default(run):
     assert run("""
         from tcuda import emulation
         emulation.enable()
-        from tcuda._lazy import _lazy_init
-        print(_lazy_init().getDeviceCount(), _lazy_init().memGetInfo()[1], len(emulation.xp.zeros(5)))
+        from tcuda._runtime import runtime
+        print(runtime().getDeviceCount(), runtime().memGetInfo()[1], len(emulation.xp.zeros(5)))
     """) == ["1", str(2 << 30), "5"]  # fmt: skip
 
 
@@ -129,8 +129,9 @@ def test_the_clock_belongs_to_emulated_devices_only(run):
 def test_importing_the_package_uses_no_device(run):
     assert run("""
         from tcuda import emulation
-        from tcuda import _lazy, _runtime
-        print(_runtime._in_use, _lazy.is_initialized())
+        from tcuda import _runtime
+        from tcuda._process import lazy
+        print(_runtime._in_use, lazy.is_initialized())
         emulation.xp.float32, emulation.xp.linalg.norm, emulation.ndarray
         print(_runtime._in_use)
     """) == ["None", "False", "None"]  # fmt: skip
@@ -171,7 +172,7 @@ def test_nothing_is_freed_once_the_process_is_exiting(run):
     assert run(
         """
         import builtins, os
-        from tcuda._ledger import ledger
+        from tcuda._process.ledger import ledger
         from tcuda.emulation import memory, xp
 
         class Watched:
@@ -196,7 +197,7 @@ def test_the_garbage_collector_may_strike_anywhere(run):
         import faulthandler, gc
         faulthandler.dump_traceback_later(30, exit=True)
         import tcuda
-        from tcuda._lazy import _lazy_init
+        from tcuda._runtime import runtime
         from tcuda.emulation import clock, xp
 
         class Node:
@@ -224,7 +225,7 @@ def test_the_garbage_collector_may_strike_anywhere(run):
                 node = None
                 clock().wait_until(5)
         node = garbage()
-        with clock()._lock, _lazy_init()._lock:
+        with clock()._lock, runtime()._lock:
             node = None
             gc.collect()
         gc.unfreeze()
@@ -241,13 +242,13 @@ def test_a_forked_child_leaves_the_memory_to_its_parent(run):
         """
         import os, signal, threading, warnings
         from tcuda.emulation import xp
-        from tcuda._lazy import _lazy_init
+        from tcuda._runtime import runtime
 
         array = xp.arange(3)
         held, done = threading.Event(), threading.Event()
 
         def hold():
-            with _lazy_init()._lock:
+            with runtime()._lock:
                 held.set()
                 done.wait()
 

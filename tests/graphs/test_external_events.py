@@ -10,7 +10,7 @@ import pytest
 
 import tcuda
 from support.busy_streams import LONG, keep_busy
-from tcuda._device_index import Device
+from tcuda._process.devices import Device
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class TestOutsideOfCaptures:
 
 class TestFailure:
     def test_a_wait_that_fails_creates_nothing(self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-        from tcuda._lazy import cuda
+        from tcuda._process.lazy import cuda
 
         def refuse(stream: int, event: int, flags: int = 0) -> None:
             raise tcuda.AcceleratorError(400, "cudaStreamWaitEvent()")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tcuda._runtime import cupy_takeover
+from tcuda._cupy import takeover
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -200,8 +200,8 @@ USES = {
 
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCupy]:
-    monkeypatch.setattr(cupy_takeover, "_first_use", None)
-    monkeypatch.delenv(cupy_takeover.VARIABLE, raising=False)
+    monkeypatch.setattr(takeover, "_first_use", None)
+    monkeypatch.delenv(takeover.VARIABLE, raising=False)
     return FakeCupy()
 
 
@@ -212,9 +212,9 @@ class TestFirstUse:
 
         def initialize() -> None:
             calls.append(use)
-            cupy_takeover.take_over(cupy, ledgers, FakeLedger())
+            takeover.take_over(cupy, ledgers, FakeLedger())
 
-        cupy_takeover.watch(cupy, initialize)
+        takeover.watch(cupy, initialize)
         first = USES[use](cupy)
         for each in USES.values():
             each(cupy)
@@ -231,26 +231,26 @@ class TestFirstUse:
             calls.append(use)
             raise ValueError("there is no option 'a'")
 
-        cupy_takeover.watch(cupy, initialize)
+        takeover.watch(cupy, initialize)
         for _ in range(2):
             with pytest.raises(ValueError, match="there is no option 'a'"):
                 USES[use](cupy)
         assert len(calls) == 2
 
     def test_without_a_device_cupys_own_pool_answers(self, cupy: FakeCupy) -> None:
-        cupy_takeover.watch(cupy, lambda: None)
+        takeover.watch(cupy, lambda: None)
         assert USES["array"](cupy) == ("pool", 8)
 
     def test_initialising_in_another_way_ends_the_watch(self, cupy: FakeCupy) -> None:
         calls: list[str] = []
-        cupy_takeover.watch(cupy, lambda: calls.append("initialize"))
-        cupy_takeover.take_over(cupy, ledgers, FakeLedger())
+        takeover.watch(cupy, lambda: calls.append("initialize"))
+        takeover.take_over(cupy, ledgers, FakeLedger())
         assert [USES[use](cupy) for use in ("array", "random state")] == [("ledger", 8), "state"]
         assert calls == []
 
     def test_streams_are_told_of_to_the_ledger(self, cupy: FakeCupy) -> None:
         ledger = FakeLedger()
-        cupy_takeover.watch(cupy, lambda: cupy_takeover.take_over(cupy, ledgers, ledger))
+        takeover.watch(cupy, lambda: takeover.take_over(cupy, ledgers, ledger))
         stream = cupy.cuda.Stream()
         later = cupy.cuda.Stream()
         default = cupy.cuda.Stream(null=True)
@@ -260,40 +260,40 @@ class TestFirstUse:
 
     def test_a_forked_child_is_told_at_its_first_use(self, cupy: FakeCupy) -> None:
         calls: list[str] = []
-        cupy_takeover.watch(cupy, lambda: calls.append("initialize"))
-        cupy_takeover.take_over(cupy, ledgers, FakeLedger())
-        cupy_takeover._after_fork_in_child()
+        takeover.watch(cupy, lambda: calls.append("initialize"))
+        takeover.take_over(cupy, ledgers, FakeLedger())
+        takeover._refuse_in_child()
         for use in USES.values():
             use(cupy)
         assert calls == ["initialize"] * len(USES)
 
     def test_a_replacement_by_another_library_stays(self, cupy: FakeCupy) -> None:
-        cupy_takeover.watch(cupy, lambda: None)
+        takeover.watch(cupy, lambda: None)
 
         def others() -> str:
             return "others"
 
         cupy.random.get_random_state = others
-        cupy_takeover.take_over(cupy, ledgers, FakeLedger())
+        takeover.take_over(cupy, ledgers, FakeLedger())
         assert cupy.random.get_random_state is others
 
 
 class TestAllocatorOfTheProgram:
     def test_before_the_watch(self, cupy: FakeCupy) -> None:
         cupy.cuda.set_allocator(programs)
-        cupy_takeover.watch(cupy, lambda: None)
-        cupy_takeover.take_over(cupy, ledgers, FakeLedger())
+        takeover.watch(cupy, lambda: None)
+        takeover.take_over(cupy, ledgers, FakeLedger())
         assert cupy.cuda.get_allocator() is programs
 
     def test_after_the_watch(self, cupy: FakeCupy) -> None:
-        cupy_takeover.watch(cupy, lambda: None)
+        takeover.watch(cupy, lambda: None)
         cupy.cuda.set_allocator(programs)
-        cupy_takeover.take_over(cupy, ledgers, FakeLedger())
+        takeover.take_over(cupy, ledgers, FakeLedger())
         assert cupy.cuda.get_allocator() is programs
 
     def test_one_that_calls_what_was_there_before(self, cupy: FakeCupy) -> None:
         """The program keeps the function that watches, and may make it the allocator again."""
-        cupy_takeover.watch(cupy, lambda: cupy_takeover.take_over(cupy, ledgers, FakeLedger()))
+        takeover.watch(cupy, lambda: takeover.take_over(cupy, ledgers, FakeLedger()))
         before = cupy.cuda.get_allocator()
         cupy.cuda.set_allocator(lambda size: ("program", *before(size)))
         assert cupy.cuda.get_allocator()(8) == ("program", "ledger", 8)
@@ -301,9 +301,9 @@ class TestAllocatorOfTheProgram:
         assert cupy.cuda.get_allocator()(8) == ("ledger", 8)
 
     def test_the_variable_leaves_cupy_its_pool(self, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(cupy_takeover.VARIABLE, "1")
-        cupy_takeover.watch(cupy, lambda: pytest.fail("nothing is to be initialised"))
-        cupy_takeover.take_over(cupy, ledgers, FakeLedger())
+        monkeypatch.setenv(takeover.VARIABLE, "1")
+        takeover.watch(cupy, lambda: pytest.fail("nothing is to be initialised"))
+        takeover.take_over(cupy, ledgers, FakeLedger())
         assert cupy.cuda.get_allocator()(8) == ("pool", 8)
 
 

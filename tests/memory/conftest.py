@@ -46,17 +46,17 @@ def hold_at_most(runtime: Runtime) -> HoldAtMost:
 @pytest.fixture
 def alloc_settings(runtime: Runtime) -> Callable[[str], contextlib.AbstractContextManager[None]]:
     """Change the settings of the allocator in a block."""
-    from tcuda import _ledger
+    from tcuda._process import ledger
     from tcuda.memory import _set_allocator_settings
 
     @contextlib.contextmanager
     def changed(text: str) -> Iterator[None]:
-        before = _ledger.conf()
+        before = ledger.conf()
         _set_allocator_settings(text)
         try:
             yield
         finally:
-            _ledger.change_conf(before)
+            ledger.change_conf(before)
 
     return changed
 

@@ -286,7 +286,7 @@ tcuda.xp.empty(1000)
         program = """
 import ctypes, tcuda
 from tcuda import _core
-from tcuda._lazy import cuda
+from tcuda._process.lazy import cuda
 from tcuda.memory import _CUDAAllocator
 sizes = []
 take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(

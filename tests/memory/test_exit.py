@@ -137,7 +137,7 @@ print("end")
         program = """
 import ctypes
 from tcuda import _core
-from tcuda._lazy import cuda
+from tcuda._process.lazy import cuda
 from tcuda.memory import _CUDAAllocator
 take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(
     lambda size, device, stream: cuda.malloc(size))
@@ -350,7 +350,7 @@ with tcuda.use_mem_pool(pool):
 usage = tcuda.memory.track()
 usage.__enter__()
 tcuda.memory._record_memory_history()
-core = tcuda._ledger.ledger()
+core = tcuda._process.ledger.ledger()
 before = tcuda.memory_stats()
 child = os.fork()
 if child == 0:
@@ -388,7 +388,7 @@ def work():
         xp.empty(1000, "B")
 thread = threading.Thread(target=work)
 thread.start()
-core = tcuda._ledger.ledger()
+core = tcuda._process.ledger.ledger()
 addresses = [array.data.ptr for array in arrays]
 for _ in range(10):
     child = os.fork()

@@ -20,7 +20,7 @@ PROGRAM = """
 import gc, random, signal, sys
 import tcuda
 from tcuda import _core, xp
-from tcuda._runtime.emulated.streams import DriverStreams
+from tcuda._runtime.emulated.driver_streams import DriverStreams
 
 class Private(Exception):
     pass
@@ -51,7 +51,7 @@ def ignore(unraisable):  # as Python does with exceptions of signal handlers in 
 sys.unraisablehook = ignore
 tcuda.init()
 side = tcuda.Stream()
-core = tcuda._ledger.ledger()
+core = tcuda._process.ledger.ledger()
 gc.collect()
 
 def attempt(call):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from tcuda import _ledger
+from tcuda.memory import _out_of_memory
 
 if TYPE_CHECKING:
     from support.fixture_types import Changes, HoldAtMost, OutputOf
@@ -164,7 +164,7 @@ class TestMessage:
         with hold_at_most(20 * MIB) as limit:
             message = message_of(100 * MIB)
             free, total = tcuda.mem_get_info()
-            text = _ledger.size_text
+            text = _out_of_memory.size_text
             unallocated = tcuda.memory_reserved() - tcuda.memory_allocated()
             sentences = [
                 "CUDA out of memory. Tried to allocate 100.00 MiB.",
@@ -179,9 +179,9 @@ class TestMessage:
         del kept
 
     def test_it_says_what_this_process_has(self, xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_ledger, "process_memory", lambda device: 5 * MIB)
+        monkeypatch.setattr(_out_of_memory, "process_memory", lambda device: 5 * MIB)
         assert "is free. This process has 5.00 MiB memory in use. Of the reserved" in message_of(TOO_MUCH)
-        monkeypatch.setattr(_ledger, "process_memory", lambda device: None)
+        monkeypatch.setattr(_out_of_memory, "process_memory", lambda device: None)
         assert "is free. Of the reserved" in message_of(TOO_MUCH)
 
     @pytest.mark.emulated
@@ -189,7 +189,7 @@ class TestMessage:
         gc.collect()  # a pool of another test may be garbage
         kept = xp.empty(30 * MIB, "B")
         tcuda.empty_cache()  # as the failing allocation does
-        held = _ledger.size_text(tcuda.memory_reserved())
+        held = _out_of_memory.size_text(tcuda.memory_reserved())
         assert f"This process has {held} memory in use." in message_of(TOO_MUCH)
         del kept
 
@@ -215,7 +215,7 @@ class TestMessage:
             if block["state"] == "inactive"
         ]
         assert len(blocks) >= 4
-        assert f"the largest free block of it {_ledger.size_text(max(blocks))}." in message
+        assert f"the largest free block of it {_out_of_memory.size_text(max(blocks))}." in message
         del kept
 
     def test_it_says_nothing_of_a_limit_where_there_is_none(self, xp: Any) -> None:
@@ -235,7 +235,7 @@ class TestMessage:
         ],
     )
     def test_sizes_are_for_people_to_read(self, size: int, text: str) -> None:
-        assert _ledger.size_text(size) == text
+        assert _out_of_memory.size_text(size) == text
 
     @pytest.mark.parametrize(
         ("situation", "advice"),
@@ -250,7 +250,9 @@ class TestMessage:
         ],
     )
     def test_the_advice_is_for_what_stands_in_the_way(self, situation: dict[str, Any], advice: str) -> None:
-        assert advice in _ledger._advice(**({"total": 10, "limit": None, "free": 0, "unallocated": 0} | situation))
+        assert advice in _out_of_memory._advice(
+            **({"total": 10, "limit": None, "free": 0, "unallocated": 0} | situation)
+        )
 
     def test_more_than_the_device_has_is_told_as_such(self, xp: Any) -> None:
         assert message_of(TOO_MUCH).endswith("No device of this kind has that much: allocate less at a time.")
@@ -362,7 +364,7 @@ class TestObservers:
     def seen(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
         """What an observer is called with."""
         seen: list[tuple[int, ...]] = []
-        monkeypatch.setattr(_ledger, "_observers", [])
+        monkeypatch.setattr(_out_of_memory, "_observers", [])
         tcuda.memory.attach_out_of_memory_observer(lambda *facts: seen.append(facts))
         return seen
 

@@ -9,7 +9,7 @@ import pytest
 
 import tcuda
 from support.foreign_streams import ForeignStream
-from tcuda._ledger import ledger
+from tcuda._process.ledger import ledger
 from tcuda.memory import caching_allocator_disabled
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from tcuda import _ledger
 from tcuda._errors import AllocatorSettingsError
+from tcuda._process import ledger
 from tcuda.memory import _set_allocator_settings
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class TestChanging:
     def test_options_that_are_not_named_go_back_to_their_defaults(self, alloc_settings: AllocSettings) -> None:
         with alloc_settings("max_split_size_mb:30"):
             _set_allocator_settings("expandable_segments:True")
-            assert _ledger.conf().max_split_size == -1
+            assert ledger.conf().max_split_size == -1
             assert tcuda.memory_stats()["max_split_size"] == -1
 
     def test_a_snapshot_has_them(self, alloc_settings: AllocSettings) -> None:
@@ -184,30 +184,30 @@ class TestChanging:
     )
     def test_what_is_wrong_changes_nothing(self, alloc_settings: AllocSettings, wrong: str) -> None:
         with alloc_settings("max_split_size_mb:40,per_process_memory_fraction:0.5"):
-            before = _ledger.conf()
+            before = ledger.conf()
             with pytest.raises(AllocatorSettingsError):
                 _set_allocator_settings(f"max_split_size_mb:30,per_process_memory_fraction:0.25,{wrong}")
-            assert _ledger.conf() is before
+            assert ledger.conf() is before
             assert tcuda.memory._snapshot()["allocator_settings"]["PYTORCH_CUDA_ALLOC_CONF"] == before.text
             assert tcuda.memory_stats()["max_split_size"] == 40 * MIB
             assert fractions() == {0.5}
 
     @pytest.mark.parametrize("env", [None, 5, b"max_split_size_mb:30", ["backend:native"]])
     def test_what_is_no_text_is_a_type_error(self, runtime: Any, env: Any) -> None:
-        before = _ledger.conf()
+        before = ledger.conf()
         with pytest.raises(TypeError, match="^Expected the allocator's settings as a str such as"):
             _set_allocator_settings(env)
-        assert _ledger.conf() is before
+        assert ledger.conf() is before
 
     def test_the_backend_is_settled(self, runtime: Any) -> None:
-        before = _ledger.conf()
+        before = ledger.conf()
         with pytest.raises(ValueError, match="backend") as raised:
             _set_allocator_settings("backend:cupy")
         assert str(raised.value) == (
             "The backend is 'native', and cannot become 'cupy' any more: it is settled when tcuda is initialised. Set "
             "TCUDA_ALLOC_CONF before that."
         )
-        assert _ledger.conf() is before
+        assert ledger.conf() is before
         assert tcuda.get_allocator_backend() == "native"
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import tcuda
 from support.busy_streams import keep_busy
-from tcuda import _ledger
+from tcuda._process import ledger
 from tcuda._runtime.protocol import (
     CAPTURE_RELAXED,
     STREAM_DEFAULT,
@@ -269,7 +269,7 @@ class TestFreeMemory:
         assert (
             output_of(f"""
 import tcuda
-from tcuda import _ledger
+from tcuda._process import ledger
 tcuda._sleep(1)
 tcuda.synchronize()
 own = tcuda.Stream()
@@ -338,11 +338,11 @@ class TestAStreamThatIsDestroyed:
 import weakref
 from typing import Any
 import tcuda
-from tcuda import _ledger
-from tcuda._lazy import _lazy_init
+from tcuda._process import ledger
+from tcuda._runtime import runtime
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING, Runtime
 {inspect.getsource(temporary_stream)}
-own = temporary_stream(_lazy_init())
+own = temporary_stream(runtime())
 with tcuda.stream(own):
     array = tcuda.xp.empty({SIZE}, dtype="uint8")
 reserved = tcuda.memory_reserved()
@@ -420,7 +420,7 @@ def test_a_copy_from_memory_that_was_given_back_is_refused(runtime: Runtime) -> 
 
 def test_streams_that_come_and_go_leave_nothing(runtime: Runtime) -> None:
     device = tcuda.current_device()
-    in_use = _ledger.ledger()
+    in_use = ledger.ledger()
     before = tcuda.memory_reserved()
     for _ in range(300):
         stream = runtime.streamCreateWithPriority(1, 0)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tcuda._alloc_conf import AllocConf, from_environment, parse
 from tcuda._errors import AllocatorSettingsError
+from tcuda._process.alloc_conf import AllocConf, from_environment, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ import pytest
 
 from support.folders import DATA
 from tcuda._core import PhiloxState, philox_passes
-from tcuda._philox import derived_seed, most_blocks
 from tcuda.emulation import philox
+from tcuda.random._philox import derived_seed, most_blocks
 
 DRAWS = json.loads((DATA / "torch_random.json").read_text())["draws"]
 H200 = most_blocks({"multiProcessorCount": 132, "maxThreadsPerMultiProcessor": 2048})

@@ -167,8 +167,8 @@ print([draw(5).get().tobytes() for draw in (generator.rand, generator.tomaxint)]
 def emulated(numbers: Callable[..., Any], like: np.ndarray[Any, Any], seed: int) -> np.ndarray[Any, Any]:
     """Return what an emulated device with as many multiprocessors draws."""
     from tcuda._core import philox_passes
-    from tcuda._philox import most_blocks
     from tcuda.emulation import philox
+    from tcuda.random._philox import most_blocks
 
     made = np.empty_like(like)
     lanes = 16 // like.itemsize

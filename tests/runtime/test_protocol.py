@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from support.statuses import status_of
-from tcuda import AcceleratorError
+from tcuda import AcceleratorError, _backend
 from tcuda._runtime import protocol
 from tcuda._runtime.protocol import (
     CAPTURE_GLOBAL,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from support.fixture_types import OutputOf
+    from tcuda._backend import Backend
 
 LONG = 200_000_000  # cycles: more than any of these tests takes on the host
 
@@ -84,16 +85,23 @@ def test_the_runtime_in_use_implements_the_whole_protocol(runtime: Runtime) -> N
     missing = [name for name in members(Runtime) if not callable(getattr(runtime, name, None))]
     assert not missing
     assert isinstance(runtime.name, str)
-    assert isinstance(runtime.array_module, str)
 
 
-def test_the_emulated_runtime_has_the_signatures_of_the_protocol() -> None:
+def test_the_array_library_in_use_implements_the_whole_protocol(backend: Backend) -> None:
+    missing = [name for name in members(_backend.Backend) if not callable(getattr(backend, name, None))]
+    assert not missing
+    assert isinstance(backend.array_module, str)
+
+
+def test_emulated_devices_have_the_signatures_of_the_protocols() -> None:
     from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation._backend import Backend
 
     emulated = EmulatedRuntime(1, 1 << 20)
-    for name, declared in members(Runtime).items():
-        implemented = inspect.signature(getattr(emulated, name))
-        assert ["self", *implemented.parameters] == list(inspect.signature(declared).parameters), name
+    for wanted, implementation in ((Runtime, emulated), (_backend.Backend, Backend(emulated))):
+        for name, declared in members(wanted).items():
+            implemented = inspect.signature(getattr(implementation, name))
+            assert ["self", *implemented.parameters] == list(inspect.signature(declared).parameters), name
 
 
 def test_an_error_names_the_call_its_arguments_and_the_status(runtime: Runtime) -> None:
@@ -309,14 +317,14 @@ def test_a_polling_loop_ends(x: Fixtures) -> None:
     assert polls > 0
 
 
-def test_current_device_and_stream_are_of_the_thread(runtime: Runtime) -> None:
+def test_current_device_and_stream_are_of_the_thread(runtime: Runtime, backend: Backend) -> None:
     last = runtime.getDeviceCount() - 1
     seen: list[object] = []
 
     def other_thread() -> None:
         runtime.setDevice(last)
         seen.append(runtime.getDevice())
-        seen.append(runtime.currentStream().ptr)
+        seen.append(backend.current_stream().ptr)
 
     thread = threading.Thread(target=other_thread)
     thread.start()
@@ -522,7 +530,7 @@ def test_the_constants_are_cudas(name: str) -> None:
 
 PEER_ACCESS = """
 from tcuda import AcceleratorError
-from tcuda._lazy import cuda
+from tcuda._process.lazy import cuda
 
 def status_of(call):
     try:

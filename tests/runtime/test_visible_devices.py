@@ -10,7 +10,7 @@ from types import ModuleType
 import pynvml
 import pytest
 
-from tcuda._runtime import visible_devices
+from tcuda._runtime.cuda import visible_devices
 
 UUIDS = (
     "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
@@ -286,7 +286,7 @@ def test_nothing_is_visible_by_an_empty_list_whatever_nvml_says(nvml):
 
 COUNT_TWICE = """
 import ctypes
-from tcuda._runtime import visible_devices
+from tcuda._runtime.cuda import visible_devices
 by_nvml, by_cuda = visible_devices.count(), ctypes.c_int()
 libcuda = ctypes.CDLL("libcuda.so.1")
 if libcuda.cuInit(0) == 0:

@@ -11,8 +11,8 @@ import pytest
 
 import tcuda
 from support.busy_streams import LONG, keep_busy
-from tcuda._device_index import Device
-from tcuda._lazy import cuda
+from tcuda._process.devices import Device
+from tcuda._process.lazy import cuda
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 
 if TYPE_CHECKING:

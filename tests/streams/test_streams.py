@@ -13,11 +13,12 @@ import pytest
 
 import tcuda
 from support.foreign_streams import ForeignStream
-from tcuda import streams
-from tcuda._device_index import Device
+from tcuda._process.devices import Device
 from tcuda._runtime.protocol import CAPTURE_RELAXED
+from tcuda.streams import _stream
 
 if TYPE_CHECKING:
+    from tcuda._backend import Backend
     from tcuda._runtime.protocol import Runtime
 
 LONG = 100_000_000
@@ -59,12 +60,12 @@ class TestMaking:
         greatest = tcuda.Stream.priority_range()[1]
         levels = {tcuda.Stream(priority=p).cuda_stream: p for p in range(greatest, 1)}
         assert len(levels) == 1 - greatest
-        known = len(streams._pools)
+        known = len(_stream._rings)
         for priority in range(1000):
             tcuda.Stream(priority=priority)
             tcuda.Stream(priority=-priority)
         tcuda.Stream(priority=10**400)
-        assert len(streams._pools) == known
+        assert len(_stream._rings) == known
 
     def test_the_range_of_priorities_is_torchs(self) -> None:
         assert tcuda.Stream.priority_range() == tcuda.Stream().priority_range() == (0, -3)
@@ -285,12 +286,12 @@ class TestCurrent:
             thread.join()
         assert seen == [tcuda.default_stream()]
 
-    def test_inside_the_block_it_is_that_very_stream(self, runtime: Runtime) -> None:
+    def test_inside_the_block_it_is_that_very_stream(self, backend: Backend) -> None:
         stream = tcuda.Stream()
         with tcuda.stream(stream) as entered:
             assert entered is None
             assert tcuda.current_stream() is stream
-            assert runtime.currentStream() is stream
+            assert backend.current_stream() is stream
         assert tcuda.current_stream() == tcuda.default_stream()
 
     def test_a_stream_is_a_context_manager_itself(self) -> None:
@@ -392,16 +393,16 @@ class TestCurrent:
             assert tcuda.current_stream().cuda_stream == handle
         runtime.streamDestroy(handle)
 
-    def test_a_foreign_current_stream_is_told_and_kept_alive(self, runtime: Runtime) -> None:
+    def test_a_foreign_current_stream_is_told_and_kept_alive(self, runtime: Runtime, backend: Backend) -> None:
         handle = runtime.streamCreateWithPriority(1, 0)
 
         class Theirs(SimpleNamespace):
             pass
 
         theirs = Theirs(ptr=handle, device_id=0)
-        runtime.enterStream(theirs)
+        backend.enter_stream(theirs)
         ours = tcuda.current_stream()
-        runtime.exitStream()
+        backend.exit_stream()
         assert (ours.cuda_stream, ours.device_index) == (handle, 0)
         reference = weakref.ref(theirs)
         del theirs

@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 
 import tcuda
-from tcuda import _ledger
-from tcuda._captures import captures
+from tcuda._process import ledger
+from tcuda._process.captures import captures
+from tcuda.memory import _out_of_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -270,11 +271,11 @@ def state() -> dict[str, Any]:
         "current stream": tcuda.current_stream(),
         "allocated": [tcuda.memory_allocated(device) for device in devices],
         "random numbers": [bytes(state) for state in tcuda.get_rng_state_all()],
-        "settings": _ledger.conf(),
-        "caching": _ledger.ledger().caching,
+        "settings": ledger.conf(),
+        "caching": ledger.ledger().caching,
         "fractions": [tcuda.get_per_process_memory_fraction(device) for device in devices],
         "captures": list(captures),
-        "observers": list(_ledger._observers),
+        "observers": list(_out_of_memory._observers),
     }
 
 
@@ -283,10 +284,10 @@ def restore(before: dict[str, Any]) -> None:
     tcuda.set_device(before["current device"])
     tcuda.set_stream(before["current stream"])
     tcuda.set_rng_state_all([np.frombuffer(state, np.uint8) for state in before["random numbers"]])
-    _ledger.ledger().caching = before["caching"]
+    ledger.ledger().caching = before["caching"]
     for device, fraction in enumerate(before["fractions"]):
         tcuda.set_per_process_memory_fraction(fraction, device)
-    _ledger._observers[:] = before["observers"]
+    _out_of_memory._observers[:] = before["observers"]
 
 
 def call(target: str, parameter: str, bad: Any) -> None:

@@ -16,7 +16,7 @@ PROGRAM = """
 import faulthandler, gc, random, signal, sys, warnings
 faulthandler.dump_traceback_later(110, exit=True)
 import tcuda
-from tcuda import _captures, _lazy
+from tcuda._process import captures, lazy
 
 class Interrupt(Exception):
     pass
@@ -24,7 +24,8 @@ class Interrupt(Exception):
 def handle(number, frame):
     raise Interrupt
 
-runtime = _lazy._lazy_init()
+tcuda.init()
+runtime, backend = lazy.cuda, lazy.backend
 last = tcuda.device_count() - 1
 near, far = tcuda.Stream(), tcuda.Stream(last)
 pool = tcuda.MemPool()
@@ -85,7 +86,7 @@ def capture():
             made.capture_end()
         except Exception:  # the capture has ended, or it goes on and everybody knows of it
             captures = runtime.streamIsCapturing(near.cuda_stream)
-            assert captures == (made._capture is not None) == (made._capture in _captures.captures)
+            assert captures == (made._capture is not None) == (made._capture in captures.captures)
             made._abandon_capture()
             raise
 
@@ -95,9 +96,9 @@ def state():
         tcuda.current_device(),
         [tcuda.current_stream(index).cuda_stream for index in devices],
         pool.use_count(),
-        tcuda._ledger.ledger().caching,
+        tcuda._process.ledger.ledger().caching,
         [tcuda.initial_seed(), usage._active],
-        [capture.number for capture in _captures.captures],
+        [capture.number for capture in captures.captures],
         [runtime.streamIsCapturing(taken.cuda_stream) for taken in (near, far, tcuda.graph.default_capture_stream)],
         nothing_entered(),
     )
@@ -107,9 +108,9 @@ def nothing_entered():
     found = []
     for index in range(tcuda.device_count()):
         tcuda.set_device(index)
-        runtime.enterStream((near, far)[index == last])
-        runtime.exitStream()
-        found.append(runtime.currentStream().ptr)
+        backend.enter_stream((near, far)[index == last])
+        backend.exit_stream()
+        found.append(backend.current_stream().ptr)
     tcuda.set_device(0)
     return found
 
@@ -141,7 +142,7 @@ def strike(work, times):
             tcuda.set_device(0)
             for index in range(tcuda.device_count()):
                 with tcuda.device(index):
-                    runtime.useStream(runtime.defaultStream)
+                    backend.use_stream(backend.default_stream)
             before = state()
     signal.setitimer(signal.ITIMER_REAL, 0)
     return wrong

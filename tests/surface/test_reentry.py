@@ -68,7 +68,7 @@ def a_stream():
 
 def new_streams():
     '''Take the streams of a pool for the first time.'''
-    tcuda.streams._pools.clear()
+    tcuda.streams._stream._rings.clear()
     return [tcuda.Stream(priority=priority) for priority in (0, -1) for _ in range(3)]
 
 def new_session():
@@ -105,7 +105,7 @@ AFTER = """
 number = next(used)
 assert number > 20, number
 assert tcuda.current_device() == 0 and tcuda.current_stream() == tcuda.default_stream()
-assert not tcuda._captures.captures
+assert not tcuda._process.captures.captures
 print("done")
 """
 
@@ -145,8 +145,9 @@ def test_streams_that_were_taken_meanwhile_leave_no_stream_twice(output_of: Outp
     code = """
 import itertools
 import tcuda
-from tcuda import _lazy
-runtime = _lazy._lazy_init()
+from tcuda._process import lazy
+tcuda.init()
+runtime = lazy.cuda
 create, turns, others = runtime.streamCreateWithPriority, itertools.count(), []
 
 def create_slowly(flags, priority):
@@ -154,7 +155,7 @@ def create_slowly(flags, priority):
         others.extend(tcuda.Stream() for _ in range(32))
     return create(flags, priority)
 
-_lazy.cuda.streamCreateWithPriority = create_slowly
+lazy.cuda.streamCreateWithPriority = create_slowly
 first = tcuda.Stream()
 assert first == others[-1]
 again = [tcuda.Stream() for _ in range(32)]

@@ -13,6 +13,7 @@ import tcuda
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tcuda._backend import Backend
     from tcuda._runtime.protocol import Runtime
 
 LAST = tcuda.device_count() - 1
@@ -73,7 +74,7 @@ class TestABlockThatAnotherThreadLeaves:
             pass
         assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
 
-    def test_is_undone_when_the_block_around_it_ends(self, runtime: Runtime, make: Callable[[], Any]) -> None:
+    def test_is_undone_when_the_block_around_it_ends(self, backend: Backend, make: Callable[[], Any]) -> None:
         outer = tcuda.Stream()
         with tcuda.stream(outer):
             generator = within(make)
@@ -82,8 +83,8 @@ class TestABlockThatAnotherThreadLeaves:
         assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
         with tcuda.stream(outer):
             assert tcuda.current_stream() is outer
-        runtime.enterStream(outer)
-        runtime.exitStream()  # as CuPy does at the end of its blocks: it goes back to its own stack
+        backend.enter_stream(outer)
+        backend.exit_stream()  # as CuPy does at the end of its blocks: it goes back to its own stack
         assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
 
     def test_is_undone_by_the_next_block_before_that_begins(self, runtime: Runtime, make: Callable[[], Any]) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 
 CALL = 1_000
-"""Nanoseconds of host time that one call to the runtime takes; a program that polls does not wait for ever."""
+"""Nanoseconds of host time that one call to the runtime takes. So a program that polls does not wait for ever."""
 
 
 class Clock:
     """A clock in nanoseconds that counts from 0 and is the same at every run of the same program."""
 
     def __init__(self) -> None:
-        # Reentrant: the garbage collector may strike while it is held, and what it finalizes may wait for streams.
+        # The runtime uses the same lock, and moves the time while it holds the lock. The lock is reentrant because a
+        # garbage collection may begin while the lock is held, and finalizers may wait for streams.
         self._lock = threading.RLock()
         self._now = 0
 

@@ -1,4 +1,4 @@
-"""How long emulated devices take: a plain model, so that overlap and ordering show, not a prediction of any GPU."""
+"""The time that operations take: a plain model, which shows overlap and order, but predicts no GPU."""
 
 from __future__ import annotations
 

@@ -1,211 +1,157 @@
-"""The entries of the protocol for stream capture and graphs."""
+"""Graphs: captured operations, the operations that each of them waits for, and the time that they take together."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, TypeAlias
 
-from tcuda._errors import AcceleratorError
-from tcuda._runtime.emulated.capture import Capture
-from tcuda._runtime.emulated.graph import Executable, Graph
-from tcuda._runtime.emulated.machine import Machine
-from tcuda._runtime.protocol import (
-    CAPTURE_RELAXED,
-    CAPTURE_STATUS_ACTIVE,
-    CAPTURE_STATUS_INVALIDATED,
-    CAPTURE_STATUS_NONE,
-    GRAPH_DOT_VERBOSE,
-)
-from tcuda._status import Status
+from tcuda._runtime.protocol import GraphContents
 
 if TYPE_CHECKING:
-    from tcuda._runtime.emulated.timeline import Mark, Timeline
-    from tcuda._runtime.protocol import GraphContents
+    from collections.abc import Callable, Iterable
+
+    from tcuda._runtime.emulated.allocation import Allocation
+
+Places: TypeAlias = frozenset[int]
+"""Nodes of a graph, by their places in the order of the capture."""
 
 
-class Graphs(Machine):
-    """Streams that capture, and the graphs that come of it."""
-
-    def streamBeginCapture(self, stream: int, mode: int) -> None:
-        """Let ``stream`` capture what is added to it (``cudaStreamBeginCapture``)."""
-        call = f"cudaStreamBeginCapture({stream:#x}, {mode})"
-        with self._lock:
-            if not 0 <= mode <= CAPTURE_RELAXED:
-                raise AcceleratorError(Status.INVALID_VALUE, call)
-            timeline = self._stream(stream, call)
-            if timeline.handle == 0:
-                raise AcceleratorError(Status.STREAM_CAPTURE_UNSUPPORTED, call)
-            if timeline.capture is not None:
-                raise AcceleratorError(Status.ILLEGAL_STATE, call)
-            timeline.capture = Capture(next(self._capture_numbers), timeline.handle, timeline.device, mode)
-            self._captures.append(timeline.capture)
-
-    def streamEndCapture(self, stream: int) -> int:
-        """End the capture that was begun on ``stream``, and return the graph (``cudaStreamEndCapture``)."""
-        call = f"cudaStreamEndCapture({stream:#x})"
-        with self._lock:
-            timeline = self._stream(stream, call)
-            capture = timeline.capture
-            if capture is None:
-                raise AcceleratorError(Status.ILLEGAL_STATE, call)
-            if not capture.may_end_here():
-                self._end(capture)
-                raise AcceleratorError(Status.STREAM_CAPTURE_WRONG_THREAD, call)
-            if capture.origin != timeline.handle:
-                raise self._spoil(capture, call, Status.STREAM_CAPTURE_UNMATCHED)
-            self._end(capture)
-            if not capture.valid:
-                raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, call)
-            if not capture.joined():
-                raise AcceleratorError(Status.STREAM_CAPTURE_UNJOINED, call)
-            graph = self._new_handle()
-            self._graphs[graph] = capture.graph
-            return graph
-
-    def streamIsCapturing(self, stream: int) -> bool:
-        """Return whether ``stream`` captures (``cudaStreamIsCapturing``)."""
-        call = f"cudaStreamIsCapturing({stream:#x})"
-        with self._lock:
-            capture = self._capture_of(stream, call)
-            if capture is not None and not capture.valid:
-                raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, call)
-            return capture is not None
-
-    def streamGetCaptureInfo(self, stream: int) -> tuple[int, int]:
-        """Return the status of ``stream``, and the number of its capture (``cudaStreamGetCaptureInfo``)."""
-        with self._lock:
-            capture = self._capture_of(stream, f"cudaStreamGetCaptureInfo({stream:#x})")
-            if capture is None:
-                return CAPTURE_STATUS_NONE, 0
-            return CAPTURE_STATUS_ACTIVE if capture.valid else CAPTURE_STATUS_INVALIDATED, capture.number
-
-    def graphDestroy(self, graph: int) -> None:
-        """Forget ``graph``; what was instantiated of it stays (``cudaGraphDestroy``)."""
-        if self._graphs.pop(graph, None) is None:
-            raise AcceleratorError(Status.INVALID_VALUE, f"cudaGraphDestroy({graph:#x})")
-
-    def graphInstantiate(self, graph: int, flags: int) -> int:
-        """Return an executable graph with the nodes of ``graph`` (``cudaGraphInstantiate``)."""
-        call = f"cudaGraphInstantiate({graph:#x}, {flags})"
-        with self._lock:
-            captured = self._graph(graph, call)
-            handle = self._new_handle()
-            self._executables[handle] = Executable(captured)
-            return handle
-
-    def graphLaunch(self, graphExec: int, stream: int) -> None:
-        """Run an executable graph on ``stream`` (``cudaGraphLaunch``)."""
-        call = f"cudaGraphLaunch({graphExec:#x}, {stream:#x})"
-        with self._lock:
-            executable = self._executables.get(graphExec)
-            if executable is None:
-                raise AcceleratorError(Status.INVALID_VALUE, call)
-            timeline = self._stream(stream, call)
-            if timeline.capture is not None:
-                raise self._spoil(timeline.capture, call)
-            self._forbid_implicit(timeline, call)
-        # Not under the lock: the work may be slow while another thread launches its own.
-        executable.run()
-        with self._lock:
-            self._occupy(timeline, *executable.complete(self._start(timeline, call)))
-
-    def graphLauncher(self, graphExec: int) -> Launcher:
-        """Return what launches an executable graph on the current stream."""
-        return Launcher(self, graphExec, self._thread.device)
-
-    def _launch_on_current_stream(self, graphExec: int, device: int) -> int:
-        """Launch an executable graph while ``device`` is current, and return success, or else return why not."""
-        if self._thread.device != device:
-            return Status.DEVICE_UNINITIALIZED
-        stream = self._thread.current(-1).ptr
-        with self._lock:
-            if graphExec not in self._executables:
-                return Status.INVALID_VALUE
-            timeline = self._stream(stream, "cudaGraphLaunch()")
-            if timeline.capture is not None:
-                return Status.STREAM_CAPTURE_UNSUPPORTED
-            if self._implicit_capture(timeline) is not None:
-                return Status.STREAM_CAPTURE_IMPLICIT
-        self.graphLaunch(graphExec, stream)
-        return Status.SUCCESS
-
-    def graphExecDestroy(self, graphExec: int) -> None:
-        """Forget an executable graph (``cudaGraphExecDestroy``)."""
-        if self._executables.pop(graphExec, None) is None:
-            raise AcceleratorError(Status.INVALID_VALUE, f"cudaGraphExecDestroy({graphExec:#x})")
-
-    def graphDebugDotPrint(self, graph: int, path: str, flags: int) -> None:
-        """Write ``graph`` to the file ``path`` in the language of Graphviz (``cudaGraphDebugDotPrint``)."""
-        call = f"cudaGraphDebugDotPrint({graph:#x}, {path!r}, {flags})"
-        drawing = self._graph(graph, call).dot(verbose=bool(flags & GRAPH_DOT_VERBOSE))
-        try:
-            Path(path).write_text(drawing)
-        except OSError:
-            raise AcceleratorError(Status.OPERATING_SYSTEM, call) from None
-
-    def graphContents(self, graph: int) -> GraphContents:
-        """Return how many nodes ``graph`` has, and which memory they work on."""
-        return self._graph(graph, f"cudaGraphGetNodes({graph:#x})").contents()
-
-    def capturing(self) -> bool:
-        """Return whether the current stream takes part in a capture, be it spoiled or not."""
-        if not self._captures:
-            return False  # at once: every operation on an array asks
-        return self._stream(self._thread.current(-1).ptr, "cudaStreamIsCapturing()").capture is not None
-
-    def _graph(self, handle: int, call: str) -> Graph:
-        graph = self._graphs.get(handle)
-        if graph is None:
-            raise AcceleratorError(Status.INVALID_VALUE, call)
-        return graph
-
-    def _capture_of(self, stream: int, call: str) -> Capture | None:
-        """Return the capture that ``stream`` takes part in; refuse to tell where that depends on other streams."""
-        timeline = self._stream(stream, call)
-        if self._implicit_capture(timeline) is not None:
-            raise AcceleratorError(Status.STREAM_CAPTURE_IMPLICIT, call)
-        return timeline.capture
-
-    def _wait_in_capture(self, timeline: Timeline, mark: Mark, capture: Capture, call: str) -> None:
-        if not capture.active:
-            raise AcceleratorError(Status.INVALID_VALUE, call)
-        if timeline.handle == 0:
-            raise self._spoil(capture, call, Status.STREAM_CAPTURE_IMPLICIT)
-        if timeline.capture not in (None, capture):
-            timeline.capture.valid = False
-            raise self._spoil(capture, call, Status.STREAM_CAPTURE_MERGE)
-        timeline.capture = capture
-        capture.wait(timeline.handle, mark.places)
-
-    def _end(self, capture: Capture) -> None:
-        """Let nothing capture any more; the origin last, so that the end can be asked for again after an exception."""
-        taking_part = [*self._streams.values(), *self._per_thread.values()]
-        taking_part = [timeline for timeline in taking_part if timeline.capture is capture]
-        origins = [timeline for timeline in taking_part if timeline.handle == capture.origin]
-        for timeline in taking_part:
-            if timeline not in origins:
-                timeline.capture = None
-        if capture in self._captures:
-            self._captures.remove(capture)
-        capture.active = False
-        for timeline in origins:
-            timeline.capture = None
+def _nothing() -> None:
+    pass
 
 
-class Launcher:
-    """Launches an executable graph on the current stream of a device, while that is current.
+class Node:
+    """One operation.
 
-    Attributes:
-        launched: Whether it was asked to.
+    Args:
+        name: The name of the node in a drawing of the graph.
+        duration: The nanoseconds that the operation takes.
+        work: Does to the memory what the operation does.
+        addresses: The device memory that the operation reads and writes.
+        nbytes: How much memory the operation moves.
     """
 
-    def __init__(self, graphs: Graphs, executable: int, device: int) -> None:
-        self._graphs = graphs
-        self._executable = executable
-        self._device = device
-        self.launched = False
+    def __init__(
+        self,
+        name: str,
+        duration: int = 0,
+        work: Callable[[], object] = _nothing,
+        addresses: Iterable[int] = (),
+        nbytes: int = 0,
+    ) -> None:
+        self.name = name
+        self.duration = duration
+        self.work = work
+        self.addresses = tuple(addresses)
+        self.nbytes = nbytes
 
-    def launch(self) -> int:
-        """Launch the graph and return success, or do nothing and return why not."""
-        self.launched = True
-        return self._graphs._launch_on_current_stream(self._executable, self._device)
+    def complete(self, start: int) -> int:
+        """Return when the operation is complete, given that it may start at ``start``."""
+        return start + self.duration
+
+
+class Graph:
+    """Nodes in the order of the capture, which is a legal order of execution.
+
+    Attributes:
+        number: Tells the graph from others in a drawing.
+        nodes: The nodes.
+        dependencies: For each node the nodes that it waits for, all of which come before it.
+        allocated: The memory that was allocated in the capture, by address. The graph keeps that memory, because every
+            launch finds it at the same address.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.nodes: list[Node] = []
+        self.dependencies: list[Places] = []
+        self.allocated: dict[int, Allocation] = {}
+
+    def add(self, node: Node, dependencies: Places) -> int:
+        """Add ``node`` and return its place."""
+        self.nodes.append(node)
+        self.dependencies.append(dependencies)
+        return len(self.nodes) - 1
+
+    def up_to(self, ends: Places) -> set[int]:
+        """Return ``ends`` and all nodes that these wait for, directly or through others."""
+        found: set[int] = set()
+        missing = list(ends)
+        while missing:
+            place = missing.pop()
+            if place not in found:
+                found.add(place)
+                missing.extend(self.dependencies[place])
+        return found
+
+    def complete(self, start: int) -> int:
+        """Return when all nodes are complete, if each starts as soon as the nodes it waits for are complete."""
+        ends: list[int] = []
+        last = start
+        for node, dependencies in zip(self.nodes, self.dependencies, strict=True):
+            begin = start
+            for place in dependencies:
+                if ends[place] > begin:
+                    begin = ends[place]
+            end = node.complete(begin)
+            ends.append(end)
+            if end > last:
+                last = end
+        return last
+
+    def contents(self) -> GraphContents:
+        """Return how many nodes the graph has, and which memory they work on."""
+        addresses = dict.fromkeys(address for node in self.nodes for address in node.addresses)
+        return GraphContents(len(self.nodes), list(addresses))
+
+    def dot(self, *, verbose: bool) -> str:
+        """Return the graph in the language of Graphviz, as CUDA writes it.
+
+        Args:
+            verbose: Whether the drawing shows the memory of each node.
+        """
+        name = f"graph_{self.number}"
+        lines = ["digraph dot {", f"subgraph cluster_{self.number} {{", f'label="{name}" graph[style="dashed"];']
+        for place, node in enumerate(self.nodes):
+            texts = [str(place), node.name]
+            if verbose:
+                texts += [*map(hex, node.addresses), f"{node.nbytes} bytes"]
+            label = "".join(f"{_escaped(text)}\\n" for text in texts)
+            lines.append(f'"{name}_node_{place}"[style="bold" shape="octagon" label="{label}"];')
+        for place, dependencies in enumerate(self.dependencies):
+            lines += [f'"{name}_node_{before}" -> "{name}_node_{place}";' for before in sorted(dependencies)]
+        return "\n".join([*lines, "}", "}", ""])
+
+
+class Executable:
+    """A graph that can be launched again and again, but only one launch after the other.
+
+    Args:
+        graph: The graph, to which nothing is added any more.
+
+    Attributes:
+        graph: The graph.
+        ready: The emulated time, in nanoseconds, at which the last launch is complete.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.ready = 0
+        # The lock is reentrant because a finalizer that runs meanwhile in this thread may launch the graph.
+        self._lock = threading.RLock()
+
+    def run(self) -> None:
+        """Do the work of the nodes."""
+        with self._lock:
+            for node in self.graph.nodes:
+                node.work()
+
+    def complete(self, start: int) -> tuple[int, int]:
+        """Return when a launch starts that may start at ``start``, and when the launch is complete."""
+        start = max(start, self.ready)
+        self.ready = self.graph.complete(start)
+        return start, self.ready
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,7 +1,7 @@
-"""NVML for emulated devices: what tcuda asks of ``pynvml``, answered from the emulated clock and memory.
+"""NVML for emulated devices: the part of ``pynvml`` that tcuda uses, answered from the emulated clock and memory.
 
-Utilisation is what the devices did; temperature, power and clock rate follow it in a straight line from an idle to a
-busy value. That is enough to see a program at work, and no prediction of any GPU.
+Utilisation is the share of time in which a device worked. Temperature, power and clock rate follow utilisation in a
+straight line from an idle to a busy value. These figures show a program at work, but predict no GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tcuda._runtime.emulated.clock import Clock
-    from tcuda._runtime.emulated.device import EmulatedDevice
+    from tcuda._runtime.emulated.devices import EmulatedDevice
 
 SAMPLE_PERIOD = 1_000_000_000
 """Nanoseconds of emulated time that utilisation looks back on."""
@@ -25,7 +25,7 @@ _CLOCK_SM = 1  # NVML_CLOCK_SM
 
 
 class Range(NamedTuple):
-    """A reading of an idle device and that of one which is busy all the time."""
+    """Two readings: of an idle device, and of a device that is busy all the time."""
 
     idle: int
     busy: int
@@ -58,28 +58,28 @@ class NVMLError(Exception):
 
 
 class NVMLError_Uninitialized(NVMLError):
-    """NVML was not initialised, or was shut down since."""
+    """NVML is not initialised, or was shut down."""
 
     value = 1
     _text = "Uninitialized"
 
 
 class NVMLError_InvalidArgument(NVMLError):
-    """A handle, a sensor or a clock that does not exist."""
+    """There is no such handle, sensor or clock."""
 
     value = 2
     _text = "Invalid Argument"
 
 
 class NVMLError_NotFound(NVMLError):
-    """No device has that UUID."""
+    """No device has the UUID."""
 
     value = 6
     _text = "Not Found"
 
 
 class NVMLError_DriverNotLoaded(NVMLError):
-    """Never raised: emulated devices need no driver. Here so that ``except`` can name it."""
+    """Never raised, because emulated devices need no driver; ``except`` may name the class."""
 
     value = 9
     _text = "Driver Not Loaded"
@@ -101,7 +101,7 @@ class MemoryInfo(NamedTuple):
 
 
 class ProcessInfo(NamedTuple):
-    """``nvmlProcessInfo_t``: a process and the bytes of device memory it has."""
+    """``nvmlProcessInfo_t``: a process, and the bytes of device memory that the process holds."""
 
     pid: int
     usedGpuMemory: int
@@ -110,7 +110,11 @@ class ProcessInfo(NamedTuple):
 class EmulatedNvml:
     """NVML over emulated devices, in the spelling of ``pynvml``; a handle is the device itself.
 
-    As in NVML, initialisation is counted, and every other call needs it.
+    As in NVML, initialisations are counted, and every other call needs one.
+
+    Args:
+        devices: The devices.
+        clock: The clock.
     """
 
     NVMLError = NVMLError
@@ -132,7 +136,7 @@ class EmulatedNvml:
         """Count one user less.
 
         Raises:
-            NVMLError_Uninitialized: There is none.
+            NVMLError_Uninitialized: NVML has no user.
         """
         self._require_initialized()
         self._initialized -= 1
@@ -141,7 +145,7 @@ class EmulatedNvml:
         """Return the device with this UUID, which has ``GPU-`` in front.
 
         Raises:
-            NVMLError_NotFound: There is none.
+            NVMLError_NotFound: No device has the UUID.
         """
         self._require_initialized()
         name = uuid.decode() if isinstance(uuid, bytes) else uuid
@@ -151,11 +155,11 @@ class EmulatedNvml:
         raise NVMLError_NotFound
 
     def nvmlDeviceGetIndex(self, handle: EmulatedDevice) -> int:
-        """Return the place of the device in NVML's own order, which is that of the emulated runtime."""
+        """Return the place of the device in the order of NVML, which is the order of the emulated runtime."""
         return self._device(handle).index
 
     def nvmlDeviceGetUtilizationRates(self, handle: EmulatedDevice) -> Utilization:
-        """Return how much of the last second the device worked; whatever it does also keeps its memory busy."""
+        """Return how much of the last second the device worked; every operation keeps the memory busy too."""
         percent = self._busy_percent(handle)
         return Utilization(percent, percent)
 
@@ -169,7 +173,7 @@ class EmulatedNvml:
         """Return the temperature in degrees Celsius.
 
         Raises:
-            NVMLError_InvalidArgument: ``sensor`` is not 0, the only one there is.
+            NVMLError_InvalidArgument: ``sensor`` is not 0, the only sensor.
         """
         if sensor != _TEMPERATURE_GPU:
             raise NVMLError_InvalidArgument
@@ -183,19 +187,19 @@ class EmulatedNvml:
         """Return the clock rate of the multiprocessors in megahertz.
 
         Raises:
-            NVMLError_InvalidArgument: ``type`` is not 1, the multiprocessors' clock.
+            NVMLError_InvalidArgument: ``type`` is not 1, the clock of the multiprocessors.
         """
         if type != _CLOCK_SM:
             raise NVMLError_InvalidArgument
         return MEGAHERTZ.at(self._busy_percent(handle))
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle: EmulatedDevice) -> list[ProcessInfo]:
-        """Return this process if it has memory of the device: no other one can."""
+        """Return this process if it holds memory of the device; no other process can."""
         used = self._device(handle).memory.used
         return [ProcessInfo(os.getpid(), used)] if used else []
 
     def _busy_percent(self, handle: EmulatedDevice) -> int:
-        # A copy, because other threads go on adding to it.
+        # The copy is needed because other threads add to the original meanwhile.
         activity = self._device(handle).activity.copy()
         end = self._clock.now()
         start = max(0, end - SAMPLE_PERIOD)
@@ -216,7 +220,7 @@ def _covered(intervals: Iterable[tuple[int, int]], start: int, end: int) -> int:
     """Return how much of the time from ``start`` to ``end`` lies in at least one of ``intervals``."""
     covered = 0
     for first, last in sorted(intervals):
-        start = max(start, first)  # what lies before has been counted, or is in no interval
+        start = max(start, first)  # The time before is counted already, or lies in no interval.
         stop = min(last, end)
         if stop > start:
             covered += stop - start

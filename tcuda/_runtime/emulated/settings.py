@@ -1,4 +1,4 @@
-"""How many devices to emulate, with how much memory."""
+"""The number of emulated devices, and their memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def from_environment(environ: Mapping[str, str]) -> tuple[int, int]:
     """Return the devices and the bytes of each that ``TCUDA_EMULATED_DEVICES`` and ``TCUDA_EMULATED_MEMORY`` ask for.
 
     Raises:
-        ValueError: One of them holds what it must not.
+        ValueError: A variable holds no number of devices, or no size.
     """
     devices = environ.get("TCUDA_EMULATED_DEVICES", "1")
     if not (devices.isascii() and devices.isdecimal() and len(devices) <= _MAX_DIGITS):
@@ -28,11 +28,11 @@ def from_environment(environ: Mapping[str, str]) -> tuple[int, int]:
 
 
 def check(devices: int, memory: int) -> None:
-    """Refuse what cannot be emulated.
+    """Refuse numbers of devices and sizes of memory that cannot be emulated.
 
     Raises:
-        TypeError: One of the numbers is no integer.
-        ValueError: There are too many devices or none, or they have too much memory or none.
+        TypeError: ``devices`` or ``memory`` is no integer.
+        ValueError: ``devices`` or ``memory`` is too large, or not positive.
     """
     for name, number in (("devices", devices), ("memory", memory)):
         if isinstance(number, bool) or not isinstance(number, int):

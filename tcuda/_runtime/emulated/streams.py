@@ -1,75 +1,184 @@
-"""The streams of emulated devices as the allocator asks about them: the stream entries of the core's driver table.
-
-What the allocator does is no part of what a program captures, and no capture forbids it; it takes no emulated time.
-"""
+"""The streams of all devices: which stream a handle names, and when an operation on it may start."""
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
+from tcuda._runtime.emulated.calls import failure
+from tcuda._runtime.emulated.clock import CALL
+from tcuda._runtime.emulated.timeline import Timeline
+from tcuda._runtime.protocol import STREAM_DEFAULT, STREAM_LEGACY, STREAM_NON_BLOCKING, STREAM_PER_THREAD
 from tcuda._status import Status
 
 if TYPE_CHECKING:
-    from tcuda._runtime.emulated.runtime import EmulatedRuntime
-    from tcuda._runtime.emulated.timeline import Timeline
+    from collections.abc import Sequence
 
-_SOME_CAPTURE = 2**64 - 1
+    from tcuda._runtime.emulated.calls import Call
+    from tcuda._runtime.emulated.captures import Capture, Captures
+    from tcuda._runtime.emulated.clock import Clock
+    from tcuda._runtime.emulated.devices import EmulatedDevice
+    from tcuda._runtime.emulated.thread import Thread
 
 
-class DriverStreams:
-    """The entries, for the streams of ``runtime``.
+class Streams:
+    """The streams.
 
-    The allocator's events are its own: the time that they wait for, in nanoseconds of the clock, plus 1. So no entry
-    leaves anything behind, and each may be called again if an exception of a signal handler ended it.
+    The caller holds the lock of the clock.
+
+    Args:
+        devices: The devices.
+        thread: Tells the current device.
+        captures: The captures, which forbid some calls.
+        clock: The clock.
+
+    Attributes:
+        created: The streams that were created and not destroyed, by handle.
     """
 
-    def __init__(self, runtime: EmulatedRuntime) -> None:
-        self._runtime = runtime
+    def __init__(self, devices: Sequence[EmulatedDevice], thread: Thread, captures: Captures, clock: Clock) -> None:
+        self.created: dict[int, Timeline] = {}
+        self._devices = devices
+        self._thread = thread
+        self._captures = captures
+        self._clock = clock
+        self._per_thread: dict[tuple[int, int], Timeline] = {}
+        """The per-thread default streams, by thread and device."""
+        self._rest: dict[tuple[int, int], Timeline] = {}
+        """By device and flags, one stream for all destroyed streams, whose work goes on."""
+        for device in devices:
+            for flags in (STREAM_DEFAULT, STREAM_NON_BLOCKING):
+                self._rest[device.index, flags] = Timeline(0, device.index, flags)
+            device.blocking.append(self._rest[device.index, STREAM_DEFAULT])
 
-    def record(self, device: int, stream: int) -> int:
-        """Return an event that is complete when ``stream`` has done what it has to do now."""
-        return self._timeline(device, stream).ready + 1
+    # By handle
 
-    def query(self, device: int, event: int) -> int:
-        """Return whether ``event`` is complete, as a status."""
-        return self._status(event - 1)
+    def find(self, handle: int, call: Call, device: int | None = None) -> Timeline:
+        """Return the stream ``handle``.
 
-    def synchronize(self, device: int, event: int) -> int:
-        """Wait for ``event``."""
-        self._runtime.clock.wait_until(event - 1)
-        return Status.SUCCESS
+        Args:
+            handle: The handle.
+            call: The call of the runtime, for the error.
+            device: The device whose default streams are meant; the current one if None.
 
-    def destroy_event(self, device: int, event: int) -> int:
-        """Do nothing: an event is only a number."""
-        return Status.SUCCESS
-
-    def query_stream(self, device: int, stream: int) -> int:
-        """Return whether ``stream`` is idle, as a status."""
-        return self._status(self._timeline(device, stream).ready)
-
-    def synchronize_stream(self, device: int, stream: int) -> int:
-        """Wait for ``stream``."""
-        self._runtime.clock.wait_until(self._timeline(device, stream).ready)
-        return Status.SUCCESS
-
-    def synchronize_device(self, device: int, _: int) -> int:
-        """Wait for all streams of ``device``."""
-        self._runtime.clock.wait_until(max(stream.ready for stream in self._runtime.streams_of(device)))
-        return Status.SUCCESS
-
-    def capture_of(self, device: int, stream: int) -> int:
-        """Return the number of the capture that ``stream`` takes part in, 0 for none.
-
-        Of the default stream, which of the captures on streams that wait for it is meant cannot be told.
+        Raises:
+            AcceleratorError: There is no such stream (400).
         """
-        if stream == 0:
-            streams = self._runtime.streams_of(device)
-            return _SOME_CAPTURE if any(other.blocking and other.capture is not None for other in streams) else 0
-        capture = self._timeline(device, stream).capture
-        return 0 if capture is None else capture.number
+        timeline = self.created.get(handle)
+        if timeline is not None:
+            return timeline
+        if handle > STREAM_PER_THREAD:
+            raise failure(Status.INVALID_RESOURCE_HANDLE, call)
+        if device is None:
+            device = self._thread.device
+        if handle == 0 or handle == STREAM_LEGACY:
+            return self._devices[device].default
+        if handle == STREAM_PER_THREAD:
+            return self._per_thread.get((threading.get_ident(), device)) or self._new_per_thread(device)
+        raise failure(Status.INVALID_RESOURCE_HANDLE, call)
 
-    def _timeline(self, device: int, stream: int) -> Timeline:
-        return self._runtime.stream_of(device, stream)
+    def observe(self, handle: int, call: Call) -> Timeline:
+        """Return the stream ``handle`` for a call that looks at its progress, which captures forbid.
 
-    def _status(self, ready: int) -> int:
-        return Status.SUCCESS if ready <= self._runtime.clock.now() else Status.NOT_READY
+        Raises:
+            AcceleratorError: There is no such stream (400), or a capture forbids the call (900, 906).
+        """
+        timeline = self.find(handle, call)
+        if self._captures.in_progress:
+            if timeline.capture is not None:
+                raise timeline.capture.spoil(call)
+            self.forbid_implicit(timeline, call)
+            self._captures.forbid_unsafe(call)
+        return timeline
+
+    def ready(self, device: int) -> int:
+        """Return when all streams of ``device``, also destroyed ones, are idle."""
+        ready = self._devices[device].default.ready
+        for timeline in (*self.created.values(), *self._per_thread.values(), *self._rest.values()):
+            if timeline.device == device and timeline.ready > ready:
+                ready = timeline.ready
+        return ready
+
+    def add(self, timeline: Timeline) -> None:
+        """Add a stream that is created now."""
+        if timeline.blocking:
+            self._devices[timeline.device].blocking.append(timeline)
+        self.created[timeline.handle] = timeline
+
+    def remove(self, timeline: Timeline) -> None:
+        """Remove a stream that is destroyed now."""
+        # The stream goes last, so that the call can be repeated after an exception of a signal handler.
+        rest = self._rest[timeline.device, timeline.flags]
+        rest.ready = max(rest.ready, timeline.ready)
+        blocking = self._devices[timeline.device].blocking
+        if timeline in blocking:
+            blocking.remove(timeline)
+        self.created.pop(timeline.handle, None)
+
+    def _new_per_thread(self, device: int) -> Timeline:
+        key = threading.get_ident(), device
+        timeline = self._per_thread.setdefault(key, Timeline(STREAM_PER_THREAD, device, STREAM_DEFAULT))
+        self._devices[device].blocking.append(timeline)
+        return timeline
+
+    # In time
+
+    def start(self, timeline: Timeline) -> int:
+        """Return when an operation that is added to ``timeline`` now may start; the call takes time of the host."""
+        clock = self._clock
+        start = clock._now = clock._now + CALL
+        if timeline.ready > start:
+            start = timeline.ready
+        if timeline.blocking:
+            device = self._devices[timeline.device]
+            if timeline is device.default:
+                for other in device.blocking:
+                    if other.ready > start:
+                        start = other.ready
+            elif device.default.ready > start:
+                start = device.default.ready
+        return start
+
+    def occupy(self, timeline: Timeline, duration: int) -> int:
+        """Let ``timeline`` be busy for ``duration`` nanoseconds as soon as possible, and return when that ends."""
+        start = self.start(timeline)
+        end = timeline.ready = start + duration
+        if duration > 0:
+            self._devices[timeline.device].activity.append((start, end))
+        return end
+
+    # In captures
+
+    def capture_beside(self, timeline: Timeline) -> Capture | None:
+        """Return the capture of a stream for which ``timeline``, if it is a default stream, would have to wait."""
+        device = self._devices[timeline.device]
+        if timeline is device.default and self._captures.in_progress:
+            for other in device.blocking:
+                if other.capture is not None:
+                    return other.capture
+        return None
+
+    def forbid_implicit(self, timeline: Timeline, call: Call) -> None:
+        """Refuse ``call``, which would let a default stream wait for a stream that captures.
+
+        Raises:
+            AcceleratorError: A stream captures for which ``timeline`` waits; its capture is spoiled (906).
+        """
+        capture = self.capture_beside(timeline)
+        if capture is not None:
+            raise capture.spoil(call, Status.STREAM_CAPTURE_IMPLICIT)
+
+    def end_capture(self, capture: Capture) -> None:
+        """Let no stream take part in ``capture`` any more."""
+        # The origin goes last, so that the call can be repeated after an exception of a signal handler.
+        taking_part = [*self.created.values(), *self._per_thread.values()]
+        taking_part = [timeline for timeline in taking_part if timeline.capture is capture]
+        origins = [timeline for timeline in taking_part if timeline.handle == capture.origin]
+        for timeline in taking_part:
+            if timeline not in origins:
+                timeline.capture = None
+        if capture in self._captures.in_progress:
+            self._captures.in_progress.remove(capture)
+        capture.active = False
+        for timeline in origins:
+            timeline.capture = None

@@ -1,69 +1,37 @@
-"""Streams and events of emulated devices: points and stretches of the emulated clock's time."""
+"""A stream as a timeline: the work that was enqueued is complete at a time of the emulated clock."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, EVENT_INTERPROCESS, STREAM_NON_BLOCKING
+from tcuda._runtime.protocol import STREAM_NON_BLOCKING
 
 if TYPE_CHECKING:
-    from tcuda._runtime.emulated.capture import Capture
-    from tcuda._runtime.emulated.graph import Places
+    from tcuda._runtime.emulated.captures import Capture
 
 
-@dataclass(eq=False)
 class Timeline:
-    """A stream: what was enqueued on it is complete at ``ready``.
+    """A stream.
 
-    Attributes:
-        handle: Its ``cudaStream_t``.
-        device: The device it was created on.
+    Args:
+        handle: The ``cudaStream_t``.
+        device: The device on which the stream is created.
         flags: ``STREAM_DEFAULT`` or ``STREAM_NON_BLOCKING``.
-        priority: As ``cudaStreamGetPriority`` answers; it does not change the model.
-        ready: The emulated time, in nanoseconds, at which everything enqueued so far is complete.
-        capture: The capture it takes part in.
-    """
-
-    handle: int
-    device: int
-    flags: int
-    priority: int = 0
-    ready: int = 0
-    capture: Capture | None = None
-
-    @property
-    def blocking(self) -> bool:
-        """Whether it and the legacy default stream wait for each other."""
-        return not self.flags & STREAM_NON_BLOCKING
-
-
-@dataclass(eq=False)
-class Mark:
-    """An event: the time at which the work before its last record is complete.
+        priority: The answer of ``cudaStreamGetPriority``; the model of time leaves priorities out.
+        ready: The emulated time, in nanoseconds, at which the work that was enqueued so far is complete.
 
     Attributes:
-        handle: Its ``cudaEvent_t``.
-        device: The device it was created on.
-        flags: The ``EVENT_...`` flags it was created with.
-        time: When the recorded work is complete; None if it never was recorded, or was recorded in a capture.
-        capture: The capture it was recorded in.
-        places: The nodes of that capture that it stands for.
+        blocking: Whether the stream and the default stream of its device wait for each other.
+        capture: The capture in which the stream takes part.
     """
 
-    handle: int
-    device: int
-    flags: int
-    time: int | None = None
-    capture: Capture | None = None
-    places: Places = frozenset()
+    __slots__ = ("blocking", "capture", "device", "flags", "handle", "priority", "ready")
 
-    @property
-    def timed(self) -> bool:
-        """Whether ``cudaEventElapsedTime`` may ask it."""
-        return not self.flags & EVENT_DISABLE_TIMING
-
-    @property
-    def interprocess(self) -> bool:
-        """Whether it has an IPC handle."""
-        return bool(self.flags & EVENT_INTERPROCESS)
+    def __init__(self, handle: int, device: int, flags: int, priority: int = 0, ready: int = 0) -> None:
+        self.handle = handle
+        self.device = device
+        self.flags = flags
+        self.priority = priority
+        self.ready = ready
+        self.blocking = not flags & STREAM_NON_BLOCKING
+        self.capture: Capture | None = None

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 import tcuda
-from tcuda._runtime import cuda, visible_devices
+from tcuda._runtime import cuda
+from tcuda._runtime.cuda import visible_devices
+from tcuda._runtime.cuda.translation import translating
 
 
 class FailureError(RuntimeError):
@@ -52,7 +54,7 @@ def test_an_error_of_cupy_is_raised_with_the_call_and_its_arguments() -> None:
         raise FailureError(400)
 
     with pytest.raises(tcuda.AcceleratorError) as caught:
-        cuda._translating(FailureError, "eventRecord", refuse)(7, 8)
+        translating(FailureError, "eventRecord", refuse)(7, 8)
     assert caught.value.error_code == 400
     assert "cudaEventRecord(7, 8) failed with cudaErrorInvalidResourceHandle (400)" in str(caught.value)
     assert isinstance(caught.value.__cause__, FailureError)
@@ -62,7 +64,7 @@ def test_an_index_that_cuda_cannot_hold_is_a_device_that_is_not_there() -> None:
     def overflow(device: int) -> None:
         raise OverflowError("value too large to convert to int")  # as CuPy's functions do
 
-    translated = cuda._translating((FailureError, OverflowError), "setDevice", overflow, 101)
+    translated = translating((FailureError, OverflowError), "setDevice", overflow, 101)
     with pytest.raises(tcuda.AcceleratorError, match=r"cudaSetDevice\(2147483648\) failed") as caught:
         translated(2**31)
     assert caught.value.error_code == 101

@@ -14,7 +14,7 @@ from support.statuses import status_of
 from tcuda import AcceleratorError
 from tcuda._runtime.emulated import EmulatedRuntime, costs
 from tcuda._runtime.emulated.clock import CALL
-from tcuda._runtime.emulated.streams import DriverStreams
+from tcuda._runtime.emulated.driver_streams import DriverStreams
 from tcuda._runtime.protocol import (
     CAPTURE_GLOBAL,
     CAPTURE_RELAXED,
@@ -31,6 +31,7 @@ from tcuda._runtime.protocol import (
     STREAM_DEFAULT,
     STREAM_NON_BLOCKING,
 )
+from tcuda.emulation._backend import Backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,11 +46,7 @@ MODES = {"global": CAPTURE_GLOBAL, "thread local": CAPTURE_THREAD_LOCAL, "relaxe
 
 def launch_on(r: EmulatedRuntime, stream: int, work: Callable[[], object], **options: Any) -> None:
     """Launch ``work`` as a kernel on ``stream``."""
-    r.enterStream(types.SimpleNamespace(ptr=stream, device_id=r.getDevice()))
-    try:
-        r.launch(work, 0, **options)
-    finally:
-        r.exitStream()
+    r.launch(stream, work, 0, **options)
 
 
 def capture(r: EmulatedRuntime, stream: int, work: Callable[[], object] = lambda: None) -> int:
@@ -278,14 +275,15 @@ class TestStatus:
     def test_of_a_launcher_that_refuses(self, r: EmulatedRuntime) -> None:
         stream, blocking, ran = new_stream(r), new_stream(r, STREAM_DEFAULT), list[int]()
         graph = executable(r, stream, lambda: launch_on(r, stream, lambda: ran.append(1)))
-        launcher = r.graphLauncher(graph)
+        backend = Backend(r)
+        launcher = backend.graph_launcher(graph)
         launch = launcher.launch
         assert not launcher.launched
         for capturing, current, status in ((stream, stream, 900), (blocking, 0, 906)):
             r.streamBeginCapture(capturing, CAPTURE_RELAXED)
-            r.enterStream(types.SimpleNamespace(ptr=current, device_id=0))
+            backend.enter_stream(types.SimpleNamespace(ptr=current, device_id=0))
             assert launch() == status
-            r.exitStream()
+            backend.exit_stream()
             r.graphDestroy(r.streamEndCapture(capturing))
         assert ran == []
         assert launch() == 0
@@ -333,7 +331,7 @@ class TestCaptureInfo:
 
     @pytest.mark.parametrize(("flags", "of_null"), [(STREAM_DEFAULT, 2**64 - 1), (STREAM_NON_BLOCKING, 0)])
     def test_is_what_the_allocator_is_told(self, r: EmulatedRuntime, flags: int, of_null: int) -> None:
-        stream, streams = new_stream(r, flags), DriverStreams(r)
+        stream, streams = new_stream(r, flags), DriverStreams(r._streams, r.clock)
         assert streams.capture_of(0, stream) == streams.capture_of(0, 0) == 0
         r.streamBeginCapture(stream, CAPTURE_RELAXED)
         assert streams.capture_of(0, stream) == r.streamGetCaptureInfo(stream)[1]

@@ -6,8 +6,7 @@ import os
 
 import pytest
 
-from tcuda import _nvml
-from tcuda._lazy import _lazy_init
+from tcuda import _nvml, _runtime
 from tcuda._runtime.emulated import EmulatedRuntime
 from tcuda._runtime.emulated.nvml import _covered
 
@@ -206,7 +205,7 @@ def test_nothing_is_answered_before_init_and_after_the_last_shutdown(emulated, h
 
 
 def test_the_surface_shows_the_work_of_the_devices_in_use(runtime):
-    assert runtime is _lazy_init()
+    assert runtime is _runtime.runtime()
     runtime.deviceSynchronize()
     runtime.clock.advance(SECOND)
     idle = (_nvml.utilization(), _nvml.memory_usage(), _nvml.temperature(), _nvml.power_draw(), _nvml.clock_rate())

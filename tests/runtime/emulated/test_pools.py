@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from tcuda import _core
-from tcuda._alloc_conf import AllocConf
+from tcuda._process.alloc_conf import AllocConf
 from tcuda._runtime.emulated import EmulatedRuntime
-from tcuda._runtime.emulated.pools import MemoryAsyncPool, MemoryPool, PooledMemory
-from tcuda._runtime.emulated.streams import DriverStreams
+from tcuda._runtime.emulated.allocation import Allocation
+from tcuda._runtime.emulated.driver_streams import DriverStreams
+from tcuda.emulation._backend import Backend
+from tcuda.emulation._memory_pools import MemoryAsyncPool, MemoryPool
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
@@ -159,7 +161,7 @@ class TestMemoryAsyncPool:
 
 
 def test_an_event_of_the_allocator_leaves_nothing_behind_and_may_be_destroyed_twice(devices: EmulatedRuntime) -> None:
-    streams = DriverStreams(devices)
+    streams = DriverStreams(devices._streams, devices.clock)
     before = dict(vars(streams))
     first, second = streams.record(0, 0), streams.record(0, 0)
     assert first != 0  # which is no event
@@ -171,7 +173,7 @@ def test_an_event_of_the_allocator_leaves_nothing_behind_and_may_be_destroyed_tw
 
 def test_nothing_is_released_once_the_process_is_exiting() -> None:
     released: list[int] = []
-    memory = PooledMemory(1, released.append)
+    memory = Allocation(1, released.append)
     memory.__del__(lambda: True)
     assert released == []
     del memory
@@ -185,7 +187,7 @@ class TestAsTheSourceOfALedger:
     def test_sizes_are_rounded_up_and_segments_told_where_there_are_any(
         self, devices: EmulatedRuntime, ledger: _core.Ledger, backend: str, while_alive: int, afterwards: int
     ) -> None:
-        assert ledger.change_source(devices.memorySource(backend, ledger))
+        assert ledger.change_source(Backend(devices).memory_source(backend, ledger))
         address = ledger.allocate(0, 1025, STREAM)
         assert (ledger.allocated(0), ledger.reserved(0), used(devices)) == (1536, while_alive, [1536, 0])
         assert ledger.free(address)

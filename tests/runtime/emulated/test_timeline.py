@@ -20,6 +20,7 @@ from tcuda._runtime.protocol import (
     STREAM_NON_BLOCKING,
     STREAM_PER_THREAD,
 )
+from tcuda.emulation._backend import Backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,7 @@ def test_events_measure_the_model_exactly(r: EmulatedRuntime) -> None:
     stream = new_stream(r)
     start, end = r.eventCreateWithFlags(0), r.eventCreateWithFlags(0)
     r.eventRecord(start, stream)
-    r.launch(lambda: None, nbytes=2_000_000, flops=0)  # on the default stream, so it does not count
+    r.launch(0, lambda: None, nbytes=2_000_000, flops=0)  # on the default stream, so it does not count
     r.sleep(3 * MS, stream)
     r.eventRecord(end, stream)
     r.eventSynchronize(end)
@@ -188,15 +189,9 @@ def test_an_event_is_recorded_on_its_own_device(r: EmulatedRuntime) -> None:
 
 def test_captured_work_takes_no_time_and_is_not_done(r: EmulatedRuntime) -> None:
     stream = new_stream(r)
-
-    class Current:
-        ptr, device_id = stream, 0
-
     r.streamBeginCapture(stream, CAPTURE_RELAXED)
-    r.enterStream(Current())
     ran: list[int] = []
-    r.launch(lambda: ran.append(1), nbytes=1 << 30)
-    r.exitStream()
+    r.launch(stream, lambda: ran.append(1), nbytes=1 << 30)
     r.graphDestroy(r.streamEndCapture(stream))
     assert ran == []
     assert r.streamQuery(stream) == 0
@@ -205,7 +200,7 @@ def test_captured_work_takes_no_time_and_is_not_done(r: EmulatedRuntime) -> None
 
 def test_work_that_fails_takes_no_time(r: EmulatedRuntime) -> None:
     with pytest.raises(ZeroDivisionError):
-        r.launch(lambda: 1 // 0, nbytes=1 << 30)
+        r.launch(0, lambda: 1 // 0, nbytes=1 << 30)
     assert r.streamQuery(0) == 0
     assert not r.devices[0].activity
 
@@ -216,7 +211,7 @@ def test_two_runs_take_the_same_time() -> None:
         stream = new_stream(r)
         for index in range(20):
             r.sleep(MS * index, stream)
-            r.launch(lambda: None, nbytes=index << 20, flops=index << 30)
+            r.launch(0, lambda: None, nbytes=index << 20, flops=index << 30)
             while r.streamQuery(0) == 600:
                 pass
         r.deviceSynchronize()
@@ -229,10 +224,11 @@ def test_a_stream_of_another_device_cannot_be_made_current(r: EmulatedRuntime) -
     class Elsewhere:
         ptr, device_id = 0, 1
 
-    for make_current in (r.useStream, r.enterStream):
+    backend = Backend(r)
+    for make_current in (backend.use_stream, backend.enter_stream):
         with pytest.raises(RuntimeError, match=r"created on \(1\) does not match with the current device \(0\)"):
             make_current(Elsewhere())
-    assert r.currentStream().ptr == 0
+    assert backend.current_stream().ptr == 0
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,135 @@
+"""The array library: the protocol of what tcuda asks of it, and the module that implements the protocol.
+
+CuPy is the array library on CUDA. On emulated devices ``tcuda.emulation`` takes its place.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
+    from tcuda._core import Ledger, Source
+    from tcuda._errors import OutOfMemoryError
+    from tcuda._runtime.protocol import Runtime
+
+
+class CurrentStream(Protocol):
+    """A stream that can be current: ``cupy.cuda.Stream``, ``tcuda.Stream``, or any object with these attributes.
+
+    Attributes:
+        ptr: The ``cudaStream_t``.
+        device_id: The device of the stream; -1 for a default stream, which every device has.
+    """
+
+    @property
+    def ptr(self) -> int: ...
+    @property
+    def device_id(self) -> int: ...
+
+
+class GraphLauncher(Protocol):
+    """Launches one ``cudaGraphExec_t`` on the current stream."""
+
+    @property
+    def launched(self) -> bool:
+        """Whether :meth:`launch` was called."""
+
+    def launch(self) -> int:
+        """Launch the graph and return success.
+
+        If another device is current, or the current stream captures, return the status and do nothing.
+        """
+
+
+class Backend(Protocol):
+    """An array library on the devices of one runtime."""
+
+    array_module: str
+    """The name of the module that makes arrays, such as ``"cupy"``."""
+
+    OutOfMemoryError: type[OutOfMemoryError]
+    """The exception for lack of memory: tcuda's, and the library's own one too."""
+
+    memory_hint: str
+    """A sentence about the size of a device's memory, for an out-of-memory message; may be empty."""
+
+    default_stream: CurrentStream
+    """The default stream of every device; its ``device_id`` is -1."""
+
+    # The current stream of a thread
+
+    def current_stream(self, device: int = -1) -> CurrentStream:
+        """Return the current stream of this thread on ``device``; -1 means the current device."""
+
+    def use_stream(self, stream: CurrentStream) -> None:
+        """Make ``stream``, which is of the current device, the current stream of this thread."""
+
+    def enter_stream(self, stream: CurrentStream) -> None:
+        """Make ``stream`` current until the matching :meth:`exit_stream`, as ``with stream:`` does in CuPy."""
+
+    def exit_stream(self) -> None:
+        """Make the stream current that was current before the last :meth:`enter_stream`."""
+
+    # Memory
+
+    def use_ledger(self, ledger: Ledger) -> None:
+        """Let arrays take their memory from ``ledger``; a second call does nothing."""
+
+    def memory_source(self, name: str, ledger: Ledger) -> Source:
+        """Return the library's own pool as a source: ``"cupy"`` or ``"cudaMallocAsync"``."""
+
+    # Work on a device
+
+    def sleep(self, cycles: int, stream: int) -> None:
+        """Keep ``stream``, which is of the current device, busy for ``cycles`` clock cycles."""
+
+    def prepare_capture(self) -> None:
+        """Let the work of a capture multiply matrices; no capture is in progress yet."""
+
+    def graph_launcher(self, executable: int) -> GraphLauncher:
+        """Return a launcher of ``executable``, a ``cudaGraphExec_t``, for the device that is current now."""
+
+    # Random numbers
+
+    def generator_type(self) -> type[Any]:
+        """Return the class whose instances fill arrays of the library with random numbers."""
+
+    def install_generators(self, make: Callable[[], Sequence[Any]]) -> None:
+        """Let the library's random functions draw from the generators that ``make`` returns, one for each device."""
+
+    # Libraries of CUDA
+
+    def supported_archs(self) -> list[int]:
+        """Return the compute capabilities that the run-time compiler targets, such as ``[75, 80, 90]``."""
+
+    def blas_handle(self) -> int:
+        """Return the ``cublasHandle_t`` of this thread on the current device."""
+
+    def solver_handle(self) -> int:
+        """Return the ``cusolverDnHandle_t`` of this thread on the current device."""
+
+
+_IMPLEMENTATIONS = {"cuda": "tcuda._cupy.backend", "emulated": "tcuda.emulation._backend"}
+"""The module that implements the protocol for each runtime, by the name of the runtime."""
+
+_made: dict[Runtime, Backend] = {}
+
+
+def backend_of(runtime: Runtime) -> Backend:
+    """Return the array library on the devices of ``runtime``; imports the library, and initialises nothing."""
+    return _made.get(runtime) or _made.setdefault(runtime, _make(runtime))
+
+
+def _make(runtime: Runtime) -> Backend:
+    implementation = importlib.import_module(_IMPLEMENTATIONS[runtime.name])
+    made: Backend = implementation.Backend(runtime)
+    return made
+
+
+def array_module(runtime: Runtime) -> ModuleType:
+    """Import and return the module that makes arrays on the devices of ``runtime``."""
+    return importlib.import_module(backend_of(runtime).array_module)

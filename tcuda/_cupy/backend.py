@@ -1,0 +1,113 @@
+"""The protocol :class:`~tcuda._backend.Backend` over CuPy.
+
+CuPy's thread-local current stream is the only truth about current streams: tcuda keeps none of its own. CuPy's own code
+makes streams current (``_BaseStream.use`` and its context manager), and asks of a stream only ``ptr`` and
+``device_id``. So CuPy launches on a ``tcuda.Stream``, and returns the same object as the current stream.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import cupy
+from cupy.cuda import runtime as cupy_runtime
+from cupy.cuda import stream as cupy_streams
+from cupy_backends.cuda.stream import __pyx_capi__ as stream_functions
+from cupy_backends.cuda.stream import get_default_stream_ptr
+
+from tcuda import _core
+from tcuda._cupy import captured_blas, memory, spin, takeover
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcuda._backend import CurrentStream
+    from tcuda._errors import OutOfMemoryError
+    from tcuda._runtime.protocol import Runtime
+
+_CURRENT_STREAM = stream_functions["get_current_stream_ptr"]
+"""The C function of CuPy that returns the handle of the current stream."""
+
+
+class Backend:
+    """CuPy on the devices of ``runtime``."""
+
+    array_module = "cupy"
+    memory_hint = ""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._ledger: _core.Ledger | None = None
+        self._has_generators = False
+        self._captures_products = False
+        self.OutOfMemoryError: type[OutOfMemoryError] = memory.out_of_memory_error(cupy.cuda.memory.OutOfMemoryError)
+        # CuPy's functions themselves, and no methods: every `with stream(s):` calls them.
+        self.current_stream: Callable[..., CurrentStream] = cupy_streams.get_current_stream
+        self.use_stream: Callable[[CurrentStream], None] = cupy_streams._BaseStream.use
+        self.enter_stream: Callable[[CurrentStream], None] = cupy_streams._BaseStream.__enter__
+        # A Python method could be interrupted by a signal handler after CuPy has left the stream, before the return.
+        self.exit_stream: Callable[[], None] = functools.partial(cupy_streams._BaseStream.__exit__, None)
+        per_thread = get_default_stream_ptr() == cupy_runtime.streamPerThread
+        self.default_stream: CurrentStream = cupy_streams.Stream.ptds if per_thread else cupy_streams.Stream.null
+        self.sleep: Callable[[int, int], None] = spin.sleep
+
+    def use_ledger(self, ledger: _core.Ledger) -> None:
+        """Make ``ledger`` CuPy's allocator, by C functions: an allocation enters no Python frame."""
+        if self._ledger is ledger:
+            return
+        self._ledger = ledger
+        functions = cupy.cuda.memory
+        malloc = functions.CFunctionAllocator(*ledger.cupy_functions(_CURRENT_STREAM), ledger).malloc
+        allocate = _core.block_allocator(malloc, functions.MemoryPointer.mem, functions.BaseMemory.size)
+        takeover.take_over(cupy, allocate, ledger)
+
+    def memory_source(self, name: str, ledger: _core.Ledger) -> _core.Source:
+        """Return CuPy's ``MemoryPool`` (``"cupy"``) or ``MemoryAsyncPool`` (``"cudaMallocAsync"``)."""
+        return memory.source(cupy, name, ledger, _CURRENT_STREAM)
+
+    def prepare_capture(self) -> None:
+        """Make the cuBLAS handle of this thread, and let CuPy's matrix products call cuBLAS in a capture.
+
+        cuBLAS cannot make a handle in a capture.
+        """
+        if not self._captures_products:
+            captured_blas.capture_products(self._has_pool)
+            self._captures_products = True
+        self.blas_handle()
+
+    def _has_pool(self, stream: int) -> bool:
+        """Return whether the capture of ``stream`` has a pool of its own; a capture that CuPy has begun has none."""
+        return self._ledger is not None and self._ledger.has_capture(self._runtime.streamGetCaptureInfo(stream)[1])
+
+    def graph_launcher(self, executable: int) -> _core.GraphLauncher:
+        """Return a launcher of the core, which calls the driver."""
+        return _core.GraphLauncher(executable, _CURRENT_STREAM)
+
+    def generator_type(self) -> type[Any]:
+        """Return the class of generators for CuPy's arrays."""
+        from tcuda._cupy.random import DeviceGenerator
+
+        return DeviceGenerator
+
+    def install_generators(self, make: Callable[[], Sequence[Any]]) -> None:
+        """Let the functions of ``cupy.random`` draw from the generators that ``make`` returns."""
+        from tcuda._cupy.random import install
+
+        if not self._has_generators:
+            install(make())
+            self._has_generators = True
+
+    def supported_archs(self) -> list[int]:
+        """Return the targets of the NVRTC that CuPy loads (``nvrtcGetSupportedArchs``)."""
+        from cupy_backends.cuda.libs import nvrtc
+
+        return [int(arch) for arch in nvrtc.getSupportedArchs()]
+
+    def blas_handle(self) -> int:
+        """Return CuPy's cuBLAS handle of this thread and device."""
+        return int(cupy.cuda.device.get_cublas_handle())
+
+    def solver_handle(self) -> int:
+        """Return CuPy's cuSOLVER handle of this thread and device."""
+        return int(cupy.cuda.device.get_cusolver_handle())

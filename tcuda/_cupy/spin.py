@@ -1,0 +1,33 @@
+"""A kernel that keeps a stream busy."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tcuda._cupy.streams import Handle
+from tcuda._errors import AcceleratorError
+
+_SOURCE = """
+extern "C" __global__ void tcuda_spin(long long cycles) {
+    const long long start = clock64();
+    while (clock64() - start < cycles) {}
+}
+"""
+
+
+def sleep(cycles: int, stream: int) -> None:
+    """Launch one thread on ``stream`` that reads the clock until ``cycles`` have passed."""
+    from cupy.cuda.driver import CUDADriverError
+
+    try:
+        _kernel()((1,), (1,), (cycles,), stream=Handle(stream))
+    except CUDADriverError as error:
+        raise AcceleratorError(error.status, f"tcuda_spin({cycles}, {stream:#x})") from error
+
+
+@functools.cache
+def _kernel() -> Any:
+    import cupy
+
+    return cupy.RawKernel(_SOURCE, "tcuda_spin")

@@ -1,0 +1,158 @@
+"""What tcuda puts in CuPy's place: the allocator of its arrays, and functions that its first use goes through.
+
+CuPy's first array, random number, stream or event initialises tcuda, because memory that was allocated and streams that
+were created before would not be known. A program that gives CuPy an allocator of its own keeps that allocator.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from tcuda._process.fork import call_in_child
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcuda._core import Ledger
+
+    Allocator = Callable[[int], Any]
+
+VARIABLE = "TCUDA_NO_CUPY_TAKEOVER"
+"""The variable that leaves CuPy its own pool and its own generators."""
+
+
+def is_allowed() -> bool:
+    """Return whether CuPy may be changed."""
+    return not os.environ.get(VARIABLE)
+
+
+class FirstUse:
+    """Functions in the places of CuPy's own, which call ``initialize`` before CuPy allocates, draws or creates.
+
+    Args:
+        cupy: The package.
+        initialize: Called at every use from :meth:`begin` until :meth:`end`. The use fails with the exception that
+            ``initialize`` raises.
+    """
+
+    def __init__(self, cupy: Any, initialize: Callable[[], object]) -> None:
+        self._cupy = cupy
+        self._initialize = initialize
+        self._malloc: Allocator = cupy.get_default_memory_pool().malloc
+        self._undo: list[Callable[[], None]] = []
+        self._ended = True
+
+    def begin(self) -> None:
+        """Put the functions in their places; CuPy keeps an allocator that the program has given it."""
+        if not self._ended:
+            return
+        self._ended = False
+        cupy = self._cupy
+        # The functions of cupy.random look for generators in the first of the two modules, programs in the second.
+        places = ((cupy.random._generator, "get_random_state"), (cupy.random, "get_random_state"))
+        for owner, name in (*places, (cupy.cuda.Stream, "__init__"), (cupy.cuda.Event, "__init__")):
+            self._precede(owner, name)
+        _replace_allocator(cupy, self._malloc, self.allocate)
+
+    def allocate(self, size: int) -> Any:
+        """Return memory of CuPy's default pool; of the allocator that :meth:`end` names from then on.
+
+        A program may have kept this function as CuPy's allocator, so that it must work for ever.
+        """
+        if not self._ended:
+            self._initialize()
+        return self._malloc(size)
+
+    def end(self, malloc: Allocator) -> None:
+        """Put CuPy's own functions back, and ``malloc`` in the place of :meth:`allocate`."""
+        self._malloc = malloc
+        self._ended = True
+        while self._undo:
+            self._undo.pop()()
+        _replace_allocator(self._cupy, self.allocate, malloc)
+
+    def _precede(self, owner: Any, name: str) -> None:
+        found = getattr(owner, name)
+
+        @functools.wraps(found)
+        def use(*args: Any, **kwargs: Any) -> Any:
+            if not self._ended:
+                self._initialize()
+            return found(*args, **kwargs)
+
+        def undo() -> None:
+            if getattr(owner, name) is use:  # another library may have replaced it meanwhile
+                setattr(owner, name, found)
+
+        setattr(owner, name, use)
+        self._undo.append(undo)
+
+
+_first_use: FirstUse | None = None
+
+
+def watch(cupy: Any, initialize: Callable[[], object]) -> None:
+    """Let the first use of ``cupy`` call ``initialize``, unless the environment forbids to change CuPy."""
+    global _first_use
+    if is_allowed():
+        _first_use = FirstUse(cupy, initialize)
+        _first_use.begin()
+
+
+def take_over(cupy: Any, malloc: Allocator, ledger: Ledger) -> None:
+    """Let ``cupy`` allocate by ``malloc``, and tell ``ledger`` of its streams.
+
+    CuPy keeps the allocator that the program has given it.
+    """
+    if _first_use is not None:
+        _first_use.end(malloc)
+    _announce_streams(cupy.cuda.Stream, ledger)
+
+
+def _refuse_in_child() -> None:
+    if _first_use is not None:
+        _first_use.begin()  # which initialisation refuses, with the reason
+
+
+call_in_child(_refuse_in_child)
+
+
+def _replace_allocator(cupy: Any, expected: Allocator, malloc: Allocator) -> None:
+    """Make ``malloc`` CuPy's allocator if that is ``expected``, and not one of the program."""
+
+    def replace() -> None:
+        current = cupy.cuda.get_allocator()
+        cupy.cuda.set_allocator(malloc if current == expected else current)
+
+    try:
+        replace()
+    except ValueError:
+        # This thread is in a block of using_allocator(), in which it cannot see nor set the allocator of all threads.
+        thread = threading.Thread(target=replace)
+        thread.start()
+        thread.join()
+
+
+def _announce_streams(stream_class: Any, ledger: Ledger) -> None:
+    """Let ``ledger`` know of CuPy's streams, and of the end of each before the driver does.
+
+    The driver crashes when it is asked about a stream that is destroyed, and CuPy destroys a stream with its object.
+    """
+    create, destroy = stream_class.__init__, stream_class.__del__
+
+    @functools.wraps(create)
+    def announce(self: Any, *args: Any, **kwargs: Any) -> None:
+        create(self, *args, **kwargs)
+        if self.device_id >= 0:  # not a default stream, which every device has
+            ledger.stream_created(self.device_id, self.ptr)
+
+    @functools.wraps(destroy)
+    def retract(self: Any, *args: Any, **kwargs: Any) -> None:
+        if getattr(self, "device_id", -1) >= 0:
+            ledger.stream_about_to_be_destroyed(self.device_id, self.ptr)
+        destroy(self, *args, **kwargs)
+
+    stream_class.__init__, stream_class.__del__ = announce, retract

@@ -1,0 +1,39 @@
+"""Libraries of CUDA that CuPy uses on a device: the run-time compiler, cuBLAS and cuSOLVER."""
+
+from __future__ import annotations
+
+from tcuda._backend import backend_of
+from tcuda._device._current import is_available
+from tcuda._process.lazy import backend
+from tcuda._runtime import runtime
+
+
+def get_arch_list() -> list[str]:
+    """Return the architectures that run-time compiled kernels can target, such as ``["sm_80", "sm_90"]``.
+
+    ``torch.cuda.get_arch_list`` gives those that its own kernels were built for; CuPy compiles at run time, so that
+    here it is what the NVRTC in use can target (``nvrtcGetSupportedArchs``). Empty where there is no device.
+    """
+    return [f"sm_{arch}" for arch in backend_of(runtime()).supported_archs()] if is_available() else []
+
+
+def get_gencode_flags() -> str:
+    """Return :func:`get_arch_list` as flags for ``nvcc`` (``torch.cuda.get_gencode_flags``)."""
+    archs = [arch.partition("_")[2] for arch in get_arch_list()]
+    return " ".join(f"-gencode compute=compute_{arch},code=sm_{arch}" for arch in archs)
+
+
+def current_blas_handle() -> int:
+    """Return the ``cublasHandle_t`` that CuPy uses in this thread on the current device.
+
+    On an emulated device it is a number that identifies thread and device, and no library takes it.
+    """
+    return backend.blas_handle()
+
+
+def current_solver_handle() -> int:
+    """Return the ``cusolverDnHandle_t`` that CuPy uses in this thread on the current device.
+
+    On an emulated device it is a number that identifies thread and device, and no library takes it.
+    """
+    return backend.solver_handle()

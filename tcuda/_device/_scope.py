@@ -1,0 +1,76 @@
+"""Scopes in which a device is current."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcuda import _core
+from tcuda._process import scope_calls  # noqa: F401  # connects the scopes of the core with the runtime
+from tcuda._process.devices import _get_device_index
+from tcuda._process.lazy import cuda
+
+if TYPE_CHECKING:
+    from tcuda._process.devices import DeviceArgument
+
+
+class device(_core.DeviceScope):
+    """Context manager that makes a device the current one (``torch.cuda.device``).
+
+    A block that another thread leaves, as the generator does that is closed there, changes nothing in that thread.
+
+    Args:
+        device: The device to select; nothing happens if it is a negative integer.
+
+    Attributes:
+        idx: The index of that device.
+        prev_idx: The index of the device that was current at the last entry.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __init__(self, device: DeviceArgument) -> None:
+        self.idx = device if type(device) is int else _get_device_index(device, optional=True)
+        self.prev_idx = -1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return device, (self.idx,)
+
+
+class device_of(device):
+    """Context manager that makes the device of an object the current one (``torch.cuda.device_of``).
+
+    Args:
+        obj: A ``cupy.ndarray``, an emulated array, or anything that says where it lies by ``device``, ``is_cuda`` and
+            ``get_device()``, or ``__cuda_array_interface__``. Nothing happens if it does not lie on a device.
+
+    Raises:
+        TypeError: ``obj`` says nothing of a device.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, obj: object) -> None:
+        self.idx = _index_where(obj)
+        self.prev_idx = -1
+
+
+def _index_where(obj: Any) -> int:
+    """Return the index of the device on which ``obj`` lies, -1 if it lies on none."""
+    where = getattr(obj, "device", None)
+    index = getattr(where, "id", None)  # CuPy's and emulated arrays
+    if type(index) is int:
+        return index
+    if isinstance(getattr(obj, "is_cuda", None), bool):  # PyTorch's tensors
+        return int(obj.get_device()) if obj.is_cuda else -1
+    if where is not None:
+        on_host = where == "cpu" or getattr(where, "type", None) == "cpu"  # NumPy says "cpu"
+        return -1 if on_host else _get_device_index(where)
+    interface = getattr(obj, "__cuda_array_interface__", None)
+    if interface is not None:
+        return cuda.pointerGetDevice(interface["data"][0])
+    if hasattr(obj, "__array_interface__"):
+        return -1
+    raise TypeError(
+        f"Cannot tell the device of a {type(obj).__name__}; device_of() takes an array with a device attribute or "
+        "__cuda_array_interface__."
+    )

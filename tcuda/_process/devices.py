@@ -1,0 +1,134 @@
+"""Arguments that name a device, and the index that each of them means."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from tcuda._process.lazy import cuda
+
+if TYPE_CHECKING:
+    import cupy
+
+
+class DeviceLike(Protocol):
+    """An object that names a device as ``torch.device`` does."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def index(self) -> int | None: ...
+
+
+DeviceArgument: TypeAlias = "int | str | DeviceLike | cupy.cuda.Device | None"
+"""An index, ``"cuda"``, ``"cuda:1"``, a ``cupy.cuda.Device``, an object with ``type`` and ``index``, or None for the
+current device."""
+
+
+class Device(NamedTuple):
+    """A device by its place in the list of visible devices, as streams, events and arrays name theirs.
+
+    Compares, hashes and prints by ``type`` and ``index``, as ``torch.device`` does; ``id`` and ``int()`` make it
+    usable where CuPy takes a device.
+
+    Attributes:
+        type: Always ``"cuda"``.
+        index: Place in the list of visible devices.
+    """
+
+    type: str
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a device
+
+    @property
+    def id(self) -> int:
+        """The index, under CuPy's name."""
+        return self.index
+
+    def __int__(self) -> int:
+        return self.index
+
+    def __index__(self) -> int:
+        return self.index
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.index}"
+
+    def __repr__(self) -> str:
+        return f"device(type={self.type!r}, index={self.index})"
+
+
+_DEVICE_TYPES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "mps", "meta", "hpu", "mtia", "xla", "privateuseone")
+_DEVICE_STRING = re.compile(r"([a-z]+)(?::(0|[1-9]\d*))?")
+
+
+def _get_device_index(device: Any, optional: bool = False) -> int:
+    """Return the index that ``device`` means; a negative integer is returned as it is.
+
+    Args:
+        device: See :data:`DeviceArgument`.
+        optional: Whether a device without an index (None, ``"cuda"``) means the current device.
+
+    Raises:
+        ValueError: The device is not a CUDA device, or has no index and ``optional`` is false.
+        RuntimeError: The text is not the name of a device.
+    """
+    if isinstance(device, int):
+        return device
+    index = _index_of(device)
+    if index is None:
+        if not optional:
+            raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+        return cuda.getDevice()
+    return index
+
+
+def _index_of(device: Any) -> int | None:
+    if device is None:
+        return None
+    if isinstance(device, str):
+        return _parse(device)
+    kind, index = getattr(device, "type", None), getattr(device, "index", None)
+    if isinstance(kind, str) and (index is None or isinstance(index, int)):
+        if kind != "cuda":
+            raise ValueError(f"Expected a cuda device, but got: {device}")
+        return index
+    idx = getattr(device, "idx", None)  # tcuda.device, torch.cuda.device
+    if isinstance(idx, int):
+        return idx
+    id_ = getattr(device, "id", None)  # cupy.cuda.Device
+    if isinstance(id_, int) and hasattr(device, "__int__"):
+        return id_
+    raise ValueError(
+        f"Expected a torch.device with a specified index or an integer, but got:{device} (a "
+        f"{type(device).__name__}). A device is None, an int, 'cuda', 'cuda:1', a cupy.cuda.Device, or an object with "
+        "type and index."
+    )
+
+
+def is_device(device: Any) -> bool:
+    """Return whether ``device`` is of a type that can name a device, be it one of CUDA's or not."""
+    if device is None or isinstance(device, (int, str)) or isinstance(getattr(device, "type", None), str):
+        return True
+    return any(isinstance(getattr(device, name, None), int) for name in ("idx", "id"))
+
+
+def _parse(text: str) -> int | None:
+    kind = text.partition(":")[0]
+    if kind not in _DEVICE_TYPES:
+        raise RuntimeError(f"Expected one of {', '.join(_DEVICE_TYPES)} device type at start of device string: {text}")
+    match = _DEVICE_STRING.fullmatch(text)
+    if match is None:
+        raise RuntimeError(f"Invalid device string: {text!r}")
+    if kind != "cuda":
+        raise ValueError(f"Expected a cuda device, but got: {text}")
+    return None if match[2] is None else int(match[2])
+
+
+def exchange_device(index: int) -> int:
+    """Make the device ``index`` current and return the one that was; nothing happens if ``index`` is negative."""
+    if index < 0:
+        return -1
+    previous = cuda.getDevice()
+    if previous != index:
+        cuda.setDevice(index)
+    return previous

@@ -1,0 +1,200 @@
+"""Lazy initialisation: nothing touches a device before the first call that needs one.
+
+As in torch, the first call that needs a device initialises tcuda, and then runs the calls that were queued before. A
+forked child of an initialised process gets an error instead of a broken device.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from tcuda._backend import backend_of
+from tcuda._errors import AcceleratorError, DeferredCudaCallError
+from tcuda._process.fork import call_in_child
+from tcuda._runtime import runtime
+from tcuda._status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from tcuda._backend import Backend
+    from tcuda._runtime.protocol import Runtime
+
+    Step: TypeAlias = Callable[[Runtime, Backend], object]
+
+
+class _InUse(NamedTuple):
+    cuda: Runtime
+    backend: Backend
+
+
+_lock = threading.RLock()
+_initialized: _InUse | None = None
+_begun = False  # whether a device may have been used, also if initialisation failed later
+_is_forked = False
+_in_bad_fork = False
+_running_queued = threading.local()
+_steps: tuple[Step, ...] = ()
+_queued: list[tuple[Callable[[], object], list[str]]] = []
+
+
+_FORKED = (
+    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start "
+    "method"
+)
+
+
+class _Ready:
+    """The members of an object in use, in the dictionary of the instance, where Python finds them fastest."""
+
+
+class _Lazy(_Ready):
+    """A stand-in for an object in use: the first use of a member initialises tcuda.
+
+    The stand-in then becomes a :class:`_Ready`, because a class with ``__getattr__`` makes every look-up 50 ns slower.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        in_use = _initialize()
+        return getattr(in_use.cuda if self is _lazy_cuda else in_use.backend, name)
+
+    def become_ready(self, in_use: object) -> None:
+        """Take over the members of ``in_use``."""
+        self.__dict__.update({name: getattr(in_use, name) for name in dir(in_use) if name[0] != "_"})
+        self.__class__ = _Ready  # type: ignore[assignment]
+
+    @staticmethod
+    def become_lazy(stand_in: _Ready) -> None:
+        """Forget the members of the object in use."""
+        stand_in.__dict__.clear()
+        stand_in.__class__ = _Lazy
+
+
+_lazy_cuda, _lazy_backend = _Lazy(), _Lazy()
+cuda = cast("Runtime", _lazy_cuda)
+"""The CUDA runtime in use."""
+
+backend = cast("Backend", _lazy_backend)
+"""The array library in use."""
+
+
+def init() -> None:
+    """Initialise tcuda's state (``torch.cuda.init``).
+
+    Every function that needs a device calls :func:`init` by itself. A second call does nothing.
+
+    Raises:
+        RuntimeError: There is no device to use, or this is a forked child of a process that used one.
+        DeferredCudaCallError: A call that was queued before failed.
+    """
+    _lazy_init()
+
+
+def is_initialized() -> bool:
+    """Return whether tcuda's state has been initialised (``torch.cuda.is_initialized``)."""
+    return _initialized is not None
+
+
+def _lazy_init() -> None:
+    """Initialise tcuda if that was not done (``torch.cuda._lazy_init``)."""
+    if _initialized is None:
+        _initialize()
+
+
+def _lazy_call(callable: Callable[[], object], **kwargs: Any) -> None:
+    """Call ``callable`` now if tcuda is initialised, else when it is (``torch.cuda._lazy_call``)."""
+    if _initialized is None:
+        import traceback  # which takes long to import
+
+        queued = callable, traceback.format_stack()
+        with _lock:
+            if _initialized is None:
+                _queued.append(queued)
+                return
+    callable()  # without the lock: the call may wait for another thread
+
+
+def set_steps(*steps: Step) -> None:
+    """Let initialisation take ``steps``, in this order and before the queued calls.
+
+    Each step is called with the runtime and the array library, and must not use ``cuda`` nor ``backend``.
+    Initialisation that failed is tried again, and a finalizer that runs in the middle of a step takes all steps too. So
+    a step does nothing where it was done before.
+    """
+    global _steps
+    _steps = steps
+
+
+def _initialize() -> _InUse:
+    global _begun, _initialized
+    with _lock:
+        if _initialized is not None:
+            return _initialized
+        if _in_bad_fork:
+            raise RuntimeError(_FORKED)
+        chosen = runtime()
+        in_use = _InUse(chosen, backend_of(chosen))
+        if getattr(_running_queued, "by_this_thread", False):
+            return in_use
+        _require_device(chosen)
+        _begun = True
+        for step in _steps:
+            step(*in_use)
+        _run_queued()
+        if not is_initialized():  # else a finalizer that ran meanwhile has done the rest
+            _initialized = in_use
+            _lazy_cuda.become_ready(in_use.cuda)
+            _lazy_backend.become_ready(in_use.backend)
+        return in_use
+
+
+def _require_device(in_use: Runtime) -> None:
+    try:
+        if in_use.getDeviceCount() > 0:
+            if _is_forked:
+                in_use.getDevice()  # CUDA still counts devices where it was used before the fork, and refuses this
+            return
+        reason = "the driver reports none"
+    except AcceleratorError as error:
+        if _is_forked and error.error_code == Status.INITIALIZATION_ERROR:
+            raise RuntimeError(_FORKED) from error
+        reason = str(error).splitlines()[0]
+    raise RuntimeError(
+        f"No CUDA GPUs are available ({reason}). Check the NVIDIA driver and CUDA_VISIBLE_DEVICES="
+        f"{os.environ.get('CUDA_VISIBLE_DEVICES')!r}; on a machine without a GPU, set TCUDA_RUNTIME=emulated or call "
+        "tcuda.emulation.enable() first."
+    )
+
+
+def _run_queued() -> None:
+    """Run the queued calls; each may use tcuda, and does not initialise it once more."""
+    _running_queued.by_this_thread = True
+    try:
+        while _queued:
+            call, stack = _queued[0]
+            try:
+                call()
+            except Exception as error:
+                raise DeferredCudaCallError(
+                    f"CUDA call failed lazily at initialization with error: {error}\n\n"
+                    f"CUDA call was originally invoked at:\n\n{''.join(stack)}"
+                ) from error
+            _queued.pop(0)
+    finally:
+        del _running_queued.by_this_thread
+
+
+def _forget_in_child() -> None:
+    global _initialized, _in_bad_fork, _is_forked, _lock
+    _is_forked = True
+    _in_bad_fork = _in_bad_fork or _begun
+    _initialized = None
+    _Lazy.become_lazy(_lazy_cuda)
+    _Lazy.become_lazy(_lazy_backend)
+    _lock = threading.RLock()  # another thread of the parent may have held it
+
+
+call_in_child(_forget_in_child)

@@ -1,0 +1,163 @@
+"""The ledger, through which all arrays get their memory, and the settings that the ledger goes by.
+
+The ledger itself is in the core. Initialisation gives it the driver of the runtime in use, and the source of memory
+that the settings name.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from typing import TYPE_CHECKING, NoReturn
+
+from tcuda import _core
+from tcuda._errors import AcceleratorError, AllocatorSettingsError
+from tcuda._process.alloc_conf import AllocConf, from_environment
+from tcuda._process.fork import call_in_child
+from tcuda._process.lazy import _lazy_init, cuda
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcuda._backend import Backend
+    from tcuda._runtime.protocol import Runtime
+
+_NO_CACHING = ("TCUDA_NO_MEMORY_CACHING", "PYTORCH_NO_CUDA_MEMORY_CACHING")
+"""Variables that turn the cache off, so that compute-sanitizer sees every array by itself."""
+
+_ledger: _core.Ledger | None = None
+_conf: AllocConf | None = None
+_DEFAULT_SOURCE = "native"
+_settled: str | None = None
+"""The source that the settings named when the ledger was made. Later settings cannot name another one."""
+_limited_by_conf: set[int] = set()
+"""The devices whose memory fraction comes from the settings, and not from a call of the program."""
+_chosen: tuple[str, _core.Source] | None = None
+"""The name of the source that the program has chosen, and the source."""
+
+
+def ledger() -> _core.Ledger:
+    """Return the ledger of all devices; initialises tcuda if that was not done."""
+    return _ledger or _initialized_ledger()
+
+
+def _initialized_ledger() -> _core.Ledger:
+    _lazy_init()
+    assert _ledger is not None
+    return _ledger
+
+
+def ledger_if_any() -> _core.Ledger | None:
+    """Return the ledger, or None before tcuda is initialised."""
+    return _ledger
+
+
+def conf() -> AllocConf:
+    """Return the settings in force.
+
+    Raises:
+        AllocatorSettingsError: An option in the environment variable is unknown, or has a value that it cannot have.
+    """
+    global _conf
+    if _conf is None:
+        _conf = from_environment(os.environ)
+    return _conf
+
+
+def change_conf(changed: AllocConf) -> None:
+    """Use other settings from now on; settings that name no backend leave the source as it is.
+
+    Raises:
+        AllocatorSettingsError: The settings name another backend than the one in use.
+    """
+    global _conf
+    if _settled is not None and changed.backend not in (None, _settled):
+        raise AllocatorSettingsError(
+            f"The backend is {_settled!r}, and cannot become {changed.backend!r} any more: it is settled when tcuda is "
+            "initialised. Set TCUDA_ALLOC_CONF before that."
+        )
+    if _ledger is not None:
+        _ledger.change_settings(changed.settings())
+        _limit(_ledger, changed, cuda.getDeviceCount())
+    _conf = changed
+
+
+def set_memory_fraction(device: int, fraction: float) -> None:
+    """Let the allocator hold a share of a device's memory, until later settings name another share."""
+    ledger().set_memory_fraction(device, fraction)
+    _limited_by_conf.discard(device)
+
+
+def source_name() -> str:
+    """Return the name of the source that memory comes from."""
+    return _chosen[0] if _chosen is not None else _settled or conf().backend or _DEFAULT_SOURCE
+
+
+def choose(name: str, source: _core.Source) -> bool:
+    """Take all memory from ``source``; return False if memory has already been taken from another source."""
+    global _chosen
+    # The choice is made known before the ledger is looked for, and the ledger before the choice: no choice gets lost.
+    before, _chosen = _chosen, (name, source)
+    if _ledger is not None and not _ledger.change_source(source):
+        _chosen = before
+        return False
+    return True
+
+
+def chosen_source() -> _core.Source | None:
+    """Return the source that :func:`choose` was given, if any."""
+    return _chosen[1] if _chosen is not None else None
+
+
+def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[..., NoReturn]) -> None:
+    """Make the ledger, if that was not done before: a step of initialisation.
+
+    Args:
+        cuda: The runtime.
+        backend: The array library, which may have a source of memory.
+        raise_out_of_memory: Called by the core where a device lacks memory, with the facts as keyword arguments.
+    """
+    global _ledger, _settled
+    if _ledger is not None:
+        return
+    devices = cuda.getDeviceCount()
+    made = _core.Ledger(cuda.memoryDriver(), devices, conf().settings(), raise_out_of_memory, _raise_driver_error)
+    source = chosen_source()
+    named = conf().backend or _DEFAULT_SOURCE
+    if source is None and named != _DEFAULT_SOURCE:
+        source = backend.memory_source(named, made)
+    if source is not None:
+        made.change_source(source)
+    _limit(made, conf(), devices)
+    made.caching = not any(os.environ.get(name) for name in _NO_CACHING)
+    if _ledger is None:  # else a finalizer has made it meanwhile
+        _ledger, _settled = made, named
+        atexit.register(made.close)
+    if _chosen is not None and _chosen[1] is not source:
+        _ledger.change_source(_chosen[1])
+
+
+def _limit(ledger: _core.Ledger, conf: AllocConf, count: int) -> None:
+    """Let devices hold the share that the settings name; where only earlier settings named one, let them hold all."""
+    if conf.memory_fraction is None:
+        fraction, devices = 1.0, list(_limited_by_conf)
+        _limited_by_conf.clear()
+    else:
+        fraction, devices = conf.memory_fraction, list(range(count))
+        _limited_by_conf.update(devices)
+    for device in devices:
+        ledger.set_memory_fraction(device, fraction)
+
+
+def _raise_driver_error(status: int, call: str) -> NoReturn:
+    raise AcceleratorError(status, call)
+
+
+def _forget_in_child() -> None:
+    global _ledger, _settled
+    if _ledger is not None:
+        _ledger.abandon()
+        _ledger = _settled = None
+
+
+call_in_child(_forget_in_child)

@@ -1,0 +1,5 @@
+"""The CUDA runtime, through CuPy."""
+
+from tcuda._runtime.cuda.runtime import CudaRuntime
+
+__all__ = ["CudaRuntime"]

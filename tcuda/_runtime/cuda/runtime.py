@@ -1,0 +1,183 @@
+"""The CUDA runtime through ``cupy.cuda.runtime``, and the calls of the driver that CuPy lacks."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import TYPE_CHECKING, Any
+
+from tcuda import _core
+from tcuda._errors import AcceleratorError
+from tcuda._runtime.cuda import visible_devices
+from tcuda._runtime.cuda.translation import translating
+from tcuda._runtime.protocol import GraphContents
+from tcuda._status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FROM_CUPY = (
+    "deviceCanAccessPeer",
+    "deviceDisablePeerAccess",
+    "deviceEnablePeerAccess",
+    "deviceSynchronize",
+    "driverGetVersion",
+    "eventCreateWithFlags",
+    "eventDestroy",
+    "eventElapsedTime",
+    "eventRecord",
+    "eventSynchronize",
+    "free",
+    "freeAsync",
+    "getDevice",
+    "getDeviceCount",
+    "graphDebugDotPrint",
+    "graphDestroy",
+    "graphLaunch",
+    "hostRegister",
+    "hostUnregister",
+    "ipcGetEventHandle",
+    "ipcOpenEventHandle",
+    "malloc",
+    "mallocAsync",
+    "memGetInfo",
+    "memcpy",
+    "memcpyAsync",
+    "memcpyPeerAsync",
+    "memsetAsync",
+    "profilerStart",
+    "profilerStop",
+    "runtimeGetVersion",
+    "streamBeginCapture",
+    "streamCreateWithPriority",
+    "streamDestroy",
+    "streamEndCapture",
+    "streamGetFlags",
+    "streamGetPriority",
+    "streamSynchronize",
+    "streamWaitEvent",
+)
+"""The calls that CuPy has under the same name with the same meaning."""
+
+
+class CudaRuntime:
+    """The protocol :class:`~tcuda._runtime.protocol.Runtime` over ``cupy.cuda.runtime``."""
+
+    name = "cuda"
+
+    if TYPE_CHECKING:  # bound in __init__, one by one, from _FROM_CUPY
+
+        def __getattr__(self, name: str) -> Callable[..., Any]: ...
+
+    def __init__(self) -> None:
+        try:
+            import cupy  # noqa: F401  # its modules fail in other ways where CuPy cannot be used
+            from cupy.cuda import driver, runtime
+        except ImportError as error:
+            raise RuntimeError(
+                f"CuPy cannot be imported ({error}). On a machine with an NVIDIA GPU, install tcuda[cuda12] or "
+                "tcuda[cuda13]; without one, set TCUDA_RUNTIME=emulated or call tcuda.emulation.enable() first."
+            ) from error
+        self._runtime = runtime
+        self._cuda_major = driver.get_build_version() // 1000
+        for name in _FROM_CUPY:
+            setattr(self, name, translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
+        # CuPy raises OverflowError for an index that CUDA's int cannot hold, and so there is no such device.
+        self.setDevice: Callable[[int], None] = translating(
+            (runtime.CUDARuntimeError, OverflowError), "setDevice", runtime.setDevice, Status.INVALID_DEVICE
+        )
+        # CuPy raises a plain RuntimeError for a capture that an error has invalidated.
+        self.streamIsCapturing: Callable[[int], bool] = translating(
+            RuntimeError, "streamIsCapturing", runtime.streamIsCapturing, Status.STREAM_CAPTURE_INVALIDATED
+        )
+        # These two return their status, and raise nothing that wants translation.
+        self.eventQuery: Callable[[int], int] = runtime.eventQuery
+        self.streamQuery: Callable[[int], int] = runtime.streamQuery
+
+    def getDeviceProperties(self, device: int) -> dict[str, Any]:
+        """Return CuPy's properties with all of the UUID, which CuPy cuts at its first zero byte."""
+        call = translating(self._runtime.CUDARuntimeError, "getDeviceProperties", self._runtime.getDeviceProperties)
+        properties: dict[str, Any] = call(device)
+        handle, uuid = ctypes.c_int(), ctypes.create_string_buffer(16)
+        _drive("cuDeviceGet", ctypes.byref(handle), ctypes.c_int(device))
+        _drive("cuDeviceGetUuid_v2", uuid, handle)
+        return properties | {"uuid": uuid.raw}
+
+    def visibleDeviceCount(self) -> int:
+        """Ask NVML, which makes no context that a later fork would inherit; ask CUDA where NVML cannot say."""
+        count = visible_devices.count(self._cuda_major)
+        if count is not None:
+            return count
+        try:
+            return int(self._runtime.getDeviceCount())
+        except self._runtime.CUDARuntimeError:
+            return 0
+
+    def deviceGetStreamPriorityRange(self) -> tuple[int, int]:
+        """Return (least, greatest) priority of the current device (``cuCtxGetStreamPriorityRange``)."""
+        self._runtime.free(0)  # the driver's call needs the context that this makes
+        least, greatest = ctypes.c_int(), ctypes.c_int()
+        _drive("cuCtxGetStreamPriorityRange", ctypes.byref(least), ctypes.byref(greatest))
+        return least.value, greatest.value
+
+    def eventRecordWithFlags(self, event: int, stream: int, flags: int) -> None:
+        """Record ``event`` on ``stream`` (``cuEventRecordWithFlags``)."""
+        _drive("cuEventRecordWithFlags", ctypes.c_void_p(event), ctypes.c_void_p(stream), ctypes.c_uint(flags))
+
+    def pointerGetDevice(self, ptr: int) -> int:
+        """Return the device that ``cudaPointerGetAttributes`` tells."""
+        attributes = self._runtime.pointerGetAttributes(ptr)
+        on_device = attributes.type in (self._runtime.memoryTypeDevice, self._runtime.memoryTypeManaged)
+        return int(attributes.device) if on_device else -1
+
+    def streamGetCaptureInfo(self, stream: int) -> tuple[int, int]:
+        """Return the status and the number of the capture of ``stream`` (``cuStreamGetCaptureInfo``)."""
+        status, state, number = self._graphs.capture_info(stream)
+        _check(status, "cuStreamGetCaptureInfo", stream)
+        return state, number
+
+    def graphInstantiate(self, graph: int, flags: int) -> int:
+        """Return a ``cudaGraphExec_t`` (``cuGraphInstantiateWithFlags``)."""
+        status, executable = self._graphs.instantiate(graph, flags)
+        _check(status, "cuGraphInstantiateWithFlags", graph)
+        return executable
+
+    def graphExecDestroy(self, graphExec: int) -> None:
+        """Destroy a ``cudaGraphExec_t`` (``cuGraphExecDestroy``)."""
+        _check(self._graphs.destroy_exec(graphExec), "cuGraphExecDestroy", graphExec)
+
+    @functools.cached_property
+    def _graphs(self) -> _core.CudaGraphs:
+        return _core.CudaGraphs()
+
+    def graphContents(self, graph: int) -> GraphContents:
+        """Count the nodes of ``graph``, and read their parameters (``cuGraphKernelNodeGetParams`` and others)."""
+        status, nodes, addresses = self._graphs.contents(graph)
+        _check(status, "cuGraphGetNodes", graph)
+        return GraphContents(nodes, addresses)
+
+    def memoryDriver(self) -> _core.Driver:
+        """Return the table of ``libcuda.so.1``."""
+        return _core.CudaDriver()
+
+    def nvml(self) -> Any:
+        """Return ``pynvml``."""
+        import pynvml
+
+        return pynvml
+
+
+def _check(status: int, name: str, handle: int) -> None:
+    if status:
+        raise AcceleratorError(status, f"{name}({handle:#x})")
+
+
+@functools.cache
+def _driver() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _drive(name: str, *args: Any) -> None:
+    status = getattr(_driver(), name)(*args)
+    if status:
+        raise AcceleratorError(status, name)

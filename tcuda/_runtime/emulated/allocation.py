@@ -1,0 +1,31 @@
+"""Allocations: device memory that is given back when nobody holds it any more."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Allocation:
+    """Memory that is given back when this object dies.
+
+    Args:
+        ptr: The address.
+        release: Called with the address to give the memory back.
+
+    Attributes:
+        ptr: The address.
+    """
+
+    __slots__ = ("_release", "ptr")
+
+    def __init__(self, ptr: int, release: Callable[[int], object]) -> None:
+        self.ptr = ptr
+        self._release = release
+
+    def __del__(self, _exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not _exiting():
+            self._release(self.ptr)

@@ -1,0 +1,19 @@
+"""Calls of the CUDA runtime, as the errors name them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from tcuda._errors import AcceleratorError
+
+Call: TypeAlias = tuple[Any, ...]
+"""The text of a call with places for its arguments, and the arguments.
+
+The text is put together only when the call fails, because most calls succeed.
+"""
+
+
+def failure(status: int, call: Call) -> AcceleratorError:
+    """Return the error for the failure ``status`` of ``call``."""
+    text, *arguments = call
+    return AcceleratorError(status, text.format(*arguments))

@@ -1,0 +1,110 @@
+"""Captures: the streams that take part, the nodes that each of them waits for, and the calls that captures forbid."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import TYPE_CHECKING
+
+from tcuda._runtime.emulated.calls import failure
+from tcuda._runtime.emulated.graphs import Graph, Places
+from tcuda._runtime.protocol import CAPTURE_GLOBAL, CAPTURE_RELAXED
+from tcuda._status import Status
+
+if TYPE_CHECKING:
+    from tcuda._errors import AcceleratorError
+    from tcuda._runtime.emulated.calls import Call
+    from tcuda._runtime.emulated.graphs import Node
+
+
+class Capture:
+    """A capture, which begins on one stream and spreads to the streams that wait for its events.
+
+    Streams are named by their handles.
+
+    Args:
+        number: Tells the capture from every other; not 0.
+        origin: The stream on which the capture begins.
+        device: The device of that stream.
+        mode: The ``CAPTURE_...`` mode.
+
+    Attributes:
+        number: Tells the capture from every other.
+        origin: The stream on which the capture began.
+        device: The device of that stream.
+        active: Whether the capture has not ended.
+        valid: Whether no call has spoiled the capture.
+        graph: The operations that were captured so far.
+    """
+
+    def __init__(self, number: int, origin: int, device: int, mode: int) -> None:
+        self.number = number
+        self.origin = origin
+        self.device = device
+        self.active = True
+        self.valid = True
+        self.graph = Graph(number)
+        self._mode = mode
+        self._thread = threading.get_ident()
+        self._last: dict[int, Places] = {origin: frozenset()}
+        """By stream, the nodes that the next operation on the stream waits for."""
+
+    def forbids_unsafe_calls(self) -> bool:
+        """Return whether this thread may not synchronize, query or allocate now (``cudaStreamCaptureMode``)."""
+        if not self.active:
+            return False
+        if self._mode == CAPTURE_GLOBAL:
+            return True
+        return self._mode != CAPTURE_RELAXED and self._thread == threading.get_ident()
+
+    def may_end_here(self) -> bool:
+        """Return whether this thread may end the capture."""
+        return self._mode == CAPTURE_RELAXED or self._thread == threading.get_ident()
+
+    def add(self, stream: int, node: Node) -> None:
+        """Add ``node`` to ``stream``, which takes part."""
+        self._last[stream] = frozenset([self.graph.add(node, self._last[stream])])
+
+    def seen_by(self, stream: int) -> Places:
+        """Return the nodes that an event stands for if it is recorded now on ``stream``, which takes part."""
+        return self._last[stream]
+
+    def wait(self, stream: int, places: Places) -> None:
+        """Let ``stream`` take part and wait for the nodes at ``places``."""
+        self._last[stream] = self._last.get(stream, frozenset()) | places
+
+    def joined(self) -> bool:
+        """Return whether the origin waits for the work of every stream that takes part."""
+        return len(self.graph.up_to(self._last[self.origin])) == len(self.graph.nodes)
+
+    def spoil(self, call: Call, status: int = Status.STREAM_CAPTURE_UNSUPPORTED) -> AcceleratorError:
+        """Spoil the capture, and return the error for ``call``, which the capture forbids."""
+        self.valid = False
+        return failure(status, call)
+
+
+class Captures:
+    """The captures of all threads.
+
+    Attributes:
+        in_progress: The captures that have begun and not ended. The list is empty nearly always, and so most calls look
+            no further.
+    """
+
+    def __init__(self) -> None:
+        self.in_progress: list[Capture] = []
+        self._numbers = itertools.count(1)
+
+    def new(self, origin: int, device: int, mode: int) -> Capture:
+        """Return a capture that is not in progress yet; the arguments are those of :class:`Capture`."""
+        return Capture(next(self._numbers), origin, device, mode)
+
+    def forbid_unsafe(self, call: Call) -> None:
+        """Refuse ``call``, which synchronizes, queries or allocates, where a capture forbids that to this thread.
+
+        Raises:
+            AcceleratorError: A capture forbids the call, and is spoiled by it (900).
+        """
+        for capture in self.in_progress:
+            if capture.forbids_unsafe_calls():
+                raise capture.spoil(call)

@@ -1,0 +1,100 @@
+"""The protocol :class:`~tcuda._backend.Backend` on emulated devices. No NumPy is imported here."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import TYPE_CHECKING, Any
+
+from tcuda import _core
+from tcuda._errors import OutOfMemoryError
+from tcuda.emulation._current_streams import DEFAULT_STREAM, CurrentStreams
+from tcuda.emulation._launcher import Launcher
+from tcuda.emulation._memory_pools import MemoryAsyncPool, MemoryPool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcuda._backend import CurrentStream, GraphLauncher
+    from tcuda._runtime.emulated import EmulatedRuntime
+
+_POOL_UNIT = 512
+"""The sizes that CuPy's pools hand out are multiples of this number."""
+
+_FIRST_LIBRARY_HANDLE = 0x7C0DB000
+"""The handles of libraries look like addresses, so that nobody takes them for small integers."""
+
+
+class Backend:
+    """Arrays of ``tcuda.emulation`` on the devices of ``runtime``."""
+
+    array_module = "tcuda.emulation.xp"
+    OutOfMemoryError = OutOfMemoryError
+    memory_hint = (
+        "Devices are emulated with as much as TCUDA_EMULATED_MEMORY or tcuda.emulation.enable(memory=...) says."
+    )
+    default_stream: CurrentStream = DEFAULT_STREAM
+
+    def __init__(self, runtime: EmulatedRuntime) -> None:
+        self._runtime = runtime
+        self._library_handles = _LibraryHandles()
+        streams = CurrentStreams(runtime.getDeviceCount(), runtime.getDevice)
+        # The bound methods themselves stand here, so that each call either changes the current stream or raises.
+        self.current_stream: Callable[..., CurrentStream] = streams.current
+        self.use_stream: Callable[[CurrentStream], None] = streams.use
+        self.enter_stream: Callable[[CurrentStream], None] = streams.enter
+        self.exit_stream: Callable[[], None] = streams.leave
+        self.sleep: Callable[[int, int], None] = runtime.sleep
+
+    def use_ledger(self, ledger: _core.Ledger) -> None:
+        """Tell ``ledger`` of the streams; arrays ask for the ledger themselves."""
+        self._runtime.announceStreams(ledger)
+
+    def memory_source(self, name: str, ledger: _core.Ledger) -> _core.Source:
+        """Return a pool that behaves as CuPy's: ``MemoryPool`` (``"cupy"``) or ``MemoryAsyncPool``."""
+        if name == "cudaMallocAsync":
+            return _core.PythonSource(MemoryAsyncPool(self._runtime.devices), reports_segments=False, unit=_POOL_UNIT)
+        return _core.PythonSource(MemoryPool(ledger), reports_segments=True, unit=_POOL_UNIT)
+
+    def prepare_capture(self) -> None:
+        """Do nothing: NumPy multiplies matrices in a capture too."""
+
+    def graph_launcher(self, executable: int) -> GraphLauncher:
+        """Return a launcher of ``executable`` for the current device."""
+        return Launcher(self._runtime, executable, self.current_stream)
+
+    def generator_type(self) -> type[Any]:
+        """Return the class of generators for emulated arrays; imports NumPy."""
+        from tcuda.emulation.random import DeviceGenerator
+
+        implementation: type[Any] = DeviceGenerator
+        return implementation
+
+    def install_generators(self, make: Callable[[], Sequence[Any]]) -> None:
+        """Do nothing: the functions of ``xp.random`` ask for the generators at their first draw."""
+
+    def supported_archs(self) -> list[int]:
+        """Return the compute capability of the devices."""
+        properties = self._runtime.getDeviceProperties(0)
+        return [10 * properties["major"] + properties["minor"]]
+
+    def blas_handle(self) -> int:
+        """Return a number for this thread and the current device. No library takes it."""
+        return self._library_handles.of("cublas", self._runtime.getDevice())
+
+    def solver_handle(self) -> int:
+        """Return a number for this thread and the current device. No library takes it."""
+        return self._library_handles.of("cusolver", self._runtime.getDevice())
+
+
+class _LibraryHandles(threading.local):
+    """The handles of libraries that this thread was given, by library and device."""
+
+    _numbers = itertools.count(_FIRST_LIBRARY_HANDLE, 0x10)
+
+    def __init__(self) -> None:
+        self._given: dict[tuple[str, int], int] = {}
+
+    def of(self, library: str, device: int) -> int:
+        """Return the handle of ``library`` for ``device``."""
+        return self._given.get((library, device)) or self._given.setdefault((library, device), next(self._numbers))

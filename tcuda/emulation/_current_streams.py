@@ -1,0 +1,95 @@
+"""The current streams of each thread, which CuPy keeps on CUDA and this module on emulated devices."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcuda._backend import CurrentStream
+
+
+class DefaultStream(NamedTuple):
+    """The default stream of every device, like ``Stream.null`` of CuPy."""
+
+    ptr: int = 0
+    device_id: int = -1
+
+
+DEFAULT_STREAM = DefaultStream()
+
+
+_Entered: TypeAlias = "tuple[int, CurrentStream, _Entered] | None"
+"""The device that was current when a stream was entered, that stream, and the streams that were entered before."""
+
+
+class CurrentStreams(threading.local):
+    """The current streams of this thread, one for each device.
+
+    A method changes the state by its last assignment only. So an exception of a signal handler leaves the state as it
+    was.
+
+    Args:
+        devices: The number of devices.
+        get_device: Returns the current device of this thread.
+    """
+
+    def __init__(self, devices: int, get_device: Callable[[], int]) -> None:
+        self._get_device = get_device
+        # The current streams, and the stack of entered streams. As in CuPy, use() leaves the stack alone.
+        self._streams: tuple[tuple[CurrentStream, ...], _Entered] = (DEFAULT_STREAM,) * devices, None
+
+    def current(self, device: int = -1) -> CurrentStream:
+        """Return the current stream of ``device`` (-1: the current device)."""
+        return self._streams[0][self._get_device() if device == -1 else device]
+
+    def use(self, stream: CurrentStream) -> None:
+        """Make ``stream`` current.
+
+        Raises:
+            RuntimeError: ``stream`` is not on the current device.
+        """
+        device = self._device_of(stream)
+        current, entered = self._streams
+        self._streams = _with(current, device, stream), entered
+
+    def enter(self, stream: CurrentStream) -> None:
+        """Make ``stream`` current until :meth:`leave`.
+
+        Raises:
+            RuntimeError: ``stream`` is not on the current device.
+        """
+        device = self._device_of(stream)
+        current, entered = self._streams
+        self._streams = _with(current, device, stream), (device, stream, entered)
+
+    def leave(self) -> None:
+        """Make the stream current that was entered before the last one.
+
+        Raises:
+            IndexError: Every stream that was entered has been left.
+        """
+        current, entered = self._streams
+        if entered is None:
+            raise IndexError("no stream was entered in this thread that was not left")
+        device, _, outer = entered
+        before = outer
+        while before is not None and before[0] != device:
+            before = before[2]
+        self._streams = _with(current, device, DEFAULT_STREAM if before is None else before[1]), outer
+
+    def _device_of(self, stream: CurrentStream) -> int:
+        """Return the current device, which must be the device of ``stream``."""
+        device = self._get_device()
+        if stream.device_id not in (-1, device):
+            raise RuntimeError(  # CuPy's error, because CUDA has no such rule
+                f"The device that the stream is created on ({stream.device_id}) does not match with the current "
+                f"device ({device})"
+            )
+        return device
+
+
+def _with(current: tuple[CurrentStream, ...], device: int, stream: CurrentStream) -> tuple[CurrentStream, ...]:
+    return *current[:device], stream, *current[device + 1 :]

@@ -1,0 +1,82 @@
+"""The memory pools of emulated devices, which stand for the two that CuPy has."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from tcuda._runtime.emulated.allocation import Allocation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcuda._core import Ledger
+    from tcuda._runtime.emulated.devices import EmulatedDevice
+
+
+class MemoryPool:
+    """A pool that keeps freed memory for the same stream and the same size, as ``cupy.cuda.MemoryPool`` does.
+
+    Args:
+        ledger: Gives the segments.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._free: dict[tuple[int, int, int], list[int]] = {}
+
+    def allocate(self, size: int, device: int, stream: int) -> Allocation:
+        """Return memory of ``size`` bytes.
+
+        Raises:
+            MemoryError: The device has no room for ``size`` bytes.
+        """
+        spare = self._free.setdefault((device, stream, size), [])
+        try:  # Another thread may take the last spare block between a question and its answer.
+            ptr = spare.pop()
+        except IndexError:
+            ptr = self._new(size, device)
+        return Allocation(ptr, spare.append)
+
+    def empty_cache(self, device: int) -> None:
+        """Give the free memory of ``device`` back."""
+        for (of, _, _), spare in list(self._free.items()):  # Other threads may add to the dictionary meanwhile.
+            if of == device:
+                with contextlib.suppress(IndexError):
+                    while True:
+                        self._ledger.free_segment(device, spare.pop())
+
+    def _new(self, size: int, device: int) -> int:
+        ptr = self._ledger.allocate_segment(device, size)
+        if not ptr:
+            self.empty_cache(device)
+            ptr = self._ledger.allocate_segment(device, size)
+        if not ptr:
+            raise MemoryError(size)
+        return ptr
+
+
+class MemoryAsyncPool:
+    """A pool that keeps no memory: ``cupy.cuda.MemoryAsyncPool`` leaves free memory to the driver.
+
+    Args:
+        devices: The devices whose memory the pool hands out.
+    """
+
+    def __init__(self, devices: Sequence[EmulatedDevice]) -> None:
+        self._devices = devices
+
+    def allocate(self, size: int, device: int, stream: int) -> Allocation:
+        """Return memory of ``size`` bytes.
+
+        Raises:
+            MemoryError: The device has no room for ``size`` bytes.
+        """
+        memory = self._devices[device].memory
+        ptr = memory.allocate(size)
+        if not ptr:
+            raise MemoryError(size)
+        return Allocation(ptr, memory.release)
+
+    def empty_cache(self, device: int) -> None:
+        """Do nothing: the pool keeps no memory."""

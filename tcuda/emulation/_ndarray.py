@@ -1,0 +1,407 @@
+"""The array of an emulated device."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import warnings
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from tcuda._device import device as _device
+from tcuda.emulation import creation, filling, indexing, kernel, transfer
+from tcuda.emulation.functions import FUNCTIONS, IMPLEMENTATIONS, method
+from tcuda.emulation.operands import SCALARS
+from tcuda.emulation.signatures import Setting
+from tcuda.emulation.strided import Strided, supported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+_COMPARISONS = frozenset([np.equal, np.greater, np.greater_equal, np.less, np.less_equal, np.not_equal])
+_SHAPE = Setting("reshape", "shape")
+_AXES = Setting("transpose", "axes")
+_KNOWN = (Strided, np.ndarray, type(None), *SCALARS)
+"""Operands that are handed on. The function itself refuses an array of NumPy's, with a better message than NumPy's."""
+_UFUNC_METHODS = frozenset(["__call__", "accumulate", "at", "outer", "reduce", "reduceat"])
+
+
+class ndarray(Strided, NDArrayOperatorsMixin):
+    """An array in the memory of an emulated device, with the surface of ``cupy.ndarray``.
+
+    NumPy computes, on the host; memory, streams and time are those of the device. What CuPy refuses is refused:
+
+    * Nothing is converted to NumPy's arrays but by :meth:`get`, and no operation takes one of NumPy's arrays.
+    * All arrays of an operation must be on the current device. (CuPy reaches the memory of another device where the
+      hardware has peer access; here that is always an error, because not all hardware has it.)
+    * An operation gives an array even where NumPy gives a scalar.
+    * While the current stream captures, nothing is copied from or to the host, nor is anything done that depends on
+      what is in an array; every byte of the memory that a new array gets then is 0xFF until the graph is launched.
+
+    Unlike CuPy, which wraps around indices in an index array that are out of bounds, it raises :class:`IndexError`.
+
+    It has no ``__cuda_array_interface__``, and ``__dlpack_device__`` says that the memory is the host's, because it is:
+    a library for CUDA could not read it.
+
+    Args:
+        shape: The lengths of the axes.
+        dtype: The type of the elements.
+        memptr: Where they lie (:attr:`data` of another array); newly allocated on the current device if None.
+        strides: The bytes from one element to the next along each axis; without gaps if None.
+        order: ``"C"`` or ``"F"``, for want of ``strides``.
+
+    Raises:
+        ValueError: The dtype is none that CuPy knows, or the array does not fit in the memory.
+        OutOfMemoryError: The device has not that much memory left.
+    """
+
+    __slots__ = ()
+
+    __module__ = "tcuda.emulation"  # where users find the class
+    __array_priority__ = 100
+
+    # Copies between host and device
+
+    def get(
+        self,
+        stream: Any = None,
+        order: str = "C",
+        out: npt.NDArray[Any] | None = None,
+        blocking: bool = True,
+    ) -> npt.NDArray[Any]:
+        """Return a copy in an array of NumPy's.
+
+        Args:
+            stream: The stream that copies, any object with ``ptr``; the current one if None.
+            order: The layout of the copy: ``"C"``, ``"F"``, or ``"A"`` for that of this array.
+            out: The array to copy to, whose layout then counts.
+            blocking: Whether to wait until the copy is complete.
+
+        Raises:
+            TypeError: ``out`` is no array of NumPy's, or has another dtype.
+            ValueError: ``out`` has another shape, or is read-only.
+        """
+        return transfer.to_host(self, stream, order, out, blocking)
+
+    def set(self, arr: npt.NDArray[Any], stream: Any = None) -> None:
+        """Copy the elements of ``arr``, an array of NumPy's, into this array.
+
+        Args:
+            arr: The array, of the same shape and dtype.
+            stream: The stream that copies, any object with ``ptr``; the current one if None.
+
+        Raises:
+            TypeError: ``arr`` is no array of NumPy's, or has another dtype.
+            ValueError: ``arr`` has another shape.
+            RuntimeError: There are gaps between the elements of this array.
+        """
+        transfer.to_device(self, arr, stream)
+
+    def item(self) -> Any:
+        """Return the only element as a scalar of Python's; waits for the current stream.
+
+        Raises:
+            ValueError: There are more elements than one, or none.
+        """
+        return creation.item(self)
+
+    def tolist(self) -> Any:
+        """Return the elements in nested lists; waits for the current stream."""
+        return self.get().tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """Return the bytes of the elements; waits for the current stream."""
+        return self.get(order=order).tobytes("A")
+
+    def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
+        """Write the elements to the file ``fid``; waits for the current stream."""
+        self.get().tofile(fid, sep, format)
+
+    def dump(self, file: Any) -> None:
+        """Pickle the array to the file object ``file``."""
+        pickle.dump(self, file, pickle.HIGHEST_PROTOCOL)
+
+    def dumps(self) -> bytes:
+        """Return the array pickled."""
+        return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
+
+    def __bool__(self) -> bool:
+        if self.size == 0:
+            warnings.warn(
+                "The truth value of an empty array is ambiguous. Returning False, but in future this will result in an "
+                "error. Use `array.size > 0` to check that an array is not empty.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return False
+        if self.size > 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            )
+        return bool(self.get().item())
+
+    def __int__(self) -> int:
+        return int(self.get())
+
+    def __float__(self) -> float:
+        return float(self.get())
+
+    def __complex__(self) -> complex:
+        return complex(self.get())
+
+    def __bytes__(self) -> bytes:
+        return bytes(self.get())
+
+    def __repr__(self) -> str:
+        return repr(self.get())
+
+    def __str__(self) -> str:
+        return str(self.get())
+
+    def __format__(self, format_spec: str) -> str:
+        return format(self.get(), format_spec)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array "
+            "explicitly."
+        )
+
+    def __dlpack__(self, **options: Any) -> Any:
+        transfer.synchronize(self)
+        # Consumers of the host's memory pass no stream; the options that NumPy knows have grown with its versions.
+        return self._host.__dlpack__(**{name: value for name, value in options.items() if value is not None})
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._host.__dlpack_device__()
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _restored, (self.get(order="A"),)
+
+    def __copy__(self) -> ndarray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> ndarray:
+        with _device(self.device):
+            return self.copy()
+
+    # Elements
+
+    def __getitem__(self, index: Any) -> Any:
+        return indexing.getitem(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        indexing.setitem(self, index, value)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[place] for place in range(len(self)))
+
+    def fill(self, value: Any) -> None:
+        """Set every element to ``value``, a scalar or an array without axes."""
+        filling.fill(self, value)
+
+    take = method("take")
+    put = method("put")
+    repeat = method("repeat")
+    choose = method("choose")
+    searchsorted = method("searchsorted")
+    nonzero = method("nonzero")
+
+    def compress(self, condition: Any, axis: int | None = None, out: ndarray | None = None) -> ndarray:
+        """Return the slices along ``axis`` for which ``condition`` is true."""
+        compressed: ndarray = FUNCTIONS["compress"](condition, self, axis, out)
+        return compressed
+
+    def sort(self, axis: int = -1, kind: str | None = None) -> None:
+        """Sort in place, stably."""
+        self[...] = FUNCTIONS["sort"](self, axis, kind)
+
+    argsort = method("argsort")
+
+    def partition(self, kth: Any, axis: int = -1) -> None:
+        """Put the elements at ``kth`` in place where sorting would, smaller ones before, larger ones after."""
+        self[...] = FUNCTIONS["partition"](self, kth, axis)
+
+    argpartition = method("argpartition")
+
+    # Shape, layout and type
+
+    @property
+    def T(self) -> ndarray:
+        """A view with the axes in reverse order."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> ndarray:
+        """A view with the last two axes swapped."""
+        if self.ndim < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        swapped: ndarray = self.swapaxes(-1, -2)
+        return swapped
+
+    @property
+    def real(self) -> ndarray:
+        """A view of the real parts."""
+        part: ndarray = FUNCTIONS["real"](self)
+        return part
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> ndarray:
+        """A view of the imaginary parts; zeros if the elements are real."""
+        part: ndarray = FUNCTIONS["imag"](self)
+        return part
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError("cupy.ndarray does not have imaginary part to set")
+        self.imag[...] = value
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
+        """Return the elements in another shape: a view, where that is possible and ``copy`` is not true.
+
+        Raises:
+            ValueError: The shape has another number of elements, or ``copy`` is false and a view is not possible.
+        """
+        lengths = _SHAPE.admit(shape[0] if len(shape) == 1 else shape)
+        source = self.copy() if copy else self
+        reshaped: ndarray = kernel.view(np.ndarray.reshape, (source, lengths), {"order": order})
+        if copy is False and self.size and reshaped._block is not self._block:
+            raise ValueError("Unable to avoid creating a copy while reshaping.")
+        return reshaped
+
+    def transpose(self, *axes: Any) -> ndarray:
+        """Return a view with the axes in another order, the reverse one if none is given."""
+        order = [_AXES.admit(axis) for axis in axes]
+        transposed: ndarray = kernel.view(np.ndarray.transpose, (self, *order))
+        return transposed
+
+    def flatten(self, order: str = "C") -> ndarray:
+        """Return a copy with one axis."""
+        flat: ndarray = kernel.call(np.ndarray.flatten, (self, order))
+        return flat
+
+    def astype(
+        self, dtype: npt.DTypeLike, order: str = "K", casting: None = None, subok: None = None, copy: bool = True
+    ) -> ndarray:
+        """Return a copy with elements of ``dtype``; the array itself if it has them and ``copy`` is false."""
+        if casting is not None:
+            raise TypeError("casting is not supported yet")
+        if subok is not None:
+            raise TypeError("subok is not supported yet")
+        kernel.require_current_device([self])
+        return cast("ndarray", creation.array(self, dtype, copy or None, order))
+
+    def copy(self, order: str = "C") -> ndarray:
+        """Return a copy on the current device, whichever device this array is on."""
+        return cast("ndarray", creation.array(self, order=order))
+
+    def view(self, dtype: Any = None, type: Any = None) -> ndarray:
+        """Return another array over the same memory, whose elements are of ``dtype``."""
+        if type not in (None, ndarray) or (inspect.isclass(dtype) and issubclass(dtype, np.ndarray)):
+            raise ValueError("Type must be a sub-type of ndarray type")
+        kind = self.dtype if dtype is None or dtype is ndarray else supported(dtype)
+        return self.__class__._view_of(self, self._host.view(kind))
+
+    def byteswap(self, inplace: bool = False) -> ndarray:
+        """Return the array with the bytes of each element in reverse order."""
+        swapped: ndarray = kernel.call(np.ndarray.byteswap, (self,))
+        if not inplace:
+            return swapped
+        self[...] = swapped
+        return self
+
+    diagonal = method("diagonal")
+    ravel = method("ravel")
+    squeeze = method("squeeze")
+    swapaxes = method("swapaxes")
+
+    # Arithmetic
+
+    all = method("all")
+    any = method("any")
+    argmax = method("argmax")
+    argmin = method("argmin")
+    cumprod = method("cumprod")
+    cumsum = method("cumsum")
+    dot = method("dot")
+    max = method("max")
+    mean = method("mean")
+    min = method("min")
+    prod = method("prod")
+    ptp = method("ptp")
+    round = method("round")
+    std = method("std")
+    sum = method("sum")
+    trace = method("trace")
+    var = method("var")
+
+    def clip(self, min: Any = None, max: Any = None, out: ndarray | None = None) -> ndarray:
+        """Return the elements, those below ``min`` and above ``max`` replaced by these."""
+        clipped: ndarray = FUNCTIONS["clip"](self, min, max, out=out)
+        return clipped
+
+    def conj(self) -> ndarray:
+        """Return the complex conjugate of each element."""
+        return FUNCTIONS["conjugate"](self) if self.dtype.kind == "c" else self
+
+    conjugate = conj
+
+    def __eq__(self, other: object) -> Any:
+        if other is None:  # equal to no element
+            return creation.zeros(self.shape, bool)
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> Any:
+        if other is None:
+            return creation.ones(self.shape, bool)
+        return super().__ne__(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __imatmul__(self, other: Any) -> Any:
+        return self @ other  # as in CuPy, whose arrays have no product in place
+
+    # NumPy's functions on arrays of the device
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        implementation = IMPLEMENTATIONS.get(ufunc)
+        if implementation is None or method not in _UFUNC_METHODS:
+            return NotImplemented
+        if method not in ("at", "reduceat"):
+            for operand in (*inputs, *kwargs.get("out", ())):
+                if not isinstance(operand, _KNOWN):
+                    return NotImplemented
+        if ufunc in _COMPARISONS:  # NumPy's scalars turn themselves into arrays before they compare (numpy#12142)
+            inputs = tuple([x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in inputs])
+        function = implementation if method == "__call__" else getattr(implementation, method)
+        return function(*inputs, **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        implementation = IMPLEMENTATIONS.get(func)
+        if implementation is None or not all(issubclass(kind, (Strided, np.ndarray)) for kind in types):
+            return NotImplemented
+        return implementation(*args, **kwargs)
+
+
+Strided.array_type = ndarray
+
+
+def _restored(host: npt.NDArray[Any]) -> Any:
+    """Return a pickled array; ``host`` has its elements."""
+    return creation.array(host)

@@ -1,0 +1,46 @@
+"""Filling arrays with a scalar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcuda.emulation import kernel
+from tcuda.emulation.strided import Strided
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+def fill(array: Strided, value: Any) -> None:
+    """Set all elements of ``array`` to ``value``, a scalar or an array without axes.
+
+    Raises:
+        ValueError: ``value`` has an axis.
+    """
+    if isinstance(value, Strided):
+        if value.shape != ():
+            raise ValueError("non-scalar array of a device cannot be used for fill")
+    else:
+        value = scalar(value, array.dtype)
+    kernel.modify(_fill, (array, value))
+
+
+def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return ``value``, a scalar of Python's or NumPy's, as a scalar of ``dtype``.
+
+    Raises:
+        ValueError: ``value`` has an axis.
+    """
+    converted = np.asarray(value, dtype=dtype)
+    if converted.shape != ():
+        raise ValueError(
+            "non-scalar numpy.ndarray cannot be used for fill; make an array of the device of it with asarray(), or "
+            "use set()"
+        )
+    return converted[()]
+
+
+def _fill(host: npt.NDArray[Any], value: Any) -> None:
+    np.copyto(host, value, casting="unsafe")

@@ -1,0 +1,51 @@
+"""Objects that make arrays of the items in their brackets, such as ``mgrid`` and ``r_``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcuda.emulation import creation, kernel
+from tcuda.emulation.strided import Strided
+
+
+class Grid:
+    """An object that makes arrays of the slices in its brackets, as the object of that name in NumPy does.
+
+    Args:
+        name: The name of the object.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._grid = getattr(np, name)
+        self.__doc__ = self._grid.__doc__
+        self.__module__ = "tcuda.emulation.xp"
+
+    def __getitem__(self, key: Any) -> Any:
+        items = [self._item(item) for item in (key if isinstance(key, tuple) else (key,))]
+        return kernel.call(self._grid.__getitem__, (tuple(items) if isinstance(key, tuple) else items[0],))
+
+    def __reduce__(self) -> str:
+        return self._name
+
+    def _item(self, item: Any) -> Any:
+        if not isinstance(item, slice):
+            raise AttributeError(f"{self._name}[...] takes slices, such as {self._name}[0:3]; got {item!r}.")
+        ends = [creation.item(end) if isinstance(end, Strided) else end for end in (item.start, item.stop, item.step)]
+        if any(isinstance(end, complex) for end in ends[:2]):
+            raise TypeError(f"{self._name}[...] goes from one real number to another; got {ends[0]} to {ends[1]}.")
+        return slice(*ends)
+
+
+class Joined(Grid):
+    """An object that makes one array of the arrays and numbers in its brackets."""
+
+    def _item(self, item: Any) -> Any:
+        if isinstance(item, (slice, str)):
+            raise NotImplementedError(
+                f"{self._name}[...] joins arrays and numbers, and takes no slices and no texts, unlike NumPy's; got "
+                f"{item!r}. Make an array of a slice with arange()."
+            )
+        return creation.asarray(item) if isinstance(item, (list, tuple, np.ndarray)) else item

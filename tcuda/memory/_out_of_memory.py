@@ -1,0 +1,85 @@
+"""The error for lack of memory: its text, and the observers that are called before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from tcuda._nvml import process_memory
+from tcuda._process.lazy import backend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Observer = Callable[[int, int, int, int], object]
+
+_observers: list[Observer] = []
+
+
+def attach_observer(observer: Observer) -> None:
+    """Call ``observer(device, size, total, free)`` at every lack of memory, before the error is raised."""
+    _observers.append(observer)
+
+
+def raise_out_of_memory(
+    device: int,
+    requested: int,
+    total: int,
+    free: int,
+    limit: int | None,
+    allocated: int,
+    reserved: int,
+    largest_free: int,
+) -> NoReturn:
+    """Raise :class:`tcuda.OutOfMemoryError` with the facts that the core gives; all sizes are in bytes.
+
+    Args:
+        device: The index of the device.
+        requested: The size of the allocation.
+        total: The memory of the device.
+        free: The free memory of the device.
+        limit: The memory that the process may reserve; None for all.
+        allocated: The memory that is handed out.
+        reserved: The memory that the allocator holds.
+        largest_free: The largest free block of that.
+    """
+    for observer in _observers:
+        observer(device, requested, total, free)
+    used = process_memory(device)
+    unallocated = max(0, reserved - allocated)
+    sentences = [
+        f"CUDA out of memory. Tried to allocate {size_text(requested)}.",
+        f"GPU {device} has a total capacity of {size_text(total)} of which {size_text(free)} is free.",
+        f"This process has {size_text(used)} memory in use." if used is not None else "",
+        f"{size_text(limit)} is the most that it may reserve, by set_per_process_memory_fraction()."
+        if limit is not None
+        else "",
+        f"Of the reserved memory, {size_text(allocated)} is allocated, and {size_text(unallocated)} is reserved but "
+        f"unallocated, the largest free block of it {size_text(largest_free)}.",
+        backend.memory_hint,
+        _advice(requested, total, limit, free, unallocated),
+    ]
+    raise backend.OutOfMemoryError(" ".join(filter(None, sentences)))
+
+
+def _advice(requested: int, total: int, limit: int | None, free: int, unallocated: int) -> str:
+    """Return what to try, by what stands in the way."""
+    if requested > total:
+        return "No device of this kind has that much: allocate less at a time."
+    if limit is not None and requested <= free:
+        return "Raise the limit, or drop arrays that are no longer needed."
+    if unallocated >= requested:
+        return (
+            "Much is reserved but unallocated, so the memory is fragmented: call tcuda.empty_cache(), or set "
+            "TCUDA_ALLOC_CONF=expandable_segments:True if it is off."
+        )
+    if free >= requested:
+        return "The device has room for it, but nothing gave it: close other programs, or allocate less."
+    return "Drop arrays that are no longer needed; tcuda.memory_summary() and tcuda.memory_snapshot() tell of them."
+
+
+def size_text(size: int) -> str:
+    """Return ``size`` in bytes for people to read, with the units of torch's message."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:.2f} {name}"
+    return f"{size} bytes"

@@ -1,0 +1,102 @@
+"""CUDA streams and events that are kept for their next use, because CUDA takes microseconds to create them."""
+
+from __future__ import annotations
+
+import itertools
+
+from tcuda._process.devices import exchange_device
+from tcuda._process.exit import may_call_cuda
+from tcuda._process.fork import call_in_child
+from tcuda._process.lazy import cuda
+from tcuda._process.ledger import ledger
+from tcuda._runtime.protocol import STREAM_NON_BLOCKING
+
+_STREAMS = 32
+_SPARE_EVENTS = 1024
+
+
+class StreamRing:
+    """The 32 streams of one device and priority, handed out in turn, and created when their turn first comes.
+
+    They are never destroyed: CUDA frees them with the process.
+
+    No lock is held while a stream is created, because finalizers and signal handlers that run meanwhile, in any thread,
+    may take a stream of the same ring.
+    """
+
+    def __init__(self, device: int, priority: int) -> None:
+        self._device = device
+        self._priority = priority
+        self._handles: dict[int, int] = {}
+        self._turns = itertools.count()
+
+    def take(self) -> int:
+        """Return the handle of the stream whose turn it is."""
+        turn = next(self._turns) % _STREAMS
+        return self._handles.get(turn) or self._create(turn)
+
+    def _create(self, turn: int) -> int:
+        previous = exchange_device(self._device)
+        try:
+            made = cuda.streamCreateWithPriority(STREAM_NON_BLOCKING, self._priority)
+            known = ledger()
+            known.stream_created(self._device, made)
+            handle = self._handles.setdefault(turn, made)
+            if handle != made:  # 32 others were taken meanwhile, and one of them was created for the same turn
+                known.stream_about_to_be_destroyed(self._device, made)
+                cuda.streamDestroy(made)
+            return handle
+        finally:
+            exchange_device(previous)
+
+
+class SpareEvents:
+    """Events of one device and one set of flags that nobody uses at the moment.
+
+    An event can be recorded again as soon as nobody holds it: a wait refers to the record that came before it, not to
+    the event (``cudaStreamWaitEvent``).
+    """
+
+    def __init__(self, device: int, flags: int) -> None:
+        self._device = device
+        self._flags = flags
+        self._spare: list[int] = []
+
+    def take(self) -> int:
+        """Return the handle of an event that nobody else holds."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return create_event(self._device, self._flags)
+
+    def give_back(self, event: int) -> None:
+        """Keep ``event`` for its next use."""
+        if len(self._spare) < _SPARE_EVENTS:
+            self._spare.append(event)
+        else:
+            destroy_event(event)
+
+
+_spare_events: dict[tuple[int, int], SpareEvents] = {}
+call_in_child(_spare_events.clear)  # the events are the parent's
+
+
+def spare_events(device: int, flags: int) -> SpareEvents:
+    """Return the spare events of ``device`` and ``flags``."""
+    key = (device, flags)
+    return _spare_events.get(key) or _spare_events.setdefault(key, SpareEvents(device, flags))
+
+
+def create_event(device: int, flags: int) -> int:
+    """Create an event on ``device`` (``cudaEventCreateWithFlags``)."""
+    previous = exchange_device(device)
+    try:
+        return cuda.eventCreateWithFlags(flags)
+    finally:
+        exchange_device(previous)
+
+
+def destroy_event(event: int) -> None:
+    """Destroy ``event`` (``cudaEventDestroy``), unless the process ends or was forked: then nothing calls CUDA."""
+    if may_call_cuda():
+        cuda.eventDestroy(event)

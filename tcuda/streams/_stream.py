@@ -1,0 +1,311 @@
+"""CUDA streams."""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+from typing import TYPE_CHECKING, Any
+
+from tcuda import _core
+from tcuda._arguments import MOST_DEVICES, integer
+from tcuda._arguments import handle as checked_handle
+from tcuda._copying import refusing
+from tcuda._device import device
+from tcuda._process.captures import captures, number_on, require_no_capture, require_same_capture
+from tcuda._process.device_rules import existing_device
+from tcuda._process.devices import Device, _get_device_index
+from tcuda._process.fork import call_in_child
+from tcuda._process.lazy import cuda
+from tcuda._process.streams import handle_and_device, is_complete, make_current
+from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, STREAM_PER_THREAD
+from tcuda.streams._event import Event
+from tcuda.streams._spares import StreamRing, spare_events
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from typing_extensions import Self
+
+    from tcuda._process.devices import DeviceArgument
+
+_PRIORITIES = 4  # as many levels as torch has; an H200 has six
+_CUDA_DEVICE_TYPE = 1  # torch's number for device type "cuda"
+
+
+class Stream(_core.StreamMethods):
+    """A CUDA stream (``torch.cuda.Stream``).
+
+    Streams come in turn from a ring of 32 for every device and priority, as in torch, so that making one is cheap and
+    the 33rd is the first again. They are non-blocking: nothing orders them against the default stream but an event.
+
+    CuPy takes one wherever it takes a stream of its own, and so does every library that knows ``__cuda_stream__``.
+
+    Args:
+        device: The device; the current one if None or a negative integer.
+        priority: A lower number is a higher priority; numbers out of range mean the nearest in
+            :meth:`priority_range`.
+        **kwargs: ``stream_ptr`` wraps a ``cudaStream_t``, as :class:`ExternalStream` does; ``stream_id``,
+            ``device_index`` and ``device_type`` name a stream that exists, as torch's do.
+
+    Attributes:
+        cuda_stream: The ``cudaStream_t``.
+        device_index: The index of its device.
+
+    Raises:
+        AcceleratorError: There is no such device.
+        TypeError: ``priority`` or a handle is no integer, or a keyword is not known.
+        ValueError: A handle is negative or more than any address.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "cuda_stream", "device_index")
+
+    cuda_stream: int
+    device_index: int
+
+    ptr: int  # CuPy's names for the two; see below the class
+    device_id: int
+
+    def __new__(cls, device: DeviceArgument = None, priority: int = 0, **kwargs: Any) -> Self:
+        if kwargs:
+            return cls._from_keywords(device, **kwargs)
+        index = -1 if device is None else _get_device_index(device, optional=True)
+        if index < 0:
+            index = cuda.getDevice()
+        if type(priority) is not int:
+            priority = operator.index(priority)
+        self = object.__new__(cls)
+        self.cuda_stream = (_rings.get((index, priority)) or _ring(index, priority)).take()
+        self.device_index = index
+        return self
+
+    @classmethod
+    def _from_keywords(
+        cls,
+        device: DeviceArgument,
+        stream_ptr: int | None = None,
+        stream_id: int | None = None,
+        device_index: int | None = None,
+        device_type: int = _CUDA_DEVICE_TYPE,
+    ) -> Self:
+        if stream_id is not None and device_index is not None and stream_ptr is None:
+            if device_type != _CUDA_DEVICE_TYPE:
+                raise ValueError(
+                    f"device_type must be {_CUDA_DEVICE_TYPE}, torch's number for CUDA; got {device_type!r}."
+                )
+            index = existing_device(integer(device_index, "device_index", 0, MOST_DEVICES))
+            return cls._wrap(checked_handle(stream_id, "stream_id"), index)
+        if stream_ptr is None:
+            raise TypeError("Stream() takes stream_ptr, or stream_id and device_index together")
+        return cls._wrap(checked_handle(stream_ptr, "stream_ptr"), existing_device(device))
+
+    @classmethod
+    def _wrap(cls, handle: int, device_index: int) -> Self:
+        self = object.__new__(cls)
+        self.cuda_stream = handle
+        self.device_index = device_index
+        return self
+
+    @property
+    def device(self) -> Device:
+        """The device it is on."""
+        return Device("cuda", self.device_index)
+
+    @property
+    def device_type(self) -> int:
+        """The number that torch gives CUDA devices, 1."""
+        return _CUDA_DEVICE_TYPE
+
+    @property
+    def stream_id(self) -> int:
+        """A number that, with ``device_index``, names the stream: its handle."""
+        return self.cuda_stream
+
+    @property
+    def priority(self) -> int:
+        """Its priority (``cudaStreamGetPriority``)."""
+        return cuda.streamGetPriority(self.cuda_stream)
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """Return the least and the greatest priority, such as ``(0, -3)``."""
+        least, greatest = cuda.deviceGetStreamPriorityRange()
+        return least, max(greatest, least - _PRIORITIES + 1)
+
+    def query(self) -> bool:
+        """Return whether all work submitted so far is complete (``cudaStreamQuery``)."""
+        handle = self.cuda_stream
+        if captures:
+            require_no_capture("Stream.query()", stream=handle)
+        if handle > STREAM_PER_THREAD:
+            status = cuda.streamQuery(handle)
+            return status == 0 or is_complete(status, "cudaStreamQuery", handle)
+        with device(self.device_index):
+            return is_complete(cuda.streamQuery(handle), "cudaStreamQuery", handle)
+
+    def synchronize(self) -> None:
+        """Wait for all work submitted so far (``cudaStreamSynchronize``)."""
+        handle = self.cuda_stream
+        if captures:
+            require_no_capture("Stream.synchronize()", stream=handle)
+        if handle > STREAM_PER_THREAD:
+            cuda.streamSynchronize(handle)
+            return
+        with device(self.device_index):
+            cuda.streamSynchronize(handle)
+
+    def is_capturing(self) -> bool:
+        """Return whether a graph is being captured on the stream (``cudaStreamIsCapturing``)."""
+        return cuda.streamIsCapturing(self.cuda_stream)
+
+    def wait_event(self, event: Any) -> None:
+        """Make all work submitted from now on wait for ``event`` (``cudaStreamWaitEvent``); returns at once.
+
+        Args:
+            event: An event of tcuda, PyTorch or CuPy.
+
+        Raises:
+            RuntimeError: ``event`` is no event.
+        """
+        if isinstance(event, Event):
+            event.wait(self)
+            return
+        handle = getattr(event, "cuda_event", getattr(event, "ptr", None))
+        if not isinstance(handle, int):
+            _refuse_event(event)
+        if handle:  # 0: an event of PyTorch's that was never recorded
+            with device(self.device_index):
+                cuda.streamWaitEvent(self.cuda_stream, handle)
+
+    def wait_stream(self, stream: Any) -> None:
+        """Make all work submitted from now on wait for what ``stream`` has been given so far; returns at once.
+
+        Args:
+            stream: A stream of tcuda, CuPy or any library that knows ``__cuda_stream__``.
+
+        Raises:
+            AcceleratorError: This stream is capturing, and ``stream`` does not take part in that (905).
+        """
+        other, index = handle_and_device(stream)
+        handle = self.cuda_stream
+        if captures:
+            require_same_capture("Stream.wait_stream()", handle, number_on(other))
+        spares = spare_events(index, EVENT_DISABLE_TIMING)
+        mark = spares.take()
+        try:
+            if other > STREAM_PER_THREAD < handle:
+                cuda.eventRecord(mark, other)
+                cuda.streamWaitEvent(handle, mark)
+            else:  # the handle of a default stream means the default stream of the current device
+                with device(index):
+                    cuda.eventRecord(mark, other)
+                with device(self.device_index):
+                    cuda.streamWaitEvent(handle, mark)
+        finally:
+            spares.give_back(mark)
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Record ``event``, or a new one, and return it (``cudaEventRecord``).
+
+        Raises:
+            RuntimeError: ``event`` is no event.
+        """
+        if event is None:
+            event = Event()
+        try:
+            record = event.record
+        except AttributeError:
+            _refuse_event(event)
+        record(self)
+        return event
+
+    # What CuPy calls on the stream that is current, under its own names.
+
+    def use(self) -> Self:
+        """Make it the current stream, under CuPy's name; :func:`stream` is to be preferred."""
+        make_current(self)
+        return self
+
+    def record(self, event: Event | None = None) -> Event:
+        """Record ``event``, or a new one, and return it: :meth:`record_event` under CuPy's name."""
+        return self.record_event(event)
+
+    @property
+    def done(self) -> bool:
+        """Whether all work submitted so far is complete: :meth:`query` under CuPy's name."""
+        return self.query()
+
+    # Nothing owns a stream: a copy is the stream itself, whose handle tells it from others.
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    __reduce__ = refusing(
+        "pickle", "its handle means nothing in another process. Make a tcuda.Stream(device, priority) there."
+    )
+
+    def __eq__(self, o: object) -> bool:
+        if not isinstance(o, Stream):
+            return False
+        return self.cuda_stream == o.cuda_stream and self.device_index == o.device_index
+
+    def __hash__(self) -> int:
+        return hash((self.cuda_stream, self.device_index))
+
+    def __repr__(self) -> str:
+        return f"<tcuda.{type(self).__name__} device={self.device} cuda_stream={self.cuda_stream:#x}>"
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return ``(0, handle)``, the CUDA stream protocol."""
+        return 0, self.cuda_stream
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self.cuda_stream)
+
+
+# CuPy's names for the two: the very slots, because CuPy reads them at each launch.
+setattr(Stream, "ptr", Stream.__dict__["cuda_stream"])  # noqa: B010
+setattr(Stream, "device_id", Stream.__dict__["device_index"])  # noqa: B010
+
+
+class ExternalStream(Stream):
+    """A stream that another library made (``torch.cuda.ExternalStream``); keep that one alive.
+
+    Args:
+        stream_ptr: The ``cudaStream_t``.
+        device: The device it was created on; the current one if None.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, stream_ptr: int, device: DeviceArgument = None, **kwargs: Any) -> Self:
+        return super().__new__(cls, device, stream_ptr=stream_ptr, **kwargs)
+
+
+def _refuse_event(event: object) -> NoReturn:
+    raise RuntimeError(f"expected event to be a tcuda.Event, or one of PyTorch or CuPy; got {event!r}")
+
+
+_rings: dict[tuple[int, int], StreamRing] = {}
+"""The rings by device and priority. A priority out of range has no entry, or each would have one for ever."""
+
+call_in_child(_rings.clear)  # the streams are the parent's
+
+
+def _ring(device_index: int, priority: int) -> StreamRing:
+    """Return the ring of the priority in range that is nearest to ``priority``."""
+    priority = operator.index(priority)
+    least, greatest = Stream.priority_range()
+    existing_device(device_index)
+    key = (device_index, min(least, max(greatest, priority)))
+    return _rings.get(key) or _rings.setdefault(key, StreamRing(*key))
+
+
+def as_stream(stream: Any) -> Stream:
+    """Return the stream of another library as one of ours, which keeps it alive."""
+    ours = Stream._wrap(*handle_and_device(stream))
+    ours.__dict__["_owner"] = stream
+    return ours

@@ -1,0 +1,118 @@
+"""The rooms of the package: imports go down only, and in no circle, also those for type checking."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+FLOORS = [
+    {
+        "_core",
+        "_version",
+        "_requirements",
+        "_command",
+        "_status",
+        "_errors",
+        "_arguments",
+        "_copying",
+        "_files",
+        "_scope",
+    },
+    {"_runtime"},
+    {"_backend", "_process"},
+    {"streams", "memory", "graphs", "random", "nvtx", "_device", "_nvml", "_cudart", "_memory_viz"},
+    {"_cupy", "emulation"},
+    {"tcuda", "_initialization", "_late"},
+    {"cli", "demo", "__main__"},
+]
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def _package() -> Path:
+    spec = importlib.util.find_spec("tcuda")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def _modules() -> dict[str, ast.Module]:
+    """Return the syntax tree of every module, by the name of the module."""
+    package = _package()
+    found = {}
+    for path in package.rglob("*.py"):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+MODULES = _modules()
+
+
+def _imports(module: str) -> set[str]:
+    """Return the modules of the package that ``module`` imports, wherever the statement stands."""
+    found = set()
+    for node in ast.walk(MODULES[module]):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} has a relative import"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in MODULES or inner == "tcuda._core" else str(node.module))
+    return {name for name in found if name.split(".")[0] == "tcuda"} - {module}
+
+
+def _room(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "tcuda"
+
+
+GRAPH = {module: _imports(module) for module in MODULES}
+
+
+def test_every_room_has_a_floor() -> None:
+    assert {_room(module) for module in MODULES} | {"_core"} == FLOOR_OF.keys()
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_go_down(module: str) -> None:
+    own = FLOOR_OF[_room(module)]
+    upward = sorted(imported for imported in GRAPH[module] if FLOOR_OF[_room(imported)] > own)
+    assert not upward
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    list(graphlib.TopologicalSorter(GRAPH).static_order())  # CycleError names the modules of a circle
+
+
+def test_no_rooms_import_each_other_in_a_circle() -> None:
+    rooms: dict[str, set[str]] = {}
+    for module, imported in GRAPH.items():
+        room = rooms.setdefault(_room(module), set())
+        room |= {_room(name) for name in imported} - {_room(module)}
+    list(graphlib.TopologicalSorter(rooms).static_order())
+
+
+def test_only_the_runtimes_know_their_kind() -> None:
+    """Above the floor of the runtime nothing compares the name of a runtime, nor asks for its class."""
+    asking = []
+    for module, tree in MODULES.items():
+        if FLOOR_OF[_room(module)] > FLOOR_OF["_runtime"]:
+            asking += [f"{module}:{node.lineno}" for node in ast.walk(tree) if _asks_for_kind(node)]
+    assert not asking
+
+
+def _asks_for_kind(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        compared = {side.value for side in sides if isinstance(side, ast.Constant)}
+        named = any(isinstance(side, ast.Attribute) and side.attr == "name" for side in sides)
+        return named and not compared.isdisjoint({"cuda", "emulated"})
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+        return any(isinstance(name, ast.Name) and name.id.endswith("Runtime") for name in ast.walk(node))
+    return False
