@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.emulated_arrays import assert_same, numbers, on_device
+from support.emulated_arrays import assert_same_array, numbers, on_device
 from tcuda.emulation import ndarray, xp
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
@@ -87,18 +87,18 @@ METHODS = [
 @pytest.mark.parametrize(("name", "args", "kwargs"), METHODS, ids=lambda value: str(value))
 def test_methods_do_as_those_of_numpy(name, args, kwargs):
     host = numbers("d")
-    assert_same(getattr(xp.asarray(host), name)(*args, **kwargs), getattr(host, name)(*args, **kwargs))
+    assert_same_array(getattr(xp.asarray(host), name)(*args, **kwargs), getattr(host, name)(*args, **kwargs))
 
 
 def test_methods_that_take_arrays_do_as_those_of_numpy():
     host, places = numbers("d"), np.array([2, 0, 1])
     array = xp.asarray(host)
-    assert_same(array.dot(array.T), host.dot(host.T))
-    assert_same(xp.asarray(places).choose(array[:, :3]), places.choose(host[:, :3]))
-    assert_same(xp.arange(5).searchsorted(xp.asarray(places)), np.arange(5).searchsorted(places))
-    assert_same(array.ptp(), np.ptp(host))
+    assert_same_array(array.dot(array.T), host.dot(host.T))
+    assert_same_array(xp.asarray(places).choose(array[:, :3]), places.choose(host[:, :3]))
+    assert_same_array(xp.arange(5).searchsorted(xp.asarray(places)), np.arange(5).searchsorted(places))
+    assert_same_array(array.ptp(), np.ptp(host))
     for actual, expected in zip((array > 3).nonzero(), (host > 3).nonzero(), strict=True):
-        assert_same(actual, expected)
+        assert_same_array(actual, expected)
 
 
 def test_methods_that_write_do_as_those_of_numpy():
@@ -107,7 +107,7 @@ def test_methods_that_write_do_as_those_of_numpy():
         array = xp.asarray(host)
         assert getattr(array, name)(*args) is None
         getattr(host, name)(*args)
-        assert_same(array, host)
+        assert_same_array(array, host)
 
 
 def test_reductions_give_arrays_without_axes():

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from support.emulated_arrays import assert_same, numbers
+from support.emulated_arrays import assert_same_array, numbers
 from tcuda.emulation import ndarray, xp
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
@@ -40,8 +40,8 @@ def test_getitem_does_as_numpy(case):
     shape, index = case
     host = np.arange(np.prod(shape)).reshape(shape)
     array = xp.asarray(host)
-    assert_same(array[on_the_device(index)], host[index])
-    assert_same(array[index], host[index])  # indices from the host are copied to the device
+    assert_same_array(array[on_the_device(index)], host[index])
+    assert_same_array(array[index], host[index])  # indices from the host are copied to the device
 
 
 @thorough
@@ -56,7 +56,7 @@ def test_setitem_does_as_numpy(case, scalar):
         value = np.asarray(7)  # several values for one element: CuPy does not say which one wins
     array[on_the_device(index)] = xp.asarray(value)
     host[index] = value
-    assert_same(array, host)
+    assert_same_array(array, host)
 
 
 @thorough
@@ -69,7 +69,7 @@ def test_views_write_through_to_their_base(case):
     view += 1
     view[...] = view * 2
     host[index] = 2
-    assert_same(array, host)
+    assert_same_array(array, host)
 
 
 def test_index_arrays_give_copies():
@@ -85,11 +85,11 @@ def test_indices_of_several_kinds_go_together():
     host = numbers("d", (3, 4, 5))
     array = xp.asarray(host)
     rows, columns = [2, 0], [1, 3]
-    assert_same(array[rows, :, columns], host[rows, :, columns])
-    assert_same(array[xp.asarray(rows), None, 1], host[rows, None, 1])
-    assert_same(array[[]], host[[]])
-    assert_same(array[host > 3], host[host > 3])
-    assert_same(array[..., xp.asarray([True, False, True, False, True])], host[..., ::2])
+    assert_same_array(array[rows, :, columns], host[rows, :, columns])
+    assert_same_array(array[xp.asarray(rows), None, 1], host[rows, None, 1])
+    assert_same_array(array[[]], host[[]])
+    assert_same_array(array[host > 3], host[host > 3])
+    assert_same_array(array[..., xp.asarray([True, False, True, False, True])], host[..., ::2])
 
 
 @pytest.mark.parametrize("index", [4, -5, (0, 0), 1.5, "a", (..., ...), [0, 4], [1.5]], ids=lambda index: repr(index))

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 import pytest
 
-from support.emulated_arrays import assert_same, numbers
+from support.emulated_arrays import assert_same_array, numbers
 from tcuda.emulation import xp
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
@@ -57,9 +57,9 @@ def test_binary_operators_do_as_numpy(function, dtype):
         assert actual is expected
     elif isinstance(expected, tuple):
         for part, wanted in zip(actual, expected, strict=True):
-            assert_same(part, wanted)
+            assert_same_array(part, wanted)
     else:
-        assert_same(actual, expected)
+        assert_same_array(actual, expected)
 
 
 @pytest.mark.parametrize("scalar", [2, 2.5, True, 1 + 2j, np.float32(3), np.int8(-3), np.float64(1.5)], ids=repr)
@@ -76,9 +76,9 @@ def test_scalars_on_either_side_do_as_numpy(function, scalar, dtype):
             assert actual is expected
         elif isinstance(expected, tuple):
             for part, wanted in zip(actual, expected, strict=True):
-                assert_same(part, wanted)
+                assert_same_array(part, wanted)
         else:
-            assert_same(actual, expected)
+            assert_same_array(actual, expected)
 
 
 @pytest.mark.parametrize("function", UNARY, ids=lambda function: function.__name__)
@@ -90,7 +90,7 @@ def test_unary_operators_do_as_numpy(function, dtype):
     if isinstance(expected, type):
         assert actual is expected
     else:
-        assert_same(actual, expected)
+        assert_same_array(actual, expected)
 
 
 @pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow"])
@@ -101,7 +101,7 @@ def test_in_place_operators_write_to_the_same_memory(name):
     array = getattr(operator, name)(array, 3)
     assert array is alias
     assert array.data.ptr == address
-    assert_same(array, getattr(operator, name)(host, 3))
+    assert_same_array(array, getattr(operator, name)(host, 3))
 
 
 @pytest.mark.parametrize("name", ["iand", "ior", "ixor", "ilshift", "irshift"])
@@ -110,7 +110,7 @@ def test_in_place_operators_on_bits_write_to_the_same_memory(name):
     array = alias = xp.asarray(host)
     array = getattr(operator, name)(array, xp.asarray(3))
     assert array is alias
-    assert_same(array, getattr(operator, name)(host, 3))
+    assert_same_array(array, getattr(operator, name)(host, 3))
 
 
 def test_in_place_operators_refuse_what_the_dtype_cannot_hold():
@@ -124,12 +124,12 @@ def test_in_place_operators_refuse_what_the_dtype_cannot_hold():
 
 def test_matmul_does_as_numpy():
     left, right = numbers("f", (2, 3, 4)), numbers("f", (4, 5))
-    assert_same(xp.asarray(left) @ xp.asarray(right), left @ right)
+    assert_same_array(xp.asarray(left) @ xp.asarray(right), left @ right)
     square = numbers("d", (3, 3))
     array = xp.asarray(square)
     before = array
     array @= xp.eye(3) * 2
-    assert_same(array, square @ (np.eye(3) * 2))
+    assert_same_array(array, square @ (np.eye(3) * 2))
     assert array is not before  # CuPy has no product in place
     with pytest.raises(ValueError, match="matmul"):
         xp.ones((2, 3)) @ xp.ones((2, 3))
@@ -137,8 +137,8 @@ def test_matmul_does_as_numpy():
 
 def test_none_equals_no_element():
     array = xp.arange(3)
-    assert_same(array == None, [False] * 3)  # noqa: E711
-    assert_same(array != None, [True] * 3)  # noqa: E711
+    assert_same_array(array == None, [False] * 3)  # noqa: E711
+    assert_same_array(array != None, [True] * 3)  # noqa: E711
 
 
 @pytest.mark.parametrize("operand", [np.ones(3), np.ones((2, 3))], ids=["1-d", "2-d"])
@@ -180,5 +180,5 @@ def test_an_operand_that_knows_arrays_gets_its_turn():
 
 
 def test_division_by_zero_warns_nobody():
-    assert_same(xp.ones(2) / xp.zeros(2), [np.inf, np.inf])
+    assert_same_array(xp.ones(2) / xp.zeros(2), [np.inf, np.inf])
     assert np.isnan(float(xp.log(xp.asarray(-1.0))))

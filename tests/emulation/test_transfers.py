@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from support.devices import allocated
-from support.emulated_arrays import assert_same, numbers, on_device
+from support.emulated_arrays import assert_same_array, numbers, on_device
 from support.emulated_streams import temporary_stream
 from tcuda.emulation import xp
 
@@ -229,13 +229,13 @@ def test_nothing_is_converted_to_numpy_implicitly(tmp_path):
 def test_arrays_can_be_pickled_and_copied_but_not_hashed(tmp_path):
     array = xp.asarray(numbers("f")).T
     for copied in (pickle.loads(pickle.dumps(array)), pickle.loads(array.dumps()), copy.copy(array)):
-        assert_same(copied, array.get())
+        assert_same_array(copied, array.get())
         assert not xp.shares_memory(copied, array)
     assert pickle.loads(pickle.dumps(array)).flags.f_contiguous
     with (tmp_path / "dump").open("w+b") as file:
         array.dump(file)
         file.seek(0)
-        assert_same(pickle.load(file), array.get())
+        assert_same_array(pickle.load(file), array.get())
         file.seek(0)
         array.tofile(file)
     assert (tmp_path / "dump").read_bytes().startswith(array.tobytes())
@@ -260,7 +260,7 @@ def test_dlpack_copies_arrays_of_the_host_in():
     host = np.arange(3)
     array = xp.from_dlpack(host)
     host[0] = 9
-    assert_same(array, [0, 1, 2])
+    assert_same_array(array, [0, 1, 2])
     same = xp.from_dlpack(array)
     same[0] = 5
     assert array[0] == 5

@@ -18,6 +18,14 @@ def numbers(dtype, shape=(3, 4)):
     return values.astype(dtype)
 
 
+def assert_same_array(actual, expected):
+    """Check that ``actual`` is an array of the device with type, shape and elements of ``expected``."""
+    assert isinstance(actual, ndarray), type(actual)
+    assert actual.dtype == np.asarray(expected).dtype
+    assert actual.shape == np.shape(expected)
+    np.testing.assert_array_equal(actual.get(), expected)
+
+
 def assert_same(actual, expected):
     """Check that both are alike: arrays on the device where NumPy has arrays or scalars, in the same containers."""
     if isinstance(expected, (tuple, list)):
@@ -27,10 +35,7 @@ def assert_same(actual, expected):
         for part, wanted in zip(actual, expected, strict=True):
             assert_same(part, wanted)
         return
-    assert isinstance(actual, ndarray), type(actual)
-    assert actual.dtype == np.asarray(expected).dtype
-    assert actual.shape == np.shape(expected)
-    np.testing.assert_array_equal(actual.get(), expected)
+    assert_same_array(actual, expected)
 
 
 @contextlib.contextmanager
