@@ -137,6 +137,35 @@ def test_importing_the_package_uses_no_device(run):
     """) == ["None", "False", "None"]  # fmt: skip
 
 
+def test_importing_the_package_imports_no_numpy(run):
+    assert run("""
+        import sys, tcuda
+        from tcuda import emulation
+        emulation.enable()
+        print("numpy" in sys.modules, {"xp", "ndarray"} <= set(dir(emulation)))
+        from tcuda.emulation import ndarray, xp
+        print("numpy" in sys.modules, emulation.xp is xp, isinstance(xp.ones(1), emulation.ndarray))
+    """) == ["False", "True", "True", "True", "True"]  # fmt: skip
+
+
+@pytest.mark.parametrize("first", ["_ndarray", "creation", "random", "xp", "functions"])
+def test_a_pickled_array_and_its_class_come_back_in_a_fresh_process(run, first):
+    program = f"""
+        import pickle, sys
+        import tcuda.emulation.{first}
+        from tcuda import emulation
+        assert isinstance(emulation.ndarray, type)
+        assert pickle.loads(pickle.dumps(emulation.ndarray)) is emulation.ndarray
+        print(pickle.dumps(emulation.xp.arange(3)).hex(), pickle.dumps(emulation.xp.empty).hex())
+    """
+    array, function = run(program, TCUDA_RUNTIME="emulated")
+    fresh = f"""
+        import pickle
+        print(pickle.loads(bytes.fromhex("{array}")).sum(), pickle.loads(bytes.fromhex("{function}"))(3).shape)
+    """
+    assert run(fresh, TCUDA_RUNTIME="emulated") == ["3", "(3,)"]
+
+
 def test_a_process_ends_well_with_arrays_alive_in_every_corner(run):
     assert run(
         """

@@ -1,0 +1,139 @@
+"""The Python frames that calls enter on emulated devices: a call must not wander through the rooms of the package."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+from tcuda._runtime import runtime as runtime_in_use
+from tcuda.emulation import xp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, FrameType
+
+pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("runtime")]
+
+
+def frames_of(call: Callable[[], object]) -> list[str]:
+    """Return the name of each Python function that ``call`` enters, when it is not called for the first time."""
+    call()
+    call()
+    own: CodeType = call.__code__  # type: ignore[attr-defined]
+    entered: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code is not own:
+            entered.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+
+    collecting = gc.isenabled()
+    gc.disable()  # finalizers of other tests are none of the call
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+        if collecting:
+            gc.enable()
+    return entered
+
+
+def require_at_most(limit: int, call: Callable[[], object]) -> None:
+    entered = frames_of(call)
+    assert len(entered) <= limit, "\n".join(entered)
+
+
+@pytest.fixture
+def x() -> Any:
+    return xp.ones(4)
+
+
+def test_the_counter_counts_each_function_once() -> None:
+    def inner() -> None:
+        pass
+
+    def outer() -> None:
+        inner()
+        inner()
+
+    assert [entered.rpartition(":")[2] for entered in frames_of(lambda: outer())] == ["outer", "inner", "inner"]
+
+
+def test_of_the_record_of_an_event() -> None:
+    require_at_most(20, lambda: tcuda.Event().record())
+
+
+def test_of_a_wait_for_the_default_stream() -> None:
+    stream, default = tcuda.Stream(), tcuda.default_stream()
+    require_at_most(25, lambda: stream.wait_stream(default))
+
+
+def test_of_a_wait_of_the_default_stream_for_itself() -> None:
+    require_at_most(25, lambda: tcuda.current_stream().wait_stream(tcuda.default_stream()))
+
+
+def test_of_a_wait_for_another_stream() -> None:
+    stream, other = tcuda.Stream(), tcuda.Stream()
+    require_at_most(9, lambda: stream.wait_stream(other))
+
+
+def test_of_an_operation_on_an_array(x: Any) -> None:
+    require_at_most(45, lambda: x + 1)
+
+
+def test_of_an_operation_that_writes_to_an_array(x: Any) -> None:
+    require_at_most(28, lambda: xp.add(x, 1, out=x))
+
+
+def test_of_a_new_array() -> None:
+    require_at_most(17, lambda: xp.empty(10))
+
+
+def test_of_a_view(x: Any) -> None:
+    require_at_most(28, lambda: x[1:3])
+
+
+def test_of_the_replay_of_a_graph(x: Any) -> None:
+    graph = tcuda.CUDAGraph()
+    with tcuda.graph(graph):
+        y = x + 1
+    require_at_most(14, lambda: graph.replay())
+    del y
+
+
+def test_a_replay_asks_once_whether_a_stream_captures(x: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = tcuda.CUDAGraph()
+    with tcuda.graph(graph):
+        y = x + 1
+    questions = []
+
+    class Asked:
+        """Notes each question for the captures in progress."""
+
+        @property
+        def in_progress(self) -> list[Any]:
+            questions.append("in_progress")
+            return []
+
+    in_use: Any = runtime_in_use()
+    monkeypatch.setattr(in_use, "_captures", Asked())
+    monkeypatch.setattr(in_use._streams, "_captures", Asked())
+    graph.replay()
+    assert questions == ["in_progress"]
+    del y
+
+
+def test_of_an_event_in_the_runtime_alone(runtime: Any) -> None:
+    event, stream = runtime.eventCreateWithFlags(0), runtime.streamCreateWithPriority(1, 0)
+    try:
+        require_at_most(3, lambda: runtime.eventRecord(event, 0))
+        require_at_most(2, lambda: runtime.eventRecord(event, stream))
+        require_at_most(2, lambda: runtime.streamWaitEvent(0, event))
+        require_at_most(1, lambda: runtime.streamWaitEvent(stream, event))
+    finally:
+        runtime.eventDestroy(event)
+        runtime.streamDestroy(stream)
