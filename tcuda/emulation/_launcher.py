@@ -19,13 +19,13 @@ class Launcher:
     Args:
         runtime: The runtime. The device is the device that is current now.
         executable: The ``cudaGraphExec_t``.
-        current_stream: Returns the current stream.
+        current_stream: Returns the current stream of a device.
 
     Attributes:
         launched: Whether :meth:`launch` was called.
     """
 
-    def __init__(self, runtime: EmulatedRuntime, executable: int, current_stream: Callable[[], CurrentStream]) -> None:
+    def __init__(self, runtime: EmulatedRuntime, executable: int, current_stream: Callable[[int], CurrentStream]) -> None:
         self._runtime = runtime
         self._executable = executable
         self._current_stream = current_stream
@@ -37,4 +37,4 @@ class Launcher:
         self.launched = True
         if self._runtime.getDevice() != self._device:
             return Status.DEVICE_UNINITIALIZED
-        return self._runtime.tryGraphLaunch(self._executable, self._current_stream().ptr)
+        return self._runtime.tryGraphLaunch(self._executable, self._current_stream(self._device).ptr)

@@ -33,30 +33,31 @@ _UFUNC_METHODS = frozenset(["__call__", "accumulate", "at", "outer", "reduce", "
 class ndarray(Strided, NDArrayOperatorsMixin):
     """An array in the memory of an emulated device, with the surface of ``cupy.ndarray``.
 
-    NumPy computes, on the host; memory, streams and time are those of the device. What CuPy refuses is refused:
+    NumPy computes, on the host; memory, streams and time are those of the device. Calls that CuPy refuses are refused:
 
-    * Nothing is converted to NumPy's arrays but by :meth:`get`, and no operation takes one of NumPy's arrays.
+    * Only :meth:`get` converts an array to an array of NumPy's, and no operation takes one of NumPy's arrays.
     * All arrays of an operation must be on the current device. (CuPy reaches the memory of another device where the
-      hardware has peer access; here that is always an error, because not all hardware has it.)
-    * An operation gives an array even where NumPy gives a scalar.
-    * While the current stream captures, nothing is copied from or to the host, nor is anything done that depends on
-      what is in an array; every byte of the memory that a new array gets then is 0xFF until the graph is launched.
+      hardware has peer access. Here such an operation is always an error, because not all hardware has peer access.)
+    * An operation returns an array even where NumPy returns a scalar.
+    * While the current stream captures, copies from and to the host are refused, and so is work that depends on the
+      contents of an array. The memory of an array that is made then has 0xFF in every byte until the graph is launched.
 
-    Unlike CuPy, which wraps around indices in an index array that are out of bounds, it raises :class:`IndexError`.
+    An index out of bounds in an array of indices raises :class:`IndexError`; CuPy wraps such an index around.
 
-    It has no ``__cuda_array_interface__``, and ``__dlpack_device__`` says that the memory is the host's, because it is:
-    a library for CUDA could not read it.
+    The array has no ``__cuda_array_interface__``, and ``__dlpack_device__`` names the host. The memory is memory of the
+    host, which a library for CUDA could not read.
 
     Args:
         shape: The lengths of the axes.
         dtype: The type of the elements.
-        memptr: Where they lie (:attr:`data` of another array); newly allocated on the current device if None.
+        memptr: The address of the first element (:attr:`data` of another array); new memory on the current device if
+            None.
         strides: The bytes from one element to the next along each axis; without gaps if None.
-        order: ``"C"`` or ``"F"``, for want of ``strides``.
+        order: ``"C"`` or ``"F"``; counts where ``strides`` is None.
 
     Raises:
-        ValueError: The dtype is none that CuPy knows, or the array does not fit in the memory.
-        OutOfMemoryError: The device has not that much memory left.
+        ValueError: CuPy does not know the dtype, or the array does not fit in the memory.
+        OutOfMemoryError: The device has no room for the array.
     """
 
     __slots__ = ()
@@ -76,8 +77,8 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         """Return a copy in an array of NumPy's.
 
         Args:
-            stream: The stream that copies, any object with ``ptr``; the current one if None.
-            order: The layout of the copy: ``"C"``, ``"F"``, or ``"A"`` for that of this array.
+            stream: The stream that copies, any object with ``ptr``; the current stream if None.
+            order: The layout of the copy: ``"C"``, ``"F"``, or ``"A"`` for the layout of this array.
             out: The array to copy to, whose layout then counts.
             blocking: Whether to wait until the copy is complete.
 
@@ -92,7 +93,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
         Args:
             arr: The array, of the same shape and dtype.
-            stream: The stream that copies, any object with ``ptr``; the current one if None.
+            stream: The stream that copies, any object with ``ptr``; the current stream if None.
 
         Raises:
             TypeError: ``arr`` is no array of NumPy's, or has another dtype.
@@ -105,7 +106,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         """Return the only element as a scalar of Python's; waits for the current stream.
 
         Raises:
-            ValueError: There are more elements than one, or none.
+            ValueError: The array has more elements than one, or none.
         """
         return creation.item(self)
 
@@ -173,7 +174,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
     def __dlpack__(self, **options: Any) -> Any:
         transfer.synchronize(self)
-        # Consumers of the host's memory pass no stream; the options that NumPy knows have grown with its versions.
+        # Readers of host memory pass no stream. Later versions of NumPy know more options.
         return self._host.__dlpack__(**{name: value for name, value in options.items() if value is not None})
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -286,7 +287,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         return reshaped
 
     def transpose(self, *axes: Any) -> ndarray:
-        """Return a view with the axes in another order, the reverse one if none is given."""
+        """Return a view with the axes in another order; without arguments, in the reverse order."""
         order = [_AXES.admit(axis) for axis in axes]
         transposed: ndarray = kernel.view(np.ndarray.transpose, (self, *order))
         return transposed
@@ -299,7 +300,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
     def astype(
         self, dtype: npt.DTypeLike, order: str = "K", casting: None = None, subok: None = None, copy: bool = True
     ) -> ndarray:
-        """Return a copy with elements of ``dtype``; the array itself if it has them and ``copy`` is false."""
+        """Return a copy with elements of ``dtype``; the array itself if no copy is needed and ``copy`` is false."""
         if casting is not None:
             raise TypeError("casting is not supported yet")
         if subok is not None:
@@ -352,7 +353,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
     var = method("var")
 
     def clip(self, min: Any = None, max: Any = None, out: ndarray | None = None) -> ndarray:
-        """Return the elements, those below ``min`` and above ``max`` replaced by these."""
+        """Return the elements, with ``min`` for smaller ones and ``max`` for larger ones."""
         clipped: ndarray = FUNCTIONS["clip"](self, min, max, out=out)
         return clipped
 
@@ -363,7 +364,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
     conjugate = conj
 
     def __eq__(self, other: object) -> Any:
-        if other is None:  # equal to no element
+        if other is None:  # No element is equal to None.
             return creation.zeros(self.shape, bool)
         return super().__eq__(other)
 
@@ -375,7 +376,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
     __hash__ = None  # type: ignore[assignment]
 
     def __imatmul__(self, other: Any) -> Any:
-        return self @ other  # as in CuPy, whose arrays have no product in place
+        return self @ other  # CuPy's arrays have no product in place
 
     # NumPy's functions on arrays of the device
 

@@ -1,7 +1,7 @@
-"""Which of CuPy's functions there are, by what they take and give.
+"""The catalogue of the functions of CuPy that emulated devices have, sorted by their arguments and results.
 
-A name belongs here only if CuPy has it: what runs on emulated devices must run on a GPU. Names that the NumPy in use
-does not have yet, or any more, are left out of the namespace.
+A name belongs here only if CuPy has that name, because a program for emulated devices must run on a GPU. Names that the
+NumPy in use has not yet, or has no more, are left out of the namespace.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ GENERATING: dict[str, Callable[..., Any]] = {
     "logspace": _samples,
     "tri": _cells,
 }
-"""Functions that make arrays of numbers, and how many numbers that will be, by their arguments."""
+"""Functions that make arrays of numbers; each value returns how many numbers, given the arguments."""
 
 SORTING = _names("argsort sort")
-"""Functions that sort, as CuPy does always stably."""
+"""Functions that sort; CuPy always sorts stably."""
 
 INDEXED = {"compress": 0, "delete": 1, "take": 1, "take_along_axis": 1, "unravel_index": 0}
 """Functions of an array and of indices, which may come from the host; the number is the place of the indices."""
@@ -92,7 +92,7 @@ WRITING_INDEXED = {"put": 1, "put_along_axis": 1}
 ASKING = _names("""
 common_type iscomplexobj isfortran isrealobj may_share_memory min_scalar_type ndim result_type shape shares_memory size
 """)
-"""Functions that ask for types, shapes and addresses: no kernel runs, and the answer is no array."""
+"""Functions that ask for types, shapes and addresses. No kernel runs, and the answer is no array."""
 
 ALIASES = {
     "abs": "absolute",
@@ -124,7 +124,7 @@ nonzero place polymul roots setdiff1d setxor1d tril_indices tril_indices_from tr
 union1d unique unique_all unique_counts unique_inverse unique_values unravel_index
 """)
 )
-"""Functions in which CuPy waits for the contents of an array, most of them for the shape of the result."""
+"""Functions in which CuPy waits for the contents of an array, mostly to find the shape of the result."""
 
 SOLVING = frozenset(
     _names("""
@@ -149,12 +149,12 @@ FFT_FREQUENCIES = _names("fftfreq rfftfreq")
 """Functions of ``numpy.fft`` that make arrays of numbers."""
 
 CREATION = _names("array asanyarray asarray empty from_dlpack ones zeros")
-"""Functions of :mod:`tcuda.emulation.creation` that take anything."""
+"""Functions of :mod:`tcuda.emulation.creation` that take shapes, or arrays and sequences of the host too."""
 
 OF_ARRAYS = _names("""
 ascontiguousarray asfortranarray astype copy empty_like full full_like ones_like zeros_like
 """)
-"""Those that do not."""
+"""Functions of :mod:`tcuda.emulation.creation` that take arrays of a device only."""
 
 HOST = _names("""
 array2string array_repr array_str asnumpy format_float_positional format_float_scientific frombuffer fromfile
@@ -187,4 +187,4 @@ e euler_gamma inf nan newaxis pi
 base_repr binary_repr broadcast_shapes can_cast dtype exceptions finfo get_printoptions iinfo index_exp isdtype isscalar
 issubdtype iterable mintypecode ndindex printoptions promote_types s_ set_printoptions typename
 """)
-"""Types, constants, and questions about these: CuPy, too, has them from NumPy."""
+"""Types, constants, and questions about these, which CuPy takes from NumPy too."""

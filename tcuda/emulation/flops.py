@@ -1,4 +1,4 @@
-"""How many floating-point operations a product of matrices takes: what it costs, besides the memory it moves."""
+"""The floating-point operations of products of matrices, for the model of their time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _along_last_axis(args: Sequence[Any], result: Any) -> int:
-    """Each element of the result is a sum over the last axis of the first argument."""
+    """Return the operations where each element of the result is a sum over the last axis of the first argument."""
     return 2 * np.size(result) * (np.shape(args[0]) or (1,))[-1]
 
 
@@ -25,12 +25,19 @@ def _pairs(args: Sequence[Any], result: Any) -> int:
 
 
 def _contraction(args: Sequence[Any], result: Any) -> int:
-    """(m, k) with (k, n) gives (m, n); whichever axes these are, the product of the three sizes is (m k n) squared."""
+    """Return the operations of a contraction of two arrays.
+
+    Arrays of the shapes (m, k) and (k, n) give an array of the shape (m, n), for any axes. So the product of the three
+    sizes is (m k n) squared.
+    """
     return 2 * math.isqrt(np.size(args[0]) * np.size(args[1]) * np.size(result))
 
 
 def _einsum(args: Sequence[Any], result: Any) -> int:
-    """One multiplication for each operand, one addition, for each combination of the values of the indices."""
+    """Return the operations of ``einsum``.
+
+    Each combination of values of the indices takes an addition, and for all operands but the first a multiplication.
+    """
     if not isinstance(args[0], str):
         return 2 * max(np.size(arg) for arg in args)
     terms = args[0].replace(" ", "").partition("->")[0].split(",")
@@ -53,4 +60,4 @@ ESTIMATES: dict[Any, Callable[[Sequence[Any], Any], int]] = {
     np.tensordot: _contraction,
     np.vdot: _over_all,
 }
-"""For each function of NumPy's that multiplies matrices, its operations given its positional arguments and result."""
+"""By function of NumPy's that multiplies matrices, the estimate, given the positional arguments and the result."""

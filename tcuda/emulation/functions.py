@@ -1,4 +1,4 @@
-"""The functions of the catalogue, made of NumPy's: each kind of them by one rule."""
+"""The functions of the catalogue, made of those of NumPy. There is one rule for each kind of functions."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ def _generating(function: Function) -> Work:
 
 
 def _require_room(size: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Refuse a result that the device has no memory for, before NumPy makes it in that of the host.
+    """Refuse a result for which the device has no room, before NumPy makes the result in memory of the host.
 
     Raises:
-        OutOfMemoryError: The device has not that much memory left.
+        OutOfMemoryError: The device has no room for the result.
     """
     try:
         length = size(*args, **kwargs)
     except (ArithmeticError, TypeError, ValueError):
-        return  # NumPy says what is wrong
+        return  # The function of NumPy's tells the error.
     if length > _MANY:
         kernel.new(math.ceil(length), float)
 
@@ -132,20 +132,20 @@ _KINDS: tuple[tuple[Iterable[str], Callable[[Function], Work]], ...] = (
 )
 
 IMPLEMENTATIONS: dict[Any, Any] = {}
-"""For each function of NumPy's, the one that does the same on a device: what NEP 13 and NEP 18 dispatch to."""
+"""By function of NumPy's, the function that does the same on a device, to which NEP 13 and NEP 18 dispatch."""
 
 _WORKS: dict[str, tuple[Function, Work]] = {}
-"""For each name, the function of the host that does the work, and what lets it work on the device."""
+"""By name, the function of the host that computes, and the work that runs it on the device."""
 
 
 def _bound(name: str, function: Function, work: Work, guard: Work | None) -> Function:
     """Return ``work`` as the function or method ``name``, with CuPy's parameters.
 
     Args:
-        name: The name of its row in the table of signatures.
-        function: The function of the host that does the work.
-        work: Called with the positional arguments and the others.
-        guard: Called with them before, if the current stream captures; it refuses what cannot be captured.
+        name: The name of the row in the table of signatures.
+        function: The function of the host that computes.
+        work: Called with the positional arguments and the keyword arguments.
+        guard: Called with the same arguments before, if the current stream captures, to refuse some of the calls.
     """
     signature = signature_of(name)
     admit = signature.admit
@@ -165,16 +165,16 @@ def _bound(name: str, function: Function, work: Work, guard: Work | None) -> Fun
 
 
 def named(function: Function, module: str, name: str, doc: str | None) -> Function:
-    """Return ``function`` after it has got a name by which it can be pickled."""
+    """Give ``function`` a name by which it can be pickled, and return it."""
     function.__module__, function.__name__, function.__qualname__ = module, name.rpartition(".")[2], name
     function.__doc__ = doc
     return function
 
 
 def emulated(module: ModuleType, names: Iterable[str], works: Callable[[Function], Work]) -> dict[str, Any]:
-    """Return, by name, the functions that ``works`` makes of those of ``module``, a module of NumPy's.
+    """Return, by name, the functions that ``works`` makes of the functions of ``module``, a module of NumPy's.
 
-    Names that the NumPy in use does not have yet, or any more, are left out.
+    Names that the NumPy in use has not yet, or has no more, are left out.
     """
     made = {}
     prefix = module.__name__.removeprefix("numpy").lstrip(".")
@@ -182,7 +182,7 @@ def emulated(module: ModuleType, names: Iterable[str], works: Callable[[Function
         original = getattr(module, name, None)
         if original is None:
             continue
-        if original not in IMPLEMENTATIONS:  # else it has two names
+        if original not in IMPLEMENTATIONS:  # A function with two names is made once.
             full_name = f"{prefix}.{name}" if prefix else name
             function = IN_PLACE_OF.get(original, original)
             work = works(function)
@@ -195,7 +195,7 @@ def emulated(module: ModuleType, names: Iterable[str], works: Callable[[Function
 
 
 def method(name: str) -> Function:
-    """Return the function ``name`` of the namespace as a method of arrays, with the parameters that CuPy's has."""
+    """Return the function ``name`` of the namespace as a method of arrays, with the parameters of CuPy's method."""
     function, work = _WORKS[name]
     bound = _bound(f"ndarray.{name}", function, work, refusals.guard_of(name))
     return named(bound, "tcuda.emulation", f"ndarray.{name}", function.__doc__)
@@ -225,7 +225,7 @@ def _table() -> dict[str, Any]:
 
 
 FUNCTIONS = _table()
-"""The functions of :mod:`tcuda.emulation.xp` that are NumPy's on memory of a device, by name."""
+"""By name, the functions of :mod:`tcuda.emulation.xp` that run a function of NumPy's on memory of a device."""
 
 LINALG = emulated(np.linalg, catalogue.LINALG, _computing)
 """The functions of :mod:`tcuda.emulation.linalg`, by name."""

@@ -1,4 +1,4 @@
-"""Between arrays of a device and what the host has: NumPy's arrays, buffers, files and text."""
+"""Functions between arrays of a device and the host: NumPy's arrays, buffers, files and text."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def asnumpy(
     """Return ``a`` as an array of NumPy's.
 
     Args:
-        a: An array of a device, which is copied, or anything that NumPy makes an array of.
-        stream: The stream that copies; the current one if None.
-        order: The layout of the copy: ``"C"``, ``"F"``, or ``"A"`` for that of ``a``.
+        a: An array of a device, which is copied, or an object that NumPy makes an array of.
+        stream: The stream that copies; the current stream if None.
+        order: The layout of the copy: ``"C"``, ``"F"``, or ``"A"`` for the layout of ``a``.
         out: The array to copy to.
         blocking: Whether to wait until the copy is complete.
     """
@@ -58,7 +58,7 @@ def _to_host(function: Callable[..., Any], *, converts: bool = False) -> Callabl
 
     Args:
         function: The function.
-        converts: Whether its first argument may be anything that NumPy makes an array of.
+        converts: Whether the first argument may be any object that NumPy makes an array of.
     """
 
     def get(value: Any) -> Any:
@@ -94,12 +94,12 @@ savez_compressed = _to_host(np.savez_compressed)
 
 
 def load(file: Any, mmap_mode: Any = None, allow_pickle: bool | None = None) -> Any:
-    """Return the array that :func:`save` has written to ``file``, or a dict of those that :func:`savez` has.
+    """Return the array that :func:`save` has written to ``file``, or a dict of the arrays of :func:`savez`.
 
     Args:
         file: The file, or its path.
         mmap_mode: As for ``numpy.load``.
-        allow_pickle: Whether the file may have Python objects in it, which can run any code; no if None.
+        allow_pickle: Whether the file may have Python objects in it, which can run any code; None means no.
     """
     loaded = np.load(file, mmap_mode, bool(allow_pickle))
     if isinstance(loaded, np.ndarray):

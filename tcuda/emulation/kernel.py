@@ -102,7 +102,7 @@ def launch(
                 addresses.append(block.ptr)
         arguments, options = (Operands(alias_of) if recorded else Operands()).take(args, kwargs)
         _runtime.launch(
-            backend.current_stream().ptr,
+            backend.current_stream(current).ptr,
             functools.partial(_quietly, work, arguments, options),
             nbytes,
             flops,

@@ -57,7 +57,7 @@ class Block:
         if nbytes:
             in_use = ledger()
             self._release = in_use.free
-            self.ptr, self.size = in_use.allocate_block(self.device, nbytes, backend.current_stream().ptr)
+            self.ptr, self.size = in_use.allocate_block(self.device, nbytes, backend.current_stream(self.device).ptr)
             if _runtime.capturing(backend.current_stream):
                 # No work is done before the graph is launched. A reader who comes earlier shall notice that.
                 ctypes.memset(self.ptr, _POISON, self.size)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     Words = npt.NDArray[np.uint32]
     Numbers = npt.NDArray[Any]
 
-_AT_A_TIME = 1 << 16  # draws: what their arrays take fits into a cache
+_AT_A_TIME = 1 << 16
+"""The draws that are made at a time: their arrays fit into a cache."""
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
@@ -29,7 +30,7 @@ def philox(seed: int, position: npt.NDArray[np.uint64], subsequence: npt.NDArray
     Args:
         seed: The key.
         position: The low half of the counters.
-        subsequence: Their high half; what both broadcast to is the shape of each word.
+        subsequence: The high half of the counters. Each word has the shape to which both halves broadcast.
     """
     x, y = position & _LOW, position >> _HALF
     z, w = subsequence & _LOW, subsequence >> _HALF
@@ -47,15 +48,15 @@ def philox(seed: int, position: npt.NDArray[np.uint64], subsequence: npt.NDArray
 def fill(
     out: Numbers, blocks: int, seed: int, offset: int, lanes: int, numbers: Callable[[list[Words]], Numbers]
 ) -> None:
-    """Do what one kernel does.
+    """Fill an array as one kernel does.
 
     Args:
         out: The array, of one axis.
-        blocks: How many blocks the kernel has.
+        blocks: The number of blocks of the kernel.
         seed: The seed.
         offset: The offset.
-        lanes: The numbers of a draw.
-        numbers: Makes them of the four words of many draws, along a new first axis.
+        lanes: How many numbers a draw gives.
+        numbers: Makes numbers of the four words of many draws, along a new first axis.
     """
     threads = blocks * BLOCK
     subsequence = np.arange(threads, dtype=np.uint64)
@@ -63,24 +64,24 @@ def fill(
     step = max(1, _AT_A_TIME // threads)
     for first in range(0, draws, step):
         position = np.arange(first, min(first + step, draws), dtype=np.uint64)[:, None] + np.uint64(offset // 4)
-        drawn = np.moveaxis(numbers(philox(seed, position, subsequence)), 0, 1)  # draw, lane, thread: as they lie
+        drawn = np.moveaxis(numbers(philox(seed, position, subsequence)), 0, 1)  # draw, lane, thread: as in memory
         rest = out[first * lanes * threads :][: drawn.size]
         rest[...] = drawn.reshape(-1)[: rest.size]
 
 
 def uniforms(words: list[Words]) -> Numbers:
-    """Return four of float32 in (0, 1], in steps of 2**-32."""
+    """Return four numbers of float32 in (0, 1], in steps of 2**-32."""
     unit = np.float32(2.0**-32)
     return np.asarray(np.stack(words).astype(np.float32) * unit + unit / np.float32(2))
 
 
 def double_uniforms(words: list[Words]) -> Numbers:
-    """Return two of float64 in (0, 1], in steps of 2**-53."""
+    """Return two numbers of float64 in (0, 1], in steps of 2**-53."""
     return np.stack([_double(*words[:2]), _double(*words[2:])])
 
 
 def normals(words: list[Words]) -> Numbers:
-    """Return four of float32, by the method of Box and Muller."""
+    """Return four normal numbers of float32, by the method of Box and Muller."""
     turn = np.float32(2.3283064e-10) * np.float32(6.2831855)
     lengths = np.sqrt(np.float32(-2) * np.log(uniforms([words[0], words[2]])))
     angles = np.stack([words[1], words[3]]).astype(np.float32) * turn + turn / np.float32(2)
@@ -88,28 +89,28 @@ def normals(words: list[Words]) -> Numbers:
 
 
 def double_normals(words: list[Words]) -> Numbers:
-    """Return two of float64, by the method of Box and Muller."""
+    """Return two normal numbers of float64, by the method of Box and Muller."""
     lengths = np.sqrt(-2 * np.log(_double(*words[:2])))
     angles = 2 * np.pi * _double(*words[2:])
     return np.stack([np.sin(angles) * lengths, np.cos(angles) * lengths])
 
 
 def words(words: list[Words]) -> Numbers:
-    """Return four of uint32."""
+    """Return four numbers of uint32."""
     return np.stack(words)
 
 
 def long_words(words: list[Words]) -> Numbers:
-    """Return two of uint64."""
+    """Return two numbers of uint64."""
     x, y, z, w = (word.astype(np.uint64) for word in words)
     return np.stack([x << _HALF | y, z << _HALF | w])
 
 
 def fused(numbers: Numbers, factor: Any, addend: Any) -> Numbers:
-    """Return ``numbers * factor + addend``, rounded once, as a GPU does it; factor and addend are of the same type."""
+    """Return ``numbers * factor + addend``, rounded once, as on a GPU; all three are of the same type."""
     if numbers.dtype == np.float32:
         return np.asarray(numbers.astype(np.float64) * np.float64(factor) + np.float64(addend)).astype(np.float32)
-    # Dekker's product and Knuth's sum: what each of them loses is a number of the same type.
+    # The rounding errors of Dekker's product and Knuth's sum are numbers of the same type.
     product = numbers * factor
     high, low = _halves(numbers)
     factor_high, factor_low = _halves(factor)

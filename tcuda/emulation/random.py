@@ -1,7 +1,7 @@
 """Random numbers on emulated devices: the functions that ``cupy.random`` has.
 
-All of them draw from the default generator of the current device, as CuPy's do. Missing of what CuPy has: its
-``BitGenerator`` classes, and ``bytes``, which are NumPy's.
+All functions draw from the default generator of the current device, as those of CuPy do. Missing are the
+``BitGenerator`` classes of CuPy, and ``bytes``, which CuPy takes from NumPy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     Shape = int | Sequence[int] | None
 
-_FLOPS = 30  # of a number, about
+_FLOPS = 30
+"""The floating-point operations for one number, about."""
 _xp = types.SimpleNamespace(empty=creation.empty, **FUNCTIONS)
 
 _NUMBERS: dict[tuple[str, int], tuple[Callable[[list[Any]], Any], int]] = {
@@ -56,7 +57,7 @@ RULES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "Scaled": lambda numbers, location, scale: philox.fused(numbers, scale, location),
     "Exponential": lambda numbers, location, scale: np.exp(philox.fused(numbers, scale, location)),
 }
-"""What becomes of numbers, by the name that the kernels for CuPy have for it."""
+"""By the name of the rule in the kernels for CuPy, the function that makes the result of the numbers drawn."""
 
 
 class CapturedState:
@@ -68,16 +69,22 @@ class CapturedState:
 
     def __init__(self, state: PhiloxState) -> None:
         self._state = state
-        self._taken = 0  # by all kernels of the graph
-        self._begin = 0, 0  # seed and offset of the launch that is going on
+        self._taken = 0
+        """By how much all kernels of the graph together move the offset."""
+        self._begin = 0, 0
+        """The seed and the offset at the start of the present launch."""
 
     def prepare(self, exec: int) -> int:
-        """Move the generator past what the graph draws, for the next launch of ``exec``; return a status."""
+        """Move the generator past the draws of the graph, for the next launch of ``exec``; return a status."""
         self._begin = self._state.advance(self._taken)
         return Status.SUCCESS
 
     def place(self, increment: int) -> Callable[[], tuple[int, int]]:
-        """Return what tells the seed and the offset of a draw at every launch, which moves the offset so far."""
+        """Return a function that returns the seed and the offset of a draw at every launch.
+
+        Args:
+            increment: By how much the draw moves the offset.
+        """
         before = self._taken
         self._taken += increment
         return lambda: (self._begin[0], self._begin[1] + before & WORD)
@@ -87,12 +94,12 @@ class RandomState(Distributions):
     """A generator on the current device, as ``cupy.random.RandomState``, which documents the distributions.
 
     Args:
-        seed: None for one that nobody can know, an integer from 0 to 2**64 - 1, or an array of NumPy's.
-        method: Ignored: all of them are Philox.
+        seed: None for a seed that nobody can know, an integer from 0 to 2**64 - 1, or an array of NumPy's.
+        method: Ignored, because all generators are Philox.
 
     Raises:
-        TypeError: ``seed`` is none of these.
-        ValueError: It is out of range.
+        TypeError: ``seed`` is neither None, an integer nor an array of NumPy's.
+        ValueError: ``seed`` is out of range.
     """
 
     xp = _xp
@@ -156,7 +163,7 @@ class DeviceGenerator(RandomState):
         """Return a generator of ``device``."""
         return Generator.__new__(cls, device)
 
-    __init__ = Generator.__init__  # not that of RandomState, which would seed it
+    __init__ = Generator.__init__  # RandomState.__init__ would seed the generator
 
 
 def _restored(kind: type[RandomState], index: int, words: tuple[int, int]) -> RandomState:
@@ -202,7 +209,7 @@ def set_random_state(rs: RandomState) -> None:
 
 
 def reset_states() -> None:
-    """Forget the generators of all devices: others take their place (``cupy.random.reset_states``)."""
+    """Forget the generators of all devices; new ones take their places (``cupy.random.reset_states``)."""
     _states_in_use().clear()
 
 
@@ -223,7 +230,7 @@ def random_integers(low: int, high: int | None = None, size: Shape = None) -> nd
 
 
 def multinomial(n: int, pvals: Any, size: Shape = None) -> ndarray:
-    """Return how often each outcome came in ``n`` trials (``cupy.random.multinomial``)."""
+    """Return how often each outcome occurs in ``n`` trials (``cupy.random.multinomial``)."""
     shape = () if size is None else (size,) if isinstance(size, int) else tuple(size)
     outcomes = len(pvals)
     drawn = get_random_state().choice(outcomes, (*shape, n), p=pvals)
@@ -244,7 +251,7 @@ def _of_current_device(name: str) -> Callable[..., Any]:
 
     def draw(*args: Any, **kwargs: Any) -> Any:
         admitted = signature.admit(args, kwargs)
-        assert admitted is not None  # nothing here is left to NumPy
+        assert admitted is not None  # CuPy leaves none of these calls to NumPy
         arguments, options = admitted
         return getattr(get_random_state(), name)(*arguments, **options)
 

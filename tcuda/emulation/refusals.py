@@ -1,6 +1,6 @@
-"""What cannot be captured: work that needs the contents of arrays before it is launched, and that of cuSOLVER.
+"""Refusals of calls that cannot be captured: calls that need the contents of arrays at once, and calls of cuSOLVER.
 
-CuPy's functions refuse it while the current stream captures, in the same words, and so before the capture is spoiled.
+CuPy's functions refuse these calls while the current stream captures, in the same words, before they spoil the capture.
 """
 
 from __future__ import annotations
@@ -21,20 +21,26 @@ if TYPE_CHECKING:
 
 
 def require_download(stream: int | None = None) -> None:
-    """Refuse to copy from the device to the host on ``stream``, or else on the current one, if it captures.
+    """Refuse to copy from the device to the host on a stream that captures.
+
+    Args:
+        stream: The handle of the stream; the current stream if None.
 
     Raises:
-        RuntimeError: It does.
+        RuntimeError: The stream captures.
     """
     if _captures(stream):
         _refuse("D2H transfers", "An array has contents when the graph has been launched: get them then.")
 
 
 def require_upload(stream: int | None = None) -> None:
-    """Refuse to copy from the host to the device on ``stream``, or else on the current one, if it captures.
+    """Refuse to copy from the host to the device on a stream that captures.
+
+    Args:
+        stream: The handle of the stream; the current stream if None.
 
     Raises:
-        RuntimeError: It does.
+        RuntimeError: The stream captures.
     """
     if _captures(stream):
         _refuse("H2D transfers", "Make the array before the capture.")
@@ -44,16 +50,18 @@ def require_synchronization() -> None:
     """Refuse to wait for the current stream if it captures.
 
     Raises:
-        RuntimeError: It does.
+        RuntimeError: The current stream captures.
     """
     if _captures(None):
         _refuse("synchronous API calls", "Wait for the stream on which the graph is launched.")
 
 
 def guard_of(name: str) -> Guard | None:
-    """Return what refuses the calls of the function ``name`` that cannot be captured, None if all of them can.
+    """Return a guard that refuses the calls of the function ``name`` that cannot be captured.
 
-    It is called with the positional arguments of a call and with the others, while the current stream captures.
+    Returns:
+        The guard, which is called with the positional arguments and the keyword arguments of a call while the current
+        stream captures; None if all calls can be captured.
     """
     reads = name in catalogue.READING
     solves = name in catalogue.SOLVING
@@ -73,17 +81,17 @@ def guard_of(name: str) -> Guard | None:
 
 
 def require_indices(items: Sequence[Any]) -> None:
-    """Refuse masks among what stands in the brackets of an array: how many elements they select is in their contents.
+    """Refuse masks among the items in the brackets of an array: only their contents tell how many elements they select.
 
     Raises:
-        RuntimeError: There is one, and the current stream captures.
+        RuntimeError: An item is a mask, and the current stream captures.
     """
     if kernel.capturing() and any(_is_mask(item) for item in items):
         _require_contents("indexing with a mask")
 
 
 def _captures(stream: int | None) -> bool:
-    """Tell whether ``stream`` captures; a spoiled capture is an error of its own."""
+    """Return whether ``stream`` captures; a spoiled capture is an error of its own."""
     return cuda.streamIsCapturing(backend.current_stream().ptr if stream is None else stream)
 
 
@@ -106,7 +114,7 @@ def _is_mask(item: Any) -> bool:
 
 
 def _given(place: int, name: str, default: Any = None) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
-    """Return what finds the argument at ``place``, called ``name``, among those of a call."""
+    """Return a function that finds the argument ``name``, at ``place`` or by name, among the arguments of a call."""
     return lambda args, kwargs: args[place] if len(args) > place else kwargs.get(name, default)
 
 
@@ -125,7 +133,7 @@ def _has_weights(*weights: Callable[[Sequence[Any], Mapping[str, Any]], Any]) ->
 
 
 def _raises(place: int, default: str) -> Condition:
-    """Return whether indices out of range are an error, which CuPy must look for in the contents."""
+    """Return a condition: indices out of range are an error, and CuPy looks for them in the contents."""
     mode = _given(place, "mode", default)
     return lambda args, kwargs: mode(args, kwargs) == "raise"
 
@@ -136,7 +144,7 @@ def _puts_selected(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def _is_spectral(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Tell whether a norm is one of singular values."""
+    """Return whether a norm is made of singular values."""
     axis = _given(2, "axis")(args, kwargs)
     axes = np.ndim(_given(0, "x")(args, kwargs)) if axis is None else len(axis) if isinstance(axis, tuple) else 1
     return axes == 2 and _given(1, "ord")(args, kwargs) in (2, -2, "nuc")
@@ -164,17 +172,17 @@ _READING_IF: dict[str, Condition] = {
     "vsplit": _is_array(1, "indices_or_sections"),
     "where": lambda args, kwargs: _given(1, "x")(args, kwargs) is None,
 }
-"""When CuPy looks at the contents of an array, for functions that do not always do so."""
+"""Conditions under which CuPy looks at the contents of an array, for functions that do not always do so."""
 
 _COPYING_IF: dict[str, Condition] = {
     "percentile": _is_sequence(1, "q"),
     "quantile": _is_sequence(1, "q"),
     "repeat": _is_sequence(1, "repeats"),
 }
-"""When CuPy makes an array of a sequence of numbers."""
+"""Conditions under which CuPy makes an array of a sequence of numbers."""
 
 _SOLVING_IF: dict[str, Condition] = {
     "matrix_power": lambda args, kwargs: bool(_given(1, "n", 0)(args, kwargs) < 0),
     "norm": _is_spectral,
 }
-"""When CuPy calls cuSOLVER, for functions that do not always do so."""
+"""Conditions under which CuPy calls cuSOLVER, for functions that do not always do so."""

@@ -1,7 +1,7 @@
-"""The parameters of CuPy's functions and methods, and what each of them takes.
+"""Signatures: the parameters of CuPy's functions and methods, and the arguments that each parameter takes.
 
-``cupy_signatures.json`` has them, and says how it was read off CuPy. A call that CuPy refuses is refused here with an
-error of the same type.
+The table ``cupy_signatures.json`` has the signatures, and tells how they were read off CuPy. A call that CuPy refuses
+is refused here with an error of the same type.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 _SHORT = 2**31
 _SCALARS = (bool, int, float, complex, np.generic, np.ndarray)
 _ANYTHING = frozenset(["out", "dtype"])
-"""Parameters whose arguments are checked where they are used."""
+"""Parameters whose arguments the functions check where they use them."""
 
 
-class _OfNumpy(Exception):  # no error: the way out of a call that CuPy leaves to NumPy
-    """An operand is of the host, and CuPy calls its method of that name."""
+class _OfNumpy(Exception):  # no error, but the way out of a call that CuPy leaves to NumPy
+    """An operand is of the host, and CuPy calls the method of the operand that has the name of the function."""
 
 
 class Operand:
@@ -48,8 +48,8 @@ class Operand:
     Args:
         function: The name of the function.
         name: The name of the parameter.
-        codes: What it does with other things; see the entry ``operands`` of the table.
-        each: Whether it takes a sequence, to whose elements the codes apply.
+        codes: The ways in which the parameter treats other objects; see the entry ``operands`` of the table.
+        each: Whether the parameter takes a sequence, to whose elements the codes apply.
         optional: Whether None is its default.
     """
 
@@ -65,7 +65,7 @@ class Operand:
         self._plain = Setting(function, name)
 
     def admit(self, value: Any) -> Any:
-        """Return ``value``, which is no array of the device, as the function can work with it."""
+        """Return ``value``, which is no array of the device, in a form with which the function can work."""
         if not self._each:
             return self._admit(value)
         if isinstance(value, (list, tuple)):
@@ -112,8 +112,8 @@ class Setting:
         name: The name of the parameter.
         reads: Whether CuPy takes an array without axes and waits for the number in it.
         waits: Whether CuPy waits for the contents of an array before it refuses the array.
-        number: Whether it takes numbers only.
-        unbounded: Whether it takes integers that need more than 64 bits.
+        number: Whether the parameter takes numbers only.
+        unbounded: Whether the parameter takes integers that need more than 64 bits.
     """
 
     whole = True
@@ -140,7 +140,9 @@ class Setting:
         """Return ``value`` without arrays in it.
 
         Raises:
-            TypeError: There is an array of the device in it.
+            OverflowError: ``value`` is an integer that needs more than 64 bits.
+            TypeError: ``value`` holds an array of the device that CuPy does not read, or is no number where only
+                numbers are taken.
             RuntimeError: CuPy reads such an array, and the current stream captures.
         """
         if isinstance(value, int) and not isinstance(value, bool):
@@ -157,7 +159,7 @@ class Setting:
             value = value.tolist()
         if isinstance(value, (list, tuple)):
             parts = [item if type(item) is int and -_SHORT < item < _SHORT else self.admit(item) for item in value]
-            # A list of axes is as good as a tuple to CuPy, and none to NumPy.
+            # CuPy takes a list of axes as it takes a tuple. NumPy does not.
             return tuple(parts) if isinstance(value, tuple) or self._name == "axis" else parts
         return value
 
@@ -178,22 +180,22 @@ class Setting:
 
 
 _UNKNOWN = Setting("", "")
-"""What stands for a parameter that a function does not have."""
+"""Stands for a parameter that a function does not have."""
 
 
 class Signature:
     """The parameters of a function.
 
     Args:
-        name: Its name, such as ``linalg.norm``.
-        text: The parameters as Python writes them.
+        name: The name of the function, such as ``linalg.norm``.
+        text: The parameters, in the notation of Python.
         operands: For each parameter that takes arrays, the codes of the table.
         reads: The parameters whose arrays CuPy reads.
         waits: The parameters whose arrays CuPy refuses after it has waited for their contents.
         numbers: The parameters that take numbers only.
         unbounded: The parameters that take integers of any size.
         keywords: The names of ``**kwargs``; ``"..."`` stands for any.
-        alone: The signature of a call without the second parameter, where that is another one.
+        alone: The signature of a call without the second argument, if that has a signature of its own.
     """
 
     def __init__(
@@ -257,16 +259,16 @@ class Signature:
         return None
 
     def admit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]] | None:
-        """Return the arguments of a call as the function can work with them.
+        """Return the arguments of a call in a form with which the function can work.
 
         Returns:
-            The positional arguments and the others; None if CuPy leaves the call to NumPy, because an array is one of
-            the host.
+            The positional arguments and the keyword arguments; None if CuPy leaves the call to NumPy, because an array
+            is of the host.
 
         Raises:
-            TypeError: There are too many arguments or too few, there is one by a name that CuPy does not know, or CuPy
-                does not take one of that type.
-            AttributeError, LinAlgError, NotImplementedError, ValueError: CuPy does not take one of that type.
+            TypeError: There are too many arguments or too few, CuPy does not know the name of an argument, or CuPy does
+                not take an argument of that type.
+            AttributeError, LinAlgError, NotImplementedError, ValueError: CuPy does not take an argument of that type.
         """
         if self._alone is not None and len(args) < 2 and kwargs.get(self.places[1]) is None:
             return self._alone.admit(args, kwargs)
@@ -367,7 +369,7 @@ def _default(node: ast.expr) -> Any:
 
 
 def _kind(value: Any) -> str:
-    """Return what ``value`` is, for a message."""
+    """Return the type of ``value`` as a text for a message."""
     return "None" if value is None else f"an object of {type(value)}"
 
 
@@ -394,7 +396,7 @@ def signature_of(name: str) -> Signature:
 
 
 def _operands_of_method(name: str, text: str) -> dict[str, str]:
-    """Return what the parameters of a method take: what those of the function in the same places do."""
+    """Return the codes of the operands of a method: those of the function of that name, parameter by parameter."""
     function = _ROWS.get(name.removeprefix("ndarray."))
     if function is None or "operands" not in function:
         return {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,8 +12,6 @@ from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
 from tcuda.emulation import kernel, refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy.typing as npt
 
     from tcuda.emulation.strided import Strided
@@ -27,17 +24,24 @@ class _Stream(NamedTuple):
     device_id: int = -1
 
 
-@contextlib.contextmanager
-def _current(stream: Any) -> Iterator[int]:
-    """Make ``stream`` the current stream, if it is not None, and yield the handle of the current stream."""
-    if stream is None:
-        yield backend.current_stream().ptr
-        return
-    backend.enter_stream(_Stream(stream.ptr, getattr(stream, "device_id", -1)))
-    try:
-        yield stream.ptr
-    finally:
-        backend.exit_stream()
+class _current:
+    """Context manager that makes a stream current; its value is the handle of the current stream.
+
+    Args:
+        stream: The stream, any object with ``ptr``; nothing changes if it is None.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __enter__(self) -> int:
+        if self._stream is not None:
+            backend.enter_stream(_Stream(self._stream.ptr, getattr(self._stream, "device_id", -1)))
+        return backend.current_stream().ptr
+
+    def __exit__(self, *error: object) -> None:
+        if self._stream is not None:
+            backend.exit_stream()
 
 
 def from_host(source: npt.NDArray[Any], order: str = "C") -> Strided:
@@ -71,7 +75,7 @@ def to_device(target: Strided, source: Any, stream: Any) -> None:
     if not target.flags.forc:
         raise RuntimeError("Cannot set to non-contiguous array; assign an array of the device to it instead")
     order = "C" if target.flags.c_contiguous else "F"
-    with device(target.device):
+    with device(target._block.device):
         _upload(target, np.asarray(source, order=order), stream)  # type: ignore[call-overload]
 
 
@@ -88,7 +92,7 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
     else:
         _check_out(source, out)
     if source.size:
-        with device(source.device), _current(stream) as handle:
+        with device(source._block.device), _current(stream) as handle:
             refusals.require_download(handle)
             contiguous = _laid_out_as(out, source)
             cuda.memcpyAsync(out.ctypes.data, contiguous.data.ptr, out.nbytes, MEMCPY_DEVICE_TO_HOST, handle)
@@ -100,7 +104,7 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
 def to_current_device(source: Strided, order: str) -> Strided:
     """Return a copy, on the current device, of ``source``, an array of another device."""
     order = _order(source, "A" if order == "K" else order)
-    with device(source.device):
+    with device(source._block.device):
         contiguous = source
         if not (source.flags.c_contiguous if order == "C" else source.flags.f_contiguous):
             contiguous = kernel.call(np.array, (source,), {"order": order})
@@ -119,7 +123,7 @@ def synchronize(array: Strided) -> None:
     Raises:
         RuntimeError: The current stream of that device captures.
     """
-    with device(array.device):
+    with device(array._block.device):
         refusals.require_synchronization()
         cuda.streamSynchronize(backend.current_stream().ptr)
 

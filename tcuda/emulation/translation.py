@@ -1,4 +1,4 @@
-"""From the arguments of CuPy's functions to those of NumPy's."""
+"""Translation of the arguments of CuPy's functions into arguments of NumPy's functions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Translation:
-    """How the arguments of a function of CuPy's are handed to the function of NumPy's that does its work.
+    """The translation for one function of CuPy's, whose work a function of NumPy's does.
 
-    Most of them have the same names and the same order. NumPy takes some by name only, and has defaults of its own
-    where CuPy has None.
+    Most parameters have the same names and the same order in both. NumPy takes some parameters by name only, and has
+    other defaults where CuPy has None.
 
     Args:
-        signature: The parameters that CuPy has.
-        function: NumPy's function.
+        signature: The parameters of CuPy's function.
+        function: The function of NumPy's.
     """
 
     def __init__(self, signature: Signature, function: Callable[..., Any]) -> None:
@@ -29,7 +29,7 @@ class Translation:
         self._places = places
         self._variadic = any(parameter.kind == parameter.VAR_POSITIONAL for parameter in _parameters(signature))
         theirs = _of_numpy(function)
-        if theirs is None:  # a compiled function does not tell them: they are CuPy's
+        if theirs is None:  # A compiled function tells no parameters; those of CuPy are taken.
             self._by_place = [True] * len(places)
             self._unset: frozenset[str] = frozenset()
             known = frozenset(defaults)
@@ -50,7 +50,7 @@ class Translation:
         self._plain_names = known - self._unset
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
-        """Return the arguments of NumPy's function that mean what ``args`` and ``kwargs`` mean to CuPy's."""
+        """Return the arguments of NumPy's function with the meaning of ``args`` and ``kwargs`` in CuPy's function."""
         if self._variadic or (len(args) <= self._plain_places and kwargs.keys() <= self._plain_names):
             return args, kwargs
         options = {**dict(zip(self._places, args, strict=False)), **kwargs}
@@ -76,8 +76,8 @@ def _of_numpy(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
         return None
 
 
-# The functions that CuPy has with other parameters than NumPy, other defaults, or for fewer arguments. They run on
-# the host, for arrays of NumPy's, whose stubs are too narrow for what may come here.
+# Functions that have other parameters or defaults in CuPy than in NumPy, or that take fewer arguments there. The
+# functions below run on the host, on arrays of NumPy's. The stubs of NumPy are too narrow for their arguments.
 
 _np: Any = np
 
@@ -109,7 +109,7 @@ def _place(places: Any, dtype: Any, out: Any) -> Any:
 def _corrcoef(
     a: Any, y: Any = None, rowvar: bool = True, bias: Any = None, ddof: Any = None, *, dtype: Any = None
 ) -> Any:
-    return np.corrcoef(a, y, rowvar, dtype=dtype)  # the two others have never had an effect
+    return np.corrcoef(a, y, rowvar, dtype=dtype)  # ``bias`` and ``ddof`` have no effect in NumPy
 
 
 def _matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
@@ -176,4 +176,4 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.ravel_multi_index: _ravel_multi_index,
     np.roots: _roots,
 }
-"""What does on the host as CuPy does on the device, for the functions where NumPy does otherwise."""
+"""By function of NumPy's that differs from CuPy's, a function of the host that does as CuPy does."""

@@ -66,8 +66,9 @@ class ufunc:
             )
         require_operands(inputs)
         if self._function.signature is not None:  # matmul, whose elements are not those of its inputs
-            if not all(isinstance(operand, Strided) for operand in inputs):
-                raise TypeError(f"{self.name}() takes arrays of the device, and no scalars.")
+            for operand in inputs:
+                if not isinstance(operand, Strided):
+                    raise TypeError(f"{self.name}() takes arrays of the device, and no scalars.")
             if outs:
                 kwargs["out"] = outs
             return kernel.call(self._function, inputs, kwargs, flops=flops.ESTIMATES.get(self._function))

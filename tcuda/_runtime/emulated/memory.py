@@ -42,6 +42,7 @@ class Copy:
         size: The bytes.
         duration: The nanoseconds that the copy takes.
         host_waits: Whether the host waits until the copy is complete.
+        addresses: The addresses that lie on devices.
     """
 
     dst: int
@@ -49,6 +50,7 @@ class Copy:
     size: int
     duration: int
     host_waits: bool
+    addresses: tuple[int, ...] = ()
 
     def make(self) -> None:
         """Copy the bytes."""
@@ -144,7 +146,9 @@ class Memory:
         else:
             duration = 0 if target is source else costs.copy_to_or_from_host(size, pinned=pinned)
         # cudaMemcpyAsync to pageable memory returns when the copy is complete.
-        return Copy(dst, src, size, duration, host_waits=target is None and not pinned)
+        host_waits = target is None and not pinned
+        addresses = [ptr for ptr, owner in ((dst, target), (src, source)) if owner is not None]
+        return Copy(dst, src, size, duration, host_waits, tuple(addresses))
 
     def _check(self, ptr: int, size: int, call: Call) -> None:
         """Refuse a null pointer, a range that leaves its block, and addresses without memory.

@@ -221,7 +221,7 @@ class EmulatedRuntime:
         call = "cudaMemcpy({:#x}, {:#x}, {}, {})", dst, src, size, kind
         with self._lock:
             copy = self._memory.plan_copy(dst, src, size, kind, call)
-            self.clock.wait_until(self._run(self._streams.find(0, call), self._copying(copy), call))
+            self.clock.wait_until(self._run(self._streams.find(0, call), _copying(copy), call))
 
     def memcpyAsync(self, dst: int, src: int, size: int, kind: int, stream: int) -> None:
         call = "cudaMemcpyAsync({:#x}, {:#x}, {}, {}, {:#x})", dst, src, size, kind, stream
@@ -259,13 +259,9 @@ class EmulatedRuntime:
     def _copy(self, dst: int, src: int, size: int, kind: int, stream: int, call: Call) -> None:
         with self._lock:
             copy = self._memory.plan_copy(dst, src, size, kind, call)
-            end = self._run(self._streams.find(stream, call), self._copying(copy), call)
+            end = self._run(self._streams.find(stream, call), _copying(copy), call)
             if copy.host_waits:
                 self.clock.wait_until(end)
-
-    def _copying(self, copy: Copy) -> Node:
-        addresses = [ptr for ptr in (copy.dst, copy.src) if copy.size and self._memory.owner(ptr) is not None]
-        return Node("memcpy", copy.duration, copy.make, addresses, copy.size)
 
     # Streams
 
@@ -561,7 +557,7 @@ class EmulatedRuntime:
     def _capture_of(self, stream: int, call: Call) -> Capture | None:
         """Return the capture in which ``stream`` takes part; refuse an answer that depends on other streams."""
         timeline = self._streams.find(stream, call)
-        if self._streams.capture_beside(timeline) is not None:
+        if self._captures.in_progress and self._streams.capture_beside(timeline) is not None:
             raise failure(Status.STREAM_CAPTURE_IMPLICIT, call)
         return timeline.capture
 
@@ -587,7 +583,8 @@ class EmulatedRuntime:
             timeline = self._streams.find(stream, call)
             if timeline.capture is not None:
                 raise timeline.capture.spoil(call)
-            self._streams.forbid_implicit(timeline, call)
+            if self._captures.in_progress:
+                self._streams.forbid_implicit(timeline, call)
         self._replay(executable, timeline)
 
     def tryGraphLaunch(self, graphExec: int, stream: int) -> int:
@@ -656,3 +653,7 @@ class EmulatedRuntime:
 
     def nvml(self) -> EmulatedNvml:
         return EmulatedNvml(self.devices, self.clock)
+
+
+def _copying(copy: Copy) -> Node:
+    return Node("memcpy", copy.duration, copy.make, copy.addresses, copy.size)

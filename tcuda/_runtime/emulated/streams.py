@@ -152,7 +152,7 @@ class Streams:
     def capture_beside(self, timeline: Timeline) -> Capture | None:
         """Return the capture of a stream for which ``timeline``, if it is a default stream, would have to wait."""
         device = self._devices[timeline.device]
-        if timeline is device.default and self._captures.in_progress:
+        if timeline is device.default:
             for other in device.blocking:
                 if other.capture is not None:
                     return other.capture
