@@ -74,6 +74,26 @@ class CapturedState:
     def prepare(self, exec: int) -> int:
         """Move the generator past what the graph draws, for the next launch of ``exec``; return a status."""
 
+class CudaCalls:
+    """Calls of the CUDA runtime that CuPy lacks, made through the driver; each returns a status first.
+
+    CUDA must have been initialised before.
+
+    Raises:
+        RuntimeError: There is no driver, or the driver is older than that of CUDA 11.4.
+    """
+
+    def __init__(self) -> None: ...
+    def device_uuid(self, device: int) -> tuple[int, bytes]:
+        """Return a status, and the 16 bytes of the UUID of ``device`` (``cuDeviceGetUuid_v2``)."""
+    def stream_priority_range(self) -> tuple[int, int, int]:
+        """Return a status, and the least and the greatest priority of the current context's device.
+
+        The thread must have a current context (``cuCtxGetStreamPriorityRange``).
+        """
+    def event_record_with_flags(self, event: int, stream: int, flags: int) -> int:
+        """Record ``event`` on ``stream``, and return a status (``cuEventRecordWithFlags``)."""
+
 class CudaGraphs:
     """What CuPy does not have of the driver's functions for graphs; each returns a status first.
 

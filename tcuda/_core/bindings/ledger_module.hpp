@@ -4,7 +4,7 @@
 
 namespace tcuda {
 
-// Adds the ledger, its sources and its driver tables to the module.
+// Adds the class Ledger to the module, and connects the ledger with Python's lock and Python's stacks.
 void bind_ledger(nanobind::module_ &module);
 
 } // namespace tcuda

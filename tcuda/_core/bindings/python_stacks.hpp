@@ -1,4 +1,4 @@
-// Python stacks, each kept once and named by a number.
+// Python stacks, which the core names by numbers.
 #pragma once
 
 #include <Python.h>
@@ -7,12 +7,10 @@
 
 namespace tcuda {
 
-// The stack of the Python code that runs in this thread; stack_without_frames if none does. The code objects of a stack stay alive for the
-// rest of the process, so a program that makes new code all the time should not have its stacks noted all the time.
+// The stack of the Python code that runs in this thread; stack_without_frames if the thread runs no Python code. The code
+// objects of a noted stack stay alive until the end of the process. So the notes of a program that makes new code all the
+// time grow all the time.
 StackId note_python_stack();
-
-// Whether this thread runs Python code now.
-bool holds_python_lock();
 
 // A list of {"name", "filename", "line"}, innermost first. New reference; null with a Python error set if that fails.
 PyObject *frames_of(StackId stack);

@@ -1,23 +1,18 @@
-// The driver table of CUDA, filled from libcuda.so.1 when it is made: nothing of CUDA is needed to build.
+// The driver table of CUDA: libcuda.so.1.
 #pragma once
 
-#include <memory>
-#include <mutex>
-#include <vector>
-
+#include "driver/cuda_devices.hpp"
 #include "driver/driver.hpp"
+#include "driver/libcuda.hpp"
 
 namespace tcuda {
 
-struct CudaSymbols;
-
-// Each call makes the device's primary context current for its own duration, and lets no capture of any thread forbid
-// what it does: the memory of the allocator is not part of what is captured.
+// Each call makes the device's primary context current for its own duration. No capture of any thread forbids the call:
+// the memory of the allocator is not part of what is captured.
 class CudaDriver : public Driver {
 public:
     // Throws std::runtime_error if there is no usable driver.
     CudaDriver();
-    ~CudaDriver() override;
 
     int enter(int device) override;
     int allocate(int device, std::size_t size, Address *address) override;
@@ -40,14 +35,10 @@ public:
     int capture_of(int device, Stream stream, CaptureId *capture) override;
 
 private:
-    struct Device;
-    class Scope;
-
-    Device &device(int index);
-
-    std::unique_ptr<CudaSymbols> cuda_;
-    std::mutex mutex_; // guards the making of a Device; nothing is called under it but libcuda
-    std::vector<std::unique_ptr<Device>> devices_;
+    CudaDevices devices_;
+    const libcuda::MemoryCalls &memory_;
+    const libcuda::StreamCalls &streams_;
+    const libcuda::CaptureCalls &captures_;
 };
 
 } // namespace tcuda

@@ -1,4 +1,4 @@
-// A driver table in which one call fails, and that counts calls: for tests.
+// A driver table for tests: the calls of another table, one of which fails, with a count of each.
 #pragma once
 
 #include <atomic>
@@ -17,19 +17,19 @@ class FaultyDriver : public Driver {
 public:
     explicit FaultyDriver(Driver &driver) : driver_(driver) {}
 
-    // The entry of that name fails with `status` once, after `calls` calls that go through.
+    // Lets the entry of that name fail once with `status`, after `calls` calls that succeed.
     void fail(const std::string &entry, int calls, int status) {
         entry_ = entry;
         status_ = status;
         left_ = calls;
     }
-    // Every call for memory waits until `function` is done, which a thread of its own calls: as cuMemFree() waits for
-    // what was submitted to streams, functions of the host among it.
+    // Lets every call for memory wait until a thread of its own has called `function`. The calls of CUDA wait in the
+    // same way: cuMemFree() waits for the work of streams, and that work can be a function of the host.
     void meanwhile(std::function<void()> function) { meanwhile_ = std::move(function); }
-    // Whether the failure that was asked for last has come.
+    // Whether the failure that fail() asked for last has happened.
     bool failed() const { return left_ < 0; }
 
-    // How often the entry of that name was called, and succeeded.
+    // How many calls of the entry of that name have succeeded.
     int successes(const std::string &entry) {
         const std::lock_guard lock(mutex_);
         return successes_[entry];
@@ -74,7 +74,7 @@ private:
     std::string entry_;
     int status_ = success;
     std::atomic<int> left_{0};
-    std::mutex mutex_; // guards `successes_`; nothing is called under it
+    std::mutex mutex_; // guards `successes_`; nothing is called under the mutex
     std::map<std::string, int> successes_;
     std::function<void()> meanwhile_;
 };

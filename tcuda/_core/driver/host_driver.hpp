@@ -1,4 +1,4 @@
-// The driver table of emulated devices: their memory is the host's, their streams are what the runtime makes of them.
+// The driver table of emulated devices, whose memory is memory of the host.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace tcuda {
 
-// The stream and event entries are those of a subclass, for emulated streams live outside of the core.
+// A subclass has the stream and event entries: emulated streams live outside of the core.
 class HostDriver : public Driver {
 public:
     explicit HostDriver(std::vector<HostMemory *> memories) : memories_(std::move(memories)) {}
@@ -48,10 +48,7 @@ public:
 
 private:
     HostMemory &memory(int device) { return *memories_.at(static_cast<std::size_t>(device)); }
-    static int result(bool done) {
-        constexpr int invalid_value = 1;
-        return done ? success : invalid_value;
-    }
+    static int result(bool done) { return done ? success : invalid_value; }
 
     const std::vector<HostMemory *> memories_;
 };

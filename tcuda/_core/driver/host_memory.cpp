@@ -10,7 +10,7 @@ namespace {
 
 void *pointer(std::uintptr_t address) { return reinterpret_cast<void *>(address); }
 
-// Puts new pages that nobody has touched in the place of old ones.
+// Replaces pages by new pages, which have no contents.
 bool replace(std::uintptr_t address, std::size_t size, int protection) {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     return mmap(pointer(address), size, protection, flags, -1, 0) != MAP_FAILED;
@@ -27,7 +27,7 @@ HostMemory::~HostMemory() {
 
 std::uintptr_t HostMemory::allocate(std::size_t size) {
     const std::lock_guard lock(mutex_);
-    // Compared before rounding: the largest sizes would wrap around in it.
+    // The size is compared before it is rounded: rounding the largest sizes would overflow.
     if (size == 0 || size > limit_ || rounded(size) > limit_ - used_)
         return 0;
     void *memory = std::aligned_alloc(alignment, rounded(size));
@@ -87,7 +87,7 @@ bool HostMemory::is_unmapped(std::uintptr_t address) const {
 
 bool HostMemory::reserve(std::size_t size, std::uintptr_t *address) {
     const std::lock_guard lock(mutex_);
-    // Larger than asked for, to begin at a page.
+    // One page more than requested, so that the reservation can begin at a page.
     void *memory = size == 0 ? MAP_FAILED
                              : mmap(nullptr, size + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)

@@ -1,4 +1,4 @@
-// Memory of an emulated device: host memory behind a limit, with CUDA's rules for pointers.
+// The memory of an emulated device: memory of the host up to a limit, with CUDA's rules for pointers.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace tcuda {
 
-// Lock rule: every member function takes `mutex_` for its own duration and calls nothing that could
-// come back here; no function of this class calls Python.
-// Lifetime rule: blocks that are still live when the object dies are released by the destructor.
+// Lock rule: every member function holds `mutex_` for its own duration, and calls nothing that could come back here. No
+// function of this class calls Python.
+// Lifetime rule: the destructor releases the blocks that are still live.
 class HostMemory {
 public:
     struct Block {
@@ -24,21 +24,22 @@ public:
     HostMemory(const HostMemory &) = delete;
     HostMemory &operator=(const HostMemory &) = delete;
 
-    // Address of a new block of `size` bytes, aligned as cudaMalloc aligns; 0 when the limit or the
-    // host refuses it. A size of 0 yields 0, as with cudaMalloc.
+    // The address of a new block of `size` bytes, aligned as cudaMalloc aligns. The address is 0 if the limit or the
+    // host refuses the block, and if the size is 0, as with cudaMalloc.
     std::uintptr_t allocate(std::size_t size);
 
-    // False, with nothing changed, unless `address` starts a live block.
+    // Frees the block that begins at `address`. False, with nothing changed, if no live block begins there.
     bool release(std::uintptr_t address);
 
-    // The live block, or the range of mapped memory without a gap, that holds `address`.
+    // The live block, or the mapped range without a gap, that contains `address`.
     std::optional<Block> block_at(std::uintptr_t address) const;
 
-    // Whether `address` is the device's without being in use: reserved, and not mapped.
+    // Whether `address` is reserved and not mapped.
     bool is_unmapped(std::uintptr_t address) const;
 
-    // Virtual memory, as cuMemAddressReserve, cuMemCreate and cuMemMap. Sizes are multiples of `page`. What is mapped
-    // begins as zeros: physical memory keeps nothing while it is not mapped. Each returns whether it could.
+    // Virtual memory, as with cuMemAddressReserve, cuMemCreate and cuMemMap. Sizes are multiples of `page`. Memory is all
+    // zeros whenever it is mapped: physical memory keeps no contents while it is not mapped. Each function returns
+    // whether it succeeded.
     bool reserve(std::size_t size, std::uintptr_t *address);
     bool unreserve(std::uintptr_t address, std::size_t size);
     bool create(std::size_t size, std::uint64_t *physical);
@@ -58,12 +59,12 @@ private:
 
     const std::size_t limit_;
     mutable std::mutex mutex_;
-    std::map<std::uintptr_t, std::size_t> blocks_;       // address -> size asked for
+    std::map<std::uintptr_t, std::size_t> blocks_;       // address -> requested size
     std::map<std::uintptr_t, std::size_t> reservations_; // address -> size
     std::map<std::uintptr_t, std::size_t> mappings_;     // address -> size
     std::map<std::uint64_t, std::size_t> physical_;      // number -> size
     std::uint64_t next_physical_ = 1;
-    std::size_t used_ = 0; // sum of the rounded sizes
+    std::size_t used_ = 0; // the sum of the rounded sizes
 };
 
 } // namespace tcuda

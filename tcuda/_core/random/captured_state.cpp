@@ -1,49 +1,48 @@
 #include "random/captured_state.hpp"
 
-#include "driver/graph_symbols.hpp"
-
 namespace tcuda {
 namespace {
 
-// The parameters of the node that writes the words.
-struct Put {
-    Put(std::uintptr_t function, std::uintptr_t words, std::uint64_t seed, std::uint64_t offset)
+// The parameters of the node that writes the two words.
+struct WordsNode {
+    WordsNode(libcuda::Function function, std::uintptr_t words, std::uint64_t seed, std::uint64_t offset)
         : words(words), seed(seed), offset(offset), node{function, {1, 1, 1}, {1, 1, 1}, 0, arguments, nullptr, 0, 0} {}
-    Put(const Put &) = delete;
-    Put &operator=(const Put &) = delete;
+    WordsNode(const WordsNode &) = delete;
+    WordsNode &operator=(const WordsNode &) = delete;
 
     std::uintptr_t words;
     std::uint64_t seed, offset;
     void *arguments[3] = {&words, &seed, &offset};
-    KernelNode node;
+    libcuda::KernelNode node;
 };
 
 } // namespace
 
-int CapturedState::join(std::uintptr_t stream) {
-    const GraphSymbols &driver = graph_symbols();
+CapturedState::CapturedState(PhiloxState &state, libcuda::Function function, std::uintptr_t words)
+    : graphs_(libcuda::calls<libcuda::GraphCalls>()), state_(state), function_(function), words_(words) {}
+
+int CapturedState::join(libcuda::Stream stream) {
     if (node_ == 0) {
         int capture;
-        std::uint64_t id;
-        std::uintptr_t graph;
-        const std::uintptr_t *before;
+        libcuda::CaptureId id;
+        libcuda::Graph graph;
+        const libcuda::GraphNode *before;
         std::size_t count;
-        if (const int status = driver.capture_info(stream, &capture, &id, &graph, &before, &count))
+        if (const int status = graphs_.capture_info(stream, &capture, &id, &graph, &before, &count))
             return status;
-        // After what the stream has done by now: that may have used the memory of the words for something else.
-        const Put put(function_, words_, 0, 0);
-        if (const int status = driver.add_kernel_node(&node_, graph, before, count, &put.node))
+        // The node follows what the stream has captured by now: that work may use the memory of the words.
+        const WordsNode words(function_, words_, 0, 0);
+        if (const int status = graphs_.add_kernel_node(&node_, graph, before, count, &words.node))
             return status;
     }
-    constexpr unsigned add = 0;
-    return driver.update_dependencies(stream, &node_, 1, add);
+    return graphs_.update_dependencies(stream, &node_, 1, libcuda::add_capture_dependencies);
 }
 
-int CapturedState::prepare(std::uintptr_t exec) {
+int CapturedState::prepare(libcuda::GraphExec exec) {
     return state_.draw([&](std::uint64_t seed, std::uint64_t &offset) {
-        const Put put(function_, words_, seed, offset);
+        const WordsNode words(function_, words_, seed, offset);
         offset += taken_;
-        return graph_symbols().set_kernel_node(exec, node_, &put.node);
+        return graphs_.set_kernel_node(exec, node_, &words.node);
     });
 }
 

@@ -1,41 +1,46 @@
-// The state of a generator for the kernels of one graph, which read it from two words in the memory of the device. The
-// graph writes them itself, before anything in it draws, by a node whose parameters are set at every launch: launches of
-// a graph follow each other, on whichever streams, so that none reads the words of another.
+// The state of a generator for the kernels of one graph. The kernels read the seed and the offset from two words in the
+// memory of the device. A node of the graph writes the words before any kernel of the graph reads them. The parameters of
+// that node are set at every launch. Launches of a graph follow each other, also on different streams, so that no launch
+// reads the words of another launch.
 #pragma once
 
 #include <cstdint>
 
+#include "driver/libcuda.hpp"
 #include "random/philox_state.hpp"
 
 namespace tcuda {
 
 class CapturedState {
 public:
-    // `function` is a CUfunction with the parameters of put() in philox.cuh; `words` the address of the two words, which
-    // are allocated on the stream that draws first.
-    CapturedState(PhiloxState &state, std::uintptr_t function, std::uintptr_t words)
-        : state_(state), function_(function), words_(words) {}
+    // `function` has the parameters of put() in philox.cuh. `words` is the address of the two words, which are allocated
+    // on the stream that draws first.
+    // Throws std::runtime_error where there is no driver, or one older than that of CUDA 12.4.
+    CapturedState(PhiloxState &state, libcuda::Function function, std::uintptr_t words);
 
-    // Lets what comes next on a capturing stream wait for the words. Returns a status.
-    int join(std::uintptr_t stream);
+    // Lets the work that follows on a capturing stream wait for the words. Returns a status.
+    int join(libcuda::Stream stream);
 
-    // Where the next draw of the graph begins, counted from the offset at its launch.
+    // Reserves a part of the sequence for a kernel of the graph. Returns where that part begins, counted from the offset
+    // at the launch of the graph.
     std::uint64_t take(std::uint64_t increment) {
         const std::uint64_t before = taken_;
         taken_ += increment;
         return before;
     }
 
-    // Moves the generator past what the graph draws, and lets the next launch of `exec` draw that. Returns a status, with
-    // the generator as it was if that is a failure.
-    int prepare(std::uintptr_t exec);
+    // Moves the generator by what the graph draws, and gives that part of the sequence to the next launch of `exec`.
+    // Returns a status. A failure leaves the generator unchanged.
+    int prepare(libcuda::GraphExec exec);
 
     std::uintptr_t words() const { return words_; }
 
 private:
+    const libcuda::GraphCalls &graphs_;
     PhiloxState &state_;
-    const std::uintptr_t function_, words_;
-    std::uintptr_t node_ = 0;
+    const libcuda::Function function_;
+    const std::uintptr_t words_;
+    libcuda::GraphNode node_ = 0;
     std::uint64_t taken_ = 0;
 };
 

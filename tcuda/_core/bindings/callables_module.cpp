@@ -1,0 +1,42 @@
+#include "bindings/callables_module.hpp"
+
+#include "bindings/block_allocator.hpp"
+#include "bindings/mended.hpp"
+#include "bindings/translated.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+// Takes over a new reference. Raises the Python error that is set if the reference is null.
+nb::object checked(PyObject *made) {
+    if (made == nullptr)
+        nb::raise_python_error();
+    return nb::steal(made);
+}
+
+} // namespace
+
+void bind_callables(nb::module_ &module) {
+    module.def(
+        "block_allocator",
+        [type = checked(make_block_allocator_type())](nb::object allocate, nb::object memory, nb::object size) {
+            return checked(make_block_allocator(type.ptr(), allocate.ptr(), memory.ptr(), size.ptr()));
+        },
+        nb::arg("allocate"), nb::arg("memory"), nb::arg("size"));
+    module.def(
+        "translated",
+        [type = checked(make_translated_type())](nb::object function, nb::object failure, nb::object raise_instead) {
+            return checked(make_translated(type.ptr(), function.ptr(), failure.ptr(), raise_instead.ptr()));
+        },
+        nb::arg("function"), nb::arg("failure"), nb::arg("raise_instead"));
+    module.def(
+        "mended",
+        [type = checked(make_mended_type())](nb::object function, nb::object mend) {
+            return checked(make_mended(type.ptr(), function.ptr(), mend.ptr()));
+        },
+        nb::arg("function"), nb::arg("mend"));
+}
+
+} // namespace tcuda

@@ -1,0 +1,82 @@
+#include "bindings/driver_module.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/python_cuda_driver.hpp"
+#include "bindings/python_streams.hpp"
+#include "driver/cuda_calls.hpp"
+#include "driver/faulty_driver.hpp"
+#include "driver/host_memory.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+std::optional<std::pair<std::uintptr_t, std::size_t>> block_at(const HostMemory &memory, std::uintptr_t address) {
+    const auto block = memory.block_at(address);
+    if (!block)
+        return std::nullopt;
+    return std::pair(block->address, block->size);
+}
+
+void call_meanwhile(FaultyDriver &driver, nb::object function) {
+    driver.meanwhile([function] {
+        const nb::gil_scoped_acquire lock;
+        try {
+            function();
+        } catch (nb::python_error &error) {
+            error.discard_as_unraisable(function);
+        }
+    });
+}
+
+nb::tuple device_uuid(const CudaCalls &calls, int device) {
+    libcuda::Uuid uuid{};
+    const int status = calls.device_uuid(device, &uuid);
+    return nb::make_tuple(status, nb::bytes(uuid.bytes, sizeof uuid.bytes));
+}
+
+nb::tuple stream_priority_range(const CudaCalls &calls) {
+    int least = 0, greatest = 0;
+    const int status = calls.stream_priority_range(&least, &greatest);
+    return nb::make_tuple(status, least, greatest);
+}
+
+} // namespace
+
+void bind_driver(nb::module_ &module) {
+    nb::class_<HostMemory>(module, "HostMemory")
+        .def(nb::init<std::size_t>(), nb::arg("limit"))
+        .def("allocate", &HostMemory::allocate, nb::arg("size"), nb::call_guard<nb::gil_scoped_release>())
+        .def("release", &HostMemory::release, nb::arg("address"), nb::call_guard<nb::gil_scoped_release>())
+        .def("block_at", block_at, nb::arg("address"))
+        .def("is_unmapped", &HostMemory::is_unmapped, nb::arg("address"))
+        .def_prop_ro("limit", &HostMemory::limit)
+        .def_prop_ro("used", &HostMemory::used)
+        .def_prop_ro("live", &HostMemory::live);
+
+    nb::class_<Driver>(module, "Driver");
+    nb::class_<PythonCudaDriver, Driver>(module, "CudaDriver").def(nb::init<>());
+    nb::class_<PythonStreams, Driver>(module, "HostDriver")
+        .def(nb::init<std::vector<HostMemory *>, nb::object>(), nb::arg("memories"), nb::arg("streams"),
+             nb::keep_alive<1, 2>());
+    nb::class_<FaultyDriver, Driver>(module, "FaultyDriver")
+        .def(nb::init<Driver &>(), nb::arg("driver"), nb::keep_alive<1, 2>())
+        .def("fail", &FaultyDriver::fail, nb::arg("entry"), nb::arg("calls"), nb::arg("status"))
+        .def_prop_ro("failed", &FaultyDriver::failed)
+        .def("meanwhile", call_meanwhile, nb::arg("function"))
+        .def("successes", &FaultyDriver::successes, nb::arg("entry"));
+
+    nb::class_<CudaCalls>(module, "CudaCalls")
+        .def(nb::init<>())
+        .def("device_uuid", device_uuid, nb::arg("device"))
+        .def("stream_priority_range", stream_priority_range)
+        .def("event_record_with_flags", &CudaCalls::event_record_with_flags, nb::arg("event"), nb::arg("stream"),
+             nb::arg("flags"), nb::call_guard<nb::gil_scoped_release>());
+}
+
+} // namespace tcuda

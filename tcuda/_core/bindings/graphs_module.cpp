@@ -1,0 +1,49 @@
+#include "bindings/graphs_module.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/python_launcher.hpp"
+#include "graphs/cuda_graphs.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+nb::tuple capture_info(const CudaGraphs &graphs, libcuda::Stream stream) {
+    CudaGraphs::CaptureInfo info;
+    const int status = graphs.capture_info(stream, &info);
+    return nb::make_tuple(status, info.status, info.id);
+}
+
+std::pair<int, libcuda::GraphExec> instantiate(const CudaGraphs &graphs, libcuda::Graph graph, std::uint64_t flags) {
+    libcuda::GraphExec exec = 0;
+    const int status = graphs.instantiate(graph, flags, &exec);
+    return {status, exec};
+}
+
+nb::tuple contents(const CudaGraphs &graphs, libcuda::Graph graph) {
+    std::size_t nodes = 0;
+    std::vector<std::uintptr_t> addresses;
+    const int status = graphs.contents(graph, &nodes, &addresses);
+    return nb::make_tuple(status, nodes, addresses);
+}
+
+} // namespace
+
+void bind_graphs(nb::module_ &module) {
+    nb::class_<CudaGraphs>(module, "CudaGraphs")
+        .def(nb::init<>())
+        .def("capture_info", capture_info, nb::arg("stream"))
+        .def("instantiate", instantiate, nb::arg("graph"), nb::arg("flags"), nb::call_guard<nb::gil_scoped_release>())
+        .def("destroy_exec", &CudaGraphs::destroy_exec, nb::arg("exec"), nb::call_guard<nb::gil_scoped_release>())
+        .def("contents", contents, nb::arg("graph"));
+
+    nb::class_<PythonLauncher>(module, "GraphLauncher")
+        .def(nb::init<libcuda::GraphExec, nb::handle>(), nb::arg("exec"), nb::arg("current_stream"))
+        .def("launch", &PythonLauncher::launch)
+        .def_prop_ro("launched", &PythonLauncher::launched);
+}
+
+} // namespace tcuda

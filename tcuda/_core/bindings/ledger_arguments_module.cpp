@@ -1,0 +1,43 @@
+#include "bindings/ledger_arguments_module.hpp"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include "bindings/owned_library_source.hpp"
+#include "bindings/python_source.hpp"
+#include "ledger/ledger.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+
+void bind_ledger_arguments(nb::module_ &module) {
+    nb::class_<Settings>(module, "Settings")
+        .def(nb::init<>())
+        .def_rw("max_split_size", &Settings::max_split_size)
+        .def_rw("max_non_split_rounding", &Settings::max_non_split_rounding)
+        .def_rw("garbage_collection_threshold", &Settings::garbage_collection_threshold)
+        .def_rw("expandable_segments", &Settings::expandable_segments)
+        .def_rw("roundup_power2_divisions", &Settings::roundup_power2_divisions);
+
+    nb::class_<ExternalSource>(module, "Source");
+    nb::class_<PythonSource, ExternalSource>(module, "PythonSource")
+        .def("__init__",
+             [](PythonSource *made, nb::object pool, bool reports_segments, std::size_t unit) {
+                 new (made) PythonSource(std::move(pool), reports_segments ? Reserve::reported : Reserve::unknown, unit);
+             },
+             nb::arg("pool"), nb::arg("reports_segments"), nb::arg("unit"));
+    nb::class_<OwnedLibrarySource, ExternalSource>(module, "LibrarySource")
+        .def(nb::init<std::uintptr_t, std::uintptr_t, nb::object>(), nb::arg("allocate"), nb::arg("free"),
+             nb::arg("owner"));
+
+    nb::class_<Tracker>(module, "Tracker").def(nb::init<bool>(), nb::arg("of_thread"));
+
+    nb::enum_<Stacks>(module, "Stacks", nb::is_arithmetic())
+        .value("NONE", Stacks::none)
+        .value("LIVE", Stacks::live)
+        .value("ALLOCATIONS", Stacks::allocations)
+        .value("ALL", Stacks::all);
+}
+
+} // namespace tcuda

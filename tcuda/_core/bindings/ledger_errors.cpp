@@ -1,0 +1,57 @@
+#include "bindings/ledger_errors.hpp"
+
+#include <new>
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+nb::dict facts_of(const OutOfMemory &failure) {
+    nb::dict facts;
+    facts["device"] = failure.device;
+    facts["requested"] = failure.requested;
+    facts["total"] = failure.total;
+    facts["free"] = failure.free;
+    facts["limit"] = failure.limited ? nb::object(nb::int_(failure.limit)) : nb::none();
+    facts["allocated"] = failure.allocated;
+    facts["reserved"] = failure.reserved;
+    facts["largest_free"] = failure.largest_free;
+    return facts;
+}
+
+} // namespace
+
+void set_error(const PythonLedger &ledger) noexcept {
+    if (Interruption::restore())
+        return;
+    try {
+        try {
+            throw;
+        } catch (const OutOfMemory &failure) {
+            ledger.fail_memory(**facts_of(failure));
+        } catch (const DriverError &failure) {
+            ledger.fail_driver(failure.status, failure.call);
+        } catch (const DuplicatePointer &failure) {
+            PyErr_Format(PyExc_RuntimeError,
+                         "The allocator returned %p, which it had returned before and which is still in use. Its alloc "
+                         "function must return memory of its own for every call.",
+                         reinterpret_cast<void *>(failure.address));
+            return;
+        }
+        PyErr_SetString(PyExc_SystemError, "a failure of the ledger raised nothing");
+    } catch (nb::python_error &error) {
+        error.restore();
+    } catch (const std::bad_alloc &) {
+        PyErr_NoMemory();
+    } catch (const std::exception &error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+}
+
+void raise_error(const PythonLedger &ledger) {
+    set_error(ledger);
+    nb::raise_python_error();
+}
+
+} // namespace tcuda

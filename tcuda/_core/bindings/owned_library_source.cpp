@@ -1,0 +1,22 @@
+#include "bindings/owned_library_source.hpp"
+
+#include "bindings/python_reference.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+
+OwnedLibrarySource::~OwnedLibrarySource() { drop(owner_); }
+
+void OwnedLibrarySource::report(const char *text) noexcept {
+    if (!Py_IsInitialized()) {
+        LibrarySource::report(text);
+        return;
+    }
+    const nb::gil_scoped_acquire lock;
+    const nb::error_scope before; // the free may be part of the handling of an error
+    PyErr_SetString(PyExc_RuntimeError, text);
+    PyErr_WriteUnraisable(owner_.ptr());
+}
+
+} // namespace tcuda

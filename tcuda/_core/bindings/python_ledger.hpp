@@ -1,0 +1,30 @@
+// The ledger as Python has it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+
+#include "bindings/interruption.hpp"
+#include "ledger/ledger.hpp"
+
+namespace tcuda {
+
+// The ledger, and the functions that raise the Python errors for its failures.
+struct PythonLedger {
+    PythonLedger(Driver &driver, int devices, const Settings &settings, nanobind::object fail_memory,
+                 nanobind::object fail_driver)
+        : ledger(driver, devices, settings), fail_memory(std::move(fail_memory)), fail_driver(std::move(fail_driver)) {}
+
+    // The end of the ledger destroys events. The member is destroyed after the ledger, and delivers the interruptions of
+    // that work.
+    struct Delivery {
+        ~Delivery() { Interruption::deliver(); }
+    } delivery;
+    Ledger ledger;
+    nanobind::object fail_memory; // takes the facts of an OutOfMemory by keyword
+    nanobind::object fail_driver; // takes the status and the call of a DriverError
+    std::string metadata;
+};
+
+} // namespace tcuda

@@ -1,0 +1,20 @@
+#include "bindings/python_lock.hpp"
+
+#include <Python.h>
+
+#include "bindings/cpython_functions.hpp"
+#include "ledger/lock.hpp"
+
+namespace tcuda {
+
+bool holds_python_lock() {
+    PyThreadState *const current = cpython.current_thread == nullptr ? nullptr : cpython.current_thread();
+    return current != nullptr && current == PyGILState_GetThisThreadState();
+}
+
+void connect_interpreter() {
+    Interpreter::connect([]() -> void * { return holds_python_lock() ? PyEval_SaveThread() : nullptr; },
+                         [](void *left) { PyEval_RestoreThread(static_cast<PyThreadState *>(left)); });
+}
+
+} // namespace tcuda

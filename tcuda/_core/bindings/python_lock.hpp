@@ -1,0 +1,12 @@
+// Python's lock, as far as the core has to know who holds it.
+#pragma once
+
+namespace tcuda {
+
+// Whether this thread runs Python code now, and so holds the lock.
+bool holds_python_lock();
+
+// Lets threads give Python's lock back while they wait for a lock of the core.
+void connect_interpreter();
+
+} // namespace tcuda

@@ -1,0 +1,104 @@
+#include "bindings/statistics_dict.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/interned.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+// Visits the members of the statistics in the order of the dictionary, each with its name.
+template <typename Visitor> void visit(const Statistics &statistics, Visitor &visitor) {
+    visitor.add("active", statistics.active);
+    visitor.add("active_bytes", statistics.active_bytes);
+    visitor.add("allocated_bytes", statistics.allocated_bytes);
+    visitor.add("allocation", statistics.allocation);
+    visitor.add("inactive_split", statistics.inactive_split);
+    visitor.add("inactive_split_bytes", statistics.inactive_split_bytes);
+    visitor.add("max_split_size", statistics.max_split_size);
+    visitor.add("num_alloc_retries", statistics.num_alloc_retries);
+    visitor.add("num_device_alloc", statistics.num_device_alloc);
+    visitor.add("num_device_free", statistics.num_device_free);
+    visitor.add("num_ooms", statistics.num_ooms);
+    visitor.add("num_sync_all_streams", statistics.num_sync_all_streams);
+    visitor.add("oversize_allocations", statistics.oversize_allocations);
+    visitor.add("oversize_segments", statistics.oversize_segments);
+    visitor.add("requested_bytes", statistics.requested_bytes);
+    visitor.add("reserved_bytes", statistics.reserved_bytes);
+    visitor.add("segment", statistics.segment);
+}
+
+// The parts of `name`, down to single numbers.
+template <typename Visitor, typename Name> void visit_parts(Visitor &visitor, const Name &name, const Counter &counter) {
+    visitor.add(name + ".allocated", counter.allocated);
+    visitor.add(name + ".current", counter.current);
+    visitor.add(name + ".freed", counter.freed);
+    visitor.add(name + ".peak", counter.peak);
+}
+template <typename Visitor, typename Name>
+void visit_parts(Visitor &visitor, const Name &name, const PooledCounter &counter) {
+    visitor.add(name + ".all", counter.all);
+    visitor.add(name + ".large_pool", counter.large);
+    visitor.add(name + ".small_pool", counter.small);
+}
+
+// Makes the keys, in the order of the visits.
+class KeyMaker {
+public:
+    void add(const std::string &name, std::int64_t) { keys.push_back(interned(name.c_str())); }
+    template <typename Counters> void add(const std::string &name, const Counters &counters) {
+        visit_parts(*this, name, counters);
+    }
+
+    std::vector<nb::object> keys;
+};
+
+// Stands for a name where the key is known by its place.
+struct NoName {
+    NoName operator+(const char *) const { return {}; }
+};
+
+// Fills a dictionary, with the keys in the order of the visits.
+class DictFiller {
+public:
+    explicit DictFiller(const std::vector<nb::object> &keys) : key_(keys.data()) {}
+
+    template <typename Name> void add(const Name &, std::int64_t number) {
+        PyObject *const value = PyLong_FromLongLong(number);
+        const bool failed = value == nullptr || PyDict_SetItem(dict.ptr(), key_++->ptr(), value) != 0;
+        Py_XDECREF(value);
+        if (failed)
+            nb::raise_python_error();
+    }
+    template <typename Name, typename Counters> void add(const Name &, const Counters &counters) {
+        visit_parts(*this, NoName{}, counters);
+    }
+
+    nb::dict dict;
+
+private:
+    const nb::object *key_;
+};
+
+const std::vector<nb::object> &keys() {
+    static const auto *const made = [] {
+        KeyMaker maker;
+        visit(Statistics{}, maker);
+        return new std::vector<nb::object>(std::move(maker.keys));
+    }();
+    return *made;
+}
+
+} // namespace
+
+nb::dict dict_of(const Statistics &statistics) {
+    DictFiller filler(keys());
+    visit(statistics, filler);
+    return std::move(filler.dict);
+}
+
+} // namespace tcuda

@@ -1,0 +1,11 @@
+// The ledger as torch's pluggable allocator has it.
+#pragma once
+
+#include "bindings/python_ledger.hpp"
+
+namespace tcuda {
+
+// Lets the functions that torch loads use `ledger`. The ledger then lives for ever: tensors may outlive everything else.
+void share_with_torch(PythonLedger &ledger);
+
+} // namespace tcuda

@@ -1,0 +1,26 @@
+// Calls of the CUDA runtime that CuPy lacks, made through the driver.
+#pragma once
+
+#include "driver/libcuda.hpp"
+
+namespace tcuda {
+
+// Every call returns a status. CUDA must have been initialised before.
+class CudaCalls {
+public:
+    // Throws std::runtime_error where there is no driver, or one older than that of CUDA 11.4.
+    CudaCalls();
+
+    int device_uuid(int device, libcuda::Uuid *uuid) const;
+
+    // The priorities of the device whose context is current.
+    int stream_priority_range(int *least, int *greatest) const;
+
+    int event_record_with_flags(libcuda::Event event, libcuda::Stream stream, unsigned flags) const;
+
+private:
+    const libcuda::ContextCalls &contexts_;
+    const libcuda::SupplementCalls &supplement_;
+};
+
+} // namespace tcuda

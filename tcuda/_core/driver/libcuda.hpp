@@ -1,0 +1,121 @@
+// The functions of libcuda.so.1, each with its C type: nothing of CUDA is needed to build.
+//
+// The library is opened once in a process. The functions are looked up in groups, each when a caller first asks for the
+// group, so that a driver that lacks the functions of one group still serves the others. A caller keeps a reference to a
+// group: a call then costs one indirect call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "driver/libcuda_types.hpp"
+
+namespace tcuda::libcuda {
+
+// The address of a function. Throws std::runtime_error if the library cannot be loaded or has no function of that name.
+void *find(const char *name);
+
+template <typename Signature> class Call;
+
+// A function of the driver. The result is a status.
+template <typename... Arguments> class Call<int(Arguments...)> {
+public:
+    explicit Call(const char *name) : function_(reinterpret_cast<int (*)(Arguments...)>(find(name))) {}
+    int operator()(Arguments... arguments) const { return function_(arguments...); }
+
+private:
+    int (*const function_)(Arguments...);
+};
+
+// Devices and their contexts
+struct ContextCalls {
+    Call<int(unsigned flags)> init{"cuInit"};
+    Call<int(int *count)> device_count{"cuDeviceGetCount"};
+    Call<int(Device *, int ordinal)> device_get{"cuDeviceGet"};
+    Call<int(int *value, int attribute, Device)> device_attribute{"cuDeviceGetAttribute"};
+    Call<int(int *can, Device, Device peer)> can_access_peer{"cuDeviceCanAccessPeer"};
+    Call<int(Context *, Device)> retain_primary{"cuDevicePrimaryCtxRetain"};
+    Call<int(Context *)> get_current{"cuCtxGetCurrent"};
+    Call<int(Context)> set_current{"cuCtxSetCurrent"};
+    Call<int(Context)> push_current{"cuCtxPushCurrent_v2"};
+    Call<int(Context *)> pop_current{"cuCtxPopCurrent_v2"};
+    Call<int()> synchronize{"cuCtxSynchronize"};
+};
+
+// Memory, with and without virtual addresses of its own
+struct MemoryCalls {
+    Call<int(DevicePointer *, std::size_t size)> allocate{"cuMemAlloc_v2"};
+    Call<int(DevicePointer)> free{"cuMemFree_v2"};
+    Call<int(std::size_t *free, std::size_t *total)> get_info{"cuMemGetInfo_v2"};
+    Call<int(std::size_t *bytes, const AllocationProperties *, int option)> granularity{"cuMemGetAllocationGranularity"};
+    Call<int(DevicePointer *, std::size_t size, std::size_t alignment, DevicePointer fixed, unsigned long long flags)>
+        address_reserve{"cuMemAddressReserve"};
+    Call<int(DevicePointer, std::size_t size)> address_free{"cuMemAddressFree"};
+    Call<int(Physical *, std::size_t size, const AllocationProperties *, unsigned long long flags)> create{"cuMemCreate"};
+    Call<int(Physical)> release{"cuMemRelease"};
+    Call<int(DevicePointer, std::size_t size, std::size_t offset, Physical, unsigned long long flags)> map{"cuMemMap"};
+    Call<int(DevicePointer, std::size_t size)> unmap{"cuMemUnmap"};
+    Call<int(DevicePointer, std::size_t size, const AccessDescription *, std::size_t count)> set_access{
+        "cuMemSetAccess"};
+};
+
+// Streams and events
+struct StreamCalls {
+    Call<int(Stream)> query{"cuStreamQuery"};
+    Call<int(Stream)> synchronize{"cuStreamSynchronize"};
+    Call<int(Event *, unsigned flags)> event_create{"cuEventCreate"};
+    Call<int(Event, Stream)> event_record{"cuEventRecord"};
+    Call<int(Event)> event_query{"cuEventQuery"};
+    Call<int(Event)> event_synchronize{"cuEventSynchronize"};
+    Call<int(Event)> event_destroy{"cuEventDestroy_v2"};
+};
+
+// Captures of streams, with any driver that tcuda supports
+struct CaptureCalls {
+    Call<int(int *mode)> exchange_mode{"cuThreadExchangeStreamCaptureMode"};
+    Call<int(Stream, int *status)> is_capturing{"cuStreamIsCapturing"};
+    Call<int(Stream, int *status, CaptureId *)> info{"cuStreamGetCaptureInfo"};
+};
+
+// Graphs and the captures that make them: a driver of CUDA 12.4 or later has these functions.
+struct GraphCalls {
+    Call<int(Stream, int *status, CaptureId *, Graph *, const GraphNode **dependencies, std::size_t *count)> capture_info{
+        "cuStreamGetCaptureInfo_v2"};
+    Call<int(Stream, GraphNode *, std::size_t count, unsigned flags)> update_dependencies{
+        "cuStreamUpdateCaptureDependencies"};
+    Call<int(GraphExec *, Graph, unsigned long long flags)> instantiate{"cuGraphInstantiateWithFlags"};
+    Call<int(GraphExec)> destroy_exec{"cuGraphExecDestroy"};
+    Call<int(GraphExec, Stream)> launch{"cuGraphLaunch"};
+    Call<int(Graph, GraphNode *, std::size_t *count)> nodes{"cuGraphGetNodes"};
+    Call<int(GraphNode, int *type)> node_type{"cuGraphNodeGetType"};
+    Call<int(GraphNode, KernelNode *)> kernel_node{"cuGraphKernelNodeGetParams_v2"};
+    Call<int(GraphNode, MemcpyNode *)> memcpy_node{"cuGraphMemcpyNodeGetParams"};
+    Call<int(GraphNode, MemsetNode *)> memset_node{"cuGraphMemsetNodeGetParams"};
+    Call<int(GraphNode, Graph *)> child_graph{"cuGraphChildGraphNodeGetGraph"};
+    Call<int(Function, std::size_t index, std::size_t *offset, std::size_t *size)> parameter_info{"cuFuncGetParamInfo"};
+    Call<int(GraphNode *, Graph, const GraphNode *dependencies, std::size_t count, const KernelNode *)> add_kernel_node{
+        "cuGraphAddKernelNode_v2"};
+    Call<int(GraphExec, GraphNode, const KernelNode *)> set_kernel_node{"cuGraphExecKernelNodeSetParams_v2"};
+};
+
+// Launches of kernels
+struct KernelCalls {
+    Call<int(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+             unsigned block_z, unsigned shared_memory, Stream, void **parameters, void **extra)>
+        launch{"cuLaunchKernel"};
+};
+
+// Functions for calls of the CUDA runtime that CuPy lacks: a driver of CUDA 11.4 or later has them.
+struct SupplementCalls {
+    Call<int(Uuid *, Device)> device_uuid{"cuDeviceGetUuid_v2"};
+    Call<int(int *least, int *greatest)> stream_priority_range{"cuCtxGetStreamPriorityRange"};
+    Call<int(Event, Stream, unsigned flags)> event_record_with_flags{"cuEventRecordWithFlags"};
+};
+
+// The functions of a group. Throws std::runtime_error that names the first function that cannot be found.
+template <typename Calls> const Calls &calls() {
+    static const Calls found;
+    return found;
+}
+
+} // namespace tcuda::libcuda

@@ -1,0 +1,96 @@
+// The types, the structures and the constants of cuda.h that the core uses. Sizes, layouts and values are those of
+// cuda.h. A handle of the driver is an opaque pointer, which the core keeps as an integer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tcuda::libcuda {
+
+using Device = int;                       // CUdevice
+using DevicePointer = unsigned long long; // CUdeviceptr
+using Context = std::uintptr_t;           // CUcontext
+using Stream = std::uintptr_t;            // CUstream
+using Event = std::uintptr_t;             // CUevent
+using Function = std::uintptr_t;          // CUfunction
+using Graph = std::uintptr_t;             // CUgraph
+using GraphExec = std::uintptr_t;         // CUgraphExec
+using GraphNode = std::uintptr_t;         // CUgraphNode
+using Physical = std::uint64_t;           // CUmemGenericAllocationHandle
+using CaptureId = std::uint64_t;          // cuuint64_t
+
+static_assert(sizeof(std::uintptr_t) == sizeof(void *) && sizeof(DevicePointer) == sizeof(std::uint64_t));
+
+// CUuuid
+struct Uuid {
+    char bytes[16];
+};
+
+// CUmemLocation
+struct Location {
+    int type, id;
+};
+
+// CUmemAllocationProp
+struct AllocationProperties {
+    int type, requested_handle_types;
+    Location location;
+    void *win32_metadata;
+    unsigned char compression, gpu_direct_rdma;
+    unsigned short usage;
+    unsigned char reserved[4];
+};
+
+// CUmemAccessDesc
+struct AccessDescription {
+    Location location;
+    int flags;
+};
+
+// CUDA_KERNEL_NODE_PARAMS_v2
+struct KernelNode {
+    Function function;
+    unsigned grid[3], block[3], shared_memory;
+    void **parameters;
+    void **extra;
+    std::uintptr_t kernel, context;
+};
+
+// One end of a copy in CUDA_MEMCPY3D
+struct MemcpyEnd {
+    std::size_t x, y, z, level;
+    int memory_type;
+    std::uintptr_t host, device, array, reserved;
+    std::size_t pitch, height;
+};
+
+// CUDA_MEMCPY3D
+struct MemcpyNode {
+    MemcpyEnd source, target;
+    std::size_t width, height, depth;
+};
+
+// CUDA_MEMSET_NODE_PARAMS_v2
+struct MemsetNode {
+    std::uintptr_t target;
+    std::size_t pitch;
+    unsigned value, element_size;
+    std::size_t width, height;
+    Context context;
+};
+
+constexpr int allocation_type_pinned = 1;           // CU_MEM_ALLOCATION_TYPE_PINNED
+constexpr int location_type_device = 1;             // CU_MEM_LOCATION_TYPE_DEVICE
+constexpr int access_read_write = 3;                // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+constexpr int granularity_recommended = 1;          // CU_MEM_ALLOC_GRANULARITY_RECOMMENDED
+constexpr int attribute_virtual_memory = 102;       // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+constexpr int attribute_rdma_with_virtual = 110;    // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
+constexpr unsigned event_disable_timing = 2;        // CU_EVENT_DISABLE_TIMING
+constexpr int capture_mode_relaxed = 2;             // CU_STREAM_CAPTURE_MODE_RELAXED
+constexpr int capture_status_none = 0;              // CU_STREAM_CAPTURE_STATUS_NONE
+constexpr unsigned add_capture_dependencies = 0;    // CU_STREAM_ADD_CAPTURE_DEPENDENCIES
+constexpr int node_type_memcpy = 1;                 // CU_GRAPH_NODE_TYPE_MEMCPY
+constexpr int node_type_memset = 2;                 // CU_GRAPH_NODE_TYPE_MEMSET
+constexpr int node_type_graph = 4;                  // CU_GRAPH_NODE_TYPE_GRAPH
+
+} // namespace tcuda::libcuda

@@ -1,0 +1,93 @@
+#include "graphs/graph_reader.hpp"
+
+#include <cstring>
+
+#include "driver/status.hpp"
+
+namespace tcuda {
+namespace {
+
+// A smaller number is a size: no driver maps memory below this address.
+constexpr std::uintptr_t least_address = 1 << 16;
+
+} // namespace
+
+int GraphReader::read(libcuda::Graph graph, std::size_t *count) {
+    std::size_t nodes = 0;
+    if (const int status = graphs_.nodes(graph, nullptr, &nodes))
+        return status;
+    *count = nodes;
+    std::vector<libcuda::GraphNode> handles(nodes);
+    if (const int status = nodes == 0 ? success : graphs_.nodes(graph, handles.data(), &nodes))
+        return status;
+    for (const libcuda::GraphNode node : handles)
+        if (const int status = read_node(node))
+            return status;
+    return success;
+}
+
+int GraphReader::read_node(libcuda::GraphNode node) {
+    // Nearly every node is a kernel, so the type of the node is asked for only if this fails.
+    libcuda::KernelNode parameters{};
+    if (graphs_.kernel_node(node, &parameters) == success) {
+        read_kernel(parameters);
+        return success;
+    }
+    int type = 0;
+    if (const int status = graphs_.node_type(node, &type))
+        return status;
+    switch (type) {
+    case libcuda::node_type_memcpy: {
+        libcuda::MemcpyNode copy{};
+        const int status = graphs_.memcpy_node(node, &copy);
+        add(copy.source.device);
+        add(copy.target.device);
+        return status;
+    }
+    case libcuda::node_type_memset: {
+        libcuda::MemsetNode fill{};
+        const int status = graphs_.memset_node(node, &fill);
+        add(fill.target);
+        return status;
+    }
+    case libcuda::node_type_graph: {
+        libcuda::Graph graph = 0;
+        std::size_t nodes;
+        const int status = graphs_.child_graph(node, &graph);
+        return status != success ? status : read(graph, &nodes);
+    }
+    default:
+        return success;
+    }
+}
+
+void GraphReader::read_kernel(const libcuda::KernelNode &kernel) {
+    if (kernel.parameters == nullptr)
+        return;
+    const std::vector<std::size_t> &sizes = parameter_sizes(kernel.function);
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+        // Pointers are aligned to their size, in structures too.
+        for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= sizes[i]; at += sizeof(std::uintptr_t)) {
+            std::uintptr_t word;
+            std::memcpy(&word, static_cast<const char *>(kernel.parameters[i]) + at, sizeof word);
+            add(word);
+        }
+}
+
+const std::vector<std::size_t> &GraphReader::parameter_sizes(libcuda::Function function) {
+    const auto [known, is_new] = parameter_sizes_.try_emplace(function);
+    std::vector<std::size_t> &sizes = known->second;
+    if (is_new) {
+        std::size_t offset, size;
+        while (graphs_.parameter_info(function, sizes.size(), &offset, &size) == success)
+            sizes.push_back(size);
+    }
+    return sizes;
+}
+
+void GraphReader::add(std::uintptr_t word) {
+    if (word >= least_address && (addresses_.empty() || addresses_.back() != word))
+        addresses_.push_back(word);
+}
+
+} // namespace tcuda
