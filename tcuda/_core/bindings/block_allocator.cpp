@@ -10,12 +10,13 @@ namespace {
 enum Held { allocate, memory, size };
 
 struct BlockAllocator : Callable<3> {
-    // The functions of the two descriptors. A lookup of the attributes takes twice the time.
+    // The functions of the two descriptors. A look-up of the attributes takes twice the time.
     descrgetfunc get_memory;
     descrsetfunc set_size;
 };
 
-// Takes what larger_block() is set to in a call. Within the call a finalizer may allocate too, by another call.
+// The value that larger_block() gets during one call. A finalizer may make another call during this call, so the value
+// from before is set again at the end.
 class LargerBlock {
 public:
     LargerBlock() : place_(larger_block()), before_(std::exchange(place_, 0)) {}
@@ -57,7 +58,8 @@ std::size_t &larger_block() {
 
 PyObject *make_block_allocator_type() {
     using Base = Callable<3>;
-    return Base::make_type("tcuda._core.BlockAllocator", sizeof(BlockAllocator), {Base::member("__wrapped__", allocate)});
+    return Base::make_type("tcuda._core.BlockAllocator", sizeof(BlockAllocator),
+                           {Base::member("__wrapped__", allocate)});
 }
 
 PyObject *make_block_allocator(PyObject *type, PyObject *allocate, PyObject *memory, PyObject *size) {

@@ -1,5 +1,6 @@
-// A callable in the place of CuPy's allocator: the memory that it returns has the size of its block, not the size that
-// was asked for, as memory of CuPy's own pool has. The callable adds no Python frame to an allocation.
+// A callable that takes the place of CuPy's allocator. The memory that the callable returns has the size of its block, and
+// not the requested size: the memory of CuPy's own pool has that size too. The callable adds no Python frame to an
+// allocation.
 #pragma once
 
 #include <Python.h>
@@ -8,15 +9,16 @@
 
 namespace tcuda {
 
-// How many bytes the block has that this thread was given last, if that is more than was asked for. The function that
-// CuPy's allocator calls sets it, and the callable reads it, so that nothing has to be looked up.
+// The size of the block that this thread got last, if the block is larger than requested. The function that CuPy's
+// allocator calls sets the size. The callable reads the size, and so needs no look-up of the block.
 std::size_t &larger_block();
 
 // Creates the type; null with a Python error set if that fails. Called once, when the module is made.
 PyObject *make_block_allocator_type();
 
-// A callable of `type` that calls `allocate`. `memory` and `size` are the descriptors of the attributes of those names: of
-// what `allocate` returns, and of its memory. New reference; null with a Python error set if that fails.
+// A callable of `type` that calls `allocate`. `memory` is the descriptor of the attribute `mem` of the object that
+// `allocate` returns. `size` is the descriptor of the attribute `size` of that memory. New reference; null with a Python
+// error set if that fails.
 PyObject *make_block_allocator(PyObject *type, PyObject *allocate, PyObject *memory, PyObject *size);
 
 } // namespace tcuda

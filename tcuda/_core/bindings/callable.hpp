@@ -1,4 +1,4 @@
-// Objects of Python that are called as functions are, without a frame of Python's, and hold references to other objects.
+// Python objects that can be called without a Python frame, and that hold references to other objects.
 #pragma once
 
 #include <Python.h>
@@ -8,6 +8,8 @@
 #include <array>
 #include <cstddef>
 #include <vector>
+
+#include "bindings/python_type.hpp"
 
 namespace tcuda {
 
@@ -19,29 +21,30 @@ template <std::size_t count> struct Callable {
 
     static Callable *of(PyObject *object) { return reinterpret_cast<Callable *>(object); }
 
-    // A member that shows the reference at `place`.
+    // An attribute for the reference at `place`.
     static PyMemberDef member(const char *name, std::size_t place) {
         const auto offset = static_cast<Py_ssize_t>(offsetof(Callable, held) + place * sizeof(PyObject *));
         return {name, T_OBJECT, offset, READONLY, nullptr};
     }
 
-    // Creates a type whose objects have `size` bytes. Null with a Python error set if that fails.
+    // Creates a type whose objects have `size` bytes. New reference; null with a Python error set if that fails.
     static PyObject *make_type(const char *name, std::size_t size, std::vector<PyMemberDef> members = {},
                                std::vector<PyType_Slot> slots = {}, unsigned long flags = 0) {
         members.push_back({"__vectorcalloffset__", T_PYSSIZET, offsetof(Callable, vectorcall), READONLY, nullptr});
         members.push_back({nullptr, 0, 0, 0, nullptr});
-        slots.push_back({Py_tp_dealloc, reinterpret_cast<void *>(deallocate)});
+        slots.push_back({Py_tp_dealloc, reinterpret_cast<void *>(deallocate<clear>)});
         slots.push_back({Py_tp_traverse, reinterpret_cast<void *>(traverse)});
         slots.push_back({Py_tp_clear, reinterpret_cast<void *>(clear)});
         slots.push_back({Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)});
         slots.push_back({Py_tp_members, members.data()});
         slots.push_back({0, nullptr});
-        flags |= Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+        flags |= Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL;
+        flags |= Py_TPFLAGS_DISALLOW_INSTANTIATION;
         PyType_Spec spec = {name, static_cast<int>(size), 0, static_cast<unsigned int>(flags), slots.data()};
         return PyType_FromSpec(&spec);
     }
 
-    // Creates an object. New reference; null with a Python error set if that fails.
+    // Creates an object of `type` that calls `call`. New reference; null with a Python error set if that fails.
     static PyObject *make(PyObject *type, vectorcallfunc call, const std::array<PyObject *, count> &references) {
         PyObject *self = PyType_GenericAlloc(reinterpret_cast<PyTypeObject *>(type), 0);
         if (self == nullptr)
@@ -64,14 +67,6 @@ private:
         for (PyObject *&reference : of(self)->held)
             Py_CLEAR(reference);
         return 0;
-    }
-
-    static void deallocate(PyObject *self) {
-        PyTypeObject *type = Py_TYPE(self);
-        PyObject_GC_UnTrack(self);
-        clear(self);
-        reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
-        Py_DECREF(type);
     }
 };
 

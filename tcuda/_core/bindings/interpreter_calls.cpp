@@ -1,7 +1,8 @@
-// The calls into Python that may end the thread: none of them unwinds the frames of the core, or of nanobind.
+// The calls into Python that may end the thread. None of them unwinds the frames of the core or of nanobind.
 //
-// CMakeLists.txt reads the names below, and has the linker lead the calls of the whole module here (--wrap): those of
-// nanobind, too. Every function of Python that may take its lock, run Python code or collect garbage must be here.
+// CMakeLists.txt reads the names below. With --wrap the linker replaces the calls of these functions in the whole module,
+// nanobind included, by the functions here. Every function of Python that may take Python's lock, run Python code or
+// collect garbage must be in this list.
 #include <Python.h>
 
 #include <cstdarg>
@@ -12,7 +13,7 @@
 namespace {
 
 template <typename Call> auto outlasting(Call call) {
-    tcuda::Unwinding unwinding; // no lock of the core's is held: nothing of Python is called under one
+    tcuda::Unwinding unwinding; // the thread holds no lock of the core: no function of Python is called under one
     if constexpr (std::is_void_v<decltype(call())>) {
         call();
         unwinding.dismiss();
@@ -31,7 +32,7 @@ template <typename Call> auto outlasting(Call call) {
         return outlasting([&] { return __real_##name arguments; });                                                    \
     }
 
-// The same for a function with a variable number of arguments, by the one that takes them as a list.
+// The same for a function with a variable number of arguments. `by_list` is the function that takes them as a list.
 #define GUARDED_LIST(Result, name, by_list, parameters, arguments, last)                                               \
     extern "C" decltype(name) __wrap_##name;                                                                           \
     Result __wrap_##name parameters {                                                                                  \
@@ -84,7 +85,7 @@ GUARDED(Object, PyVectorcall_Call, (Object callable, Object args, Object names),
 GUARDED(Object, PyEval_EvalCode, (Object code, Object globals, Object locals), (code, globals, locals))
 GUARDED(Object, PyImport_ImportModule, (const char *name), (name))
 
-// What objects do in ways of their own
+// Calls that run the methods of an object's type
 GUARDED(Object, PyObject_GetAttr, (Object object, Object name), (object, name))
 GUARDED(Object, PyObject_GetAttrString, (Object object, const char *name), (object, name))
 GUARDED(int, PyObject_HasAttr, (Object object, Object name), (object, name))
@@ -116,7 +117,7 @@ GUARDED(Object, PyDict_GetItemWithError, (Object dict, Object key), (dict, key))
 GUARDED(int, PyDict_Update, (Object dict, Object other), (dict, other))
 GUARDED(int, PyList_SetItem, (Object list, Py_ssize_t index, Object item), (list, index, item))
 
-// Exceptions, which are objects too
+// Exceptions
 GUARDED(void, PyErr_Clear, (), ())
 GUARDED(int, PyErr_ExceptionMatches, (Object type), (type))
 GUARDED(int, PyErr_GivenExceptionMatches, (Object error, Object type), (error, type))

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "bindings/raised.hpp"
+
 namespace nb = nanobind;
 
 namespace tcuda {
@@ -12,26 +14,16 @@ namespace {
 
 thread_local PyObject *kept = nullptr;
 
-// Takes over the reference.
-void set_error(PyObject *error) {
-#if PY_VERSION_HEX >= 0x030C0000
-    PyErr_SetRaisedException(error);
-#else
-    auto *type = reinterpret_cast<PyObject *>(Py_TYPE(error));
-    Py_INCREF(type);
-    PyErr_Restore(type, error, PyException_GetTraceback(error));
-#endif
-}
-
-// The thread in which Python runs signal handlers, and pending calls.
+// Python runs signal handlers and pending calls in the main thread.
 bool is_main_thread() { return syscall(SYS_gettid) == getpid(); }
 
 int raise_later(void *error) {
-    set_error(static_cast<PyObject *>(error));
+    set_exception(static_cast<PyObject *>(error));
     return -1;
 }
 
-// Other threads than the main one can be made to raise a class of exceptions, but no object.
+// Python can make a thread raise an exception of a class, but no exception object. False if the exception has arguments,
+// which its class alone would lose.
 bool raise_type_later(PyObject *error) {
     PyObject *arguments = PyObject_GetAttrString(error, "args");
     const bool says_nothing = arguments != nullptr && PyTuple_Check(arguments) && PyTuple_Size(arguments) == 0;
@@ -59,7 +51,7 @@ void Interruption::keep(const nb::python_error &error) {
     if (kept == value)
         Py_DECREF(kept);
     else if (kept != nullptr)
-        PyException_SetContext(value, kept); // which takes over the reference
+        PyException_SetContext(value, kept); // takes over the reference
     kept = value;
 }
 
@@ -71,7 +63,7 @@ void Interruption::raise_if_any() {
 bool Interruption::restore() noexcept {
     if (kept == nullptr)
         return false;
-    set_error(std::exchange(kept, nullptr));
+    set_exception(std::exchange(kept, nullptr));
     return true;
 }
 
@@ -79,14 +71,14 @@ void Interruption::deliver() noexcept {
     if (kept == nullptr)
         return;
     PyObject *const error = std::exchange(kept, nullptr);
-    const nb::error_scope before; // the free may be part of the handling of an error
+    const nb::error_scope before; // the caller may be handling an error
     if (is_main_thread() && Py_AddPendingCall(raise_later, error) == 0)
         return;
     if (!is_main_thread() && raise_type_later(error)) {
         Py_DECREF(error);
         return;
     }
-    set_error(error);
+    set_exception(error);
     PyErr_WriteUnraisable(nullptr);
 }
 

@@ -1,18 +1,19 @@
-// Exceptions of Python that the core cannot hand on where they are raised.
+// Python exceptions that the core has to keep before it can raise them.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace tcuda {
 
-// Python code that the core calls in the middle of its work may be interrupted: by what a signal handler raises (as
-// KeyboardInterrupt), by what another thread raises in this one, by a lack of memory. The core finishes its work first.
-// Until then the exception is kept, by thread, and further ones have the one before as their context.
+// An exception may interrupt Python code that the core calls in the middle of its work. A signal handler raises
+// KeyboardInterrupt, another thread raises an exception in this thread, or memory is short. The core finishes its work
+// first. Until then each thread keeps its exception. The context of a further exception is the exception before.
 //
 // Lock rule: all functions need Python's lock.
 class Interruption {
 public:
-    // Python code that runs while this lives may call the core again: what was kept before is none of its business.
+    // Sets the kept exception aside while the object lives. Python code that runs meanwhile may call the core again, and
+    // must not see that exception.
     Interruption();
     ~Interruption();
     Interruption(const Interruption &) = delete;
@@ -21,12 +22,12 @@ public:
     static bool pending();
     static void keep(const nanobind::python_error &error);
 
-    // Raises what was kept, if anything was.
+    // Raises the kept exception, if there is one.
     static void raise_if_any();
-    // Sets what was kept as the Python error, and returns whether there was anything.
+    // Sets the kept exception as the Python error. False if there is none.
     static bool restore() noexcept;
-    // For calls that raise nothing, such as frees: lets the code that runs next in this thread raise what was kept. Where
-    // that is impossible, it is told of as an exception in a destructor is.
+    // For calls that raise nothing, such as frees: lets the code that runs next in this thread raise the kept exception.
+    // Where that is impossible, Python reports the exception as an exception in a destructor.
     static void deliver() noexcept;
 
 private:

@@ -1,6 +1,8 @@
 #include "bindings/mended.hpp"
 
 #include "bindings/callable.hpp"
+#include "bindings/insistence.hpp"
+#include "bindings/python_calls.hpp"
 #include "bindings/raised.hpp"
 
 namespace tcuda {
@@ -23,14 +25,7 @@ PyObject *call(PyObject *self, PyObject *const *args, size_t flagged_count, PyOb
         return result;
     Raised raised;
     raised.take();
-    for (int tries = 0; tries < most_tries; ++tries) {
-        PyObject *done = PyObject_Vectorcall(held[mend], &first, 1, nullptr);
-        if (done != nullptr) {
-            Py_DECREF(done);
-            break;
-        }
-        raised.take();
-    }
+    insist(raised, [&] { return done(tcuda::call(held[mend], first)); });
     raised.set_again();
     return nullptr;
 }
@@ -44,7 +39,7 @@ PyObject *get(PyObject *self, PyObject *object, PyObject *) {
     return PyObject_Vectorcall(method_type, arguments, 2, nullptr);
 }
 
-// An attribute of the function, whose name is the closure.
+// An attribute of the function. `name` is the closure of the getter.
 PyObject *attribute(PyObject *self, void *name) {
     return PyObject_GetAttrString(Mended::of(self)->held[function], static_cast<const char *>(name));
 }

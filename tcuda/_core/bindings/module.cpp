@@ -1,5 +1,5 @@
-// The Python module of the core. Each part of the core has a function that adds its classes. tcuda/_core.pyi describes the
-// module with types.
+// The Python module of the core. Each part of the core has a function that adds its classes. The file tcuda/_core.pyi has
+// the types.
 #include <nanobind/nanobind.h>
 
 #include "bindings/callables_module.hpp"
@@ -8,7 +8,7 @@
 #include "bindings/ledger_arguments_module.hpp"
 #include "bindings/ledger_module.hpp"
 #include "bindings/random_module.hpp"
-#include "bindings/scopes.hpp"
+#include "bindings/scopes_module.hpp"
 
 NB_MODULE(_core, module) {
     // Devices and arrays may live as long as the process: an object that is alive at its end is no leak.
@@ -21,9 +21,5 @@ NB_MODULE(_core, module) {
     tcuda::bind_ledger_arguments(module);
     tcuda::bind_ledger(module);
     tcuda::bind_callables(module);
-
-    if (!tcuda::add_scopes(module.ptr()))
-        nanobind::raise_python_error();
-    module.def("find_calls_by", [](nanobind::object function) { tcuda::find_calls_by(function.ptr()); }, nanobind::arg("function"));
-    module.def("forget_scopes", tcuda::forget_scopes);
+    tcuda::bind_scopes(module);
 }

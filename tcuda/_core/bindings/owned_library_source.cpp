@@ -14,7 +14,7 @@ void OwnedLibrarySource::report(const char *text) noexcept {
         return;
     }
     const nb::gil_scoped_acquire lock;
-    const nb::error_scope before; // the free may be part of the handling of an error
+    const nb::error_scope before; // the caller may be handling an error
     PyErr_SetString(PyExc_RuntimeError, text);
     PyErr_WriteUnraisable(owner_.ptr());
 }

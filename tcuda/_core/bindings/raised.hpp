@@ -1,11 +1,13 @@
-// The Python exception that is set, held while other Python code runs.
+// The Python exception that is set, kept while other Python code runs.
 #pragma once
 
 #include <Python.h>
 
+#include <utility>
+
 namespace tcuda {
 
-// The exception that is set, which is no longer set then. New reference.
+// Takes the exception that is set: it is no longer set. New reference; null if no exception is set.
 inline PyObject *taken_exception() {
 #if PY_VERSION_HEX >= 0x030C0000
     return PyErr_GetRaisedException();
@@ -21,6 +23,17 @@ inline PyObject *taken_exception() {
 #endif
 }
 
+// Sets `exception`, and takes over the reference.
+inline void set_exception(PyObject *exception) {
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(exception);
+#else
+    auto *const type = reinterpret_cast<PyObject *>(Py_TYPE(exception));
+    Py_INCREF(type);
+    PyErr_Restore(type, exception, PyException_GetTraceback(exception));
+#endif
+}
+
 class Raised {
 public:
     Raised() = default;
@@ -28,9 +41,9 @@ public:
     Raised &operator=(const Raised &) = delete;
     ~Raised() { Py_XDECREF(value_); }
 
-    // Takes the exception that is set, which is no longer set then. What was taken before becomes its context.
+    // Takes the exception that is set. An exception that was taken before becomes the context of this one.
     void take() {
-        PyObject *value = taken_exception();
+        PyObject *const value = taken_exception();
         if (value == value_)
             Py_XDECREF(value);
         else if (value_ != nullptr)
@@ -38,27 +51,16 @@ public:
         value_ = value;
     }
 
-    // Sets the exception that was taken. Whether there is one.
+    // Sets the exception that was taken. False if none was taken.
     bool set_again() {
         if (value_ == nullptr)
             return false;
-#if PY_VERSION_HEX >= 0x030C0000
-        PyErr_SetRaisedException(value_);
-#else
-        PyObject *type = reinterpret_cast<PyObject *>(Py_TYPE(value_));
-        Py_INCREF(type);
-        PyErr_Restore(type, value_, PyException_GetTraceback(value_));
-#endif
-        value_ = nullptr;
+        set_exception(std::exchange(value_, nullptr));
         return true;
     }
 
 private:
     PyObject *value_ = nullptr;
 };
-
-// How often a step that must not be left out is tried. A signal handler that raises can interrupt the Python code of a
-// step; a step that fails this often fails for a reason of its own.
-constexpr int most_tries = 16;
 
 } // namespace tcuda

@@ -1,5 +1,5 @@
-// Included in front of everything where Python is 3.10, whose PyObject_Vectorcall() is inline: a call of a function by that
-// name goes to interpreter_calls.cpp, as the linker leads there with later versions.
+// Every source file includes this header first if Python is 3.10. There PyObject_Vectorcall() is an inline function, which
+// the linker cannot replace. The macro replaces its calls by calls of a function in interpreter_calls.cpp.
 #pragma once
 
 #include <Python.h>

@@ -1,0 +1,45 @@
+// The calls of the CUDA runtime, or of the emulated runtime, that change what is current.
+#pragma once
+
+#include <Python.h>
+
+namespace tcuda {
+
+struct RuntimeCalls {
+    PyObject *get_device, *set_device, *current_stream, *use_stream, *enter_stream, *exit_stream, *default_stream;
+    PyObject *members; // a tuple that has the references to the others
+    long long default_handle; // of `default_stream`
+
+    // The index of the current device; -1 with a Python error set if that fails.
+    long long current_device() const;
+    // False with a Python error set if that fails.
+    bool make_current(long long device) const;
+};
+
+// The calls, for the duration of one function.
+class FoundCalls {
+public:
+    // Finds the calls if they are not known yet. A Python error is set if there are none.
+    FoundCalls();
+    FoundCalls(const FoundCalls &) = delete;
+    FoundCalls &operator=(const FoundCalls &) = delete;
+    ~FoundCalls() {
+        if (calls_ == &found_)
+            Py_DECREF(found_.members);
+    }
+    explicit operator bool() const { return calls_ != nullptr; }
+    const RuntimeCalls &operator*() const { return *calls_; }
+
+private:
+    RuntimeCalls found_; // where the calls may not be kept
+    const RuntimeCalls *calls_;
+};
+
+// Sets the function that finds the calls. The function initialises the runtime, and returns a pair: a tuple of the calls
+// in the order of RuntimeCalls, and whether the calls may be kept.
+void find_calls_by(PyObject *function);
+
+// In a forked child: forgets the calls.
+void forget_calls();
+
+} // namespace tcuda

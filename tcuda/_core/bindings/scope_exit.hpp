@@ -1,0 +1,26 @@
+// The way back from scopes: what was current before becomes current again.
+#pragma once
+
+#include <Python.h>
+
+#include "bindings/raised.hpp"
+#include "bindings/runtime_calls.hpp"
+#include "bindings/thread_scopes.hpp"
+
+namespace tcuda {
+
+// Steps of the way back. `raised` takes the exceptions of each step.
+void insist_on_device(Raised &raised, const RuntimeCalls &calls, long long device);
+void insist_on_stream(Raised &raised, const RuntimeCalls &calls, PyObject *stream);
+void insist_on_exit(Raised &raised, const RuntimeCalls &calls);
+
+// Goes back from the scopes on top of this thread's stack that other threads have left.
+void undo_abandoned(const RuntimeCalls &calls, Raised &raised);
+
+// None, or null with the exception set that was taken.
+PyObject *none_unless(Raised &raised);
+
+// The method __exit__ of every kind of scope, with METH_FASTCALL | METH_KEYWORDS. The method does not use its arguments.
+extern const PyCFunction exit_scope;
+
+} // namespace tcuda

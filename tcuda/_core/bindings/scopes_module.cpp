@@ -1,0 +1,31 @@
+#include "bindings/scopes_module.hpp"
+
+#include "bindings/device_scope.hpp"
+#include "bindings/runtime_calls.hpp"
+#include "bindings/stream_entry.hpp"
+#include "bindings/stream_methods.hpp"
+#include "bindings/stream_scope.hpp"
+#include "bindings/thread_scopes.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+// In a forked child.
+void forget_scopes() {
+    forget_calls();
+    forget_entered();
+}
+
+} // namespace
+
+void bind_scopes(nb::module_ &module) {
+    if (!prepare_stream_entry() || !add_device_scope(module.ptr()) || !add_stream_scope(module.ptr()) ||
+        !add_stream_methods(module.ptr()))
+        nb::raise_python_error();
+    module.def("find_calls_by", [](nb::object function) { find_calls_by(function.ptr()); }, nb::arg("function"));
+    module.def("forget_scopes", forget_scopes);
+}
+
+} // namespace tcuda

@@ -1,0 +1,32 @@
+#include "bindings/stream_methods.hpp"
+
+#include "bindings/python_type.hpp"
+#include "bindings/scope_exit.hpp"
+#include "bindings/stream_entry.hpp"
+
+namespace tcuda {
+namespace {
+
+PyObject *enter(PyObject *self, PyObject *) {
+    PreviousStreams previous;
+    if (!enter_stream(self, self, &previous))
+        return nullptr;
+    Py_INCREF(self);
+    return self;
+}
+
+} // namespace
+
+bool add_stream_methods(PyObject *module) {
+    static PyMethodDef methods[] = {
+        {"__enter__", enter, METH_NOARGS, "__enter__($self)\n--\n\n"},
+        {"__exit__", exit_scope, METH_FASTCALL | METH_KEYWORDS,
+         "__exit__($self, exc_type, exc_val, exc_tb)\n--\n\n"},
+        {nullptr, nullptr, 0, nullptr},
+    };
+    static PyType_Slot slots[] = {{Py_tp_methods, methods}, {0, nullptr}};
+    static PyType_Spec spec = {"tcuda._core.StreamMethods", 0, 0, base_flags, slots};
+    return add_type(module, "StreamMethods", &spec);
+}
+
+} // namespace tcuda

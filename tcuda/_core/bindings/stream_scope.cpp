@@ -1,0 +1,84 @@
+#include "bindings/stream_scope.hpp"
+
+#include <structmember.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "bindings/python_type.hpp"
+#include "bindings/scope_exit.hpp"
+#include "bindings/stream_entry.hpp"
+
+namespace tcuda {
+namespace {
+
+struct StreamScope {
+    PyObject_HEAD
+    PyObject *stream, *src_prev_stream, *dst_prev_stream;
+
+    static StreamScope *of(PyObject *object) { return reinterpret_cast<StreamScope *>(object); }
+};
+
+void replace(PyObject *&member, PyObject *value) {
+    Py_XINCREF(value);
+    Py_XDECREF(std::exchange(member, value));
+}
+
+PyObject *enter(PyObject *self, PyObject *) {
+    PyObject *const stream = StreamScope::of(self)->stream;
+    if (stream == nullptr || stream == Py_None)
+        Py_RETURN_NONE;
+    PreviousStreams previous;
+    Py_INCREF(stream); // another thread may replace the attribute
+    const bool entered = enter_stream(self, stream, &previous);
+    Py_DECREF(stream);
+    if (!entered)
+        return nullptr;
+    replace(StreamScope::of(self)->src_prev_stream, previous.source);
+    replace(StreamScope::of(self)->dst_prev_stream, previous.target);
+    Py_RETURN_NONE;
+}
+
+int traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(StreamScope::of(self)->stream);
+    Py_VISIT(StreamScope::of(self)->src_prev_stream);
+    Py_VISIT(StreamScope::of(self)->dst_prev_stream);
+    return 0;
+}
+
+int clear(PyObject *self) {
+    Py_CLEAR(StreamScope::of(self)->stream);
+    Py_CLEAR(StreamScope::of(self)->src_prev_stream);
+    Py_CLEAR(StreamScope::of(self)->dst_prev_stream);
+    return 0;
+}
+
+} // namespace
+
+bool add_stream_scope(PyObject *module) {
+    static PyMemberDef members[] = {
+        {"stream", T_OBJECT, offsetof(StreamScope, stream), 0, nullptr},
+        {"src_prev_stream", T_OBJECT, offsetof(StreamScope, src_prev_stream), 0, nullptr},
+        {"dst_prev_stream", T_OBJECT, offsetof(StreamScope, dst_prev_stream), 0, nullptr},
+        {nullptr, 0, 0, 0, nullptr},
+    };
+    static PyMethodDef methods[] = {
+        {"__enter__", enter, METH_NOARGS, "__enter__($self)\n--\n\n"},
+        {"__exit__", exit_scope, METH_FASTCALL | METH_KEYWORDS, "__exit__($self, type, value, traceback)\n--\n\n"},
+        {nullptr, nullptr, 0, nullptr},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_dealloc, reinterpret_cast<void *>(deallocate<clear>)},
+        {Py_tp_traverse, reinterpret_cast<void *>(traverse)},
+        {Py_tp_clear, reinterpret_cast<void *>(clear)},
+        {Py_tp_members, members},
+        {Py_tp_methods, methods},
+        {0, nullptr},
+    };
+    static PyType_Spec spec = {"tcuda._core.StreamScope", sizeof(StreamScope), 0, base_flags | Py_TPFLAGS_HAVE_GC,
+                               slots};
+    return add_type(module, "StreamScope", &spec);
+}
+
+} // namespace tcuda
