@@ -1,0 +1,84 @@
+"""The table of ``libcuda.so.1``, with a library that stands for the driver."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.fixture_types import CompiledCpp, OutputOf
+
+
+class TestLibcuda:
+    @pytest.fixture
+    def driver(self, compiled_cpp: CompiledCpp, tmp_path: Path) -> str:
+        """The folder of the library, for ``LD_LIBRARY_PATH``."""
+        shutil.move(compiled_cpp("driver_stub"), tmp_path / "libcuda.so.1")
+        return str(tmp_path)
+
+    def test_calls_that_cupy_lacks_reach_the_driver(self, output_of: OutputOf, driver: str) -> None:
+        code = """
+from tcuda import _core
+
+calls = _core.CudaCalls()
+assert calls.device_uuid(0) == (0, bytes([7] * 16))
+assert calls.device_uuid(1) == (0, bytes([8] * 16))
+assert calls.device_uuid(2)[0] == 101
+assert calls.stream_priority_range() == (0, 0, -5)
+assert calls.event_record_with_flags(5, 6, 1) == 0
+assert calls.event_record_with_flags(5, 6, 0) == 400
+print("done")
+"""
+        assert output_of(code, LD_LIBRARY_PATH=driver) == "done"
+
+    def test_a_driver_without_graphs_serves_all_other_calls(self, output_of: OutputOf, driver: str) -> None:
+        code = """
+from tcuda import _core
+
+_core.CudaDriver(), _core.CudaCalls()
+try:
+    _core.CudaGraphs()
+except RuntimeError as error:
+    print(error)
+"""
+        expected = "libcuda.so.1 has no cuStreamGetCaptureInfo_v2: the driver is too old"
+        assert output_of(code, LD_LIBRARY_PATH=driver) == expected
+
+    def test_without_a_driver_every_user_of_the_table_says_so(self, output_of: OutputOf, tmp_path: Path) -> None:
+        (tmp_path / "libcuda.so.1").write_text("no library")
+        code = """
+from tcuda import _core
+
+for make in (_core.CudaDriver, _core.CudaCalls, _core.CudaGraphs, lambda: _core.FillKernel(1, 1, 1, 1)):
+    try:
+        make()
+    except RuntimeError as error:
+        print(str(error).partition(":")[0])
+"""
+        output = output_of(code, LD_LIBRARY_PATH=str(tmp_path))
+        assert output.splitlines() == ["libcuda.so.1 cannot be loaded"] * 4
+
+    def test_memory_calls_are_made_in_the_context_of_the_device_and_outside_of_captures(
+        self, output_of: OutputOf, driver: str
+    ) -> None:
+        code = """
+import ctypes
+from tcuda import _core
+
+stub = ctypes.CDLL("libcuda.so.1")
+stub.stub_calls.restype = ctypes.c_char_p
+ledger = _core.Ledger(_core.CudaDriver(), 2, _core.Settings(), print, print)
+ledger.allocate_segment(1, 1 << 20)
+stub.stub_forget()
+print(ledger.allocate_segment(1, 1 << 20) == 0x10000000)
+print(stub.stub_mode())
+print(stub.stub_calls().decode())
+"""
+        allocated, mode, calls = output_of(code, LD_LIBRARY_PATH=driver).splitlines()
+        assert (allocated, mode) == ("True", "0")
+        enter = ["cuCtxPushCurrent_v2", "cuThreadExchangeStreamCaptureMode"]
+        assert calls.split() == [*enter, "cuMemAlloc_v2", enter[1], "cuCtxPopCurrent_v2"]

@@ -1,0 +1,58 @@
+// A libcuda.so.1 with two devices and without graphs, which notes its calls.
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+static std::string calls;
+
+#define CALL(name, parameters, body)                                                                                   \
+    extern "C" int name parameters {                                                                                   \
+        calls += #name " ";                                                                                            \
+        body;                                                                                                          \
+        return 0;                                                                                                      \
+    }
+#define UNUSED(name) CALL(name, (), )
+
+using Pointer = unsigned long long;
+static int mode_of_thread = 0;
+
+extern "C" const char *stub_calls() { return calls.c_str(); }
+extern "C" void stub_forget() { calls.clear(); }
+extern "C" int stub_mode() { return mode_of_thread; }
+
+CALL(cuInit, (unsigned), )
+CALL(cuDeviceGetCount, (int *count), *count = 2)
+CALL(cuDeviceGet, (int *device, int ordinal), if (ordinal > 1) return 101; *device = 7 + ordinal)
+CALL(cuDeviceGetAttribute, (int *value, int, int), *value = 0)
+CALL(cuDeviceCanAccessPeer, (int *can, int, int), *can = 0)
+CALL(cuDevicePrimaryCtxRetain, (void **context, int device), *context = reinterpret_cast<void *>(std::size_t(device)))
+CALL(cuDeviceGetUuid_v2, (char *uuid, int device), std::memset(uuid, device, 16))
+CALL(cuCtxGetCurrent, (void **context), *context = reinterpret_cast<void *>(7))
+CALL(cuCtxPushCurrent_v2, (void *context), if (context != reinterpret_cast<void *>(8)) return 201)
+CALL(cuCtxPopCurrent_v2, (void **), )
+CALL(cuCtxGetStreamPriorityRange, (int *least, int *greatest), *least = 0; *greatest = -5)
+CALL(cuThreadExchangeStreamCaptureMode, (int *mode), std::swap(*mode, mode_of_thread))
+CALL(cuEventRecordWithFlags, (std::size_t event, std::size_t stream, unsigned flags),
+     if (event != 5 || stream != 6 || flags != 1) return 400)
+CALL(cuMemAlloc_v2, (Pointer * pointer, std::size_t size), if (size == 512) return 2; *pointer = 0x10000000)
+CALL(cuMemGetInfo_v2, (std::size_t *free, std::size_t *total), *free = *total = std::size_t(1) << 30)
+UNUSED(cuCtxSetCurrent)
+UNUSED(cuCtxSynchronize)
+UNUSED(cuEventCreate)
+UNUSED(cuEventDestroy_v2)
+UNUSED(cuEventQuery)
+UNUSED(cuEventRecord)
+UNUSED(cuEventSynchronize)
+UNUSED(cuMemAddressFree)
+UNUSED(cuMemAddressReserve)
+UNUSED(cuMemCreate)
+UNUSED(cuMemFree_v2)
+UNUSED(cuMemGetAllocationGranularity)
+UNUSED(cuMemMap)
+UNUSED(cuMemRelease)
+UNUSED(cuMemSetAccess)
+UNUSED(cuMemUnmap)
+UNUSED(cuStreamGetCaptureInfo)
+UNUSED(cuStreamIsCapturing)
+UNUSED(cuStreamQuery)
+UNUSED(cuStreamSynchronize)
