@@ -19,26 +19,28 @@ version: str
 """The version of the package that the core was compiled for."""
 
 class HostMemory:
-    """Memory of an emulated device: host memory behind a limit, in blocks as ``cudaMalloc`` gives them."""
+    """The memory of an emulated device: up to ``limit`` bytes of the host, in blocks like those of ``cudaMalloc``."""
 
     def __init__(self, limit: int) -> None: ...
     def allocate(self, size: int) -> int:
-        """Return the address of a new block of ``size`` bytes, or 0 when the limit or the host refuses it."""
+        """Return the address of a new block of ``size`` bytes, or 0 if the limit or the host refuses the block."""
     def release(self, address: int) -> bool:
-        """Free the block that starts at ``address``; False, with nothing changed, if none does."""
+        """Free the block that begins at ``address``; return False, with nothing changed, if no block begins there."""
     def block_at(self, address: int) -> tuple[int, int] | None:
-        """Return ``(address, size)`` of the live block, or of the mapped range, that holds ``address``."""
+        """Return ``(address, size)`` of the live block or the mapped range that contains ``address``."""
     def is_unmapped(self, address: int) -> bool:
-        """Tell whether ``address`` is reserved and has no memory."""
+        """Return whether ``address`` is reserved and not mapped."""
     @property
     def limit(self) -> int: ...
     @property
-    def used(self) -> int: ...
+    def used(self) -> int:
+        """Return how many bytes are in use, each block rounded up to a multiple of 512."""
     @property
-    def live(self) -> int: ...
+    def live(self) -> int:
+        """Return the number of blocks, mappings and reservations."""
 
 class PhiloxState:
-    """The state of a generator: a seed, and an offset that says how far every subsequence has come."""
+    """The state of a generator: a seed, and an offset, which is the position in every subsequence."""
 
     def __init__(self, seed: int, offset: int = 0) -> None: ...
     def read(self) -> tuple[int, int]:
@@ -46,33 +48,49 @@ class PhiloxState:
     def write(self, seed: int, offset: int) -> None:
         """Change the seed and the offset."""
     def move_to(self, offset: int) -> None:
-        """Change the offset alone."""
+        """Change the offset only."""
     def advance(self, increment: int) -> tuple[int, int]:
-        """Move the offset, and return the seed and the offset as they were: the caller's own."""
+        """Move the offset, and return the seed and the offset before the move.
+
+        The numbers between the two offsets belong to the caller.
+        """
     def store(self, target: npt.NDArray[np.uint8] | bytearray) -> None:
-        """Write seed and offset to the 16 bytes of ``target``."""
+        """Write the seed and the offset to the 16 bytes of ``target``."""
     def load(self, source: object) -> bool:
-        """Read seed and offset from an array of bytes; False, with nothing changed, if it has not the 16 of a state."""
+        """Read the seed and the offset from an array of 16 bytes.
+
+        Returns:
+            False, with nothing changed, if ``source`` is no such array or is not the state of a generator.
+        """
 
 def philox_passes(size: int, itemsize: int, lanes: int, most_blocks: int) -> list[tuple[int, int, int, int]]:
-    """Return the kernels that fill an array: first element, elements, blocks, and by how much each moves the offset.
+    """Return the kernels that fill an array.
 
-    A kernel of no elements is none: the offset moves for nothing.
+    Returns:
+        A tuple for each kernel: the first element, the number of elements, the number of blocks, and by how much the
+        offset moves. No kernel is launched for a tuple without elements, but the offset moves.
     """
 
 class CapturedState:
-    """The state of a generator for the kernels of one graph, which read it from ``words`` on the device.
+    """The state of a generator for the kernels of one graph, which read the state from ``words`` on the device.
 
     Args:
         state: The state of the generator.
-        function: A ``CUfunction``: ``put()`` of ``philox.cuh``.
+        function: The ``CUfunction`` of ``put()`` in ``philox.cuh``.
         words: The address of two words of 64 bits.
-        owner: What keeps their memory.
+        owner: The object that keeps the memory of the words.
+
+    Raises:
+        RuntimeError: There is no driver, or the driver is older than that of CUDA 12.4.
     """
 
     def __init__(self, state: PhiloxState, function: int, words: int, owner: object) -> None: ...
     def prepare(self, exec: int) -> int:
-        """Move the generator past what the graph draws, for the next launch of ``exec``; return a status."""
+        """Move the generator by what the graph draws, and let the next launch of ``exec`` draw those numbers.
+
+        Returns:
+            A status. A failure leaves the generator unchanged.
+        """
 
 class CudaCalls:
     """Calls of the CUDA runtime that CuPy lacks, made through the driver; each returns a status first.
@@ -95,40 +113,52 @@ class CudaCalls:
         """Record ``event`` on ``stream``, and return a status (``cuEventRecordWithFlags``)."""
 
 class CudaGraphs:
-    """What CuPy does not have of the driver's functions for graphs; each returns a status first.
+    """Calls for graphs and captures that CuPy lacks, made through the driver; each returns a status first.
 
     Raises:
-        RuntimeError: There is no driver, or one older than that of CUDA 12.4.
+        RuntimeError: There is no driver, or the driver is older than that of CUDA 12.4.
     """
 
     def __init__(self) -> None: ...
     def capture_info(self, stream: int) -> tuple[int, int, int]:
-        """Return a status, that of the capture of ``stream``, and the number of the capture."""
+        """Return a status, the status of the capture of ``stream``, and the number of the capture."""
     def instantiate(self, graph: int, flags: int) -> tuple[int, int]:
-        """Return a status, and a ``cudaGraphExec_t``; captures do not forbid it."""
+        """Return a status and a ``cudaGraphExec_t``; the call is allowed while streams capture."""
     def destroy_exec(self, exec: int) -> int:
-        """Destroy a ``cudaGraphExec_t``; captures do not forbid it."""
+        """Destroy a ``cudaGraphExec_t``, and return a status; the call is allowed while streams capture."""
     def contents(self, graph: int) -> tuple[int, int, list[int]]:
-        """Return a status, the number of nodes, and what may be an address in their parameters."""
+        """Return a status, the number of nodes, and the numbers in their parameters that may be addresses."""
 
 class GraphLauncher:
-    """Launches ``exec`` on the stream whose handle CuPy's C function ``current_stream`` returns.
+    """Launches the graph ``exec`` while the device is current that was current when the launcher was made.
 
-    It does so while the device is current that was so when it was made.
+    Args:
+        exec: A ``cudaGraphExec_t``.
+        current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
+
+    Raises:
+        RuntimeError: There is no driver, or the driver is older than that of CUDA 12.4.
     """
 
     def __init__(self, exec: int, current_stream: object) -> None: ...
     @property
     def launched(self) -> bool:
-        """Whether :meth:`launch` was called."""
+        """Return whether :meth:`launch` was called."""
     def launch(self) -> int:
-        """Return a status: 201 or 900, with nothing done, if another device is current or the stream is capturing."""
+        """Launch the graph on the current stream, and return a status.
+
+        Nothing is done, and the status is 201, if another device is current. Nothing is done, and the status is 900, if
+        the stream is capturing.
+        """
 
 class FillKernel:
-    """A kernel that fills an array with random numbers: ``function``, a ``CUfunction`` of those of ``philox.cuh``.
+    """A kernel that fills an array with random numbers: ``function``, the ``CUfunction`` of a kernel in ``philox.cuh``.
 
-    Its methods return a status, with the state as it was if they failed: 201 if this thread has no current context, 900
-    if the stream is capturing.
+    The methods return a status. A failure leaves the state unchanged. The status is 201 if the thread has no current
+    context. The status of the ``fill`` methods is 900 if the stream is capturing.
+
+    Raises:
+        RuntimeError: There is no driver.
     """
 
     def __init__(self, function: int, itemsize: int, lanes: int, most_blocks: int) -> None: ...
@@ -140,12 +170,12 @@ class FillKernel:
     ) -> int: ...
 
 def block_allocator(allocate: Callable[..., Any], memory: object, size: object) -> Callable[..., Any]:
-    """Return ``allocate`` for CuPy, with the size of the memory that it returns set to the size of the block.
+    """Return an allocator for CuPy that sets the size of the memory to the size of its block.
 
     Args:
         allocate: ``CFunctionAllocator.malloc`` for :meth:`Ledger.cupy_functions`.
-        memory: The descriptor of the attribute ``mem`` of what it returns.
-        size: The descriptor of the attribute ``size`` of that.
+        memory: The descriptor of the attribute ``mem`` of the pointer that ``allocate`` returns.
+        size: The descriptor of the attribute ``size`` of that memory.
     """
 
 def translated(
@@ -153,16 +183,19 @@ def translated(
     failure: type[BaseException] | tuple[type[BaseException], ...],
     raise_instead: Callable[..., NoReturn],
 ) -> Callable[..., Any]:
-    """Return ``function`` with ``raise_instead(error, *args)`` called where it raises ``failure``; costs no frame."""
+    """Return a callable that calls ``function``, and calls ``raise_instead(error, *args)`` if that raises ``failure``.
+
+    The callable adds no Python frame.
+    """
 
 def mended(function: _F, mend: Callable[[Any], object]) -> _F:
-    """Return a method that calls ``function`` and, where that raises, ``mend(self)`` again and again until it returns.
+    """Return a method that calls ``function`` and, if that raises, calls ``mend(self)`` until ``mend`` returns.
 
-    No signal handler can run between the two, so that what ``function`` began is always put in order.
+    No signal handler can run between the two calls, so ``mend`` always follows a ``function`` that fails.
     """
 
 class DeviceScope:
-    """Context manager that makes the device ``idx`` current; nothing happens if that is negative."""
+    """Context manager that makes the device ``idx`` current; a negative ``idx`` has no effect."""
 
     idx: int
     prev_idx: int
@@ -172,7 +205,7 @@ class DeviceScope:
     ) -> None: ...
 
 class StreamScope:
-    """Context manager that makes ``stream`` current, and its device; nothing happens if that is None."""
+    """Context manager that makes ``stream`` and its device current; None has no effect."""
 
     stream: _CurrentStream | None
     src_prev_stream: _CurrentStream | None
@@ -183,7 +216,7 @@ class StreamScope:
     ) -> None: ...
 
 class StreamMethods:
-    """What lets a stream be a scope in which it is current."""
+    """The methods of a stream that make the stream a context manager, in which the stream is current."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -193,12 +226,14 @@ class StreamMethods:
 def find_calls_by(function: Callable[[], tuple[tuple[Any, ...], bool]]) -> None:
     """Let scopes find the calls of the runtime by ``function``.
 
-    It initialises, and returns a tuple of ``getDevice``, ``setDevice``, ``currentStream``, ``useStream``,
-    ``enterStream``, ``exitStream`` and ``defaultStream``, and whether they may be kept.
+    Args:
+        function: A function that initialises the runtime. The function returns a tuple of ``getDevice``, ``setDevice``,
+            ``currentStream``, ``useStream``, ``enterStream``, ``exitStream`` and ``defaultStream``, and whether the
+            calls may be kept.
     """
 
 def forget_scopes() -> None:
-    """Forget these calls and all scopes that threads are in: for a forked child."""
+    """Forget the calls of the runtime, and the scopes of all threads; for a forked child."""
 
 class Settings:
     """The options of the caching allocator."""
@@ -210,38 +245,56 @@ class Settings:
     roundup_power2_divisions: Sequence[int]
 
 class Driver:
-    """A driver table: what the allocator asks of a CUDA driver."""
+    """A driver table: the calls that the allocator makes of a CUDA driver."""
 
 class CudaDriver(Driver):
-    """The table of ``libcuda.so.1``; RuntimeError if that cannot be used."""
+    """The table of ``libcuda.so.1``.
+
+    Raises:
+        RuntimeError: There is no driver, the driver is too old, or the driver finds no device.
+    """
 
 class HostDriver(Driver):
-    """The table of emulated devices with ``memories``; ``streams`` has the stream and event entries as methods."""
+    """The table of emulated devices.
+
+    Args:
+        memories: The memory of each device.
+        streams: An object with the stream and event entries of the table as methods.
+    """
 
     def __init__(self, memories: list[HostMemory], streams: object) -> None: ...
 
 class FaultyDriver(Driver):
-    """The table of ``driver``, one call of which fails."""
+    """The table of ``driver`` with one call that fails."""
 
     def __init__(self, driver: Driver) -> None: ...
     def fail(self, entry: str, calls: int, status: int) -> None:
-        """Let ``entry`` fail once with ``status``, after ``calls`` calls that go through."""
+        """Let ``entry`` fail once with ``status``, after ``calls`` calls that succeed."""
     @property
     def failed(self) -> bool:
-        """Whether that has happened."""
+        """Return whether the failure has happened."""
     def meanwhile(self, function: Callable[[], object]) -> None:
         """Let every call for memory wait until a thread of its own has called ``function``."""
+    def successes(self, entry: str) -> int:
+        """Return how many calls of ``entry`` have succeeded."""
 
 class Source:
-    """Where memory comes from, if not from the caching allocator."""
+    """A source of memory other than the caching allocator."""
 
 class PythonSource(Source):
-    """A pool that is a Python object: ``allocate(size, device, stream)`` returns what holds memory at its ``ptr``."""
+    """A source that is a Python object.
+
+    Args:
+        pool: An object with two methods. ``allocate(size, device, stream)`` returns an object that keeps the memory,
+            with the address as ``ptr``. ``empty_cache(device)`` gives back the memory that is kept for later.
+        reports_segments: Whether the pool takes its segments from :meth:`Ledger.allocate_segment`.
+        unit: The number of bytes of which every size is made a multiple.
+    """
 
     def __init__(self, pool: object, reports_segments: bool, unit: int) -> None: ...
 
 class LibrarySource(Source):
-    """Two functions with the signatures of torch's pluggable allocator, in a library that ``owner`` keeps loaded."""
+    """Two functions with the signatures of torch's pluggable allocator; ``owner`` keeps their library loaded."""
 
     def __init__(self, allocate: int, free: int, owner: object) -> None: ...
 
@@ -251,7 +304,7 @@ class Tracker:
     def __init__(self, of_thread: bool) -> None: ...
 
 class Stacks(enum.IntEnum):
-    """Which stacks the history notes."""
+    """The choice of the stacks that the history notes."""
 
     NONE = ...
     LIVE = ...
@@ -261,7 +314,12 @@ class Stacks(enum.IntEnum):
 class Ledger:
     """The ledger of all devices, through which every allocation goes.
 
-    ``fail_memory(**facts)`` and ``fail_driver(status, call)`` raise what a failure is for Python.
+    Args:
+        driver: The table of the devices.
+        devices: The number of devices.
+        settings: The options of the caching allocator.
+        fail_memory: A function that raises the error for a lack of memory: ``fail_memory(**facts)``.
+        fail_driver: A function that raises the error for a call that failed: ``fail_driver(status, call)``.
     """
 
     def __init__(
@@ -275,31 +333,52 @@ class Ledger:
     def allocate(self, device: int, size: int, stream: int) -> int:
         """Return the address of ``size`` bytes for use on ``stream``."""
     def allocate_block(self, device: int, size: int, stream: int) -> tuple[int, int]:
-        """Allocate, and return the address and the size of the block: all of it belongs to the caller."""
+        """Allocate, and return the address and the size of the block, all of which belongs to the caller."""
     def free(self, address: int) -> bool:
-        """Free what begins at ``address``; False, with nothing changed, if nothing live does."""
+        """Free the allocation that begins at ``address``.
+
+        Returns:
+            False, with nothing changed, if no live allocation begins there.
+        """
     def record_stream(self, device: int, address: int, stream: int) -> bool:
-        """Hold back what begins at ``address``, once freed, until ``stream`` is done with it; False if nothing does."""
+        """Note that ``stream`` uses the allocation: once freed, its memory is reused only after that stream's work.
+
+        Returns:
+            False if no live allocation begins at ``address``.
+        """
     def size_of(self, device: int, address: int) -> int:
-        """Return the size of what begins at ``address``, 0 if nothing live does."""
+        """Return the size of the allocation that begins at ``address``, 0 if no live allocation begins there."""
     def stream_created(self, device: int, stream: int) -> None:
-        """Let the handle be used for questions about the stream."""
+        """Let the ledger ask the driver about the stream by its handle."""
     def stream_about_to_be_destroyed(self, device: int, stream: int) -> None:
-        """Let the handle not be used any more."""
+        """Forbid the ledger to use the handle of the stream."""
     def empty_cache(self, device: int) -> None:
-        """Give what is free back to the device."""
+        """Give free memory back to the device."""
     def allocate_segment(self, device: int, size: int) -> int:
-        """Return the address of new memory for a source that reports its segments, 0 if there is none."""
+        """Return the address of a new segment for a source that reports its segments, 0 if there is no memory."""
     def free_segment(self, device: int, address: int) -> None:
-        """Give back what :meth:`allocate_segment` gave."""
+        """Give back a segment of :meth:`allocate_segment`."""
     def cupy_functions(self, current_stream: object) -> tuple[int, int, int]:
-        """Return ``param``, ``malloc`` and ``free`` for ``CFunctionAllocator``; the ledger then lives for ever."""
+        """Return ``param``, ``malloc`` and ``free`` for ``CFunctionAllocator``; the ledger then lives for ever.
+
+        Args:
+            current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
+        """
     def cupy_segment_functions(self, current_stream: object, refuse: Callable[[], NoReturn]) -> tuple[int, int, int]:
-        """Return the same for the segments of a CuPy pool, to which ``refuse()`` says that there is no memory."""
+        """Return the same for the segments of a CuPy pool.
+
+        Args:
+            current_stream: The same as for :meth:`cupy_functions`.
+            refuse: A function that raises the exception that the pool takes for a lack of memory.
+        """
     def share(self) -> None:
         """Let the functions that torch loads use this ledger, which then lives for ever."""
     def change_source(self, source: Source | None) -> bool:
-        """Take memory from ``source``, or the caching allocator; False if some was taken before."""
+        """Take memory from ``source``, or from the caching allocator for None.
+
+        Returns:
+            False, with nothing changed, if memory was allocated before.
+        """
     def change_settings(self, settings: Settings) -> None: ...
 
     caching: bool
@@ -312,20 +391,34 @@ class Ledger:
     def pool_uses(self, device: int, id: tuple[int, int]) -> int: ...
     def begin_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None: ...
     def end_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None:
-        """End the use of this number, from any thread, or for 0 the thread's latest; do nothing if there is none."""
+        """End the use of this number, from any thread, or for 0 the latest use of this thread, if there is one."""
     def begin_capture(self, id: tuple[int, int], device: int, stream: int) -> int:
-        """Let what is allocated on the streams of a capture come from a pool, and keep what this thread frees.
+        """Let allocations on the streams of a capture come from a pool, and keep the memory that this thread frees.
 
-        The graph that comes of it uses the pool. Returns the number of the capture, which has begun on ``stream``.
+        The graph of the capture uses the pool.
+
+        Args:
+            id: The pool.
+            device: The device of the stream.
+            stream: The stream on which the capture has begun.
+
+        Returns:
+            The number of the capture.
         """
     def end_capture(self, capture: int) -> None:
-        """Let memory be allocated and freed as before."""
+        """Let memory be allocated and freed as before the capture."""
     def has_capture(self, capture: int) -> bool:
-        """Tell whether that capture has begun, and not ended."""
+        """Return whether the capture has begun and has not ended."""
     def hold(self, addresses: Sequence[int], capture: int) -> list[int]:
-        """Keep the allocations that have these addresses and are older than the capture; return where they begin."""
+        """Keep the allocations that contain these addresses and are older than the capture; return where they begin."""
     def release_graph(self, id: tuple[int, int], held: Sequence[int], replayed: bool) -> None:
-        """Let go of what :meth:`hold` returned, and of the pool; if ``replayed``, when the devices are done with it."""
+        """Release the allocations that :meth:`hold` returned, and the pool.
+
+        Args:
+            id: The pool.
+            held: The allocations.
+            replayed: Whether the graph was launched. The release then waits for the end of the work of the devices.
+        """
     def set_memory_fraction(self, device: int, fraction: float) -> None: ...
     def memory_fraction(self, device: int) -> float: ...
     def statistics(self, device: int) -> dict[str, int]: ...
@@ -346,6 +439,6 @@ class Ledger:
         self, pool: tuple[int, int] | None, traces: bool
     ) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]: ...
     def abandon(self) -> None:
-        """Let frees do nothing: this is a forked child."""
+        """Let frees do nothing; for a forked child."""
     def close(self) -> None:
-        """Let frees only count: the process is exiting."""
+        """Let frees change the statistics only; for a process that is exiting."""

@@ -1,5 +1,5 @@
-// A callable that takes the place of CuPy's allocator. The memory that the callable returns has the size of its block, and
-// not the requested size: the memory of CuPy's own pool has that size too. The callable adds no Python frame to an
+// A callable that takes the place of CuPy's allocator. The memory that the callable returns has the size of its block,
+// and not the requested size: the memory of CuPy's own pool has that size too. The callable adds no Python frame to an
 // allocation.
 #pragma once
 
@@ -17,8 +17,8 @@ std::size_t &larger_block();
 PyObject *make_block_allocator_type();
 
 // A callable of `type` that calls `allocate`. `memory` is the descriptor of the attribute `mem` of the object that
-// `allocate` returns. `size` is the descriptor of the attribute `size` of that memory. New reference; null with a Python
-// error set if that fails.
+// `allocate` returns. `size` is the descriptor of the attribute `size` of that memory. New reference; null with a
+// Python error set if that fails.
 PyObject *make_block_allocator(PyObject *type, PyObject *allocate, PyObject *memory, PyObject *size);
 
 } // namespace tcuda

@@ -7,8 +7,9 @@ namespace tcuda {
 
 // A function is null where this version of Python has none of that name.
 struct CpythonFunctions {
-    // Public since Python 3.13. Returns null where no thread holds the lock and, since Python 3.12, where another thread
-    // holds the lock. PyGILState_Check() is no substitute: in a process that has had a subinterpreter, it always says yes.
+    // Public since Python 3.13. Returns null where no thread holds the lock and, since Python 3.12, where another
+    // thread holds the lock. PyGILState_Check() is no substitute: in a process that has had a subinterpreter, it always
+    // says yes.
     PyThreadState *(*current_thread)();
     PyObject *(*frame_back)(PyObject *frame);
     int (*frame_instruction)(PyObject *frame); // since Python 3.11

@@ -12,7 +12,7 @@ namespace nb = nanobind;
 namespace tcuda {
 namespace {
 
-// The parameter of the functions.
+// The parameter that CuPy hands to the functions.
 struct CupyFace {
     PythonLedger &self;
     CurrentStream *current_stream;
@@ -63,7 +63,8 @@ void free_segment(void *param, void *address, int device) {
 using Allocate = void *(void *param, std::size_t size, int device);
 using Free = void(void *param, void *address, int device);
 
-nb::tuple addresses(PythonLedger &ledger, nb::handle current_stream, nb::object refuse, Allocate *allocate, Free *free) {
+nb::tuple addresses(PythonLedger &ledger, nb::handle current_stream, nb::object refuse, Allocate *allocate,
+                    Free *free) {
     CurrentStream *const function = current_stream_in(current_stream);
     auto *const face = new CupyFace{ledger, function, std::move(refuse)}; // for ever, as the ledger
     nb::find(ledger).inc_ref();

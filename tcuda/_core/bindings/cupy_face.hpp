@@ -8,8 +8,8 @@
 namespace tcuda {
 
 // The addresses of the parameter, of the function that allocates, and of the function that frees. `current_stream` is a
-// capsule with CuPy's function that returns the current stream of the thread. The ledger then lives for ever: arrays keep
-// the addresses, and may outlive everything else.
+// capsule with CuPy's function that returns the current stream of the thread. The ledger then lives for ever: arrays
+// keep the addresses, and may outlive everything else.
 nanobind::tuple cupy_functions(PythonLedger &ledger, nanobind::handle current_stream);
 
 // The same for the segments of a CuPy pool. `refuse` raises the exception that the pool takes for a lack of memory.

@@ -4,8 +4,8 @@
 
 namespace tcuda {
 
-// Adds the type DeviceScope to the module: the base of `tcuda.device`, and the context manager of the current device. False
-// with a Python error set if that fails.
+// Adds the type DeviceScope to the module: the base of `tcuda.device`, and the context manager of the current device.
+// False with a Python error set if that fails.
 bool add_device_scope(PyObject *module);
 
 } // namespace tcuda

@@ -1,8 +1,8 @@
 // The calls into Python that may end the thread. None of them unwinds the frames of the core or of nanobind.
 //
-// CMakeLists.txt reads the names below. With --wrap the linker replaces the calls of these functions in the whole module,
-// nanobind included, by the functions here. Every function of Python that may take Python's lock, run Python code or
-// collect garbage must be in this list.
+// CMakeLists.txt reads the names below. With --wrap the linker replaces the calls of these functions in the whole
+// module, nanobind included, by the functions here. Every function of Python that may take Python's lock, run Python
+// code or collect garbage must be in this list.
 #include <Python.h>
 
 #include <cstdarg>
@@ -67,7 +67,8 @@ GUARDED(Object, PyList_New, (Py_ssize_t size), (size))
 GUARDED(Object, PyTuple_New, (Py_ssize_t size), (size))
 GUARDED(Object, PyWeakref_NewRef, (Object object, Object callback), (object, callback))
 GUARDED(Object, PyModule_NewObject, (Object name), (name))
-GUARDED(Object, PyCapsule_New, (void *pointer, const char *name, PyCapsule_Destructor destroy), (pointer, name, destroy))
+GUARDED(Object, PyCapsule_New, (void *pointer, const char *name, PyCapsule_Destructor destroy),
+        (pointer, name, destroy))
 
 // Calls
 #if PY_VERSION_HEX >= 0x030B0000
@@ -133,5 +134,6 @@ GUARDED(void, PyErr_WriteUnraisable, (Object object), (object))
 GUARDED(void, PyException_SetCause, (Object error, Object cause), (error, cause))
 GUARDED(void, PyException_SetContext, (Object error, Object context), (error, context))
 GUARDED(Object, PyErr_FormatV, (Object type, const char *format, va_list values), (type, format, values))
-GUARDED_LIST(Object, PyErr_Format, PyErr_FormatV, (Object type, const char *format, ...), (type, format, values), format)
+GUARDED_LIST(Object, PyErr_Format, PyErr_FormatV, (Object type, const char *format, ...), (type, format, values),
+             format)
 GUARDED_LIST(Object, Py_BuildValue, Py_VaBuildValue, (const char *format, ...), (format, values), format)

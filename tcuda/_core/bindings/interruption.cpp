@@ -22,8 +22,8 @@ int raise_later(void *error) {
     return -1;
 }
 
-// Python can make a thread raise an exception of a class, but no exception object. False if the exception has arguments,
-// which its class alone would lose.
+// Python can make a thread raise an exception of a class, but no exception object. False if the exception has
+// arguments, which its class alone would lose.
 bool raise_type_later(PyObject *error) {
     PyObject *arguments = PyObject_GetAttrString(error, "args");
     const bool says_nothing = arguments != nullptr && PyTuple_Check(arguments) && PyTuple_Size(arguments) == 0;

@@ -12,8 +12,8 @@ namespace tcuda {
 // Lock rule: all functions need Python's lock.
 class Interruption {
 public:
-    // Sets the kept exception aside while the object lives. Python code that runs meanwhile may call the core again, and
-    // must not see that exception.
+    // Sets the kept exception aside while the object lives. Python code that runs meanwhile may call the core again,
+    // and must not see that exception.
     Interruption();
     ~Interruption();
     Interruption(const Interruption &) = delete;
@@ -26,8 +26,8 @@ public:
     static void raise_if_any();
     // Sets the kept exception as the Python error. False if there is none.
     static bool restore() noexcept;
-    // For calls that raise nothing, such as frees: lets the code that runs next in this thread raise the kept exception.
-    // Where that is impossible, Python reports the exception as an exception in a destructor.
+    // For calls that raise nothing, such as frees: lets the code that runs next in this thread raise the kept
+    // exception. Where that is impossible, Python reports the exception as an exception in a destructor.
     static void deliver() noexcept;
 
 private:

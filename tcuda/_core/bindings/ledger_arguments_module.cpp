@@ -24,7 +24,8 @@ void bind_ledger_arguments(nb::module_ &module) {
     nb::class_<PythonSource, ExternalSource>(module, "PythonSource")
         .def("__init__",
              [](PythonSource *made, nb::object pool, bool reports_segments, std::size_t unit) {
-                 new (made) PythonSource(std::move(pool), reports_segments ? Reserve::reported : Reserve::unknown, unit);
+                 const Reserve reserve = reports_segments ? Reserve::reported : Reserve::unknown;
+                 new (made) PythonSource(std::move(pool), reserve, unit);
              },
              nb::arg("pool"), nb::arg("reports_segments"), nb::arg("unit"));
     nb::class_<OwnedLibrarySource, ExternalSource>(module, "LibrarySource")

@@ -24,12 +24,14 @@ namespace {
 
 using Self = PythonLedger;
 
+DeviceLedger &of(Self &self, int device) { return self.ledger.of(device); }
+
 // An interruption during an allocation undoes the allocation.
 Address allocate(Self &self, int device, std::size_t size, Stream stream, std::size_t *block_size = nullptr) {
     const Address address =
         guarded(self, [&] { return self.ledger.allocate(device, size, key_of(stream), block_size); });
     if (Interruption::pending())
-        self.ledger.of(device).free(address);
+        of(self, device).free(address);
     Interruption::raise_if_any();
     return address;
 }
@@ -45,14 +47,15 @@ CaptureId begin_capture(Self &self, PoolId id, int device, Stream stream) {
     return capture;
 }
 
-// The ledger has a reference to every attached tracker: Python may drop its own reference before the tracker is detached.
+// The ledger has a reference to every attached tracker: Python may drop its own reference before the tracker is
+// detached.
 void attach(Self &self, int device, nb::object tracker) {
-    self.ledger.of(device).attach(nb::cast<Tracker *>(tracker));
+    of(self, device).attach(nb::cast<Tracker *>(tracker));
     tracker.release();
 }
 
 void detach(Self &self, int device, nb::object tracker) {
-    if (self.ledger.of(device).detach(nb::cast<Tracker *>(tracker)))
+    if (of(self, device).detach(nb::cast<Tracker *>(tracker)))
         tracker.dec_ref();
 }
 
@@ -94,31 +97,33 @@ void bind_ledger(nb::module_ &module) {
              nb::arg("address"))
         .def("record_stream",
              [](Self &self, int device, Address address, Stream stream) {
-                 return self.ledger.of(device).record_stream(address, key_of(stream));
+                 return of(self, device).record_stream(address, key_of(stream));
              },
              nb::arg("device"), nb::arg("address"), nb::arg("stream"))
-        .def("stream_created", [](Self &self, int device, Stream stream) { self.ledger.of(device).stream_created(stream); },
+        .def("stream_created", [](Self &self, int device, Stream stream) { of(self, device).stream_created(stream); },
              nb::arg("device"), nb::arg("stream"))
         .def("stream_about_to_be_destroyed",
              [](Self &self, int device, Stream stream) {
-                 guarded_without_lock(self, [&] { self.ledger.of(device).stream_about_to_be_destroyed(stream); });
+                 guarded_without_lock(self, [&] { of(self, device).stream_about_to_be_destroyed(stream); });
              },
              nb::arg("device"), nb::arg("stream"))
-        .def("size_of", [](Self &self, int device, Address address) { return self.ledger.of(device).size_of(address); },
+        .def("size_of", [](Self &self, int device, Address address) { return of(self, device).size_of(address); },
              nb::arg("device"), nb::arg("address"))
         .def("empty_cache",
-             [](Self &self, int device) { guarded_without_lock(self, [&] { self.ledger.of(device).empty_cache(); }); },
+             [](Self &self, int device) { guarded_without_lock(self, [&] { of(self, device).empty_cache(); }); },
              nb::arg("device"))
         .def("cupy_functions", cupy_functions, nb::arg("current_stream"))
         .def("cupy_segment_functions", cupy_segment_functions, nb::arg("current_stream"), nb::arg("refuse"))
         .def("allocate_segment",
-             [](Self &self, int device, std::size_t size) { return self.ledger.of(device).allocate_segment(size); },
+             [](Self &self, int device, std::size_t size) { return of(self, device).allocate_segment(size); },
              nb::arg("device"), nb::arg("size"))
-        .def("free_segment", [](Self &self, int device, Address address) { self.ledger.of(device).free_segment(address); },
+        .def("free_segment", [](Self &self, int device, Address address) { of(self, device).free_segment(address); },
              nb::arg("device"), nb::arg("address"))
         .def("share", share_with_torch)
         .def("change_source",
-             [](Self &self, std::shared_ptr<ExternalSource> source) { return self.ledger.change_source(std::move(source)); },
+             [](Self &self, std::shared_ptr<ExternalSource> source) {
+                 return self.ledger.change_source(std::move(source));
+             },
              nb::arg("source").none())
         .def("change_settings",
              [](Self &self, const Settings &settings) {
@@ -130,27 +135,32 @@ void bind_ledger(nb::module_ &module) {
         // Pools
         .def("next_pool", [](Self &self) { return self.ledger.next_pool(); })
         .def("create_pool",
-             [](Self &self, int device, PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom) {
-                 self.ledger.of(device).create_pool(id, std::move(library), split, use_on_oom);
+             [](Self &self, int device, PoolId id, std::shared_ptr<ExternalSource> library, bool split,
+                bool use_on_oom) {
+                 of(self, device).create_pool(id, std::move(library), split, use_on_oom);
              },
              nb::arg("device"), nb::arg("id"), nb::arg("library").none(), nb::arg("split"), nb::arg("use_on_oom"))
         .def("release_pool",
-             [](Self &self, int device, PoolId id) { guarded_without_lock(self, [&] { self.ledger.of(device).release_pool(id); }); },
+             [](Self &self, int device, PoolId id) {
+                 guarded_without_lock(self, [&] { of(self, device).release_pool(id); });
+             },
              nb::arg("device"), nb::arg("id"))
-        .def("pool_uses", [](Self &self, int device, PoolId id) { return self.ledger.of(device).pool_uses(id); },
+        .def("pool_uses", [](Self &self, int device, PoolId id) { return of(self, device).pool_uses(id); },
              nb::arg("device"), nb::arg("id"))
         .def("begin_pool",
-             [](Self &self, int device, PoolId id, std::uint64_t use) { self.ledger.of(device).begin_pool(id, use); },
+             [](Self &self, int device, PoolId id, std::uint64_t use) { of(self, device).begin_pool(id, use); },
              nb::arg("device"), nb::arg("id"), nb::arg("use") = 0)
         .def("end_pool",
              [](Self &self, int device, PoolId id, std::uint64_t use) {
-                 guarded_without_lock(self, [&] { self.ledger.of(device).end_pool(id, use); });
+                 guarded_without_lock(self, [&] { of(self, device).end_pool(id, use); });
              },
              nb::arg("device"), nb::arg("id"), nb::arg("use") = 0)
         // Captures
         .def("begin_capture", begin_capture, nb::arg("id"), nb::arg("device"), nb::arg("stream"))
         .def("end_capture",
-             [](Self &self, CaptureId capture) { guarded_without_lock(self, [&] { self.ledger.end_capture(capture); }); },
+             [](Self &self, CaptureId capture) {
+                 guarded_without_lock(self, [&] { self.ledger.end_capture(capture); });
+             },
              nb::arg("capture"))
         .def("has_capture", [](Self &self, CaptureId capture) { return self.ledger.has_capture(capture); },
              nb::arg("capture"))
@@ -166,36 +176,37 @@ void bind_ledger(nb::module_ &module) {
              nb::arg("id"), nb::arg("held"), nb::arg("replayed"))
         // Limits
         .def("set_memory_fraction",
-             [](Self &self, int device, double fraction) { self.ledger.of(device).set_memory_fraction(fraction); },
+             [](Self &self, int device, double fraction) { of(self, device).set_memory_fraction(fraction); },
              nb::arg("device"), nb::arg("fraction"))
-        .def("memory_fraction", [](Self &self, int device) { return self.ledger.of(device).memory_fraction(); },
+        .def("memory_fraction", [](Self &self, int device) { return of(self, device).memory_fraction(); },
              nb::arg("device"))
         // Statistics
-        .def("statistics", [](Self &self, int device) { return dict_of(self.ledger.of(device).statistics()); },
+        .def("statistics", [](Self &self, int device) { return dict_of(of(self, device).statistics()); },
              nb::arg("device"))
-        .def("allocated", [](Self &self, int device) { return self.ledger.of(device).bytes().allocated_bytes.current; },
+        .def("allocated", [](Self &self, int device) { return of(self, device).bytes().allocated_bytes.current; },
              nb::arg("device"))
-        .def("peak_allocated", [](Self &self, int device) { return self.ledger.of(device).bytes().allocated_bytes.peak; },
+        .def("peak_allocated", [](Self &self, int device) { return of(self, device).bytes().allocated_bytes.peak; },
              nb::arg("device"))
-        .def("reserved", [](Self &self, int device) { return self.ledger.of(device).bytes().reserved_bytes.current; },
+        .def("reserved", [](Self &self, int device) { return of(self, device).bytes().reserved_bytes.current; },
              nb::arg("device"))
-        .def("peak_reserved", [](Self &self, int device) { return self.ledger.of(device).bytes().reserved_bytes.peak; },
+        .def("peak_reserved", [](Self &self, int device) { return of(self, device).bytes().reserved_bytes.peak; },
              nb::arg("device"))
-        .def("reset_peaks", [](Self &self, int device) { self.ledger.of(device).reset_peaks(); }, nb::arg("device"))
-        .def("reset_accumulated", [](Self &self, int device) { self.ledger.of(device).reset_accumulated(); },
+        .def("reset_peaks", [](Self &self, int device) { of(self, device).reset_peaks(); }, nb::arg("device"))
+        .def("reset_accumulated", [](Self &self, int device) { of(self, device).reset_accumulated(); },
              nb::arg("device"))
         .def("attach", attach, nb::arg("device"), nb::arg("tracker"))
         .def("detach", detach, nb::arg("device"), nb::arg("tracker"))
         .def("read",
              [](Self &self, int device, const Tracker &tracker) {
-                 const Tracker read = self.ledger.of(device).read(tracker);
+                 const Tracker read = of(self, device).read(tracker);
                  return nb::make_tuple(read.current, read.peak, read.allocated, read.freed, read.allocations);
              },
              nb::arg("device"), nb::arg("tracker"))
         // History
         .def("record_history",
              [](Self &self, Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear) {
-                 self.ledger.each([&](DeviceLedger &ledger) { ledger.record_history(stacks, capacity, skipped, clear); });
+                 self.ledger.each(
+                     [&](DeviceLedger &ledger) { ledger.record_history(stacks, capacity, skipped, clear); });
              },
              nb::arg("stacks"), nb::arg("capacity"), nb::arg("skipped"), nb::arg("clear"))
         .def("stop_history",

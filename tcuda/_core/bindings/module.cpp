@@ -1,5 +1,5 @@
-// The Python module of the core. Each part of the core has a function that adds its classes. The file tcuda/_core.pyi has
-// the types.
+// The Python module of the core. Each part of the core has a function that adds its classes. The file tcuda/_core.pyi
+// has the types.
 #include <nanobind/nanobind.h>
 
 #include "bindings/callables_module.hpp"

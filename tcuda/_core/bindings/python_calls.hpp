@@ -19,7 +19,8 @@ inline bool done(PyObject *result) {
     return result != nullptr;
 }
 
-// Drops `result`, and returns its value as an integer. Returns -1 with a Python error set if `result` is null or no integer.
+// Drops `result`, and returns its value as an integer. Returns -1 with a Python error set if `result` is null or no
+// integer.
 inline long long taken_integer(PyObject *result) {
     if (result == nullptr)
         return -1;

@@ -16,8 +16,8 @@ struct PythonLedger {
                  nanobind::object fail_driver)
         : ledger(driver, devices, settings), fail_memory(std::move(fail_memory)), fail_driver(std::move(fail_driver)) {}
 
-    // The end of the ledger destroys events. The member is destroyed after the ledger, and delivers the interruptions of
-    // that work.
+    // The end of the ledger destroys events. The member is destroyed after the ledger, and delivers the interruptions
+    // of that work.
     struct Delivery {
         ~Delivery() { Interruption::deliver(); }
     } delivery;

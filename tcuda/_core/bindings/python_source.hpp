@@ -8,8 +8,8 @@
 namespace tcuda {
 
 // The method `allocate(size, device, stream)` of the object returns an object that keeps the memory, or raises
-// MemoryError. The attribute `ptr` of that object is the address. The memory is freed when the reference to the object is
-// dropped. The method `empty_cache(device)` gives back the memory that is kept for later.
+// MemoryError. The attribute `ptr` of that object is the address. The memory is freed when the reference to the object
+// is dropped. The method `empty_cache(device)` gives back the memory that is kept for later.
 class PythonSource : public ExternalSource {
 public:
     PythonSource(nanobind::object pool, Reserve reserve, std::size_t unit)

@@ -7,9 +7,9 @@
 
 namespace tcuda {
 
-// The methods of `streams` are the stream and event entries of the table. A method raises an exception with the status as
-// `error_code`. An exception without a status, such as KeyboardInterrupt, becomes an Interruption. An entry that waits
-// ends with an interruption. Any other entry is called again, so it must have the same effect a second time.
+// The methods of `streams` are the stream and event entries of the table. A method raises an exception with the status
+// as `error_code`. An exception without a status, such as KeyboardInterrupt, becomes an Interruption. An entry that
+// waits ends with an interruption. Any other entry is called again, so it must have the same effect a second time.
 class PythonStreams : public HostDriver {
 public:
     PythonStreams(std::vector<HostMemory *> memories, nanobind::object streams)

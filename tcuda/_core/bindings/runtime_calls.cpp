@@ -11,7 +11,8 @@ namespace {
 PyObject *finder = nullptr;
 const RuntimeCalls *kept = nullptr;
 
-// Asks the finder. Null with a Python error set if that fails. The result is `found`, or `kept` if the calls may be kept.
+// Asks the finder. Null with a Python error set if that fails. The result is `found`, or `kept` if the calls may be
+// kept.
 const RuntimeCalls *find(RuntimeCalls *found) {
     PyObject *answer = call(finder);
     if (answer == nullptr)

@@ -35,8 +35,8 @@ private:
     const RuntimeCalls *calls_;
 };
 
-// Sets the function that finds the calls. The function initialises the runtime, and returns a pair: a tuple of the calls
-// in the order of RuntimeCalls, and whether the calls may be kept.
+// Sets the function that finds the calls. The function initialises the runtime, and returns a pair: a tuple of the
+// calls in the order of RuntimeCalls, and whether the calls may be kept.
 void find_calls_by(PyObject *function);
 
 // In a forked child: forgets the calls.

@@ -13,7 +13,8 @@ void undo(const EnteredScope &scope, const RuntimeCalls &calls, Raised &raised) 
     }
     insist_on_device(raised, calls, scope.stream_device);
     insist_on_exit(raised, calls);
-    // CuPy goes back to its own stack, which set_stream() does not change. torch goes back to the stream that was current.
+    // CuPy goes back to its own stack, which set_stream() does not change. torch goes back to the stream that was
+    // current.
     insist_on_stream(raised, calls, scope.stream_target);
     if (scope.device != scope.stream_device) {
         insist_on_device(raised, calls, scope.device);

@@ -20,7 +20,8 @@ void undo_abandoned(const RuntimeCalls &calls, Raised &raised);
 // None, or null with the exception set that was taken.
 PyObject *none_unless(Raised &raised);
 
-// The method __exit__ of every kind of scope, with METH_FASTCALL | METH_KEYWORDS. The method does not use its arguments.
+// The method __exit__ of every kind of scope, with METH_FASTCALL | METH_KEYWORDS. The method does not use its
+// arguments.
 extern const PyCFunction exit_scope;
 
 } // namespace tcuda

@@ -12,7 +12,7 @@ namespace nb = nanobind;
 namespace tcuda {
 namespace {
 
-// In a forked child.
+// Called in a forked child.
 void forget_scopes() {
     forget_calls();
     forget_entered();

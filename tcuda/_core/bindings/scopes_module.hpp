@@ -1,8 +1,8 @@
 // The context managers of the current device and of the current stream.
 //
 // Rule: no Python code runs between a change of what is current and the note of that change. The calls of an emulated
-// runtime are the exception. Each of them either makes its change or raises. So an exception from a signal handler leaves
-// nothing half done.
+// runtime are the exception. Each of them either makes its change or raises. So an exception from a signal handler
+// leaves nothing half done.
 #pragma once
 
 #include <nanobind/nanobind.h>

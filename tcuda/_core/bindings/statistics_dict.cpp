@@ -33,7 +33,8 @@ template <typename Visitor> void visit(const Statistics &statistics, Visitor &vi
 }
 
 // The parts of `name`, down to single numbers.
-template <typename Visitor, typename Name> void visit_parts(Visitor &visitor, const Name &name, const Counter &counter) {
+template <typename Visitor, typename Name>
+void visit_parts(Visitor &visitor, const Name &name, const Counter &counter) {
     visitor.add(name + ".allocated", counter.allocated);
     visitor.add(name + ".current", counter.current);
     visitor.add(name + ".freed", counter.freed);

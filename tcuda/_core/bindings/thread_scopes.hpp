@@ -1,8 +1,8 @@
 // The scopes that threads are in. Each thread has a stack of its own.
 //
-// A thread can leave a scope of another thread: the end of a generator does, if the generator is closed in another thread.
-// Such a scope is abandoned. Nothing changes in the thread that leaves the scope. The thread that entered the scope goes
-// back from it when it next enters or leaves a scope.
+// A thread can leave a scope of another thread: the end of a generator does, if the generator is closed in another
+// thread. Such a scope is abandoned. Nothing changes in the thread that leaves the scope. The thread that entered the
+// scope goes back from it when it next enters or leaves a scope.
 //
 // Lock rule: the lock of the stacks is held only while no Python code can run.
 #pragma once
@@ -24,8 +24,8 @@ struct EnteredScope {
 // references still the caller's, if that fails.
 bool note_entered(const EnteredScope &scope);
 
-// Takes the latest scope of `owner` off the stack of this thread. If there is none, marks the scope of `owner` in another
-// thread as abandoned, and returns false.
+// Takes the latest scope of `owner` off the stack of this thread. If there is none, marks the scope of `owner` in
+// another thread as abandoned, and returns false.
 bool take_left(PyObject *owner, EnteredScope *taken);
 
 // Takes the scope on top of the stack of this thread if another thread has left it.

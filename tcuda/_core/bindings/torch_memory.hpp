@@ -5,7 +5,8 @@
 
 namespace tcuda {
 
-// Lets the functions that torch loads use `ledger`. The ledger then lives for ever: tensors may outlive everything else.
+// Lets the functions that torch loads use `ledger`. The ledger then lives for ever: tensors may outlive everything
+// else.
 void share_with_torch(PythonLedger &ledger);
 
 } // namespace tcuda

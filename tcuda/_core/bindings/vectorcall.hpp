@@ -1,5 +1,5 @@
-// Every source file includes this header first if Python is 3.10. There PyObject_Vectorcall() is an inline function, which
-// the linker cannot replace. The macro replaces its calls by calls of a function in interpreter_calls.cpp.
+// Every source file includes this header first if Python is 3.10. There PyObject_Vectorcall() is an inline function,
+// which the linker cannot replace. The macro replaces its calls by calls of a function in interpreter_calls.cpp.
 #pragma once
 
 #include <Python.h>

@@ -35,25 +35,63 @@ public:
         return successes_[entry];
     }
 
-    int enter(int d) override { return run("enter", [&] { return driver_.enter(d); }); }
-    int allocate(int d, std::size_t s, Address *a) override { return waiting("allocate", [&] { return driver_.allocate(d, s, a); }); }
-    int free(int d, Address a) override { return waiting("free", [&] { return driver_.free(d, a); }); }
-    int memory_info(int d, std::size_t *f, std::size_t *t) override { return waiting("memory_info", [&] { return driver_.memory_info(d, f, t); }); }
-    int granularity(int d, std::size_t *b) override { return waiting("granularity", [&] { return driver_.granularity(d, b); }); }
-    int reserve(int d, std::size_t s, Address *a) override { return waiting("reserve", [&] { return driver_.reserve(d, s, a); }); }
-    int release(int d, Address a, std::size_t s) override { return waiting("release", [&] { return driver_.release(d, a, s); }); }
-    int create(int d, std::size_t s, Physical *p) override { return waiting("create", [&] { return driver_.create(d, s, p); }); }
-    int destroy(int d, Physical p) override { return waiting("destroy", [&] { return driver_.destroy(d, p); }); }
-    int map(int d, Address a, std::size_t s, Physical p) override { return waiting("map", [&] { return driver_.map(d, a, s, p); }); }
-    int unmap(int d, Address a, std::size_t s) override { return waiting("unmap", [&] { return driver_.unmap(d, a, s); }); }
-    int record(int d, Stream s, Event *e) override { return run("record", [&] { return driver_.record(d, s, e); }); }
-    int query(int d, Event e) override { return run("query", [&] { return driver_.query(d, e); }); }
-    int synchronize(int d, Event e) override { return run("synchronize", [&] { return driver_.synchronize(d, e); }); }
-    int destroy_event(int d, Event e) override { return run("destroy_event", [&] { return driver_.destroy_event(d, e); }); }
-    int query_stream(int d, Stream s) override { return run("query_stream", [&] { return driver_.query_stream(d, s); }); }
-    int synchronize_stream(int d, Stream s) override { return run("synchronize_stream", [&] { return driver_.synchronize_stream(d, s); }); }
-    int synchronize_device(int d) override { return run("synchronize_device", [&] { return driver_.synchronize_device(d); }); }
-    int capture_of(int d, Stream s, CaptureId *c) override { return run("capture_of", [&] { return driver_.capture_of(d, s, c); }); }
+    int enter(int device) override {
+        return run("enter", [&] { return driver_.enter(device); });
+    }
+    int allocate(int device, std::size_t size, Address *address) override {
+        return waiting("allocate", [&] { return driver_.allocate(device, size, address); });
+    }
+    int free(int device, Address address) override {
+        return waiting("free", [&] { return driver_.free(device, address); });
+    }
+    int memory_info(int device, std::size_t *free, std::size_t *total) override {
+        return waiting("memory_info", [&] { return driver_.memory_info(device, free, total); });
+    }
+    int granularity(int device, std::size_t *bytes) override {
+        return waiting("granularity", [&] { return driver_.granularity(device, bytes); });
+    }
+    int reserve(int device, std::size_t size, Address *address) override {
+        return waiting("reserve", [&] { return driver_.reserve(device, size, address); });
+    }
+    int release(int device, Address address, std::size_t size) override {
+        return waiting("release", [&] { return driver_.release(device, address, size); });
+    }
+    int create(int device, std::size_t size, Physical *physical) override {
+        return waiting("create", [&] { return driver_.create(device, size, physical); });
+    }
+    int destroy(int device, Physical physical) override {
+        return waiting("destroy", [&] { return driver_.destroy(device, physical); });
+    }
+    int map(int device, Address address, std::size_t size, Physical physical) override {
+        return waiting("map", [&] { return driver_.map(device, address, size, physical); });
+    }
+    int unmap(int device, Address address, std::size_t size) override {
+        return waiting("unmap", [&] { return driver_.unmap(device, address, size); });
+    }
+    int record(int device, Stream stream, Event *event) override {
+        return run("record", [&] { return driver_.record(device, stream, event); });
+    }
+    int query(int device, Event event) override {
+        return run("query", [&] { return driver_.query(device, event); });
+    }
+    int synchronize(int device, Event event) override {
+        return run("synchronize", [&] { return driver_.synchronize(device, event); });
+    }
+    int destroy_event(int device, Event event) override {
+        return run("destroy_event", [&] { return driver_.destroy_event(device, event); });
+    }
+    int query_stream(int device, Stream stream) override {
+        return run("query_stream", [&] { return driver_.query_stream(device, stream); });
+    }
+    int synchronize_stream(int device, Stream stream) override {
+        return run("synchronize_stream", [&] { return driver_.synchronize_stream(device, stream); });
+    }
+    int synchronize_device(int device) override {
+        return run("synchronize_device", [&] { return driver_.synchronize_device(device); });
+    }
+    int capture_of(int device, Stream stream, CaptureId *capture) override {
+        return run("capture_of", [&] { return driver_.capture_of(device, stream, capture); });
+    }
 
 private:
     template <typename Call> int waiting(const char *entry, Call call) {

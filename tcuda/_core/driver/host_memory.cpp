@@ -88,8 +88,8 @@ bool HostMemory::is_unmapped(std::uintptr_t address) const {
 bool HostMemory::reserve(std::size_t size, std::uintptr_t *address) {
     const std::lock_guard lock(mutex_);
     // One page more than requested, so that the reservation can begin at a page.
-    void *memory = size == 0 ? MAP_FAILED
-                             : mmap(nullptr, size + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *memory = size == 0 ? MAP_FAILED : mmap(nullptr, size + page, PROT_NONE, flags, -1, 0);
     if (memory == MAP_FAILED)
         return false;
     const auto start = reinterpret_cast<std::uintptr_t>(memory);

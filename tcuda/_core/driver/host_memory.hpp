@@ -37,8 +37,8 @@ public:
     // Whether `address` is reserved and not mapped.
     bool is_unmapped(std::uintptr_t address) const;
 
-    // Virtual memory, as with cuMemAddressReserve, cuMemCreate and cuMemMap. Sizes are multiples of `page`. Memory is all
-    // zeros whenever it is mapped: physical memory keeps no contents while it is not mapped. Each function returns
+    // Virtual memory, as with cuMemAddressReserve, cuMemCreate and cuMemMap. Sizes are multiples of `page`. Memory is
+    // all zeros whenever it is mapped: physical memory keeps no contents while it is not mapped. Each function returns
     // whether it succeeded.
     bool reserve(std::size_t size, std::uintptr_t *address);
     bool unreserve(std::uintptr_t address, std::size_t size);

@@ -1,8 +1,8 @@
 // The functions of libcuda.so.1, each with its C type: nothing of CUDA is needed to build.
 //
 // The library is opened once in a process. The functions are looked up in groups, each when a caller first asks for the
-// group, so that a driver that lacks the functions of one group still serves the others. A caller keeps a reference to a
-// group: a call then costs one indirect call.
+// group, so that a driver that lacks the functions of one group still serves the others. A caller keeps a reference to
+// a group: a call then costs one indirect call.
 #pragma once
 
 #include <cstddef>
@@ -47,11 +47,13 @@ struct MemoryCalls {
     Call<int(DevicePointer *, std::size_t size)> allocate{"cuMemAlloc_v2"};
     Call<int(DevicePointer)> free{"cuMemFree_v2"};
     Call<int(std::size_t *free, std::size_t *total)> get_info{"cuMemGetInfo_v2"};
-    Call<int(std::size_t *bytes, const AllocationProperties *, int option)> granularity{"cuMemGetAllocationGranularity"};
+    Call<int(std::size_t *bytes, const AllocationProperties *, int option)> granularity{
+        "cuMemGetAllocationGranularity"};
     Call<int(DevicePointer *, std::size_t size, std::size_t alignment, DevicePointer fixed, unsigned long long flags)>
         address_reserve{"cuMemAddressReserve"};
     Call<int(DevicePointer, std::size_t size)> address_free{"cuMemAddressFree"};
-    Call<int(Physical *, std::size_t size, const AllocationProperties *, unsigned long long flags)> create{"cuMemCreate"};
+    Call<int(Physical *, std::size_t size, const AllocationProperties *, unsigned long long flags)> create{
+        "cuMemCreate"};
     Call<int(Physical)> release{"cuMemRelease"};
     Call<int(DevicePointer, std::size_t size, std::size_t offset, Physical, unsigned long long flags)> map{"cuMemMap"};
     Call<int(DevicePointer, std::size_t size)> unmap{"cuMemUnmap"};
@@ -79,8 +81,8 @@ struct CaptureCalls {
 
 // Graphs and the captures that make them: a driver of CUDA 12.4 or later has these functions.
 struct GraphCalls {
-    Call<int(Stream, int *status, CaptureId *, Graph *, const GraphNode **dependencies, std::size_t *count)> capture_info{
-        "cuStreamGetCaptureInfo_v2"};
+    Call<int(Stream, int *status, CaptureId *, Graph *, const GraphNode **dependencies, std::size_t *count)>
+        capture_info{"cuStreamGetCaptureInfo_v2"};
     Call<int(Stream, GraphNode *, std::size_t count, unsigned flags)> update_dependencies{
         "cuStreamUpdateCaptureDependencies"};
     Call<int(GraphExec *, Graph, unsigned long long flags)> instantiate{"cuGraphInstantiateWithFlags"};

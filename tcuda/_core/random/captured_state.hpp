@@ -1,7 +1,7 @@
 // The state of a generator for the kernels of one graph. The kernels read the seed and the offset from two words in the
-// memory of the device. A node of the graph writes the words before any kernel of the graph reads them. The parameters of
-// that node are set at every launch. Launches of a graph follow each other, also on different streams, so that no launch
-// reads the words of another launch.
+// memory of the device. A node of the graph writes the words before any kernel of the graph reads them. The parameters
+// of that node are set at every launch. Launches of a graph follow each other, also on different streams, so that no
+// launch reads the words of another launch.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace tcuda {
 
 class CapturedState {
 public:
-    // `function` has the parameters of put() in philox.cuh. `words` is the address of the two words, which are allocated
-    // on the stream that draws first.
-    // Throws std::runtime_error where there is no driver, or one older than that of CUDA 12.4.
+    // `function` has the parameters of put() in philox.cuh. `words` is the address of the two words, which are
+    // allocated on the stream that draws first. Throws std::runtime_error where there is no driver, or one older than
+    // that of CUDA 12.4.
     CapturedState(PhiloxState &state, libcuda::Function function, std::uintptr_t words);
 
     // Lets the work that follows on a capturing stream wait for the words. Returns a status.
     int join(libcuda::Stream stream);
 
-    // Reserves a part of the sequence for a kernel of the graph. Returns where that part begins, counted from the offset
-    // at the launch of the graph.
+    // Reserves a part of the sequence for a kernel of the graph. Returns where that part begins, counted from the
+    // offset at the launch of the graph.
     std::uint64_t take(std::uint64_t increment) {
         const std::uint64_t before = taken_;
         taken_ += increment;

@@ -28,8 +28,8 @@ public:
                 std::uint64_t first, std::uint64_t second) const;
 
 private:
-    // `state` is the seed, or the address of the words of a CapturedState. In the second case the kernel adds `offset` to
-    // the offset in those words.
+    // `state` is the seed, or the address of the words of a CapturedState. In the second case the kernel adds `offset`
+    // to the offset in those words.
     int launch(const PhiloxPass &pass, std::uint64_t state, std::uint64_t offset, libcuda::Stream stream,
                std::uintptr_t out, std::uint64_t first, std::uint64_t second) const;
 

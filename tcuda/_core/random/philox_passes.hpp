@@ -1,10 +1,10 @@
 // The kernels that fill an array with random numbers of a Philox4x32-10 generator, split as torch splits them.
 //
-// Every thread of a kernel draws from a subsequence of its own, which the index of the thread in the grid chooses. A draw
-// gives four numbers of 32 bits, or two of 64 bits: the lanes. The lanes of one draw lie a whole grid apart in the array.
-// After the lanes of one draw, a thread draws again for the next elements. The grid grows with the array up to the number
-// of blocks that the multiprocessors of the device can hold at a time. So the numbers in a larger array depend on that
-// limit.
+// Every thread of a kernel draws from a subsequence of its own, which the index of the thread in the grid chooses. A
+// draw gives four numbers of 32 bits, or two of 64 bits: the lanes. The lanes of one draw lie a whole grid apart in the
+// array. After the lanes of one draw, a thread draws again for the next elements. The grid grows with the array up to
+// the number of blocks that the multiprocessors of the device can hold at a time. So the numbers in a larger array
+// depend on that limit.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,8 @@ public:
     PhiloxPasses(std::uint64_t itemsize, std::uint64_t lanes, std::uint64_t most_blocks)
         : itemsize_(itemsize), lanes_(lanes), most_blocks_(most_blocks) {}
 
-    // Visits the kernels that fill an array of `size` elements, in their order, until `visit` returns a failure. Returns
-    // the last status.
+    // Visits the kernels that fill an array of `size` elements, in their order, until `visit` returns a failure.
+    // Returns the last status.
     template <typename Visit> int each(std::uint64_t size, Visit visit) const {
         if (size == 0)
             return success;

@@ -31,12 +31,14 @@ public:
         const Lock lock(mutex_);
         offset_ = offset;
     }
-    // Moves the offset. Returns the seed and the offset before the move: that part of the sequence belongs to the caller.
+    // Moves the offset. Returns the seed and the offset before the move: that part of the sequence belongs to the
+    // caller.
     Words advance(std::uint64_t increment) {
         const Lock lock(mutex_);
         return {seed_, std::exchange(offset_, offset_ + increment)};
     }
-    // Calls `use` with the seed and the offset, which `use` may change. The offset changes only if `use` returns success.
+    // Calls `use` with the seed and the offset, which `use` may change. The offset changes only if `use` returns
+    // success.
     template <typename Use> int draw(Use use) {
         const Lock lock(mutex_);
         std::uint64_t offset = offset_;
