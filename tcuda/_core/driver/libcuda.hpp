@@ -42,7 +42,7 @@ struct ContextCalls {
     Call<int()> synchronize{"cuCtxSynchronize"};
 };
 
-// Memory, with and without virtual addresses of its own
+// Memory, virtual memory included
 struct MemoryCalls {
     Call<int(DevicePointer *, std::size_t size)> allocate{"cuMemAlloc_v2"};
     Call<int(DevicePointer)> free{"cuMemFree_v2"};
@@ -76,6 +76,7 @@ struct StreamCalls {
 struct CaptureCalls {
     Call<int(int *mode)> exchange_mode{"cuThreadExchangeStreamCaptureMode"};
     Call<int(Stream, int *status)> is_capturing{"cuStreamIsCapturing"};
+    // The first version, which drivers before that of CUDA 11.3 have too. GraphCalls has the second version.
     Call<int(Stream, int *status, CaptureId *)> info{"cuStreamGetCaptureInfo"};
 };
 
