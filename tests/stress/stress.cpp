@@ -33,6 +33,7 @@
 #include "driver/host_driver.hpp"
 #include "driver/host_memory.hpp"
 #include "ledger/ledger.hpp"
+#include "ledger/library_source.hpp"
 
 namespace {
 

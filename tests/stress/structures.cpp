@@ -21,6 +21,7 @@
 
 #include "allocator/address_map.hpp"
 #include "allocator/block.hpp"
+#include "allocator/free_blocks.hpp"
 #include "driver/host_memory.hpp"
 
 namespace {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "ledger/external_source.hpp"
-
 namespace tcuda {
 namespace {
 

@@ -19,30 +19,17 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/address_map.hpp"
 #include "allocator/block.hpp"
+#include "allocator/external_source.hpp"
+#include "allocator/heap.hpp"
+#include "allocator/pool.hpp"
+#include "allocator/segment.hpp"
+#include "allocator/settings.hpp"
 #include "driver/driver.hpp"
 #include "records/history.hpp"
-#include "allocator/settings.hpp"
 #include "records/statistics.hpp"
 
 namespace tcuda {
-
-using PoolId = std::pair<std::uint64_t, std::uint64_t>;
-
-// A set of heaps that share nothing with those of other pools. The pool {0, 0} is the one that everybody uses.
-struct Pool {
-    PoolId id{0, 0};
-    int uses = 0;                      // 0: unused segments may be released
-    int pins = 0;                      // threads that come back to the pool when they have the lock again
-    std::size_t live = 0;              // blocks that are handed out
-    bool captured = false;             // graphs, and what reads their results, use it on streams that nobody tells of
-    std::shared_ptr<ExternalSource> library; // whose memory its segments are; null for the driver's
-    bool split = true;
-    bool use_on_oom = false; // others may take what is free in it before they run out of memory
-    std::vector<std::unique_ptr<Heap>> heaps;
-    AddressMap<Heap> by_stream;
-};
 
 // A segment that its library has to free, once the lock is given back.
 struct ReturnedSegment {

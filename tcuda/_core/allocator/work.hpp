@@ -1,4 +1,4 @@
-// Points in the work of a stream, and what waits until the stream has come so far.
+// Points in the work of a stream, and the blocks that wait for them.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,20 @@ namespace tcuda {
 
 struct Block;
 
-// Lock rule: guarded by the lock of the device's ledger. Whoever gives that back to ask the driver about the event, or
-// to record it, counts as a user: the event is destroyed, and replaced, only while there are none.
+// The work that a stream has to do up to some point. The lock of the device's ledger guards it. A thread that gives the
+// lock back, to ask the driver about the event or to record it, counts as a user. The event is destroyed, or replaced,
+// only while there are no users.
 struct Work {
-    Event event = 0;   // 0 as long as it could not be recorded, and when it is destroyed
-    bool done = false; // the stream has come so far
-    bool gone = false; // the stream is destroyed: its handle must not be used
+    Event event = 0;   // 0 before the event is recorded, and after it is destroyed
+    bool done = false; // the stream has done the work
+    bool gone = false; // the stream is destroyed, and nobody may use its handle
     int users = 0;
 };
 
+// A freed block that waits for the work of a stream. Without a block, only the event of the work is to be destroyed.
 struct Wait {
     Stream stream;
-    Block *block; // which is freed then; null where only the event is to be destroyed
+    Block *block; // may be null
     std::shared_ptr<Work> work;
 };
 

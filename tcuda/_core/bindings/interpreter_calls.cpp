@@ -8,7 +8,7 @@
 #include <cstdarg>
 #include <type_traits>
 
-#include "bindings/unwinding.hpp"
+#include "threads/unwinding.hpp"
 
 namespace {
 

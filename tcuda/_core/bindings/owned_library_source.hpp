@@ -3,7 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "ledger/external_source.hpp"
+#include "ledger/library_source.hpp"
 
 namespace tcuda {
 

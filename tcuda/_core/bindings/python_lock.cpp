@@ -3,7 +3,7 @@
 #include <Python.h>
 
 #include "bindings/cpython_functions.hpp"
-#include "ledger/lock.hpp"
+#include "threads/interpreter.hpp"
 
 namespace tcuda {
 

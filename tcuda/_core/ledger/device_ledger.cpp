@@ -15,25 +15,9 @@ constexpr std::uint64_t handed_out_per_recycled = 16;
 // How often an allocation is tried again while other threads are quicker.
 constexpr int most_retries = 100;
 
-// A pool is not removed while it lives. It is made, and ends, under the lock.
-class PinnedPool {
-public:
-    explicit PinnedPool(Pool &pool) : pool_(pool) { ++pool_.pins; }
-    ~PinnedPool() { --pool_.pins; }
-    PinnedPool(const PinnedPool &) = delete;
-    PinnedPool &operator=(const PinnedPool &) = delete;
-
-private:
-    Pool &pool_;
-};
-
 } // namespace
 
 std::atomic<StackId (*)()> DeviceLedger::note_stack{nullptr};
-
-Tracker::Tracker(bool of_thread) : thread_(of_thread ? thread_number() : 0) {}
-
-bool Tracker::follows_this_thread() const { return thread_ == 0 || thread_ == thread_number(); }
 
 DeviceLedger::DeviceLedger(int device, Driver &driver, const Settings &settings)
     : device_(device), driver_(driver), settings_(settings),
@@ -131,13 +115,7 @@ void DeviceLedger::count_allocation(Block *block, std::size_t requested, Capture
         statistics_.oversize_allocations.increase(1);
     used_.store(true, std::memory_order_relaxed);
     history_.record(Action::alloc, block->address, requested, block->stream, noted);
-    for (Tracker *tracker : trackers_)
-        if (tracker->follows_this_thread()) {
-            ++tracker->allocations;
-            tracker->allocated += bytes;
-            tracker->current += bytes;
-            tracker->peak = std::max(tracker->peak, tracker->current);
-        }
+    trackers_.count_allocation(bytes);
 }
 
 Pool &DeviceLedger::route(CaptureId capture) {
@@ -338,11 +316,7 @@ bool DeviceLedger::free(Address address) noexcept {
         statistics_.oversize_allocations.decrease(1);
     block->oversize = false;
     history_.record(Action::free_requested, address, block->requested, block->stream, block->stack);
-    for (Tracker *tracker : trackers_)
-        if (tracker->follows_this_thread()) {
-            tracker->freed += bytes;
-            tracker->current -= bytes;
-        }
+    trackers_.count_free(bytes);
     keep_for_capture(block);
     if (block->holds != 0)
         block->state = Block::State::awaiting_free;
@@ -497,16 +471,12 @@ void DeviceLedger::reset_accumulated() {
 
 void DeviceLedger::attach(Tracker *tracker) {
     const Lock lock(mutex_);
-    trackers_.push_back(tracker);
+    trackers_.attach(tracker);
 }
 
 bool DeviceLedger::detach(Tracker *tracker) {
     const Lock lock(mutex_);
-    const auto known = std::find(trackers_.begin(), trackers_.end(), tracker);
-    if (known == trackers_.end())
-        return false;
-    trackers_.erase(known);
-    return true;
+    return trackers_.detach(tracker);
 }
 
 Tracker DeviceLedger::read(const Tracker &tracker) {

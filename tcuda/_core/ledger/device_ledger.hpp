@@ -28,7 +28,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <limits>
 #include <list>
 #include <map>
@@ -38,66 +37,18 @@
 
 #include "allocator/address_map.hpp"
 #include "allocator/caching_allocator.hpp"
-#include "driver/driver.hpp"
-#include "ledger/external_source.hpp"
-#include "records/history.hpp"
-#include "ledger/lock.hpp"
+#include "allocator/external_source.hpp"
 #include "allocator/settings.hpp"
-#include "records/statistics.hpp"
 #include "allocator/work.hpp"
+#include "driver/driver.hpp"
+#include "ledger/failures.hpp"
+#include "ledger/segment_view.hpp"
+#include "records/history.hpp"
+#include "records/statistics.hpp"
+#include "records/trackers.hpp"
+#include "threads/lock.hpp"
 
 namespace tcuda {
-
-// What a message about a lack of memory tells.
-struct OutOfMemory : std::exception {
-    int device = 0;
-    std::size_t requested = 0, total = 0, free = 0, limit = 0, allocated = 0, reserved = 0, largest_free = 0;
-    Stream stream = 0;
-    bool limited = false; // by set_per_process_memory_fraction()
-    const char *what() const noexcept override { return "CUDA out of memory"; }
-};
-
-struct DriverError : std::exception {
-    DriverError(int status, const char *call) : status(status), call(call) {}
-    int status;
-    const char *call;
-    const char *what() const noexcept override { return call; }
-};
-
-// A library has handed out memory that is still in use.
-struct DuplicatePointer : std::exception {
-    explicit DuplicatePointer(Address address) : address(address) {}
-    Address address;
-    const char *what() const noexcept override { return "the allocator returned memory that is still in use"; }
-};
-
-// Measures what happens while it is attached.
-class Tracker {
-public:
-    explicit Tracker(bool of_thread);
-    bool follows_this_thread() const;
-    std::int64_t current = 0, peak = 0, allocated = 0, freed = 0, allocations = 0;
-
-private:
-    std::uintptr_t thread_; // 0: of all threads
-};
-
-struct BlockView {
-    Address address;
-    std::size_t size, requested;
-    Block::State state;
-    StackId stack;
-};
-
-struct SegmentView {
-    Address address;
-    std::size_t size;
-    Stream stream;
-    bool is_large, expandable;
-    PoolId pool;
-    StackId stack;
-    std::vector<BlockView> blocks;
-};
 
 class DeviceLedger {
 public:
@@ -295,7 +246,7 @@ private:
     std::list<Wait> spent_;                     // done; the event is to be destroyed
     std::map<Stream, Announced> announced_;
     std::condition_variable unpinned_;
-    std::vector<Tracker *> trackers_;
+    Trackers trackers_;
     std::vector<std::shared_ptr<ExternalSource>> sources_;
     double fraction_ = 1;
     std::size_t limit_ = 0; // 0: not asked yet

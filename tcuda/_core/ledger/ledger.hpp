@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ledger/device_ledger.hpp"
+#include "ledger/uncached_source.hpp"
 
 namespace tcuda {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "driver/status.hpp"
-#include "ledger/lock.hpp"
+#include "threads/lock.hpp"
 
 namespace tcuda {
 

@@ -1,79 +1,29 @@
-// What happened to device memory, newest last: a ring of events.
+// The history of a device's memory: a ring of the newest events.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "allocator/block.hpp"
+#include "records/noted_call.hpp"
+#include "records/occurrence.hpp"
 
 namespace tcuda {
 
-enum class Action : std::uint8_t {
-    alloc,
-    free_requested,
-    free_completed,
-    segment_alloc,
-    segment_free,
-    segment_map,
-    segment_unmap,
-    snapshot,
-    oom,
-};
-constexpr std::size_t actions = 9;
-
-// A text of the user's that is attached to events; null for "". The text lives as long as an event has it.
-using Metadata = std::shared_ptr<const std::string>;
-
-// The stack of the call that this thread is in, where the history notes the stacks of such calls: so the calls that take
-// and give memory need not hand it on to everything that they cause.
-class NotedCall {
-public:
-    // Nothing happens unless `recording`, so that a call without a history costs nothing.
-    NotedCall(bool recording, StackId stack) : recording_(recording) {
-        if (recording_)
-            before_ = std::exchange(current_, stack);
-    }
-    ~NotedCall() {
-        if (recording_)
-            current_ = before_;
-    }
-    NotedCall(const NotedCall &) = delete;
-    NotedCall &operator=(const NotedCall &) = delete;
-
-    // 0 where the stack of the call was not wanted.
-    static StackId stack() { return current_; }
-
-private:
-    inline static thread_local StackId current_ = 0;
-    const bool recording_;
-    StackId before_ = 0;
-};
-
-struct Occurrence {
-    Action action;
-    Address address;
-    std::size_t size;
-    Stream stream;
-    std::int64_t microseconds; // since the epoch
-    StackId stack;
-    Metadata metadata; // that was set then
-};
-
-// Which stacks are noted, in the words of _record_memory_history(context=...): none; those of allocations, for live
-// memory alone, or in the events too; those of all calls.
+// Which stacks the history notes. _record_memory_history(context=...) has the same choices.
+//   none         no stacks
+//   live         the stacks of allocations, for live memory only
+//   allocations  the stacks of allocations, in the events too
+//   all          the stacks of all calls
 enum class Stacks : std::uint8_t { none, live, allocations, all };
 
-// Lock rule: the events are guarded by the lock of the device's ledger; `stacks()` may be asked without it.
+// The lock of the device's ledger guards the events. `stacks()` needs no lock.
 class History {
 public:
-    // `capacity` 0 records no events.
+    // Records up to `capacity` events from now on. A bit of `skipped` leaves out the events of the action of that number.
     void enable(Stacks stacks, std::size_t capacity, std::uint32_t skipped) {
         stacks_ = stacks;
         if (capacity != capacity_) {
@@ -99,8 +49,8 @@ public:
     bool recording() const { return capacity_ != 0; }
     void set_metadata(Metadata metadata) { metadata_ = std::move(metadata); }
 
-    // The event has the stack of the call that this thread is in or, where that is not known, `own`: the stack that the
-    // memory itself has. A lack of host memory costs the event and nothing else.
+    // Adds an event with the stack of the call that this thread is in. If that stack is not known, the event has `own`,
+    // the stack of the memory itself. A lack of host memory loses the event and does nothing else.
     void record(Action action, Address address, std::size_t size, Stream stream, StackId own) noexcept {
         if (capacity_ == 0 || (skipped_ >> static_cast<unsigned>(action) & 1) != 0)
             return;

@@ -27,7 +27,7 @@ struct Counter {
     void reset_accumulated() { allocated = freed = 0; }
 };
 
-// A counter of everything, and of each of the two pools.
+// A counter of all blocks, and one for each of the two sizes of blocks that torch calls pools.
 struct PooledCounter {
     Counter all, small, large;
 
@@ -45,7 +45,7 @@ struct PooledCounter {
     }
 };
 
-// The names are those of memory_stats(); what each counts is said in docs/memory.md.
+// The names are those of memory_stats(). docs/memory.md describes each of them.
 struct Statistics {
     PooledCounter active, active_bytes, allocated_bytes, allocation, inactive_split, inactive_split_bytes,
         requested_bytes, reserved_bytes, segment;

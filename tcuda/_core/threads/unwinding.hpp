@@ -1,10 +1,10 @@
 // The unwinding of a thread that Python ends.
 //
-// A daemon thread that asks for Python's lock while the interpreter ends is ended by Python, before 3.14 with
-// pthread_exit(). glibc carries that out as a forced unwinding of the stack: it runs the destructors of every frame of
-// C++, without Python's lock, and where it meets a function that is `noexcept`, or a handler of everything, it ends the
-// whole process. So such a thread stops below all frames of the core, and waits for the end of the process, as Python
-// 3.14 lets it.
+// A daemon thread that asks for Python's lock while the interpreter ends is ended by Python: before Python 3.14, with
+// pthread_exit(). glibc carries out pthread_exit() as a forced unwinding of the stack. Such an unwinding runs the
+// destructors of every frame of C++ without Python's lock, and ends the whole process where it meets a function that is
+// `noexcept`, or a handler of all exceptions. So such a thread stops below all frames of the core, and waits there for
+// the end of the process. Python 3.14 lets its threads do the same.
 #pragma once
 
 #include <dlfcn.h>
@@ -13,15 +13,15 @@
 
 namespace tcuda {
 
-// Stands around a call from which such an unwinding may come. Its destructor, and not a handler, stops the thread: C++
-// has no room for the handler of a forced unwinding while the thread handles an exception.
+// Guards a call from which such an unwinding may come. The destructor stops the thread. A handler could not: C++ has no
+// room for the handler of a forced unwinding while the thread handles an exception.
 class Unwinding {
 public:
     struct Exceptions {};
 
-    // Around what throws no exceptions of C++ ...
+    // Guards a call that throws no exceptions of C++.
     Unwinding() = default;
-    // ... and around what may: they pass.
+    // Guards a call that may throw exceptions of C++. The exceptions pass.
     explicit Unwinding(Exceptions) : passes_exceptions_(true) {}
     ~Unwinding() {
         if (!dismissed_ && (!passes_exceptions_ || may_end_this_thread()))
@@ -35,8 +35,8 @@ public:
     void dismiss() { dismissed_ = true; }
 
 private:
-    // Whether Python ends threads, and this is not the main one. std::uncaught_exceptions() would not tell exceptions
-    // from the end of a thread: a library may have a C++ runtime of its own, whose exceptions that does not count.
+    // Whether Python is ending threads, and this thread is not the main one. std::uncaught_exceptions() cannot tell an
+    // exception from the end of a thread: it does not count the exceptions of a library with its own C++ runtime.
     static bool may_end_this_thread() {
         using IsFinalizing = int();
         static auto *const known = reinterpret_cast<IsFinalizing *>(dlsym(RTLD_DEFAULT, "Py_IsFinalizing"));

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "allocator/block.hpp"
+#include "allocator/block_tree.hpp"
+#include "allocator/free_blocks.hpp"
+#include "allocator/segment.hpp"
+#include "allocator/work.hpp"
+#include "driver/driver.hpp"
+
+namespace tcuda {
+
+struct Pool;
+
+// The free memory of one stream in one pool, for either small or large requests.
+struct Heap {
+    Pool *pool = nullptr;
+    Stream stream = 0;
+    bool is_large = false;
+    FreeBlocks free;
+    BlockTree<Block, ByAddress> holes; // unmapped ranges of the expandable segment
+    Block *recent = nullptr;           // the block that was freed last; the next allocation may take it unmerged
+    Segment *expandable = nullptr;
+    std::size_t mapped = 0;    // bytes of the expandable segment that have physical memory
+    std::size_t segments = 0;  // the number of other segments
+    std::shared_ptr<Work> end; // the last work of a destroyed stream, whose handle may be that of another stream by now
+    int pins = 0;              // the number of threads that need the heap again once they have the lock back
+};
+
+} // namespace tcuda

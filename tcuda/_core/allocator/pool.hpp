@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "allocator/address_map.hpp"
+#include "allocator/heap.hpp"
+
+namespace tcuda {
+
+class ExternalSource;
+
+using PoolId = std::pair<std::uint64_t, std::uint64_t>;
+constexpr PoolId common_pool{0, 0}; // the pool of all allocations that no other pool takes
+
+// A set of heaps that shares no memory with other pools.
+struct Pool {
+    PoolId id = common_pool;
+    int uses = 0;          // unused segments may be given back when there are none
+    int pins = 0;          // the number of threads that need the pool again once they have the lock back
+    std::size_t live = 0;  // the number of blocks that are handed out
+    bool captured = false; // graphs use the memory, also on streams that the ledger does not know
+    std::shared_ptr<ExternalSource> library; // gives the segments; null if the driver gives them
+    bool split = true;
+    bool use_on_oom = false; // an allocation outside the pool may take free memory of the pool before it fails
+    std::vector<std::unique_ptr<Heap>> heaps;
+    AddressMap<Heap> by_stream;
+};
+
+// Keeps a pool from being removed while the lock is given back. Constructed and destroyed under the lock.
+class PinnedPool {
+public:
+    explicit PinnedPool(Pool &pool) : pool_(pool) { ++pool_.pins; }
+    ~PinnedPool() { --pool_.pins; }
+    PinnedPool(const PinnedPool &) = delete;
+    PinnedPool &operator=(const PinnedPool &) = delete;
+
+private:
+    Pool &pool_;
+};
+
+} // namespace tcuda

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+
+#include "allocator/block.hpp"
+#include "driver/driver.hpp"
+#include "records/stack_id.hpp"
+
+namespace tcuda {
+
+struct Heap;
+
+// Memory that the driver, or the library of a pool, has given; or, if expandable, a range of addresses that gets physical
+// memory piece by piece.
+struct Segment {
+    // A piece of physical memory that is mapped at an address.
+    struct Mapping {
+        std::size_t size;
+        Physical physical;
+    };
+    using Mappings = std::map<Address, Mapping>;
+
+    Heap *heap = nullptr;
+    Address address = 0;
+    std::size_t size = 0;
+    bool expandable = false;
+    bool oversize = false; // counted as oversize, by the settings at that time
+    StackId stack = 0;
+    void *token = nullptr; // the library's own name for the memory
+    Block *first = nullptr;
+    Mappings mappings;
+};
+
+} // namespace tcuda

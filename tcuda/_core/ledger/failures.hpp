@@ -1,0 +1,35 @@
+// The exceptions of the ledger.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+
+#include "driver/driver.hpp"
+
+namespace tcuda {
+
+// The device has too little memory. The fields are the facts that a message tells.
+struct OutOfMemory : std::exception {
+    int device = 0;
+    std::size_t requested = 0, total = 0, free = 0, limit = 0, allocated = 0, reserved = 0, largest_free = 0;
+    Stream stream = 0;
+    bool limited = false; // set_per_process_memory_fraction() has set a limit
+    const char *what() const noexcept override { return "CUDA out of memory"; }
+};
+
+// A call of the driver failed.
+struct DriverError : std::exception {
+    DriverError(int status, const char *call) : status(status), call(call) {}
+    int status;
+    const char *call;
+    const char *what() const noexcept override { return call; }
+};
+
+// A library returned memory that is still in use.
+struct DuplicatePointer : std::exception {
+    explicit DuplicatePointer(Address address) : address(address) {}
+    Address address;
+    const char *what() const noexcept override { return "the allocator returned memory that is still in use"; }
+};
+
+} // namespace tcuda

@@ -1,0 +1,31 @@
+// The segments and blocks of a device, as a snapshot shows them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "allocator/block.hpp"
+#include "allocator/pool.hpp"
+#include "driver/driver.hpp"
+#include "records/stack_id.hpp"
+
+namespace tcuda {
+
+struct BlockView {
+    Address address;
+    std::size_t size, requested;
+    Block::State state;
+    StackId stack;
+};
+
+struct SegmentView {
+    Address address;
+    std::size_t size;
+    Stream stream;
+    bool is_large, expandable;
+    PoolId pool;
+    StackId stack;
+    std::vector<BlockView> blocks;
+};
+
+} // namespace tcuda
