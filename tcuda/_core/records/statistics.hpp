@@ -63,6 +63,14 @@ struct Statistics {
         visit(oversize_allocations);
         visit(oversize_segments);
     }
+
+    void reset_peaks() {
+        each_counter([](Counter &counter) { counter.reset_peak(); });
+    }
+    void reset_accumulated() {
+        each_counter([](Counter &counter) { counter.reset_accumulated(); });
+        num_alloc_retries = num_ooms = num_sync_all_streams = num_device_alloc = num_device_free = 0;
+    }
 };
 
 } // namespace tcuda

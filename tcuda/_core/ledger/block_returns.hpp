@@ -1,0 +1,34 @@
+#pragma once
+
+#include "allocator/block.hpp"
+#include "ledger/external_memory.hpp"
+#include "ledger/live_blocks.hpp"
+#include "ledger/pools.hpp"
+#include "threads/lock.hpp"
+
+namespace tcuda {
+
+// The end of every free: the block goes back to its pool, or its memory to its external source.
+class BlockReturns {
+public:
+    BlockReturns(LiveBlocks &live, Pools &pools, ExternalMemory &external)
+        : live_(live), pools_(pools), external_(external) {}
+    BlockReturns(const BlockReturns &) = delete;
+    BlockReturns &operator=(const BlockReturns &) = delete;
+
+    // Nobody uses the block any more. May give the lock back. Inline because most frees call it.
+    void complete(Lock &lock, Block *block) {
+        live_.remove(block);
+        if (block->source == nullptr)
+            pools_.give(block);
+        else
+            external_.free(lock, block);
+    }
+
+private:
+    LiveBlocks &live_;
+    Pools &pools_;
+    ExternalMemory &external_;
+};
+
+} // namespace tcuda

@@ -1,0 +1,145 @@
+#include "ledger/external_memory.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ledger/failures.hpp"
+
+namespace tcuda {
+
+Block *ExternalMemory::allocate(Lock &lock, const std::shared_ptr<ExternalSource> &source, std::size_t size,
+                                Stream stream) {
+    if (std::find(sources_.begin(), sources_.end(), source) == sources_.end())
+        sources_.push_back(source);
+    const std::size_t most = limit_.bytes(lock);
+    if (size > CachingAllocator::largest)
+        return nullptr;
+    const std::size_t taken = (size + source->unit - 1) / source->unit * source->unit;
+    const std::size_t reserved = source->reserve == Reserve::unknown
+                                     ? static_cast<std::size_t>(statistics_.allocated_bytes.all.current)
+                                     : native_.reserved();
+    // A source that reports its segments meets the limit when it takes a segment.
+    if (source->reserve != Reserve::reported && (taken > most || reserved > most - taken))
+        return nullptr;
+    Address address;
+    void *token = nullptr;
+    {
+        if (source->reserve == Reserve::each)
+            lock.leave_interpreter();
+        const Unlocked unlocked(lock);
+        driver_.enter(device_);
+        address = source->allocate(taken, device_, stream, &token);
+    }
+    if (address == 0)
+        return nullptr;
+    check_unknown(address, taken);
+    try {
+        return adopt(source, address, taken, stream, token);
+    } catch (...) {
+        const Unlocked unlocked(lock);
+        source->free(address, taken, device_, stream, token);
+        throw;
+    }
+}
+
+// Memory that is still in use would have two owners, and the second free would hit the first owner's block.
+void ExternalMemory::check_unknown(Address address, std::size_t size) const {
+    if (live_.find(address) != nullptr || native_.overlaps(address, size))
+        throw DuplicatePointer(address);
+}
+
+// Makes a block for memory of a source.
+Block *ExternalMemory::adopt(const std::shared_ptr<ExternalSource> &source, Address address, std::size_t size,
+                             Stream stream, void *token) {
+    live_.reserve_one();
+    Block *block = native_.new_block();
+    block->address = address;
+    block->size = size;
+    block->is_large = native_.is_large(size);
+    block->state = Block::State::allocated;
+    block->stream = stream;
+    block->source = source.get();
+    block->token = token;
+    if (source->reserve == Reserve::each) {
+        statistics_.reserved_bytes.add(block->is_large, static_cast<std::int64_t>(size));
+        statistics_.segment.add(block->is_large, 1);
+        ++statistics_.num_device_alloc;
+        history_.record(Action::segment_alloc, address, size, stream, 0);
+    }
+    return block;
+}
+
+void ExternalMemory::free(Lock &lock, Block *block) {
+    ExternalSource *source = block->source;
+    const Address address = block->address;
+    const std::size_t size = block->size;
+    const Stream stream = block->stream;
+    void *token = block->token;
+    if (source->reserve == Reserve::each) {
+        statistics_.reserved_bytes.add(block->is_large, -static_cast<std::int64_t>(size));
+        statistics_.segment.add(block->is_large, -1);
+        ++statistics_.num_device_free;
+        history_.record(Action::segment_free, address, size, stream, block->stack);
+    }
+    native_.delete_block(block);
+    if (shutdown_.is_closed())
+        return;
+    if (source->reserve == Reserve::each)
+        lock.leave_interpreter();
+    const Unlocked unlocked(lock);
+    driver_.enter(device_);
+    source->free(address, size, device_, stream, token);
+}
+
+bool ExternalMemory::grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack) {
+    const std::size_t wanted = native_.segment_size(size);
+    if (!limit_.allows(lock, wanted, native_.reserved()))
+        return false;
+    const std::shared_ptr<ExternalSource> library = pool.library;
+    Address address;
+    void *token = nullptr;
+    {
+        const Unlocked unlocked(lock);
+        driver_.enter(device_);
+        address = library->allocate(wanted, device_, stream, &token);
+    }
+    if (address == 0)
+        return false;
+    check_unknown(address, wanted);
+    try {
+        native_.add_segment(pool, stream, native_.is_large(size), address, wanted, token, stack);
+    } catch (...) {
+        const Unlocked unlocked(lock);
+        library->free(address, wanted, device_, stream, token);
+        throw;
+    }
+    return true;
+}
+
+void ExternalMemory::give_back(Lock &lock, std::vector<ReturnedSegment> &segments,
+                               std::vector<std::unique_ptr<Pool>> &pools) {
+    if (segments.empty() && pools.empty())
+        return;
+    const Unlocked unlocked(lock);
+    driver_.enter(device_);
+    for (const ReturnedSegment &segment : segments)
+        segment.library->free(segment.address, segment.size, device_, segment.stream, segment.token);
+    segments.clear(); // the last references to a library may go here, and Python code may run
+    pools.clear();
+}
+
+void ExternalMemory::empty_caches(Lock &lock) {
+    const auto sources = sources_;
+    const Unlocked unlocked(lock);
+    for (const auto &source : sources)
+        source->empty_cache(device_);
+}
+
+void ExternalMemory::free_everything() {
+    live_.each([&](const Block *block) {
+        if (block->source != nullptr)
+            block->source->free(block->address, block->size, device_, block->stream, block->token);
+    });
+}
+
+} // namespace tcuda

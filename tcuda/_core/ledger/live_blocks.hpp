@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/address_map.hpp"
+#include "allocator/block.hpp"
+#include "allocator/settings.hpp"
+#include "driver/driver.hpp"
+#include "records/history.hpp"
+#include "records/statistics.hpp"
+#include "records/trackers.hpp"
+
+namespace tcuda {
+
+// The blocks that are allocated or await their free, by address. Every allocation and every free is counted here.
+// The functions are inline because every allocation and every free calls them.
+class LiveBlocks {
+public:
+    LiveBlocks(const Settings &settings, Statistics &statistics, History &history, Trackers &trackers)
+        : settings_(settings), statistics_(statistics), history_(history), trackers_(trackers) {}
+    LiveBlocks(const LiveBlocks &) = delete;
+    LiveBlocks &operator=(const LiveBlocks &) = delete;
+
+    Block *find(Address address) const { return blocks_.find(address); }
+
+    // The allocated block that begins at `address`, or null. A block that awaits its free is not allocated.
+    Block *find_allocated(Address address) const {
+        Block *block = blocks_.find(address);
+        return block != nullptr && block->state == Block::State::allocated ? block : nullptr;
+    }
+
+    template <typename Visit> void each(Visit visit) const { blocks_.each(visit); }
+
+    // Makes room, so that the next add() cannot throw.
+    void reserve_one() { blocks_.reserve_one(); }
+
+    void add(Block *block, std::size_t requested, CaptureId capture, StackId stack) {
+        blocks_.insert(block->address, block);
+        block->stack = stack;
+        block->capture = capture;
+        block->requested = requested;
+        const bool large = block->is_large;
+        const auto bytes = static_cast<std::int64_t>(block->size);
+        statistics_.allocation.increase(large, 1);
+        statistics_.allocated_bytes.increase(large, bytes);
+        statistics_.active.increase(large, 1);
+        statistics_.active_bytes.increase(large, bytes);
+        statistics_.requested_bytes.increase(large, static_cast<std::int64_t>(requested));
+        block->oversize = block->size >= settings_.max_split_size;
+        if (block->oversize)
+            statistics_.oversize_allocations.increase(1);
+        ever_used_.store(true, std::memory_order_relaxed);
+        history_.record(Action::alloc, block->address, requested, block->stream, stack);
+        trackers_.count_allocation(bytes);
+    }
+
+    // Counts the free that a program asks for. The block stays here until remove().
+    void count_free(Block *block) {
+        const auto bytes = static_cast<std::int64_t>(block->size);
+        statistics_.allocation.decrease(block->is_large, 1);
+        statistics_.allocated_bytes.decrease(block->is_large, bytes);
+        if (block->oversize)
+            statistics_.oversize_allocations.decrease(1);
+        block->oversize = false;
+        history_.record(Action::free_requested, block->address, block->requested, block->stream, block->stack);
+        trackers_.count_free(bytes);
+    }
+
+    // Counts that the free is complete, and forgets the block.
+    void remove(Block *block) {
+        const bool large = block->is_large;
+        statistics_.active.decrease(large, 1);
+        statistics_.active_bytes.decrease(large, static_cast<std::int64_t>(block->size));
+        statistics_.requested_bytes.decrease(large, static_cast<std::int64_t>(block->requested));
+        history_.record(Action::free_completed, block->address, block->requested, block->stream, block->stack);
+        blocks_.erase(block->address);
+    }
+
+    // Whether there was ever an allocation. May be asked without the lock.
+    bool ever_used() const { return ever_used_.load(std::memory_order_relaxed); }
+
+private:
+    const Settings &settings_;
+    Statistics &statistics_;
+    History &history_;
+    Trackers &trackers_;
+    AddressMap<Block> blocks_;
+    std::atomic<bool> ever_used_{false};
+};
+
+} // namespace tcuda

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "driver/driver.hpp"
+#include "ledger/failures.hpp"
+#include "threads/lock.hpp"
+
+namespace tcuda {
+
+// How much memory of the device may be reserved: the share that set_per_process_memory_fraction() sets.
+class MemoryLimit {
+public:
+    MemoryLimit(int device, Driver &driver) : device_(device), driver_(driver) {}
+
+    void set_fraction(double fraction) {
+        fraction_ = fraction;
+        bytes_ = 0;
+    }
+    double fraction() const { return fraction_; }
+    bool is_set() const { return fraction_ < 1; }
+
+    // The limit in bytes. The first call after a change asks the driver how much memory there is. Throws DriverError.
+    std::size_t bytes(Lock &lock) {
+        if (bytes_ == 0) {
+            lock.leave_interpreter();
+            std::size_t free, total;
+            if (const int status = driver_.memory_info(device_, &free, &total))
+                throw DriverError(status, "asking the driver for its memory");
+            bytes_ = std::max<std::size_t>(bytes_of(total), 1);
+        }
+        return bytes_;
+    }
+
+    // The limit of a device with `total` bytes.
+    std::size_t bytes_of(std::size_t total) const {
+        return is_set() ? static_cast<std::size_t>(fraction_ * static_cast<double>(total))
+                        : std::numeric_limits<std::size_t>::max();
+    }
+
+    // Whether `size` more bytes may be reserved beside `reserved`. Throws DriverError.
+    bool allows(Lock &lock, std::size_t size, std::size_t reserved) {
+        const std::size_t most = bytes(lock);
+        return size <= most && reserved <= most - size;
+    }
+
+private:
+    const int device_;
+    Driver &driver_;
+    double fraction_ = 1;
+    std::size_t bytes_ = 0; // 0 before the driver is asked
+};
+
+} // namespace tcuda

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "allocator/caching_allocator.hpp"
+#include "allocator/pool.hpp"
+#include "ledger/announced_streams.hpp"
+
+namespace tcuda {
+
+// The pools of a device. A pool stays until it has no users and none of its blocks is live; then its memory is given back.
+class Pools {
+public:
+    explicit Pools(CachingAllocator &native) : native_(native) { common_.uses = 1; }
+    Pools(const Pools &) = delete;
+    Pools &operator=(const Pools &) = delete;
+
+    // The pool of all allocations that no other pool takes. The other pools are private.
+    Pool &common() { return common_; }
+
+    // The pool of this number. Throws std::out_of_range if there is none.
+    Pool &at(PoolId id) { return id == common_pool ? common_ : *private_.at(id); }
+
+    // Adds a user to a pool. The pool is made, with these properties, if there is none of this number.
+    Pool &open(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom);
+
+    // Takes a user from a pool. Returns whether that was the last user. Throws std::out_of_range, with nothing changed,
+    // if the pool has no user.
+    bool release(PoolId id);
+
+    // Makes a block of a pool free again.
+    void give(Block *block) {
+        Pool &pool = *block->pool;
+        native_.give(block);
+        has_idle_ = has_idle_ || (pool.uses == 0 && pool.live == 0);
+    }
+
+    // Whether a pool may have lost its last live block after its last user, since forget_idle().
+    bool has_idle() const { return has_idle_; }
+    void forget_idle() { has_idle_ = false; }
+
+    bool has_unused() const;
+
+    template <typename Visit> void each_private(Visit visit) {
+        for (const auto &[id, pool] : private_)
+            visit(*pool);
+    }
+    template <typename Visit> void each_heap(Visit visit) {
+        for (const auto &heap : common_.heaps)
+            visit(*heap);
+        for (const auto &[id, pool] : private_)
+            for (const auto &heap : pool->heaps)
+                visit(*heap);
+    }
+
+    // Merges the block that each heap got last, so that free blocks and statistics are what they should be.
+    void merge_recent() {
+        each_heap([&](Heap &heap) { native_.merge_recent(heap); });
+    }
+
+    // A free block of a private pool that serves others before they run out of memory; null if there is none.
+    Block *take_on_oom(Stream stream, std::size_t size);
+
+    // Makes room in `removed`, so that remove_unused() cannot throw.
+    void reserve(std::vector<std::unique_ptr<Pool>> &removed) const { removed.reserve(private_.size()); }
+    // Removes the heaps without memory whose streams cannot come again, and the private pools that nobody can use any
+    // more. The caller destroys the removed pools without the lock, because a pool may own a library.
+    void remove_unused(const AnnouncedStreams &streams, std::vector<std::unique_ptr<Pool>> &removed);
+
+private:
+    CachingAllocator &native_;
+    Pool common_;
+    std::map<PoolId, std::unique_ptr<Pool>> private_;
+    bool has_idle_ = false;
+};
+
+} // namespace tcuda

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "allocator/caching_allocator.hpp"
+#include "allocator/settings.hpp"
+#include "driver/driver.hpp"
+#include "ledger/announced_streams.hpp"
+#include "ledger/external_memory.hpp"
+#include "ledger/memory_limit.hpp"
+#include "ledger/pools.hpp"
+#include "ledger/reported_segments.hpp"
+#include "ledger/shutdown.hpp"
+#include "ledger/stream_progress.hpp"
+#include "records/statistics.hpp"
+#include "threads/lock.hpp"
+
+namespace tcuda {
+
+// Gives free memory back to the driver and to the libraries of pools. Every function gives the lock back, to ask the
+// driver which streams still work on the memory.
+class Reclaimer {
+public:
+    Reclaimer(const Settings &settings, const Shutdown &shutdown, CachingAllocator &native, Pools &pools,
+              ExternalMemory &external, ReportedSegments &reported, MemoryLimit &limit, AnnouncedStreams &streams,
+              StreamProgress &progress, Statistics &statistics)
+        : settings_(settings), shutdown_(shutdown), native_(native), pools_(pools), external_(external),
+          reported_(reported), limit_(limit), streams_(streams), progress_(progress), statistics_(statistics) {}
+    Reclaimer(const Reclaimer &) = delete;
+    Reclaimer &operator=(const Reclaimer &) = delete;
+
+    // Gives back up to `enough` bytes that no stream works on, so that an allocation on `current` that needs new memory
+    // makes the device hold less. Waits for nothing.
+    void give_back_idle(Lock &lock, std::size_t enough, Stream current);
+
+    // Gives back memory that was not used for long if an allocation of `size` bytes would exceed the threshold of
+    // garbage_collection_threshold. Waits for streams. Throws DriverError.
+    void collect_garbage(Lock &lock, std::size_t size, Stream current);
+
+    // Gives back all free memory, of every source. Waits for streams. `current` is the stream of the caller, or null.
+    // Throws DriverError.
+    void give_back_everything(Lock &lock, const Stream *current);
+
+    // Gives back all free memory of the pools that have no users. Waits for streams. Throws DriverError.
+    void give_back_unused_pools(Lock &lock);
+
+    // The same without waiting, and without a failure. Memory that streams still work on is given back by a later call.
+    void give_back_idle_pools(Lock &lock) noexcept;
+
+private:
+    struct Candidate {
+        Heap *heap;
+        bool usable_handle; // the stream may be asked, and waited for, by its handle
+        bool ready = false; // no stream works on the free memory of the heap
+    };
+    enum class From { everywhere, destroyed_streams, unused_pools };
+
+    void recycle(Lock &lock, std::size_t enough, bool wait, const Stream *current, From from);
+    std::vector<Candidate> candidates(const Stream *current, From from);
+    void find_ready(Lock &lock, std::vector<Candidate> &heaps, bool wait, const Stream *current);
+
+    const Settings &settings_;
+    const Shutdown &shutdown_;
+    CachingAllocator &native_;
+    Pools &pools_;
+    ExternalMemory &external_;
+    ReportedSegments &reported_;
+    MemoryLimit &limit_;
+    AnnouncedStreams &streams_;
+    StreamProgress &progress_;
+    Statistics &statistics_;
+    std::uint64_t given_back_early_ = 0; // bytes that give_back_idle() has given back
+};
+
+} // namespace tcuda

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+
+#include "allocator/block.hpp"
+#include "allocator/work.hpp"
+#include "driver/driver.hpp"
+#include "ledger/block_returns.hpp"
+#include "ledger/shutdown.hpp"
+#include "ledger/stream_progress.hpp"
+#include "threads/lock.hpp"
+
+namespace tcuda {
+
+// The waits of freed blocks for the streams that use them.
+class StreamWaits {
+public:
+    StreamWaits(const Shutdown &shutdown, StreamProgress &progress, BlockReturns &returns)
+        : shutdown_(shutdown), progress_(progress), returns_(returns) {}
+    StreamWaits(const StreamWaits &) = delete;
+    StreamWaits &operator=(const StreamWaits &) = delete;
+
+    // Notes that a stream uses a live block.
+    static void record_use(Block *block, Stream stream);
+
+    // Frees a block as soon as no stream uses it any more, which may be now. May give the lock back.
+    void free(Lock &lock, Block *block) {
+        if (block->uses != nullptr && !shutdown_.is_closed())
+            hold_back(lock, block);
+        else
+            returns_.complete(lock, block);
+    }
+
+    bool empty() const { return arrivals_.empty() && queues_.empty() && spent_.empty(); }
+
+    // Completes the frees whose streams are done. Waits for all the streams if `wait`. May give the lock back.
+    void settle(Lock &lock, bool wait);
+
+    // Visits the waits for a stream whose work has no event yet.
+    template <typename Visit> void each_unrecorded(Stream stream, Visit visit) {
+        visit_unrecorded(arrivals_, stream, visit);
+        const auto queue = queues_.find(stream);
+        if (queue != queues_.end())
+            visit_unrecorded(queue->second, stream, visit);
+    }
+    // The same for the streams that use a live block.
+    template <typename Visit> static void each_unrecorded_use(Block *block, Stream stream, Visit visit) {
+        if (block->uses != nullptr)
+            visit_unrecorded(*block->uses, stream, visit);
+    }
+
+    // Adds a list of waits. No host memory is needed.
+    void add(std::list<Wait> &waits) { arrivals_.splice(arrivals_.end(), waits); }
+
+    // Destroys all events. Called when the ledger ends.
+    void destroy_events();
+
+private:
+    template <typename Visit> static void visit_unrecorded(std::list<Wait> &waits, Stream stream, Visit visit) {
+        for (Wait &wait : waits)
+            if (wait.stream == stream && wait.work->event == 0 && !wait.work->gone && !wait.work->done)
+                visit(wait);
+    }
+
+    void hold_back(Lock &lock, Block *block);
+    void advance(Lock &lock, Stream stream, bool wait);
+    void destroy_spent(Lock &lock);
+
+    const Shutdown &shutdown_;
+    StreamProgress &progress_;
+    BlockReturns &returns_;
+    std::list<Wait> arrivals_;                 // not in a queue yet
+    std::map<Stream, std::list<Wait>> queues_; // by stream, in the order of the stream's work
+    std::list<Wait> spent_;                    // the work is done, and its event is to be destroyed
+};
+
+} // namespace tcuda
