@@ -7,8 +7,8 @@
 
 namespace tcuda {
 
-// Open addressing with linear probing; an erased entry is closed up, so that lookups never slow down with age.
-// The key 0 stands for an empty place. Growing may throw std::bad_alloc, and then changes nothing.
+// Open addressing with linear probing. An erased entry leaves no mark, so lookups never slow down with age. The key 0
+// stands for an empty place. Growing may throw std::bad_alloc, and then changes nothing.
 template <typename T> class AddressMap {
 public:
     T *find(std::uintptr_t key) const {
@@ -43,7 +43,7 @@ public:
             place = next(place);
         }
         T *value = entries_[place].value;
-        // Move back what was pushed over this place, so that no lookup stops here too early.
+        // Moves entries back that were pushed over this place, so that no lookup for them stops here.
         for (std::size_t other = next(place); entries_[other].key != 0; other = next(other)) {
             const std::size_t wanted = home(entries_[other].key);
             const bool reachable = place <= other ? wanted <= place || wanted > other : wanted <= place && wanted > other;
@@ -71,7 +71,7 @@ private:
         T *value = nullptr;
     };
 
-    // Addresses are multiples of a power of two: a multiplication spreads them, and its high bits are the good ones.
+    // Addresses are multiples of a power of two. The high bits of the product differ even for neighbouring addresses.
     std::size_t home(std::uintptr_t key) const { return (key * 0x9E3779B97F4A7C15ull) >> shift_; }
     std::size_t next(std::size_t place) const { return (place + 1) & (entries_.size() - 1); }
 

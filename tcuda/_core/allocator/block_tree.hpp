@@ -1,4 +1,4 @@
-// A search tree that is linked through its members, so that nothing in it allocates, and nothing can fail.
+// A search tree that is linked through its members: no function allocates host memory, and none can fail.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ public:
         Node *below = *place;
         *place = node;
         Node **less = &node->left, **more = &node->right;
-        while (below != nullptr) { // what was there is divided among the two sides
+        while (below != nullptr) { // divides the subtree that was here between the two sides of the node
             if (Less()(below, node)) {
                 *less = below;
                 less = &below->right;
@@ -36,7 +36,7 @@ public:
         while (*place != node)
             place = Less()(node, *place) ? &(*place)->left : &(*place)->right;
         Node *left = node->left, *right = node->right;
-        while (left != nullptr && right != nullptr) { // the two sides are made one again
+        while (left != nullptr && right != nullptr) { // joins the two sides of the node
             if (rank(left) > rank(right)) {
                 *place = left;
                 place = &left->right;
@@ -51,7 +51,7 @@ public:
         node->left = node->right = nullptr;
     }
 
-    // The first that is `enough`, if all after one that is are too; null if none is.
+    // The first node that is `enough`; null if there is none. Every node behind such a node must be `enough` too.
     template <typename Enough> Node *first(Enough enough) const {
         Node *found = nullptr;
         for (Node *node = root_; node != nullptr;) {
@@ -65,7 +65,7 @@ public:
         return found;
     }
 
-    // The first, in order, that is wanted; null if none is.
+    // The first node, in order, that is `wanted`; null if there is none.
     template <typename Wanted> Node *find(Wanted wanted) const { return find(root_, wanted); }
 
     template <typename Visit> void each(Visit &&visit) const {

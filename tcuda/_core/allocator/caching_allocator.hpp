@@ -1,37 +1,29 @@
-// The native source: a caching allocator that hands a stream's freed memory out again on that stream.
-//
-// The policy is torch's: sizes in units of 512 bytes, small requests (up to 1 MiB) apart from large ones, the best fit
-// of what is free on the stream, split and merged again. What is new memory is either a segment of its own, of 2 MiB, of
-// 20 MiB or of the size of a larger request; or, with expandable segments, physical memory mapped at the end of what the
-// stream has, in one piece as long as the request wants it.
-//
-// Lock rule: every function is called under the lock of the device's ledger, and none calls Python.
-// Lifetime rule: blocks belong to their segment, segments to the allocator, which lives as long as the process.
-// Failures: what the driver fails to take back is kept and offered again later; nothing of it is handed out meanwhile.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "allocator/block.hpp"
+#include "allocator/block_splitter.hpp"
+#include "allocator/block_store.hpp"
+#include "allocator/expandable_segments.hpp"
 #include "allocator/external_source.hpp"
 #include "allocator/heap.hpp"
 #include "allocator/pool.hpp"
 #include "allocator/segment.hpp"
 #include "allocator/settings.hpp"
+#include "allocator/size_policy.hpp"
 #include "driver/driver.hpp"
 #include "records/history.hpp"
 #include "records/statistics.hpp"
 
 namespace tcuda {
 
-// A segment that its library has to free, once the lock is given back.
+// A segment that goes back to its library once the lock is given back.
 struct ReturnedSegment {
     std::shared_ptr<ExternalSource> library;
     Address address;
@@ -40,133 +32,111 @@ struct ReturnedSegment {
     void *token;
 };
 
+// The native source of memory: keeps the freed memory of a stream for later allocations on that stream.
+//
+// The policy is torch's. Sizes are multiples of 512 bytes. Small requests, of up to 1 MiB, and large requests have
+// separate heaps. A request gets the best fit among the free blocks of its heap; blocks are split, and merged when they
+// are freed. New memory is a segment of 2 MiB, of 20 MiB, or of the size of a larger request; with expandable segments,
+// new memory is mapped behind the memory that the heap has, in one piece as long as the request needs it.
+//
+// The lock of the device's ledger guards the allocator. Memory that the driver fails to take back is not handed out,
+// and is offered to the driver again by retry().
 class CachingAllocator {
 public:
-    CachingAllocator(int device, Driver &driver, const Settings &settings, Statistics &statistics, History &history)
-        : device_(device), driver_(driver), settings_(settings), statistics_(statistics), history_(history) {}
+    CachingAllocator(int device, Driver &driver, const Settings &settings, BlockStore &store, Statistics &statistics,
+                     History &history)
+        : device_(device), driver_(driver), settings_(settings), sizes_(settings), store_(store),
+          statistics_(statistics), history_(history), splitter_(store, statistics),
+          expandable_(device, driver, settings, store, splitter_, statistics, history) {}
     CachingAllocator(const CachingAllocator &) = delete;
     CachingAllocator &operator=(const CachingAllocator &) = delete;
 
-    // What `size` bytes take up: a multiple of the unit; 0 if no such number fits.
-    std::size_t rounded(std::size_t size) const;
-    static constexpr std::size_t largest = std::size_t(1) << 62; // beyond it sums could overflow, and no memory is as large
+    // Allocating and freeing
 
-    // A block of a rounded size from what is free on the stream, or null. May throw std::bad_alloc.
+    // The size of the block for a request: a multiple of the unit; 0 if the request is too large for any device.
+    std::size_t rounded(std::size_t size) const { return sizes_.rounded(size); }
+
+    // A free block of a rounded size from the heap of the stream, or null. May throw std::bad_alloc.
     Block *take(Pool &pool, Stream stream, std::size_t size);
 
-    // Takes memory for a request of `size` bytes from the driver, unless that would make the device's reserved memory
-    // more than `limit`. Returns a status; after success take() finds a block.
-    int grow(Pool &pool, Stream stream, std::size_t size, std::size_t limit, StackId stack);
-
-    // What grow() would ask the driver for.
-    std::size_t segment_size(std::size_t size) const;
-
-    // Takes over a segment from the library of the pool. May throw std::bad_alloc, and then has not.
-    void add_segment(Pool &pool, Stream stream, bool is_large, Address address, std::size_t size, void *token,
-                     StackId stack);
-
-    // Whether a segment has any of these addresses.
-    bool overlaps(Address address, std::size_t size) const;
-
-    // Makes a block free again, and merges it with its neighbours. A small one is merged when the next one is given on
-    // the heap, or one of another size is taken: a program that makes and drops arrays of one size does no work for it.
+    // Makes a block free, and merges it with its neighbours. A small block is merged only when the next block comes to
+    // the heap, or a block of another size is taken: a program that makes and drops arrays of one size merges nothing.
     void give(Block *block);
 
-    // Merges what was given last, before anybody looks at free blocks or at the statistics of the source.
+    // Merges the block that came last to a heap. Called before anything reads the free blocks or the inactive splits.
     void merge_recent(Heap &heap);
 
-    // How often give() was called: memory freed later is not `settled` below.
+    // The number of calls of give(). Memory that is freed later is not `settled` in release().
     std::uint64_t frees() const { return frees_; }
-
-    // Whether a heap has anything that release() could give back.
-    bool has_releasable(const Heap &heap) const;
 
     // The bytes that take() has handed out so far.
     std::uint64_t handed_out() const { return handed_out_; }
 
-    // Gives free memory of `heaps` back to the driver, oldest first, if it was freed before `settled`, until `enough`
-    // bytes have been given back. Returns how many; what a library has to free is added to `returned`. The first
-    // failure of the driver ends it, and is left in `status`.
+    // Growing
+
+    // Takes memory for a request from the driver, unless more than `limit` bytes of the device would be reserved.
+    // Returns a status. After success, take() finds a block.
+    int grow(Pool &pool, Stream stream, std::size_t size, std::size_t limit, StackId stack);
+
+    // Adds a segment for a request from the library of the pool. After std::bad_alloc nothing has changed.
+    void add_segment(Pool &pool, Stream stream, bool is_large, Address address, std::size_t size, void *token,
+                     StackId stack);
+
+    // Whether any segment has one of these addresses.
+    bool overlaps(Address address, std::size_t size) const;
+
+    // Giving memory back
+
+    // Whether release() could give any memory of the heap back.
+    bool has_releasable(const Heap &heap) const;
+
+    // Gives free memory of `heaps` back that was freed up to `settled`, the oldest first, until `enough` bytes are
+    // given back. Returns the number of bytes. Adds the segments of libraries to `returned`. The first failure of the
+    // driver ends the function, and becomes `status`.
     std::size_t release(const std::vector<Heap *> &heaps, std::uint64_t settled, std::size_t enough,
                         std::vector<ReturnedSegment> &returned, int *status);
 
-    // Offers the driver again what it failed to take back.
-    void retry();
+    // Offers the driver the memory again that it failed to take back.
+    void retry() { expandable_.retry(); }
 
-    // Whether nothing is left of a heap but addresses; and how such a heap leaves its pool.
-    static bool is_empty(const Heap &heap);
-    void remove(Heap &heap);
-
-    // Frees all segments, whether blocks of them are live or not.
+    // Frees all segments, also those with live blocks. Called when the ledger ends.
     void free_everything();
 
-    bool is_large(std::size_t size) const { return size > small_limit; }
-    bool expandable(const Pool &pool);
-    Heap &heap(Pool &pool, Stream stream, bool is_large);
+    // Heaps
 
-    // The stream of the heap is no more: another of the same handle gets another heap.
+    // Whether a heap has no memory. It may have addresses.
+    static bool is_empty(const Heap &heap);
+
+    // Removes an empty heap from its pool.
+    void remove(Heap &heap);
+
+    // Notes that the stream of a heap is destroyed, and its last work. A new stream with the same handle gets a new
+    // heap.
     void orphan(Heap &heap, std::shared_ptr<Work> end);
-    const std::set<Segment *> &segments() const { return segments_; }
-    std::size_t reserved() const { return static_cast<std::size_t>(statistics_.reserved_bytes.all.current); }
 
-    // Blocks outside of segments, for sources that keep none.
-    Block *new_block();
-    void delete_block(Block *block);
-
-    static constexpr std::size_t small_limit = std::size_t(1) << 20;
-    static constexpr std::size_t small_segment = std::size_t(2) << 20;
-    static constexpr std::size_t large_segment = std::size_t(20) << 20;
-    static constexpr std::size_t own_segment = std::size_t(10) << 20; // from here on a request has one for itself
-    static constexpr std::size_t mapping_limit = std::size_t(128) << 20;
-    static constexpr std::size_t small_growth_limit = std::size_t(8) << 20;
+    template <typename Visit> void each_segment(Visit visit) const {
+        std::for_each(segments_.begin(), segments_.end(), visit);
+        expandable_.each(visit);
+    }
 
 private:
-    struct Splits {
-        std::int64_t count = 0, bytes = 0;
-        void add(const Block *block);
-    };
-
+    Heap &heap(Pool &pool, Stream stream, bool is_large);
     Block *find(Heap &heap, std::size_t size);
-    bool suits(const Block *block, std::size_t size) const;
-    bool should_split(const Block *block, std::size_t size) const;
-    Block *cut(Block *block, std::size_t size);
-    void absorb_after(Block *block);
-    Block *merge(Heap &heap, Block *block);
-    void count(const Heap &heap, Splits before, Splits after);
-
     int grow_by_segment(Heap &heap, std::size_t size, std::size_t limit, StackId stack);
-    int grow_by_mapping(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack);
-    int reserve_addresses(Heap &heap);
-    int fill(Heap &heap, Block *hole, std::size_t size, StackId stack);
-    int map(Segment &segment, Address address, std::size_t size);
-    int map_piece(Segment &segment, Address address, std::size_t size);
-    int unmap(Segment &segment, Address from, Address to);
-    int unmap(Segment &segment, Segment::Mappings::iterator mapping);
-    void destroy(Segment::Mappings::node_type mapping);
-    bool has_spare_blocks(std::size_t count);
-    bool releasable(const Block *block) const;
-    int release_block(Heap &heap, Block *block, std::vector<ReturnedSegment> &returned, std::size_t *released);
-    int release_segment(Heap &heap, Block *block, std::vector<ReturnedSegment> &returned);
-    int release_mappings(Heap &heap, Block *block, std::size_t *released);
-    int release_mapping(Heap &heap, Block **block, Address from, Address to);
+    int release_segment(Heap &heap, Block *block, std::vector<ReturnedSegment> &returned, std::size_t *released);
 
     const int device_;
     Driver &driver_;
     const Settings &settings_;
+    const SizePolicy sizes_;
+    BlockStore &store_;
     Statistics &statistics_;
     History &history_;
-    std::set<Segment *> segments_;
-    std::deque<Block> block_store_;
-    Block *spare_blocks_ = nullptr;
-    std::size_t spare_block_count_ = 0;
+    BlockSplitter splitter_;
+    ExpandableSegments expandable_;
+    std::set<Segment *> segments_; // but for the expandable ones
     std::uint64_t frees_ = 0;
     std::uint64_t handed_out_ = 0;
-    std::size_t granularity_ = 0;
-    bool asked_granularity_ = false;
-    // What the driver failed to take back: memory that is not mapped any more, and addresses that nothing is mapped at.
-    // They come in the nodes in which they were known, for which no memory is needed.
-    std::multimap<Address, Segment::Mapping> undestroyed_;
-    std::set<Segment *> unreleased_;
 };
 
 } // namespace tcuda

@@ -14,8 +14,9 @@ enum class Reserve {
     unknown,  // the source does not tell: its reserved memory counts as 0
 };
 
-// Lock rule: no function is called under the lock of a ledger, so each may call Python, or come back to the ledger. Where
-// every allocation is a segment, allocate() and free() may wait for the device, and are called without Python's lock.
+// Lock rule: no function is called under the lock of a ledger, so each may call Python, or come back to the ledger.
+// Where every allocation is a segment, allocate() and free() may wait for the device, and are called without Python's
+// lock.
 class ExternalSource {
 public:
     ExternalSource(Reserve reserve, std::size_t unit) : reserve(reserve), unit(unit) {}

@@ -10,8 +10,8 @@
 namespace tcuda {
 
 // Free blocks, found by size. Each size below 2 MiB has a list, and a bitmap tells which lists have members: finding,
-// taking and adding the best fit take constant time. The few larger blocks are in a tree. No function here allocates host
-// memory, so that a free never fails.
+// taking and adding the best fit take constant time. The few larger blocks are in a tree. No function here allocates
+// host memory, so that a free never fails.
 class FreeBlocks {
 public:
     void insert(Block *block) {

@@ -11,8 +11,8 @@ namespace tcuda {
 
 struct Heap;
 
-// Memory that the driver, or the library of a pool, has given; or, if expandable, a range of addresses that gets physical
-// memory piece by piece.
+// Memory that the driver, or the library of a pool, has given; or, if expandable, a range of addresses that gets
+// physical memory piece by piece.
 struct Segment {
     // A piece of physical memory that is mapped at an address.
     struct Mapping {

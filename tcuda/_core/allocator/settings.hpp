@@ -1,4 +1,4 @@
-// The options of TCUDA_ALLOC_CONF that the caching allocator goes by; tcuda/memory/_settings.py reads them.
+// The options of TCUDA_ALLOC_CONF for the caching allocator.
 #pragma once
 
 #include <array>
@@ -8,15 +8,16 @@
 namespace tcuda {
 
 struct Settings {
-    // Blocks of this size and more are never split, and serve only requests of about their size.
+    // Blocks of this size and more are never split, and serve only requests of a similar size.
     std::size_t max_split_size = std::numeric_limits<std::size_t>::max();
     // How much larger than the request such a block may be.
     std::size_t max_non_split_rounding = std::size_t(20) << 20;
-    // The share of the memory limit above which blocks that have not been used for long are released; 0 is never.
+    // The share of the memory limit above which memory that was not used for long is given back. 0 stands for never.
     double garbage_collection_threshold = 0;
     bool expandable_segments = true;
-    // Into how many steps the range up to the next power of two is divided: for sizes up to 1 MiB, 2 MiB, ... 32 GiB
-    // and more. 0 rounds to multiples of 512 bytes only.
+    // The number of steps between two powers of two to which sizes are rounded up: the first number for sizes below 2
+    // MiB, the next ones for sizes from 2 MiB, from 4 MiB, and so on, the last one for sizes from 32 GiB. 0 rounds up
+    // to multiples of 512 bytes only.
     std::array<std::size_t, 16> roundup_power2_divisions{};
 };
 

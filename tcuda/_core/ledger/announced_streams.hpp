@@ -16,8 +16,8 @@ public:
     void announce(Stream stream) { streams_.emplace(stream, Announced{}); }
     bool knows(Stream stream) const { return streams_.count(stream) != 0; }
 
-    // Lets nobody else use the handle from now on, and waits until no thread has pinned the stream. False, with nothing
-    // changed, if the stream was not announced, or another thread has called this function for it.
+    // Refuses further pins of the stream, and waits until no thread has pinned it. False, with nothing changed, if the
+    // stream was not announced, or another thread has called this function for it.
     bool begin_end(Lock &lock, Stream stream);
     void forget(Stream stream) { streams_.erase(stream); }
 
@@ -46,9 +46,9 @@ private:
     std::condition_variable unpinned_;
 };
 
-// Keeps the handle of a stream usable while the lock is given back, unless the stream is about to be destroyed. A stream
-// that was not announced needs no pin: the caller of the ledger has named it, and keeps it alive. Constructed and
-// destroyed under the lock.
+// Keeps the handle of a stream usable while the lock is given back, unless the stream is about to be destroyed. A
+// stream that was not announced needs no pin: the caller of the ledger has named it, and keeps it alive. Constructed
+// and destroyed under the lock.
 class PinnedStream {
 public:
     PinnedStream(AnnouncedStreams &streams, Stream stream)

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "allocator/sizes.hpp"
 #include "ledger/snapshot.hpp"
 #include "records/noted_call.hpp"
 
@@ -75,7 +76,7 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
     lock.leave_interpreter();
     const PinnedPool pinned(pool);
     reclaimer_.collect_garbage(lock, size, stream);
-    reclaimer_.give_back_idle(lock, native_.segment_size(size), stream);
+    reclaimer_.give_back_idle(lock, segment_size(size), stream);
     std::uint64_t handed_out = 0;
     for (int retries = 0;; ++retries) {
         if (Block *block = take(pool, stream, size))
@@ -126,8 +127,8 @@ void DeviceLedger::fail(Lock &lock, std::size_t size, Stream stream, StackId not
     facts.requested = size;
     facts.stream = stream;
     facts.limited = limit_.is_set();
-    facts.allocated = static_cast<std::size_t>(statistics_.allocated_bytes.all.current);
-    facts.reserved = native_.reserved();
+    facts.allocated = statistics_.allocated();
+    facts.reserved = statistics_.reserved();
     lock.leave_interpreter();
     driver_.memory_info(device_, &facts.free, &facts.total);
     facts.limit = limit_.bytes_of(facts.total);
@@ -241,7 +242,8 @@ void DeviceLedger::end_capture(CaptureId capture) noexcept {
     routes_.end_capture(capture);
     holds_.unhold_all(lock, kept);
     holds_.end_released(lock);
-    // While the capture was in progress, nobody could wait for the device, so unused pools have kept their memory.
+    // Unused pools have kept their memory during the capture, because a wait for the device would have ended the
+    // capture.
     if (pools_.has_unused()) {
         try {
             reclaimer_.give_back_unused_pools(lock);

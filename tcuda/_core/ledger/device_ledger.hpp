@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "allocator/block_store.hpp"
 #include "allocator/caching_allocator.hpp"
 #include "allocator/external_source.hpp"
 #include "allocator/settings.hpp"
@@ -44,9 +45,9 @@ public:
     DeviceLedger(const DeviceLedger &) = delete;
     DeviceLedger &operator=(const DeviceLedger &) = delete;
 
-    // Memory of at least `size` bytes from `source`, or from the caching allocator if `source` is null; 0 if `size` is 0.
-    // `block_size`, unless it is null, becomes the size of the block, all of which belongs to the caller.
-    // Throws OutOfMemory, DriverError or DuplicatePointer; then only the counts of failures have changed.
+    // Memory of at least `size` bytes from `source`, or from the caching allocator if `source` is null; 0 if `size` is
+    // 0. `block_size`, unless it is null, becomes the size of the block, all of which belongs to the caller. Throws
+    // OutOfMemory, DriverError or DuplicatePointer; then only the counts of failures have changed.
     Address allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source,
                      std::size_t *block_size = nullptr);
 
@@ -62,8 +63,8 @@ public:
     // free is complete. False, with nothing changed, if no allocation begins at `address`.
     bool record_stream(Address address, Stream stream);
 
-    // The begin and the end of a stream's life: AnnouncedStreams says why the ledger needs them. The second function waits
-    // for threads that ask the driver about the stream, so it is called without Python's lock.
+    // The begin and the end of a stream's life: AnnouncedStreams says why the ledger needs them. The second function
+    // waits for threads that ask the driver about the stream, so it is called without Python's lock.
     void stream_created(Stream stream);
     void stream_about_to_be_destroyed(Stream stream);
 
@@ -73,19 +74,19 @@ public:
     void begin_capture(PoolId id, CaptureId capture);
     void end_capture(CaptureId capture) noexcept;
     bool has_capture(CaptureId capture);
-    // Keeps the allocations that have one of these addresses until release_graph(), also if they are freed before. Leaves
-    // out the allocations that were made in the capture. Returns where the allocations begin.
+    // Keeps the allocations that have one of these addresses until release_graph(), also if they are freed before.
+    // Leaves out the allocations that were made in the capture. Returns where the allocations begin.
     std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture);
-    // Lets go of those `held` addresses that are on this device, and of the pool. If the graph was replayed, waits until
-    // the device is done.
+    // Lets go of those `held` addresses that are on this device, and of the pool. If the graph was replayed, waits
+    // until the device is done.
     void release_graph(PoolId id, const std::vector<Address> &held, bool replayed);
 
     // Pools. A pool exists until it has no users and none of its memory is in use; then its memory is given back.
     void create_pool(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom);
     void release_pool(PoolId id);
     int pool_uses(PoolId id);
-    // The allocations of this thread go to the pool from begin_pool() to end_pool(). Any thread may end a use that has a
-    // number. A call that ends no use does nothing.
+    // The allocations of this thread go to the pool from begin_pool() to end_pool(). Any thread may end a use that has
+    // a number. A call that ends no use does nothing.
     void begin_pool(PoolId id, std::uint64_t use = 0);
     void end_pool(PoolId id, std::uint64_t use = 0) noexcept;
 
@@ -125,7 +126,8 @@ public:
     void stop_history();
     void set_metadata(Metadata metadata);
 
-    // The Python stack of the caller; 0 if the history does not want it. Called without the lock, because it calls Python.
+    // The Python stack of the caller; 0 if the history does not want it. Called without the lock, because it calls
+    // Python.
     StackId stack(Stacks wanted) const;
     bool records_stacks() const { return history_.stacks() != Stacks::none; }
 
@@ -162,12 +164,13 @@ private:
     History history_;
     Trackers trackers_;
     LiveBlocks live_{settings_, statistics_, history_, trackers_};
-    CachingAllocator native_{device_, driver_, settings_, statistics_, history_};
+    BlockStore blocks_;
+    CachingAllocator native_{device_, driver_, settings_, blocks_, statistics_, history_};
     Pools pools_{native_};
     PoolRoutes routes_;
     MemoryLimit limit_{device_, driver_};
-    ReportedSegments reported_{device_, driver_, native_, limit_, statistics_, history_};
-    ExternalMemory external_{device_, driver_, shutdown_, native_, live_, limit_, statistics_, history_};
+    ReportedSegments reported_{device_, driver_, limit_, statistics_, history_};
+    ExternalMemory external_{device_, driver_, shutdown_, blocks_, native_, live_, limit_, statistics_, history_};
     BlockReturns returns_{live_, pools_, external_};
     AnnouncedStreams streams_;
     StreamProgress progress_{device_, driver_, streams_};

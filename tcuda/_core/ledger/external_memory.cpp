@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "allocator/sizes.hpp"
 #include "ledger/failures.hpp"
 
 namespace tcuda {
@@ -12,12 +13,11 @@ Block *ExternalMemory::allocate(Lock &lock, const std::shared_ptr<ExternalSource
     if (std::find(sources_.begin(), sources_.end(), source) == sources_.end())
         sources_.push_back(source);
     const std::size_t most = limit_.bytes(lock);
-    if (size > CachingAllocator::largest)
+    if (size > largest_request)
         return nullptr;
     const std::size_t taken = (size + source->unit - 1) / source->unit * source->unit;
-    const std::size_t reserved = source->reserve == Reserve::unknown
-                                     ? static_cast<std::size_t>(statistics_.allocated_bytes.all.current)
-                                     : native_.reserved();
+    const std::size_t reserved =
+        source->reserve == Reserve::unknown ? statistics_.allocated() : statistics_.reserved();
     // A source that reports its segments meets the limit when it takes a segment.
     if (source->reserve != Reserve::reported && (taken > most || reserved > most - taken))
         return nullptr;
@@ -52,10 +52,10 @@ void ExternalMemory::check_unknown(Address address, std::size_t size) const {
 Block *ExternalMemory::adopt(const std::shared_ptr<ExternalSource> &source, Address address, std::size_t size,
                              Stream stream, void *token) {
     live_.reserve_one();
-    Block *block = native_.new_block();
+    Block *block = blocks_.make();
     block->address = address;
     block->size = size;
-    block->is_large = native_.is_large(size);
+    block->is_large = is_large_request(size);
     block->state = Block::State::allocated;
     block->stream = stream;
     block->source = source.get();
@@ -81,7 +81,7 @@ void ExternalMemory::free(Lock &lock, Block *block) {
         ++statistics_.num_device_free;
         history_.record(Action::segment_free, address, size, stream, block->stack);
     }
-    native_.delete_block(block);
+    blocks_.remove(block);
     if (shutdown_.is_closed())
         return;
     if (source->reserve == Reserve::each)
@@ -92,8 +92,8 @@ void ExternalMemory::free(Lock &lock, Block *block) {
 }
 
 bool ExternalMemory::grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack) {
-    const std::size_t wanted = native_.segment_size(size);
-    if (!limit_.allows(lock, wanted, native_.reserved()))
+    const std::size_t wanted = segment_size(size);
+    if (!limit_.allows(lock, wanted, statistics_.reserved()))
         return false;
     const std::shared_ptr<ExternalSource> library = pool.library;
     Address address;
@@ -107,7 +107,7 @@ bool ExternalMemory::grow(Lock &lock, Pool &pool, Stream stream, std::size_t siz
         return false;
     check_unknown(address, wanted);
     try {
-        native_.add_segment(pool, stream, native_.is_large(size), address, wanted, token, stack);
+        native_.add_segment(pool, stream, is_large_request(size), address, wanted, token, stack);
     } catch (...) {
         const Unlocked unlocked(lock);
         library->free(address, wanted, device_, stream, token);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "allocator/block_store.hpp"
 #include "allocator/caching_allocator.hpp"
 #include "allocator/external_source.hpp"
 #include "allocator/pool.hpp"
@@ -17,19 +18,19 @@
 
 namespace tcuda {
 
-// Memory from external sources: blocks for allocations, and segments for the pools of a library. A source is called with
-// the lock given back.
+// Memory from external sources: blocks for allocations, and segments for the pools of a library. A source is called
+// with the lock given back.
 class ExternalMemory {
 public:
-    ExternalMemory(int device, Driver &driver, const Shutdown &shutdown, CachingAllocator &native, LiveBlocks &live,
-                   MemoryLimit &limit, Statistics &statistics, History &history)
-        : device_(device), driver_(driver), shutdown_(shutdown), native_(native), live_(live), limit_(limit),
-          statistics_(statistics), history_(history) {}
+    ExternalMemory(int device, Driver &driver, const Shutdown &shutdown, BlockStore &blocks, CachingAllocator &native,
+                   LiveBlocks &live, MemoryLimit &limit, Statistics &statistics, History &history)
+        : device_(device), driver_(driver), shutdown_(shutdown), blocks_(blocks), native_(native), live_(live),
+          limit_(limit), statistics_(statistics), history_(history) {}
     ExternalMemory(const ExternalMemory &) = delete;
     ExternalMemory &operator=(const ExternalMemory &) = delete;
 
-    // A block of at least `size` bytes; null if the source has none, or the limit forbids it. There is room for the block
-    // in LiveBlocks. Throws DuplicatePointer, DriverError, and the exceptions of the source.
+    // A block of at least `size` bytes; null if the source has none, or the limit forbids it. There is room for the
+    // block in LiveBlocks. Throws DuplicatePointer, DriverError, and the exceptions of the source.
     Block *allocate(Lock &lock, const std::shared_ptr<ExternalSource> &source, std::size_t size, Stream stream);
     void free(Lock &lock, Block *block);
 
@@ -53,6 +54,7 @@ private:
     const int device_;
     Driver &driver_;
     const Shutdown &shutdown_;
+    BlockStore &blocks_;
     CachingAllocator &native_;
     LiveBlocks &live_;
     MemoryLimit &limit_;

@@ -1,4 +1,4 @@
-// The ledgers of all devices, and the source that they allocate from.
+// The ledgers of all devices, and the source of their memory.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 
 namespace tcuda {
 
-// Lock rule: `mutex_` guards the choice of the source; no other lock is taken under it.
+// `mutex_` guards the choice of the source. The frees and allocations of a device take the lock of its DeviceLedger
+// only.
 class Ledger {
 public:
     Ledger(Driver &driver, int devices, const Settings &settings) : driver_(driver) {
@@ -42,8 +43,8 @@ public:
         return false;
     }
 
-    // From now on allocations come from `source`, or from the caching allocator if it is null. False, with nothing
-    // changed, if anything was allocated before.
+    // Lets allocations come from `source` from now on, or from the caching allocator if `source` is null. False, with
+    // nothing changed, if there was an allocation before.
     bool change_source(std::shared_ptr<ExternalSource> source) {
         const std::lock_guard lock(mutex_);
         for (const auto &ledger : ledgers_)
@@ -57,7 +58,8 @@ public:
     void enable_caching(bool enabled) { caching_.store(enabled, std::memory_order_relaxed); }
     bool caching() const { return caching_.load(std::memory_order_relaxed); }
 
-    // Captures, of the streams of all devices. The first is called when `stream` has begun to capture; returns the capture.
+    // Captures, on the streams of all devices. begin_capture() is called after `stream` has begun to capture, and
+    // returns the number of the capture.
     CaptureId begin_capture(PoolId id, int device, Stream stream) {
         CaptureId capture = 0;
         if (const int status = driver_.capture_of(device, stream, &capture))
@@ -104,8 +106,8 @@ public:
             std::rethrow_exception(failure);
     }
 
-    // Let what this thread causes until the end of the result's life have the stack of the caller in the histories, which
-    // are the same for all devices.
+    // While the result lives, the events that this thread causes have the stack of the caller in the histories. All
+    // devices note the same stacks.
     NotedCall noted_call() const {
         const bool recording = !ledgers_.empty() && ledgers_.front()->records_stacks();
         return {recording, recording ? ledgers_.front()->stack(Stacks::all) : 0};
@@ -122,7 +124,7 @@ private:
     Driver &driver_;
     std::mutex mutex_;
     std::shared_ptr<ExternalSource> uncached_;
-    std::deque<std::shared_ptr<ExternalSource>> chosen_; // every source that ever was; references stay valid
+    std::deque<std::shared_ptr<ExternalSource>> chosen_; // every source that was ever chosen; references stay valid
     std::atomic<const std::shared_ptr<ExternalSource> *> source_;
     std::vector<std::unique_ptr<DeviceLedger>> ledgers_;
     std::atomic<bool> caching_{true};

@@ -8,8 +8,8 @@
 
 namespace tcuda {
 
-// Which allocations go to which private pool: those of a thread, or those on the streams of a capture. The route that was
-// begun last wins. A route is a user of its pool.
+// Which allocations go to which private pool: those of a thread, or those on the streams of a capture. The route that
+// was begun last wins. A route is a user of its pool.
 class PoolRoutes {
 public:
     bool empty() const { return routes_.empty(); }

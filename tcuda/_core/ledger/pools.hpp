@@ -10,7 +10,8 @@
 
 namespace tcuda {
 
-// The pools of a device. A pool stays until it has no users and none of its blocks is live; then its memory is given back.
+// The pools of a device. A pool stays until it has no users and none of its blocks is live; then its memory is given
+// back.
 class Pools {
 public:
     explicit Pools(CachingAllocator &native) : native_(native) { common_.uses = 1; }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 
+#include "allocator/sizes.hpp"
 #include "ledger/failures.hpp"
 
 namespace tcuda {
@@ -19,7 +20,7 @@ constexpr std::uint64_t handed_out_per_early_byte = 16;
 } // namespace
 
 void Reclaimer::give_back_idle(Lock &lock, std::size_t enough, Stream current) {
-    const std::uint64_t reserved = native_.reserved();
+    const std::uint64_t reserved = statistics_.reserved();
     const bool affordable = given_back_early_ <= reserved + native_.handed_out() / handed_out_per_early_byte;
     recycle(lock, enough, false, &current, affordable ? From::everywhere : From::destroyed_streams);
 }
@@ -29,7 +30,7 @@ void Reclaimer::collect_garbage(Lock &lock, std::size_t size, Stream current) {
         return;
     const auto limit = static_cast<double>(limit_.bytes(lock));
     const auto threshold = static_cast<std::size_t>(settings_.garbage_collection_threshold * limit);
-    const std::size_t after = native_.reserved() + native_.segment_size(size);
+    const std::size_t after = statistics_.reserved() + segment_size(size);
     if (after > threshold)
         recycle(lock, after - threshold, true, &current, From::everywhere);
 }
@@ -51,8 +52,8 @@ void Reclaimer::give_back_idle_pools(Lock &lock) noexcept {
     }
 }
 
-// Gives back up to `enough` bytes. Takes the memory of idle streams only, or, if `wait`, waits for all streams. `current`
-// is the stream of the caller, or null.
+// Gives back up to `enough` bytes. Takes the memory of idle streams only, or, if `wait`, waits for all streams.
+// `current` is the stream of the caller, or null.
 void Reclaimer::recycle(Lock &lock, std::size_t enough, bool wait, const Stream *current, From from) {
     lock.leave_interpreter();
     if (wait) {
@@ -82,8 +83,8 @@ void Reclaimer::recycle(Lock &lock, std::size_t enough, bool wait, const Stream 
         ++statistics_.num_sync_all_streams;
     pools_.remove_unused(streams_, removed);
     external_.give_back(lock, returned, removed);
-    // A caller that does not wait did not ask for memory to be given back. The memory stays in its heap, and the next call
-    // that waits reports a broken driver.
+    // A caller that does not wait did not ask for memory to be given back. The memory stays in its heap, and the next
+    // call that waits reports a broken driver.
     if (status != success && wait)
         throw DriverError(status, "giving memory back to the driver");
 }

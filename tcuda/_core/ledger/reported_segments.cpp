@@ -2,13 +2,14 @@
 
 #include <cstdint>
 
+#include "allocator/sizes.hpp"
 #include "records/noted_call.hpp"
 
 namespace tcuda {
 
 Address ReportedSegments::allocate(Lock &lock, std::size_t size) {
     lock.leave_interpreter();
-    const bool allowed = limit_.allows(lock, size, native_.reserved());
+    const bool allowed = limit_.allows(lock, size, statistics_.reserved());
     Address address = 0;
     if (size == 0 || !allowed || driver_.allocate(device_, size, &address) != success)
         return 0;
@@ -18,7 +19,7 @@ Address ReportedSegments::allocate(Lock &lock, std::size_t size) {
         driver_.free(device_, address);
         throw;
     }
-    const bool large = native_.is_large(size);
+    const bool large = is_large_request(size);
     statistics_.reserved_bytes.add(large, static_cast<std::int64_t>(size));
     statistics_.segment.add(large, 1);
     ++statistics_.num_device_alloc;
@@ -36,7 +37,7 @@ void ReportedSegments::free(Address address) noexcept {
     }
     const auto [size, stack, unwanted] = segment->second;
     segments_.erase(segment);
-    const bool large = native_.is_large(size);
+    const bool large = is_large_request(size);
     statistics_.reserved_bytes.add(large, -static_cast<std::int64_t>(size));
     statistics_.segment.add(large, -1);
     ++statistics_.num_device_free;

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <map>
 
-#include "allocator/caching_allocator.hpp"
 #include "driver/driver.hpp"
 #include "ledger/memory_limit.hpp"
 #include "records/history.hpp"
@@ -15,9 +14,8 @@ namespace tcuda {
 // The segments that external sources take from the ledger, as the pools of CuPy do.
 class ReportedSegments {
 public:
-    ReportedSegments(int device, Driver &driver, const CachingAllocator &native, MemoryLimit &limit,
-                     Statistics &statistics, History &history)
-        : device_(device), driver_(driver), native_(native), limit_(limit), statistics_(statistics), history_(history) {}
+    ReportedSegments(int device, Driver &driver, MemoryLimit &limit, Statistics &statistics, History &history)
+        : device_(device), driver_(driver), limit_(limit), statistics_(statistics), history_(history) {}
     ReportedSegments(const ReportedSegments &) = delete;
     ReportedSegments &operator=(const ReportedSegments &) = delete;
 
@@ -45,7 +43,6 @@ private:
 
     const int device_;
     Driver &driver_;
-    const CachingAllocator &native_;
     MemoryLimit &limit_;
     Statistics &statistics_;
     History &history_;

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "allocator/sizes.hpp"
+
 namespace tcuda {
 namespace {
 
@@ -13,10 +15,10 @@ BlockView view_of(const Block *block) {
 }
 
 void add_native_segments(const CachingAllocator &native, const PoolId *only, std::vector<SegmentView> &views) {
-    for (const Segment *segment : native.segments()) {
+    native.each_segment([&](const Segment *segment) {
         const Heap &heap = *segment->heap;
         if (only != nullptr && heap.pool->id != *only)
-            continue;
+            return;
         bool open = false; // a range without physical memory separates two views
         for (const Block *block = segment->first; block != nullptr; block = block->after) {
             if (!block->is_mapped()) {
@@ -30,7 +32,7 @@ void add_native_segments(const CachingAllocator &native, const PoolId *only, std
             views.back().size += block->size;
             views.back().blocks.push_back(view_of(block));
         }
-    }
+    });
 }
 
 // Shows the ranges between the blocks of a segment as free blocks.
@@ -51,12 +53,11 @@ void fill_gaps(SegmentView &segment) {
 }
 
 // A block of an external source is in a segment that the source has reported, or is a segment of its own.
-void add_external_segments(const CachingAllocator &native, const LiveBlocks &live, const ReportedSegments &reported,
-                           std::vector<SegmentView> &views) {
+void add_external_segments(const LiveBlocks &live, const ReportedSegments &reported, std::vector<SegmentView> &views) {
     std::map<Address, SegmentView> external;
     reported.each([&](Address address, std::size_t size, StackId stack) {
         external.emplace(address,
-                         SegmentView{address, size, 0, native.is_large(size), false, common_pool, stack, {}});
+                         SegmentView{address, size, 0, is_large_request(size), false, common_pool, stack, {}});
     });
     std::vector<const Block *> blocks;
     live.each([&](const Block *block) {
@@ -89,7 +90,7 @@ std::vector<SegmentView> view_segments(const CachingAllocator &native, const Liv
     std::vector<SegmentView> views;
     add_native_segments(native, only, views);
     if (only == nullptr || *only == common_pool)
-        add_external_segments(native, live, reported, views);
+        add_external_segments(live, reported, views);
     std::sort(views.begin(), views.end(), [](const auto &left, const auto &right) { return left.address < right.address; });
     return views;
 }

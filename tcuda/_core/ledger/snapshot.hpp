@@ -10,8 +10,8 @@
 
 namespace tcuda {
 
-// The segments of a device by address: of the pool of that number, or, if `only` is null, of all pools. Memory of external
-// sources counts as memory of the common pool. The recent blocks are merged before.
+// The segments of a device by address: of the pool of that number, or, if `only` is null, of all pools. Memory of
+// external sources counts as memory of the common pool. The recent blocks are merged before.
 std::vector<SegmentView> view_segments(const CachingAllocator &native, const LiveBlocks &live,
                                        const ReportedSegments &reported, const PoolId *only);
 

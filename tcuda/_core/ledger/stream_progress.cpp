@@ -68,7 +68,7 @@ bool StreamProgress::is_idle(Lock &lock, Stream stream, bool wait) {
 bool StreamProgress::synchronize_device(Lock &lock, const Stream *current) {
     const bool capturing = streams_.any([&](Stream stream) {
         const PinnedStream pinned(streams_, stream);
-        if (!pinned.is_usable()) // nobody wants the capture of a stream that is about to be destroyed
+        if (!pinned.is_usable()) // the capture of a stream that is about to be destroyed is lost anyway
             return false;
         const Unlocked unlocked(lock);
         return !can_wait_for(stream);

@@ -7,8 +7,8 @@
 
 namespace tcuda {
 
-// Asks the driver how far the streams of a device have come, and waits for them. Every function gives the lock back while
-// it calls the driver. A stream that captures is neither asked nor waited for: that would end the capture.
+// Asks the driver how far the streams of a device have come, and waits for them. Every function gives the lock back
+// while it calls the driver. A stream that captures is neither asked nor waited for: that would end the capture.
 class StreamProgress {
 public:
     StreamProgress(int device, Driver &driver, AnnouncedStreams &streams)
@@ -27,14 +27,15 @@ public:
     // Whether the stream has done the work. Waits for the work if `wait`.
     bool is_done(Lock &lock, Work &work, Stream stream, bool wait);
 
-    // Whether the stream has nothing to do. Waits for that if `wait`. False if nobody may use the handle.
+    // Whether the stream has nothing to do. Waits for that if `wait`. False if the stream is about to be destroyed.
     bool is_idle(Lock &lock, Stream stream, bool wait);
 
-    // Waits for all work of the device. False if the driver failed, or a stream captures. `current` is the stream of the
-    // caller, or null.
+    // Waits for all work of the device. False if the driver failed, or a stream captures. `current` is the stream of
+    // the caller, or null.
     bool synchronize_device(Lock &lock, const Stream *current);
 
-    // Destroys the event of the work, unless the work has none. False if the driver failed, and the event is still there.
+    // Destroys the event of the work, unless the work has none. False if the driver failed, and the event is still
+    // there.
     bool destroy_event(Lock &lock, Work &work);
     // The same for a ledger that ends: without the lock, and once only.
     void destroy_last_event(Work &work);

@@ -11,8 +11,8 @@
 
 namespace tcuda {
 
-// The places where the ledger remembers a stream by its handle. When the stream is destroyed, its last work replaces the
-// handle in all of them: the driver may give the handle to another stream.
+// The places where the ledger remembers a stream by its handle. When the stream is destroyed, its last work replaces
+// the handle in all of them: the driver may give the handle to another stream.
 class StreamTraces {
 public:
     StreamTraces(StreamWaits &waits, LiveBlocks &live, Pools &pools, CachingAllocator &native)

@@ -42,8 +42,8 @@ void StreamWaits::settle(Lock &lock, bool wait) {
     destroy_spent(lock);
 }
 
-// Takes the waits whose work is done from the queue of a stream. Several threads may be here at a time. A wait whose work
-// is not done stays in the queue, so that each thread sees every wait, and can wait for its work.
+// Takes the waits whose work is done from the queue of a stream. Several threads may be here at a time. A wait whose
+// work is not done stays in the queue, so that each thread sees every wait, and can wait for its work.
 void StreamWaits::advance(Lock &lock, Stream stream, bool wait) {
     for (;;) {
         const auto queue = queues_.find(stream);

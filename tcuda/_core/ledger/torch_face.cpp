@@ -1,4 +1,4 @@
-// The ledger with the signatures of torch's pluggable allocator: torch loads this library and finds these names.
+// Functions with the signatures of torch's pluggable allocator. torch loads this library and finds them by name.
 #include "ledger/torch_face.hpp"
 
 #include <atomic>
@@ -16,7 +16,7 @@ void share(Shared *with_torch) { shared.store(with_torch); }
 
 #define TCUDA_EXPORTED extern "C" __attribute__((visibility("default")))
 
-// torch does not look whether it got null, so a lack of memory has to be thrown; torch makes it a RuntimeError.
+// torch does not check the result for null, so a lack of memory is an exception. torch makes it a RuntimeError.
 TCUDA_EXPORTED void *tcuda_torch_malloc(std::ptrdiff_t size, int device, void *stream) {
     return tcuda::shared.load()->allocate(static_cast<std::size_t>(size), device, reinterpret_cast<tcuda::Stream>(stream));
 }

@@ -23,7 +23,8 @@ enum class Stacks : std::uint8_t { none, live, allocations, all };
 // The lock of the device's ledger guards the events. `stacks()` needs no lock.
 class History {
 public:
-    // Records up to `capacity` events from now on. A bit of `skipped` leaves out the events of the action of that number.
+    // Records up to `capacity` events from now on. A bit of `skipped` leaves out the events of the action of that
+    // number.
     void enable(Stacks stacks, std::size_t capacity, std::uint32_t skipped) {
         stacks_ = stacks;
         if (capacity != capacity_) {

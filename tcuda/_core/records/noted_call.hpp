@@ -6,8 +6,8 @@
 
 namespace tcuda {
 
-// The Python stack of the call that this thread is in, while the history notes the stacks of such calls. Everything that
-// the call causes finds the stack here, so the stack is no argument of all these functions.
+// The Python stack of the call that this thread is in, while the history notes the stacks of such calls. Everything
+// that the call causes finds the stack here, so the stack is no argument of all these functions.
 class NotedCall {
 public:
     // Does nothing unless `recording`, so that a call without a history costs nothing.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace tcuda {
@@ -52,6 +52,9 @@ struct Statistics {
     Counter oversize_allocations, oversize_segments;
     std::int64_t max_split_size = -1, num_alloc_retries = 0, num_device_alloc = 0, num_device_free = 0, num_ooms = 0,
                  num_sync_all_streams = 0;
+
+    std::size_t allocated() const { return static_cast<std::size_t>(allocated_bytes.all.current); }
+    std::size_t reserved() const { return static_cast<std::size_t>(reserved_bytes.all.current); }
 
     template <typename Visit> void each_counter(Visit visit) {
         for (PooledCounter *counter : {&active, &active_bytes, &allocated_bytes, &allocation, &inactive_split,

@@ -9,7 +9,8 @@ namespace tcuda {
 // Python leaves them unconnected, and nothing happens.
 class Interpreter {
 public:
-    // Gives Python's lock back if this thread holds it. The result is what Enter needs, or null if the thread held none.
+    // Gives Python's lock back if this thread holds it. The result is what Enter needs, or null if the thread held
+    // none.
     using Leave = void *();
     using Enter = void(void *);
 

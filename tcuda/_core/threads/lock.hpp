@@ -24,8 +24,8 @@ public:
     }
     void unlock() { held_.unlock(); }
 
-    // Gives Python's lock back until this object ends. Called before a call of the driver, or of a library, that may wait
-    // for a device.
+    // Gives Python's lock back until this object ends. Called before a call of the driver, or of a library, that may
+    // wait for a device.
     void leave_interpreter() { absence_.leave(); }
 
     std::unique_lock<std::mutex> &held() { return held_; }

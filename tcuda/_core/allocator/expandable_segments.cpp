@@ -1,0 +1,239 @@
+#include "allocator/expandable_segments.hpp"
+
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "allocator/sizes.hpp"
+
+namespace tcuda {
+namespace {
+
+// The most by which a heap of small requests grows ahead of its needs.
+constexpr std::size_t small_growth_limit = std::size_t(8) << 20;
+
+} // namespace
+
+bool ExpandableSegments::can_serve(const Pool &pool) {
+    if (!settings_.expandable_segments || pool.library != nullptr || !pool.split)
+        return false;
+    if (!asked_granularity_) {
+        if (driver_.granularity(device_, &granularity_) != success)
+            return false;
+        asked_granularity_ = true;
+    }
+    // The sizes by which heaps grow must be multiples of the granularity.
+    return granularity_ != 0 && small_segment % granularity_ == 0;
+}
+
+Block *ExpandableSegments::find_hole(Heap &heap, std::size_t size) {
+    if (!can_serve(*heap.pool) || (heap.expandable == nullptr && reserve_addresses(heap) != success))
+        return nullptr;
+    // The first hole that is large enough together with the free blocks beside it. That is nearly always the last hole.
+    // There is none for a request that no device can serve, nor if live blocks have cut the addresses into pieces.
+    const auto free_size = [](const Block *block) { return block != nullptr && block->is_free() ? block->size : 0; };
+    return heap.holes.find([&](const Block *hole) {
+        return free_size(hole->before) + hole->size + free_size(hole->after) >= size;
+    });
+}
+
+// Reserves more addresses than the device has memory, so that the end of the range is always a hole.
+int ExpandableSegments::reserve_addresses(Heap &heap) {
+    std::size_t free, total;
+    if (const int status = driver_.memory_info(device_, &free, &total))
+        return status;
+    const std::size_t size = round_up(total + total / 8, small_segment);
+    auto made = std::make_unique<Segment>();
+    Segment *segment = made.get();
+    Block *block = store_.make();
+    int status = out_of_memory;
+    try {
+        segments_.insert(segment);
+        status = driver_.reserve(device_, size, &segment->address);
+    } catch (...) {
+    }
+    if (status != success) {
+        segments_.erase(segment);
+        store_.remove(block);
+        return status;
+    }
+    made.release();
+    segment->heap = &heap;
+    segment->size = block->size = size;
+    segment->expandable = true;
+    segment->first = block;
+    block->address = segment->address;
+    block->segment = segment;
+    block->state = Block::State::unmapped;
+    block->is_large = heap.is_large;
+    block->stream = heap.stream;
+    block->pool = heap.pool;
+    heap.holes.insert(block);
+    heap.expandable = segment;
+    return success;
+}
+
+int ExpandableSegments::grow(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack) {
+    const std::size_t beside = hole->before != nullptr && hole->before->is_free() ? hole->before->size : 0;
+    const std::size_t needed = std::min(round_up(size - std::min(beside, size - 1), small_segment), hole->size);
+    // A mapping takes the driver the same time for every size up to the largest piece. So a heap that is nearly full
+    // grows by more than the request needs. A heap that has free memory, only in smaller blocks, does not.
+    const std::size_t share = heap.is_large ? std::min(heap.mapped / 64, PhysicalMemory::largest_piece)
+                                            : std::min(heap.mapped / 16, small_growth_limit);
+    const std::size_t ahead =
+        heap.is_large ? share / small_segment * small_segment : std::size_t(1) << log2_floor(share | 1);
+    std::size_t step = heap.is_large && size < own_segment ? large_segment : small_segment;
+    if (heap.free.bytes() <= ahead)
+        step = std::max(step, ahead);
+    const std::size_t wanted = std::min(round_up(needed, step), hole->size);
+    const auto fits = [&](std::size_t more) { return more <= limit && statistics_.reserved() <= limit - more; };
+    int status = fits(wanted) ? fill(heap, hole, wanted, stack) : out_of_memory;
+    if (status == out_of_memory && needed < wanted && fits(needed))
+        status = fill(heap, hole, needed, stack);
+    return status;
+}
+
+// Maps memory at the begin of a hole, and makes that part a free block.
+int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, StackId stack) {
+    Segment &segment = *heap.expandable;
+    if (size < hole->size) // before mapping, because cut() may throw; two holes do no harm
+        heap.holes.insert(splitter_.cut(hole, size));
+    if (const int status = memory_.map(segment, hole->address, size)) {
+        if (hole->after != nullptr && !hole->after->is_mapped()) {
+            heap.holes.erase(hole->after);
+            splitter_.absorb_after(hole);
+        }
+        return status;
+    }
+    heap.holes.erase(hole);
+
+    BlockSplitter::Splits before, after;
+    std::int64_t ranges = 1; // contiguous mapped ranges, each of which counts as a segment
+    for (const Block *neighbour : {hole->before, hole->after})
+        if (neighbour != nullptr && neighbour->is_mapped()) {
+            before.add(neighbour);
+            --ranges;
+        }
+    hole->state = Block::State::free;
+    history_.record(Action::segment_map, hole->address, size, heap.stream, stack);
+    after.add(splitter_.merge(heap, hole));
+    splitter_.count(heap, before, after);
+    heap.mapped += size;
+    statistics_.reserved_bytes.add(heap.is_large, static_cast<std::int64_t>(size));
+    if (ranges != 0)
+        statistics_.segment.add(heap.is_large, ranges);
+    segment.stack = stack;
+    return success;
+}
+
+// Releasing
+
+bool ExpandableSegments::is_releasable(const Block *block) {
+    const auto &mappings = block->segment->mappings;
+    const auto first = mappings.lower_bound(block->address);
+    return first != mappings.end() && first->first + first->second.size <= block->address + block->size;
+}
+
+int ExpandableSegments::release(Heap &heap, Block *block, std::size_t *released) {
+    const auto &mappings = block->segment->mappings;
+    const Address end = block->address + block->size;
+    int status = success;
+    for (auto mapping = mappings.lower_bound(block->address); block != nullptr && status == success;) {
+        if (mapping == mappings.end() || mapping->first + mapping->second.size > end)
+            break;
+        const Address from = mapping->first, to = from + mapping->second.size;
+        ++mapping; // release_mapping() erases the mapping
+        status = release_mapping(heap, &block, from, to);
+        if (status == success)
+            *released += to - from;
+    }
+    return status;
+}
+
+// Unmaps a mapping that lies within a free block. `block` becomes the rest of the block behind the mapping, or null.
+int ExpandableSegments::release_mapping(Heap &heap, Block **block, Address from, Address to) {
+    if (!store_.has_spare(2)) // for the rests of the block on both sides
+        return out_of_memory;
+    Segment &segment = *heap.expandable;
+    Block *head = *block;
+    BlockSplitter::Splits before, after;
+    before.add(head);
+    heap.free.erase(head);
+    Block *hole = from > head->address ? splitter_.cut(head, from - head->address) : head;
+    Block *tail = to < hole->address + hole->size ? splitter_.cut(hole, to - from) : nullptr;
+    if (const int status = memory_.unmap(segment, segment.mappings.find(from))) {
+        if (tail != nullptr)
+            splitter_.absorb_after(hole);
+        if (hole != head)
+            splitter_.absorb_after(head);
+        heap.free.insert(head);
+        return status;
+    }
+    hole->state = Block::State::unmapped;
+    std::int64_t ranges = -1; // contiguous mapped ranges, each of which counts as a segment
+    for (const Block *neighbour : {hole->before, hole->after})
+        ranges += neighbour != nullptr && neighbour->is_mapped();
+    for (Block *part : {hole == head ? nullptr : head, tail})
+        if (part != nullptr) {
+            heap.free.insert(part);
+            after.add(part);
+        }
+    if (hole->after != nullptr && !hole->after->is_mapped()) {
+        heap.holes.erase(hole->after);
+        splitter_.absorb_after(hole);
+    }
+    if (hole->before != nullptr && !hole->before->is_mapped())
+        splitter_.absorb_after(hole->before);
+    else
+        heap.holes.insert(hole);
+    *block = tail;
+    splitter_.count(heap, before, after);
+    heap.mapped -= to - from;
+    statistics_.reserved_bytes.add(heap.is_large, -static_cast<std::int64_t>(to - from));
+    if (ranges != 0)
+        statistics_.segment.add(heap.is_large, ranges);
+    history_.record(Action::segment_unmap, from, to - from, heap.stream, segment.stack);
+    return success;
+}
+
+void ExpandableSegments::remove(Heap &heap) {
+    Segment *segment = heap.expandable;
+    for (Block *block = segment->first; block != nullptr;) {
+        Block *gone = block;
+        block = block->after;
+        store_.remove(gone);
+    }
+    auto node = segments_.extract(segment);
+    if (driver_.release(device_, segment->address, segment->size) == success)
+        delete segment;
+    else
+        unreleased_.insert(std::move(node));
+}
+
+void ExpandableSegments::retry() {
+    for (Segment *segment : segments_)
+        segment->heap->holes.each(
+            [&](const Block *hole) { memory_.unmap(*segment, hole->address, hole->address + hole->size); });
+    memory_.retry();
+    for (auto left = unreleased_.begin(); left != unreleased_.end();) {
+        Segment *segment = *left;
+        if (driver_.release(device_, segment->address, segment->size) != success) {
+            ++left;
+            continue;
+        }
+        delete segment;
+        left = unreleased_.erase(left);
+    }
+}
+
+void ExpandableSegments::free_everything() {
+    for (Segment *segment : segments_) {
+        memory_.unmap(*segment, segment->address, segment->address + segment->size);
+        driver_.release(device_, segment->address, segment->size);
+        delete segment;
+    }
+    segments_.clear();
+    retry();
+}
+
+} // namespace tcuda

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+
+#include "allocator/block_splitter.hpp"
+#include "allocator/block_store.hpp"
+#include "allocator/heap.hpp"
+#include "allocator/physical_memory.hpp"
+#include "allocator/pool.hpp"
+#include "allocator/segment.hpp"
+#include "allocator/settings.hpp"
+#include "driver/driver.hpp"
+#include "records/history.hpp"
+#include "records/statistics.hpp"
+
+namespace tcuda {
+
+// The expandable segments of a device. Each heap may have one: a range of more addresses than the device has memory, in
+// which physical memory is mapped where the heap grows. The ranges without physical memory are the holes of the heap.
+class ExpandableSegments {
+public:
+    ExpandableSegments(int device, Driver &driver, const Settings &settings, BlockStore &store, BlockSplitter &splitter,
+                       Statistics &statistics, History &history)
+        : device_(device), driver_(driver), settings_(settings), store_(store), splitter_(splitter),
+          statistics_(statistics), history_(history), memory_(device, driver, statistics) {}
+    ExpandableSegments(const ExpandableSegments &) = delete;
+    ExpandableSegments &operator=(const ExpandableSegments &) = delete;
+
+    // The hole by which the heap grows for a request of `size` bytes; null if the heap cannot grow by mapping. Reserves
+    // addresses for a heap that has none.
+    Block *find_hole(Heap &heap, std::size_t size);
+
+    // Maps memory at the begin of a hole, at least as much as the request needs. Returns a status.
+    int grow(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack);
+
+    // Whether the driver can take back any memory of a free block.
+    static bool is_releasable(const Block *block);
+
+    // Gives all memory of a free block back that lies in whole mappings. Adds its bytes to `released`. Returns a
+    // status.
+    int release(Heap &heap, Block *block, std::size_t *released);
+
+    // Gives the addresses of a heap back in which nothing is mapped.
+    void remove(Heap &heap);
+
+    // Offers the driver again the memory and the addresses that it failed to take back.
+    void retry();
+
+    // Gives back the memory and the addresses of all segments. Called when the ledger ends.
+    void free_everything();
+
+    template <typename Visit> void each(Visit visit) const { std::for_each(segments_.begin(), segments_.end(), visit); }
+
+private:
+    bool can_serve(const Pool &pool);
+    int reserve_addresses(Heap &heap);
+    int fill(Heap &heap, Block *hole, std::size_t size, StackId stack);
+    int release_mapping(Heap &heap, Block **block, Address from, Address to);
+
+    const int device_;
+    Driver &driver_;
+    const Settings &settings_;
+    BlockStore &store_;
+    BlockSplitter &splitter_;
+    Statistics &statistics_;
+    History &history_;
+    PhysicalMemory memory_;
+    std::set<Segment *> segments_;
+    std::set<Segment *> unreleased_; // the driver failed to take their addresses back
+    std::size_t granularity_ = 0;
+    bool asked_granularity_ = false;
+};
+
+} // namespace tcuda

@@ -1,0 +1,72 @@
+#include "allocator/physical_memory.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <new>
+#include <utility>
+
+namespace tcuda {
+
+int PhysicalMemory::map(Segment &segment, Address address, std::size_t size) {
+    const Address end = address + size;
+    if (const int status = unmap(segment, address, end)) // pieces that an earlier failure has left here
+        return status;
+    for (Address at = address; at < end;) {
+        const std::size_t piece = std::min(largest_piece, end - at);
+        if (const int status = map_piece(segment, at, piece)) {
+            unmap(segment, address, at);
+            return status;
+        }
+        at += piece;
+    }
+    return success;
+}
+
+int PhysicalMemory::map_piece(Segment &segment, Address address, std::size_t size) {
+    Segment::Mappings::iterator mapping;
+    try { // takes the host memory before the driver is called
+        mapping = segment.mappings.emplace(address, Segment::Mapping{size, 0}).first;
+    } catch (const std::bad_alloc &) {
+        return out_of_memory;
+    }
+    int status = driver_.create(device_, size, &mapping->second.physical);
+    if (status != success) {
+        segment.mappings.erase(mapping);
+        return status;
+    }
+    status = driver_.map(device_, address, size, mapping->second.physical);
+    if (status != success)
+        destroy(segment.mappings.extract(mapping));
+    else
+        ++statistics_.num_device_alloc;
+    return status;
+}
+
+int PhysicalMemory::unmap(Segment &segment, Address from, Address to) {
+    int status = success;
+    for (auto mapping = segment.mappings.lower_bound(from); mapping != segment.mappings.end() && mapping->first < to;) {
+        const int failure = unmap(segment, mapping++);
+        status = status == success ? failure : status;
+    }
+    return status;
+}
+
+int PhysicalMemory::unmap(Segment &segment, Segment::Mappings::iterator mapping) {
+    if (const int status = driver_.unmap(device_, mapping->first, mapping->second.size))
+        return status;
+    destroy(segment.mappings.extract(mapping));
+    ++statistics_.num_device_free;
+    return success;
+}
+
+void PhysicalMemory::destroy(Segment::Mappings::node_type mapping) {
+    if (driver_.destroy(device_, mapping.mapped().physical) != success)
+        undestroyed_.insert(std::move(mapping));
+}
+
+void PhysicalMemory::retry() {
+    for (auto left = undestroyed_.begin(); left != undestroyed_.end();)
+        left = driver_.destroy(device_, left->second.physical) == success ? undestroyed_.erase(left) : std::next(left);
+}
+
+} // namespace tcuda

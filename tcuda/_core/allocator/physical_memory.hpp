@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+
+#include "allocator/segment.hpp"
+#include "driver/driver.hpp"
+#include "records/statistics.hpp"
+
+namespace tcuda {
+
+// The physical memory that is mapped in expandable segments.
+class PhysicalMemory {
+public:
+    // The largest piece that is created and mapped at once.
+    static constexpr std::size_t largest_piece = std::size_t(128) << 20;
+
+    PhysicalMemory(int device, Driver &driver, Statistics &statistics)
+        : device_(device), driver_(driver), statistics_(statistics) {}
+    PhysicalMemory(const PhysicalMemory &) = delete;
+    PhysicalMemory &operator=(const PhysicalMemory &) = delete;
+
+    // Maps new memory at an address of the segment, all of it or none. Returns a status.
+    int map(Segment &segment, Address address, std::size_t size);
+
+    // Unmaps all pieces that begin in a range. A piece that the driver fails to unmap stays among the mappings of the
+    // segment, and the first such failure is returned.
+    int unmap(Segment &segment, Address from, Address to);
+    int unmap(Segment &segment, Segment::Mappings::iterator mapping);
+
+    // Offers the driver the unmapped memory again that it failed to destroy.
+    void retry();
+
+private:
+    int map_piece(Segment &segment, Address address, std::size_t size);
+    void destroy(Segment::Mappings::node_type mapping);
+
+    const int device_;
+    Driver &driver_;
+    Statistics &statistics_;
+    // The pieces that the driver failed to destroy. The nodes come from the mappings, so no host memory is needed.
+    std::multimap<Address, Segment::Mapping> undestroyed_;
+};
+
+} // namespace tcuda
