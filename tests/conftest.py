@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.fixture_types import Changes, OutputOf, RunPython
+    from support.fixture_types import Changes, CompiledCpp, OutputOf, RunPython
     from tcuda._runtime.protocol import Runtime
 
 
@@ -118,3 +118,19 @@ def plugged_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     command = [compiler, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", path, source, "-ldl"]
     subprocess.run(command, check=True)
     return str(path)
+
+
+@pytest.fixture
+def compiled_cpp(tmp_path: Path) -> CompiledCpp:
+    """The path of a shared library made of a source file in ``tests/data``."""
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("needs a C++ compiler, and there is no c++")
+
+    def compiled(name: str, *options: str) -> str:
+        path = tmp_path / f"{name}.so"
+        command = [compiler, "-Wall", "-Wextra", "-shared", "-fPIC", *options, "-o", path, DATA / f"{name}.cpp"]
+        subprocess.run(command, check=True)
+        return str(path)
+
+    return compiled

@@ -25,7 +25,9 @@ class Launcher:
         launched: Whether :meth:`launch` was called.
     """
 
-    def __init__(self, runtime: EmulatedRuntime, executable: int, current_stream: Callable[[int], CurrentStream]) -> None:
+    def __init__(
+        self, runtime: EmulatedRuntime, executable: int, current_stream: Callable[[int], CurrentStream]
+    ) -> None:
         self._runtime = runtime
         self._executable = executable
         self._current_stream = current_stream

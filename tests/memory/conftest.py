@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import shutil
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +14,9 @@ from support.folders import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from types import ModuleType
 
-    from support.fixture_types import CompiledCpp, HoldAtMost
+    from support.fixture_types import HoldAtMost
     from tcuda._runtime.protocol import Runtime
 
 
@@ -66,22 +63,6 @@ def torch_memory() -> dict[str, Any]:
     """The facts about memory that were read off torch."""
     facts: dict[str, Any] = json.loads((DATA / "torch_memory.json").read_text())
     return facts
-
-
-@pytest.fixture
-def compiled_cpp(tmp_path: Path) -> CompiledCpp:
-    """The path of a shared library made of a source file in ``tests/data``."""
-    compiler = shutil.which("c++")
-    if compiler is None:
-        pytest.skip("needs a C++ compiler, and there is no c++")
-
-    def compiled(name: str, *options: str) -> str:
-        path = tmp_path / f"{name}.so"
-        command = [compiler, "-Wall", "-Wextra", "-shared", "-fPIC", *options, "-o", path, DATA / f"{name}.cpp"]
-        subprocess.run(command, check=True)
-        return str(path)
-
-    return compiled
 
 
 @pytest.fixture(scope="session")

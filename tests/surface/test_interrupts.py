@@ -16,7 +16,8 @@ PROGRAM = """
 import faulthandler, gc, random, signal, sys, warnings
 faulthandler.dump_traceback_later(110, exit=True)
 import tcuda
-from tcuda._process import captures, lazy
+from tcuda._process import lazy
+from tcuda._process.captures import captures as in_progress
 
 class Interrupt(Exception):
     pass
@@ -86,7 +87,7 @@ def capture():
             made.capture_end()
         except Exception:  # the capture has ended, or it goes on and everybody knows of it
             captures = runtime.streamIsCapturing(near.cuda_stream)
-            assert captures == (made._capture is not None) == (made._capture in captures.captures)
+            assert captures == (made._capture is not None) == (made._capture in in_progress)
             made._abandon_capture()
             raise
 
@@ -98,7 +99,7 @@ def state():
         pool.use_count(),
         tcuda._process.ledger.ledger().caching,
         [tcuda.initial_seed(), usage._active],
-        [capture.number for capture in captures.captures],
+        [capture.number for capture in in_progress],
         [runtime.streamIsCapturing(taken.cuda_stream) for taken in (near, far, tcuda.graph.default_capture_stream)],
         nothing_entered(),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from typing import TYPE_CHECKING, Any
 
@@ -98,10 +97,9 @@ class CudaRuntime:
         """Return CuPy's properties with all of the UUID, which CuPy cuts at its first zero byte."""
         call = translating(self._runtime.CUDARuntimeError, "getDeviceProperties", self._runtime.getDeviceProperties)
         properties: dict[str, Any] = call(device)
-        handle, uuid = ctypes.c_int(), ctypes.create_string_buffer(16)
-        _drive("cuDeviceGet", ctypes.byref(handle), ctypes.c_int(device))
-        _drive("cuDeviceGetUuid_v2", uuid, handle)
-        return properties | {"uuid": uuid.raw}
+        status, uuid = self._calls.device_uuid(device)
+        _check(status, "cuDeviceGetUuid({})", device)
+        return properties | {"uuid": uuid}
 
     def visibleDeviceCount(self) -> int:
         """Ask NVML, which makes no context that a later fork would inherit; ask CUDA where NVML cannot say."""
@@ -116,13 +114,14 @@ class CudaRuntime:
     def deviceGetStreamPriorityRange(self) -> tuple[int, int]:
         """Return (least, greatest) priority of the current device (``cuCtxGetStreamPriorityRange``)."""
         self._runtime.free(0)  # the driver's call needs the context that this makes
-        least, greatest = ctypes.c_int(), ctypes.c_int()
-        _drive("cuCtxGetStreamPriorityRange", ctypes.byref(least), ctypes.byref(greatest))
-        return least.value, greatest.value
+        status, least, greatest = self._calls.stream_priority_range()
+        _check(status, "cuCtxGetStreamPriorityRange()")
+        return least, greatest
 
     def eventRecordWithFlags(self, event: int, stream: int, flags: int) -> None:
         """Record ``event`` on ``stream`` (``cuEventRecordWithFlags``)."""
-        _drive("cuEventRecordWithFlags", ctypes.c_void_p(event), ctypes.c_void_p(stream), ctypes.c_uint(flags))
+        status = self._calls.event_record_with_flags(event, stream, flags)
+        _check(status, "cuEventRecordWithFlags({:#x}, {:#x}, {})", event, stream, flags)
 
     def pointerGetDevice(self, ptr: int) -> int:
         """Return the device that ``cudaPointerGetAttributes`` tells."""
@@ -133,18 +132,22 @@ class CudaRuntime:
     def streamGetCaptureInfo(self, stream: int) -> tuple[int, int]:
         """Return the status and the number of the capture of ``stream`` (``cuStreamGetCaptureInfo``)."""
         status, state, number = self._graphs.capture_info(stream)
-        _check(status, "cuStreamGetCaptureInfo", stream)
+        _check(status, "cuStreamGetCaptureInfo({:#x})", stream)
         return state, number
 
     def graphInstantiate(self, graph: int, flags: int) -> int:
         """Return a ``cudaGraphExec_t`` (``cuGraphInstantiateWithFlags``)."""
         status, executable = self._graphs.instantiate(graph, flags)
-        _check(status, "cuGraphInstantiateWithFlags", graph)
+        _check(status, "cuGraphInstantiateWithFlags({:#x})", graph)
         return executable
 
     def graphExecDestroy(self, graphExec: int) -> None:
         """Destroy a ``cudaGraphExec_t`` (``cuGraphExecDestroy``)."""
-        _check(self._graphs.destroy_exec(graphExec), "cuGraphExecDestroy", graphExec)
+        _check(self._graphs.destroy_exec(graphExec), "cuGraphExecDestroy({:#x})", graphExec)
+
+    @functools.cached_property
+    def _calls(self) -> _core.CudaCalls:
+        return _core.CudaCalls()
 
     @functools.cached_property
     def _graphs(self) -> _core.CudaGraphs:
@@ -153,7 +156,7 @@ class CudaRuntime:
     def graphContents(self, graph: int) -> GraphContents:
         """Count the nodes of ``graph``, and read their parameters (``cuGraphKernelNodeGetParams`` and others)."""
         status, nodes, addresses = self._graphs.contents(graph)
-        _check(status, "cuGraphGetNodes", graph)
+        _check(status, "cuGraphGetNodes({:#x})", graph)
         return GraphContents(nodes, addresses)
 
     def memoryDriver(self) -> _core.Driver:
@@ -167,17 +170,7 @@ class CudaRuntime:
         return pynvml
 
 
-def _check(status: int, name: str, handle: int) -> None:
+def _check(status: int, call: str, *arguments: int) -> None:
+    """Raise an error if ``status`` is a failure of ``call``, a format string for ``arguments``."""
     if status:
-        raise AcceleratorError(status, f"{name}({handle:#x})")
-
-
-@functools.cache
-def _driver() -> ctypes.CDLL:
-    return ctypes.CDLL("libcuda.so.1")
-
-
-def _drive(name: str, *args: Any) -> None:
-    status = getattr(_driver(), name)(*args)
-    if status:
-        raise AcceleratorError(status, name)
+        raise AcceleratorError(status, call.format(*arguments))
