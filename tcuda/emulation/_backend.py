@@ -65,7 +65,7 @@ class Backend:
 
     def generator_type(self) -> type[Any]:
         """Return the class of generators for emulated arrays; imports NumPy."""
-        from tcuda.emulation.random import DeviceGenerator
+        from tcuda.emulation.random_state import DeviceGenerator
 
         implementation: type[Any] = DeviceGenerator
         return implementation

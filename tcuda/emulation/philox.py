@@ -130,3 +130,26 @@ def _halves(number: Any) -> tuple[Any, Any]:
 def _double(low: Words, high: Words) -> Numbers:
     whole = low.astype(np.uint64) ^ high.astype(np.uint64) << np.uint64(21)
     return np.asarray(whole.astype(np.float64) * 2.0**-53 + 2.0**-54)
+
+
+def _between(numbers: Any, low: Any, high: Any) -> Any:
+    scaled = fused(numbers, high - low, low)
+    return np.where(scaled == high, low, scaled)
+
+
+RULES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "Between": _between,
+    "Scaled": lambda numbers, location, scale: fused(numbers, scale, location),
+    "Exponential": lambda numbers, location, scale: np.exp(fused(numbers, scale, location)),
+}
+"""By the name of the rule in the kernels for CuPy, the function that makes the result of the numbers drawn."""
+
+NUMBERS: dict[tuple[str, int], tuple[Callable[[list[Any]], Any], int]] = {
+    ("uniform", 4): (uniforms, 4),
+    ("uniform", 8): (double_uniforms, 2),
+    ("normal", 4): (normals, 4),
+    ("normal", 8): (double_normals, 2),
+    ("words", 4): (words, 4),
+    ("words", 8): (long_words, 2),
+}
+"""By kind and size of the numbers, the function that makes them of the words of draws, and how many a draw gives."""

@@ -182,7 +182,7 @@ def emulated(numbers: Callable[..., Any], like: np.ndarray[Any, Any], seed: int)
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.3, 7.1), (1e-3, 1e3)])
 def test_uniform_numbers_of_emulated_devices_are_those_of_a_gpu(dtype: str, low: float, high: float) -> None:
     from tcuda.emulation import philox
-    from tcuda.emulation.random import RULES
+    from tcuda.emulation.philox import RULES
 
     generator: Any = tcuda.Generator().manual_seed(11)
     drawn = generator.uniform(low, high, 1_000_000, dtype).get()

@@ -1,32 +1,68 @@
-"""The distributions of ``cupy.random.RandomState``, which documents them, made of the same primitives as those of CuPy.
+"""Generators of random numbers on emulated devices: the class ``RandomState`` of ``cupy.random``.
 
-Some distributions have kernels of their own in CuPy. Here a generator of NumPy's draws them, seeded for the one call.
+The distributions are made of the same primitives as those of CuPy. Some distributions have kernels of their own in
+CuPy. Here a generator of NumPy's draws them, seeded for the one call.
 """
 
 from __future__ import annotations
 
+import functools
+import types
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tcuda.emulation import creation, kernel, refusals
+from tcuda._core import philox_passes
+from tcuda._process.lazy import backend, cuda
+from tcuda.emulation import creation, kernel, philox, refusals
 from tcuda.emulation._ndarray import ndarray
+from tcuda.emulation.captured_state import CapturedState
 from tcuda.emulation.functions import FUNCTIONS, LINALG
 from tcuda.emulation.operands import SCALARS
 from tcuda.random._draws import Draws, common_shape
+from tcuda.random._generator import Generator
+from tcuda.random._philox import most_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
+    from typing_extensions import Self
+
+    from tcuda._process.devices import DeviceArgument
 
     Shape = int | Sequence[int] | None
 
+_FLOPS = 30
+"""The floating-point operations for one number, about."""
 _exp, _log, _sqrt, _tan, _where = (FUNCTIONS[name] for name in ("exp", "log", "sqrt", "tan", "where"))
 
 
-class Distributions(Draws):
-    """The distributions that torch has not."""
+class RandomState(Draws):
+    """A generator on the current device, as ``cupy.random.RandomState``, which documents the distributions.
+
+    Args:
+        seed: None for a seed that nobody can know, an integer from 0 to 2**64 - 1, or an array of NumPy's.
+        method: Ignored, because all generators are Philox.
+
+    Raises:
+        TypeError: ``seed`` is neither None, an integer nor an array of NumPy's.
+        ValueError: ``seed`` is out of range.
+    """
+
+    __module__ = "tcuda.emulation.random"  # where users find the class
+
+    xp = types.SimpleNamespace(empty=creation.empty, **FUNCTIONS)
+
+    def __new__(cls, seed: Any = None, method: int | None = None) -> Self:
+        """Return a generator of the current device, which ``__init__`` seeds."""
+        return Generator.__new__(cls)
+
+    def __init__(self, seed: Any = None, method: int | None = None) -> None:
+        self.seed(seed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.device.index, self._philox.read())
 
     # From uniform numbers
 
@@ -285,6 +321,68 @@ class Distributions(Draws):
             return np.asarray(getattr(random, name)(*parameters, shape)).astype(dtype)
 
         return cast("ndarray", kernel.call(draw, arrays))
+
+    # By kernels
+
+    def _fill_reals(self, out: ndarray, numbers: str, rule: str, first: float, second: float) -> None:
+        kind = out.dtype.type
+        make, lanes = philox.NUMBERS[numbers, out.itemsize]
+        finish = philox.RULES[rule]
+        self._fill(out, lanes, lambda words: finish(make(words), kind(first), kind(second)))
+
+    def _fill_integers(self, out: ndarray, bits: int, low: int, range: int) -> None:
+        make, lanes = philox.NUMBERS["words", bits // 8]
+        least = np.uint64(low)
+
+        def numbers(words: list[Any]) -> Any:
+            drawn = make(words).astype(np.uint64)
+            return least + (drawn % np.uint64(range) if range else drawn)
+
+        self._fill(out, lanes, numbers)
+
+    def _fill(self, out: ndarray, lanes: int, numbers: Callable[[list[Any]], Any]) -> None:
+        passes = philox_passes(out.size, out.itemsize, lanes, self._most_blocks)
+        capturing = cuda.streamIsCapturing(backend.current_stream().ptr)
+        place = self._captured_state().place if capturing else self._place
+        begins = [place(increment) for *_, increment in passes]
+        flat = kernel.memory_of(out).reshape(-1)
+
+        def work() -> None:
+            for (start, size, blocks, _), begin in zip(passes, begins, strict=True):
+                seed, offset = begin()
+                if size:
+                    philox.fill(flat[start : start + size], blocks, seed, offset, lanes, numbers)
+
+        kernel.launch(work, fresh=[out], flops=_FLOPS * out.size)
+
+    def _place(self, increment: int) -> Callable[[], tuple[int, int]]:
+        return lambda: self._philox.advance(increment)
+
+    def _new_captured_state(self) -> CapturedState:
+        return CapturedState(self._philox)
+
+    @functools.cached_property
+    def _most_blocks(self) -> int:
+        return most_blocks(cuda.getDeviceProperties(self._index))
+
+
+class DeviceGenerator(RandomState):
+    """A generator of the device that is given, which is not seeded."""
+
+    __module__ = "tcuda.emulation.random"
+
+    def __new__(cls, device: DeviceArgument = None) -> Self:
+        """Return a generator of ``device``."""
+        return Generator.__new__(cls, device)
+
+    __init__ = Generator.__init__  # RandomState.__init__ would seed the generator
+
+
+def _restored(kind: type[RandomState], index: int, words: tuple[int, int]) -> RandomState:
+    state = kind.__new__(kind)
+    Generator.__init__(state, index)
+    state._philox.write(*words)
+    return state
 
 
 def _operand(parameter: Any) -> Any:

@@ -1,0 +1,43 @@
+"""The state of a generator in a captured graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcuda._status import Status
+from tcuda.random._philox import WORD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcuda._core import PhiloxState
+
+
+class CapturedState:
+    """The state of a generator for the kernels of one graph.
+
+    Args:
+        state: The state of the generator.
+    """
+
+    def __init__(self, state: PhiloxState) -> None:
+        self._state = state
+        self._taken = 0
+        """By how much all kernels of the graph together move the offset."""
+        self._begin = 0, 0
+        """The seed and the offset at the start of the present launch."""
+
+    def prepare(self, exec: int) -> int:
+        """Move the generator past the draws of the graph, for the next launch of ``exec``; return a status."""
+        self._begin = self._state.advance(self._taken)
+        return Status.SUCCESS
+
+    def place(self, increment: int) -> Callable[[], tuple[int, int]]:
+        """Return a function that returns the seed and the offset of a draw at every launch.
+
+        Args:
+            increment: By how much the draw moves the offset.
+        """
+        before = self._taken
+        self._taken += increment
+        return lambda: (self._begin[0], self._begin[1] + before & WORD)
