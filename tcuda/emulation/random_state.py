@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _FLOPS = 30
 """The floating-point operations for one number, about."""
+
 _exp, _log, _sqrt, _tan, _where = (FUNCTIONS[name] for name in ("exp", "log", "sqrt", "tan", "where"))
 
 

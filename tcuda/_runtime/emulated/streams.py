@@ -1,4 +1,4 @@
-"""The streams of all devices: which stream a handle names, and when an operation on it may start."""
+"""The streams of all devices: the stream that a handle names, and the time at which an operation on it may start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Streams:
-    """The streams.
+    """The streams of all devices.
 
     The caller holds the lock of the clock.
 
@@ -107,13 +107,13 @@ class Streams:
 
     def remove(self, timeline: Timeline) -> None:
         """Remove a stream that is destroyed now."""
-        # The stream goes last, so that the call can be repeated after an exception of a signal handler.
+        # After an exception of a signal handler between these steps, the default stream still waits for the work.
         rest = self._rest[timeline.device, timeline.flags]
         rest.ready = max(rest.ready, timeline.ready)
+        self.created.pop(timeline.handle, None)
         blocking = self._devices[timeline.device].blocking
         if timeline in blocking:
             blocking.remove(timeline)
-        self.created.pop(timeline.handle, None)
 
     def _new_per_thread(self, device: int) -> Timeline:
         key = threading.get_ident(), device
