@@ -3,17 +3,14 @@
 #include <new>
 #include <utility>
 
-#include "bindings/python_calls.hpp"
-
 namespace tcuda {
 namespace {
 
 PyObject *finder = nullptr;
-const RuntimeCalls *kept = nullptr;
 
-// Asks the finder. Null with a Python error set if that fails. The result is `found`, or `kept` if the calls may be
-// kept.
-const RuntimeCalls *find(RuntimeCalls *found) {
+} // namespace
+
+const RuntimeCalls *FoundCalls::find(RuntimeCalls *found) {
     PyObject *answer = call(finder);
     if (answer == nullptr)
         return nullptr;
@@ -35,15 +32,9 @@ const RuntimeCalls *find(RuntimeCalls *found) {
     }
     if (!keep)
         return found;
-    kept = new (std::nothrow) RuntimeCalls(*found);
-    return kept == nullptr ? found : kept;
+    kept_ = new (std::nothrow) RuntimeCalls(*found);
+    return kept_ == nullptr ? found : kept_;
 }
-
-} // namespace
-
-FoundCalls::FoundCalls() : calls_(kept != nullptr ? kept : find(&found_)) {}
-
-long long RuntimeCalls::current_device() const { return taken_integer(call(get_device)); }
 
 bool RuntimeCalls::make_current(long long device) const {
     PyObject *const index = PyLong_FromLongLong(device);
@@ -56,7 +47,5 @@ void find_calls_by(PyObject *function) {
     Py_INCREF(function);
     Py_XDECREF(std::exchange(finder, function));
 }
-
-void forget_calls() { kept = nullptr; }
 
 } // namespace tcuda

@@ -70,7 +70,7 @@ void insist_on_exit(Raised &raised, const RuntimeCalls &calls) {
     insist(raised, [&] { return done(call(calls.exit_stream)); });
 }
 
-void undo_abandoned(const RuntimeCalls &calls, Raised &raised) {
+void undo_abandoned_on_top(const RuntimeCalls &calls, Raised &raised) {
     EnteredScope top;
     while (take_abandoned(&top)) {
         undo(top, calls, raised);

@@ -14,7 +14,7 @@ namespace {
 
 // Called in a forked child.
 void forget_scopes() {
-    forget_calls();
+    FoundCalls::forget();
     forget_entered();
 }
 

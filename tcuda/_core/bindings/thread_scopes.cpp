@@ -1,6 +1,7 @@
 #include "bindings/thread_scopes.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -29,6 +30,8 @@ struct ThreadStack {
     ~ThreadStack() {
         const Held held(stacks->mutex);
         stacks->all.erase(std::remove(stacks->all.begin(), stacks->all.end(), &scopes), stacks->all.end());
+        for (const EnteredScope &scope : scopes)
+            abandoned_scopes -= scope.abandoned;
     }
     Stack scopes;
 };
@@ -66,6 +69,7 @@ bool take_left(PyObject *owner, EnteredScope *taken) {
         const auto other = std::find_if(stack->rbegin(), stack->rend(), is_meant);
         if (other != stack->rend()) {
             other->abandoned = true;
+            ++abandoned_scopes;
             break;
         }
     }
@@ -79,6 +83,7 @@ bool take_abandoned(EnteredScope *taken) {
         return false;
     *taken = stack.back();
     stack.pop_back();
+    --abandoned_scopes;
     return true;
 }
 
@@ -93,6 +98,7 @@ void forget_entered() {
     left.swap(own_stack());
     stacks = new Stacks; // another thread of the parent may have held the lock
     stacks->all.push_back(&own_stack());
+    abandoned_scopes = 0;
     for (const EnteredScope &scope : left)
         forget(scope);
 }

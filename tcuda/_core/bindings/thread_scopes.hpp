@@ -9,6 +9,9 @@
 
 #include <Python.h>
 
+#include <atomic>
+#include <cstddef>
+
 namespace tcuda {
 
 struct EnteredScope {
@@ -27,6 +30,9 @@ bool note_entered(const EnteredScope &scope);
 // Takes the latest scope of `owner` off the stack of this thread. If there is none, marks the scope of `owner` in
 // another thread as abandoned, and returns false.
 bool take_left(PyObject *owner, EnteredScope *taken);
+
+// The number of abandoned scopes on the stacks of all threads. The lock of the stacks guards changes.
+inline std::atomic<std::size_t> abandoned_scopes{0};
 
 // Takes the scope on top of the stack of this thread if another thread has left it.
 bool take_abandoned(EnteredScope *taken);
