@@ -14,8 +14,8 @@ void insist_on_device(Raised &raised, const RuntimeCalls &calls, long long devic
 void insist_on_stream(Raised &raised, const RuntimeCalls &calls, PyObject *stream);
 void insist_on_exit(Raised &raised, const RuntimeCalls &calls);
 
-// Goes back from the scopes on top of this thread's stack that other threads have left. Abandoned scopes are rare, so the
-// look at the stack, which needs its lock, is left out where there are none.
+// Goes back from the scopes on top of this thread's stack that other threads have left. Abandoned scopes are rare, so
+// the look at the stack, which needs its lock, is left out where there are none.
 void undo_abandoned_on_top(const RuntimeCalls &calls, Raised &raised);
 inline void undo_abandoned(const RuntimeCalls &calls, Raised &raised) {
     if (abandoned_scopes.load(std::memory_order_relaxed) != 0)
