@@ -38,7 +38,7 @@ class Backend:
     def __init__(self, runtime: EmulatedRuntime) -> None:
         self._runtime = runtime
         self._library_handles = _LibraryHandles()
-        streams = CurrentStreams(runtime.getDeviceCount(), runtime.getDevice)
+        streams = CurrentStreams(runtime.getDeviceCount(), runtime.thread)
         # The bound methods themselves stand here, so that each call either changes the current stream or raises.
         self.current_stream: Callable[..., CurrentStream] = streams.current
         self.use_stream: Callable[[CurrentStream], None] = streams.use

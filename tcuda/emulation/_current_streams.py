@@ -6,9 +6,8 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tcuda._backend import CurrentStream
+    from tcuda._runtime.emulated.thread import Thread
 
 
 class DefaultStream(NamedTuple):
@@ -33,17 +32,17 @@ class CurrentStreams(threading.local):
 
     Args:
         devices: The number of devices.
-        get_device: Returns the current device of this thread.
+        thread: The current device of this thread.
     """
 
-    def __init__(self, devices: int, get_device: Callable[[], int]) -> None:
-        self._get_device = get_device
+    def __init__(self, devices: int, thread: Thread) -> None:
+        self._thread = thread
         # The current streams, and the stack of entered streams. As in CuPy, use() leaves the stack alone.
         self._streams: tuple[tuple[CurrentStream, ...], _Entered] = (DEFAULT_STREAM,) * devices, None
 
     def current(self, device: int = -1) -> CurrentStream:
         """Return the current stream of ``device`` (-1: the current device)."""
-        return self._streams[0][self._get_device() if device == -1 else device]
+        return self._streams[0][self._thread.device if device == -1 else device]
 
     def use(self, stream: CurrentStream) -> None:
         """Make ``stream`` current.
@@ -82,7 +81,7 @@ class CurrentStreams(threading.local):
 
     def _device_of(self, stream: CurrentStream) -> int:
         """Return the current device, which must be the device of ``stream``."""
-        device = self._get_device()
+        device = self._thread.device
         if stream.device_id not in (-1, device):
             raise RuntimeError(  # CuPy's error, because CUDA has no such rule
                 f"The device that the stream is created on ({stream.device_id}) does not match with the current "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tcuda._process.lazy import _lazy_init, cuda
 from tcuda.emulation.functions import FUNCTIONS, named
+from tcuda.emulation.random_state import DeviceGenerator as DeviceGenerator  # the module by which it is pickled
 from tcuda.emulation.random_state import RandomState
 from tcuda.emulation.signatures import signature_of
 from tcuda.random._defaults import generators

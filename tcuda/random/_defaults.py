@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from tcuda._backend import Backend
     from tcuda._runtime.protocol import Runtime
 
-_made: dict[str, tuple[Generator, ...]] = {}
+made: tuple[Generator, ...] = ()
+"""The generators; empty before :func:`generators` has made them."""
+
+_first: dict[str, tuple[Generator, ...]] = {}
 """The generators under the key ``"all"``. A dictionary, because ``setdefault`` is atomic."""
 
 
@@ -42,7 +45,7 @@ class _DefaultGenerators(Sequence[Generator]):
         return len(_generators())
 
     def __repr__(self) -> str:
-        return f"<tcuda.default_generators {_made.get('all', ())}>"
+        return f"<tcuda.default_generators {made}>"
 
 
 def _generators() -> tuple[Generator, ...]:
@@ -55,7 +58,7 @@ def _generators() -> tuple[Generator, ...]:
 
 def generators() -> tuple[Generator, ...]:
     """Return the generators of an initialised process; make them if that was not done before."""
-    return _made.get("all") or _make_generators(lazy.cuda, lazy.backend)
+    return made or _make_generators(lazy.cuda, lazy.backend)
 
 
 default_generators: Sequence[Generator] = _DefaultGenerators()
@@ -73,10 +76,11 @@ def install_generators(cuda: Runtime, backend: Backend) -> None:
 
 
 def _make_generators(cuda: Runtime, backend: Backend) -> tuple[Generator, ...]:
-    if "all" not in _made:
+    global made
+    if not made:
         implementation = backend.generator_type()
         # Not by Generator.seed(), which a capture forbids: the first draw may be in one.
         seeds = [seed_of(seed_of_environment()) for _ in range(cuda.getDeviceCount())]
-        made = tuple(generator_on(index, implementation, seed) for index, seed in enumerate(seeds))
-        _made.setdefault("all", made)
-    return _made["all"]
+        new = tuple(generator_on(index, implementation, seed) for index, seed in enumerate(seeds))
+        made = _first.setdefault("all", new)
+    return made

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tcuda._arguments import several
 from tcuda._process.device_rules import OF_RANDOM_STATES, device_count, resolve
 from tcuda._process.lazy import _lazy_call, _lazy_init, cuda, is_initialized
+from tcuda.random import _defaults
 from tcuda.random._defaults import generators
 from tcuda.random._generator import checked_seed, parsed_state
 
@@ -171,5 +172,5 @@ def _default_generator(device: DeviceArgument) -> Generator:
 
 
 def _of_current_device() -> Generator:
-    current = cuda.getDevice()  # which initialises tcuda, and with it the generators
-    return generators()[current]
+    current = cuda.getDevice()  # which initialises tcuda
+    return (_defaults.made or generators())[current]

@@ -71,6 +71,7 @@ class EmulatedRuntime:
     Attributes:
         clock: The clock.
         devices: The devices.
+        thread: The state of the calling thread.
 
     Raises:
         TypeError: ``devices`` or ``memory`` is no integer.
@@ -84,11 +85,11 @@ class EmulatedRuntime:
         self.clock = Clock()
         self.devices = [EmulatedDevice(index, memory) for index in range(devices)]
         self._lock = self.clock._lock
-        self._thread = Thread()
+        self.thread = Thread()
         self._handles = Handles()
         self._memory = Memory(self.devices)
         self._captures = Captures()
-        self._streams = Streams(self.devices, self._thread, self._captures, self.clock)
+        self._streams = Streams(self.devices, self.thread, self._captures, self.clock)
         self._events = Events(self._handles, self._captures)
         self._graphs: dict[int, Graph] = {}
         self._executables: dict[int, Executable] = {}
@@ -109,16 +110,16 @@ class EmulatedRuntime:
         return len(self.devices)
 
     def getDevice(self) -> int:
-        return self._thread.device
+        return self.thread.device
 
     def setDevice(self, device: int) -> None:
         self._device(device, ("cudaSetDevice({})", device))
-        self._thread.device = device
+        self.thread.device = device
 
     def deviceSynchronize(self) -> None:
         call = ("cudaDeviceSynchronize()",)
         with self._lock:
-            device = self._thread.device
+            device = self.thread.device
             for capture in self._captures.in_progress:
                 if capture.device == device:
                     raise capture.spoil(call)
@@ -135,7 +136,7 @@ class EmulatedRuntime:
     def deviceEnablePeerAccess(self, peerDevice: int) -> None:
         call = "cudaDeviceEnablePeerAccess({})", peerDevice
         self._device(peerDevice, call)
-        device = self.devices[self._thread.device]
+        device = self.devices[self.thread.device]
         if peerDevice == device.index:
             raise failure(Status.PEER_ACCESS_UNSUPPORTED, call)
         if peerDevice in device.peers:
@@ -145,7 +146,7 @@ class EmulatedRuntime:
     def deviceDisablePeerAccess(self, peerDevice: int) -> None:
         call = "cudaDeviceDisablePeerAccess({})", peerDevice
         self._device(peerDevice, call)
-        device = self.devices[self._thread.device]
+        device = self.devices[self.thread.device]
         if peerDevice not in device.peers:
             raise failure(Status.PEER_ACCESS_NOT_ENABLED, call)
         device.peers.remove(peerDevice)
@@ -167,7 +168,7 @@ class EmulatedRuntime:
     # Memory
 
     def memGetInfo(self) -> tuple[int, int]:
-        memory = self.devices[self._thread.device].memory
+        memory = self.devices[self.thread.device].memory
         return memory.limit - memory.used, memory.limit
 
     def malloc(self, size: int) -> int:
@@ -191,7 +192,7 @@ class EmulatedRuntime:
             self._enqueue(timeline, Node("mem alloc", nbytes=size), call)
             ptr = self._allocate(size, call)
             if timeline.capture is not None:
-                release = self.devices[self._thread.device].memory.release
+                release = self.devices[self.thread.device].memory.release
                 timeline.capture.graph.allocated[ptr] = Allocation(ptr, release)
             return ptr
 
@@ -243,7 +244,7 @@ class EmulatedRuntime:
             self._run(self._streams.find(stream, call), node, call)
 
     def _allocate(self, size: int, call: Call) -> int:
-        ptr = self.devices[self._thread.device].memory.allocate(size)
+        ptr = self.devices[self.thread.device].memory.allocate(size)
         if size and not ptr:
             raise failure(Status.MEMORY_ALLOCATION, call)
         return ptr
@@ -269,7 +270,7 @@ class EmulatedRuntime:
         if flags not in (STREAM_DEFAULT, STREAM_NON_BLOCKING):
             raise failure(Status.INVALID_VALUE, ("cudaStreamCreateWithPriority({}, {})", flags, priority))
         least, greatest = STREAM_PRIORITY_RANGE
-        device = self._thread.device
+        device = self.thread.device
         with self._lock:
             handle = self._handles.new()
             level = min(least, max(greatest, priority))
@@ -382,7 +383,7 @@ class EmulatedRuntime:
     def _on_current_device(self, handle: int, call: Call) -> Timeline:
         """Return a stream to which only a program on its device may add work."""
         timeline = self._streams.find(handle, call)
-        if timeline.device != self._thread.device:
+        if timeline.device != self.thread.device:
             raise failure(Status.INVALID_RESOURCE_HANDLE, call)
         return timeline
 
@@ -412,7 +413,7 @@ class EmulatedRuntime:
         if flags & ~known or timed_interprocess:
             raise failure(Status.INVALID_VALUE, ("cudaEventCreateWithFlags({})", flags))
         with self._lock:
-            return self._events.create(self._thread.device, flags)
+            return self._events.create(self.thread.device, flags)
 
     def eventDestroy(self, event: int) -> None:
         with self._lock:
