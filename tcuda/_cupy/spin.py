@@ -18,11 +18,11 @@ extern "C" __global__ void tcuda_spin(long long cycles) {
 
 def sleep(cycles: int, stream: int) -> None:
     """Launch one thread on ``stream`` that reads the clock until ``cycles`` have passed."""
-    from cupy.cuda.driver import CUDADriverError
+    from cupy.cuda import driver
 
     try:
         _kernel()((1,), (1,), (cycles,), stream=Handle(stream))
-    except CUDADriverError as error:
+    except driver.CUDADriverError as error:
         raise AcceleratorError(error.status, f"tcuda_spin({cycles}, {stream:#x})") from error
 
 

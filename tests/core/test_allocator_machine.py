@@ -194,7 +194,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         address = sorted(self.live)[which % len(self.live)]
         chosen = self.streams[stream % len(self.streams)]
         if busy and chosen != 0:
-            self.runtime.sleep(LONG, chosen)
+            backend_of(self.runtime).sleep(LONG, chosen)
         assert self.ledger.record_stream(self.device, address, chosen)
         if chosen != self.live[address].stream:
             self.live[address].used_by.add(chosen)

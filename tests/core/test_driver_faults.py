@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from tcuda import _core
+from tcuda._backend import backend_of
 from tcuda._status import Status
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Program:
         small, large, huge = self.allocate(1000), self.allocate(3 * MIB), self.allocate(40 * MIB)
         self.free(large)
         self.allocate(30 * MIB, side)
-        self.runtime.sleep(LONG, side)
+        backend_of(self.runtime).sleep(LONG, side)
         assert ledger.record_stream(device, small, side)
         self.free(small)
         self.allocate(2000)

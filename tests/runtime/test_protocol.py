@@ -46,13 +46,14 @@ class Fixtures:
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
+        self.backend = _backend.backend_of(runtime)
         self.stream = runtime.streamCreateWithPriority(STREAM_NON_BLOCKING, 0)
         self.other = runtime.streamCreateWithPriority(STREAM_NON_BLOCKING, 0)
         self.event = runtime.eventCreateWithFlags(EVENT_DISABLE_TIMING)
         self.timed = [runtime.eventCreateWithFlags(0) for _ in range(2)]
         self.ptr = runtime.malloc(4096)
         self.host = np.zeros(1 << 13)
-        runtime.sleep(1, self.stream)  # CUDA must not load the kernel during a capture
+        self.backend.sleep(1, self.stream)  # CUDA must not load the kernel during a capture
         runtime.deviceSynchronize()
         runtime.streamBeginCapture(self.stream, CAPTURE_RELAXED)
         runtime.memsetAsync(self.ptr, 0, 10, self.stream)
@@ -180,7 +181,7 @@ def elapsed_without_timing(x: Fixtures) -> None:
 
 def elapsed_before_completion(x: Fixtures) -> None:
     x.runtime.eventRecord(x.timed[0], x.stream)
-    x.runtime.sleep(LONG, x.stream)
+    x.backend.sleep(LONG, x.stream)
     x.runtime.eventRecord(x.timed[1], x.stream)
     x.runtime.eventElapsedTime(*x.timed)
 
@@ -288,7 +289,7 @@ def test_memory_is_given_back(runtime: Runtime) -> None:
 
 
 def test_a_busy_stream_and_its_event_are_not_ready_until_they_are(x: Fixtures) -> None:
-    x.runtime.sleep(LONG, x.stream)
+    x.backend.sleep(LONG, x.stream)
     x.runtime.eventRecord(x.event, x.stream)
     assert x.runtime.streamQuery(x.stream) == 600
     assert x.runtime.eventQuery(x.event) == 600
@@ -301,7 +302,7 @@ def test_a_busy_stream_and_its_event_are_not_ready_until_they_are(x: Fixtures) -
 @pytest.mark.parametrize("flags", [STREAM_DEFAULT, STREAM_NON_BLOCKING], ids=["blocking", "non-blocking"])
 def test_the_device_waits_for_the_work_of_a_destroyed_stream(x: Fixtures, flags: int) -> None:
     stream = x.runtime.streamCreateWithPriority(flags, 0)
-    x.runtime.sleep(LONG, stream)
+    x.backend.sleep(LONG, stream)
     x.runtime.eventRecord(x.event, stream)
     x.runtime.streamDestroy(stream)
     assert x.runtime.eventQuery(x.event) == 600
@@ -310,7 +311,7 @@ def test_the_device_waits_for_the_work_of_a_destroyed_stream(x: Fixtures, flags:
 
 
 def test_a_polling_loop_ends(x: Fixtures) -> None:
-    x.runtime.sleep(1_000_000, x.stream)
+    x.backend.sleep(1_000_000, x.stream)
     polls = 0
     while x.runtime.streamQuery(x.stream) == 600:
         polls += 1
@@ -368,7 +369,7 @@ IN_A_CAPTURE: dict[str, tuple[tuple[int, int, int], Callable[[Fixtures], object]
     "launch a graph": ((900, 900, 900), lambda x: x.runtime.graphLaunch(x.executable, x.stream)),
     "launch a graph on another stream": ((0, 0, 0), lambda x: x.runtime.graphLaunch(x.executable, x.other)),
     "launch a graph on the null stream": ((0, 0, 0), lambda x: x.runtime.graphLaunch(x.executable, 0)),
-    "keep another stream busy": ((0, 0, 0), lambda x: x.runtime.sleep(1, x.other)),
+    "keep another stream busy": ((0, 0, 0), lambda x: x.backend.sleep(1, x.other)),
 }
 # These fail and leave the capture as it was; every other failure invalidates it.
 HARMLESS = {"elapsed time of captured events", "begin again"}
@@ -432,7 +433,7 @@ def fork_and_join(x: Fixtures, *, join: bool) -> None:
     """Let x.other take part in the capture on x.stream, with work of its own."""
     x.runtime.eventRecord(x.event, x.stream)
     x.runtime.streamWaitEvent(x.other, x.event)
-    x.runtime.sleep(1, x.other)
+    x.backend.sleep(1, x.other)
     if join:
         x.runtime.eventRecord(x.event, x.other)
         x.runtime.streamWaitEvent(x.stream, x.event)
