@@ -85,7 +85,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def benchmark(call: str, side: str, nanoseconds: float, ratio: float, runtime: str) -> dict[str, object]:
-    """Return what pytest-benchmark writes about one side of a call, as far as it is read."""
+    """Return the fields of pytest-benchmark's result for one side of a call that the tools read."""
     return {
         "group": call,
         "params": {"on": side},
@@ -95,7 +95,7 @@ def benchmark(call: str, side: str, nanoseconds: float, ratio: float, runtime: s
 
 
 def replays(source: str, workload: str, reserved: float, seconds: float | None = None) -> dict[str, object]:
-    """Return what pytest-benchmark writes about the replay of a workload with 100 MiB live at the peak."""
+    """Return pytest-benchmark's result for the replay of a workload with 100 MiB live at the peak."""
     replay = {
         "source": source,
         "workload": workload,
@@ -115,14 +115,14 @@ def write(path: Path, benchmarks: list[dict[str, object]]) -> None:
 
 @pytest.fixture
 def ratios() -> dict[str, float]:
-    """Those of the committed baseline."""
+    """The ratios of the committed baseline."""
     found: dict[str, float] = json.loads(BASELINE.read_text())["emulated"]["ratios"]
     return found
 
 
 @pytest.fixture
 def check(tmp_path: Path) -> Check:
-    """Run the check, as CI does, on results with these ratios."""
+    """Return a function that runs the check on results with the given ratios, as CI does."""
 
     def regression(
         ratios: Mapping[str, float], *options: str, runtime: str = "emulated"
@@ -223,7 +223,7 @@ def test_update_writes_the_section_of_the_runtime_and_keeps_the_others(tmp_path:
     assert check({"Event()": 3.0}, "--baseline", str(path)).returncode == 0
 
 
-def test_the_report_judges_by_the_targets_on_cuda(tmp_path: Path) -> None:
+def test_the_report_checks_the_targets_on_cuda(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     costs = {
         "Event()": (399, 500, 450),
@@ -244,26 +244,26 @@ def test_the_report_judges_by_the_targets_on_cuda(tmp_path: Path) -> None:
     done = run("bench/report.py", str(path))
     assert done.returncode == 0, done.stderr
     assert re.search(r"Event\(\) +399 +500 +450 +-100 +0\.89 +≤ 400, ≤ torch +yes", done.stdout)
-    # Neighbouring rounds tell what a call costs over the layer below, and not the medians of all rounds.
+    # The report compares neighbouring rounds of a call and the layer below, not the medians of all rounds.
     assert re.search(r"synchronize\(\) +1,300 +1,000 +4,000 +\+140 .* yes\n", done.stdout)
     assert done.stdout.endswith("2 of 5 calls meet their targets; not: Stream(), mem_get_info(), event.query().\n")
     in_markdown = run("bench/report.py", str(path), "--markdown").stdout
     assert "| Event() | 399 | 500 | 450 | -100 | 0.89 | ≤ 400, ≤ torch | yes |" in in_markdown
 
 
-def test_the_report_judges_nothing_on_emulated_devices(tmp_path: Path) -> None:
+def test_the_report_checks_no_target_on_emulated_devices(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     write(path, [benchmark("Event()", side, 9999, 1.0, "emulated") for side in ("tcuda", "below")])
     done = run("bench/report.py", str(path))
     assert re.search(r"Event\(\) +9,999 +9,999 +- +\+0 +- +- +-\n", done.stdout)
 
 
-def test_the_report_judges_by_multiples_of_the_layer_below_and_of_torch(tmp_path: Path) -> None:
+def test_the_report_checks_targets_relative_to_the_layer_below_and_to_torch(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     costs = {
         "memory_stats()": ((1900, 1800, 10000), 1.05, "≤ 0.2 torch +yes"),
         "caching_allocator_alloc(20 MiB) + delete": ((310, 700, 1000), 0.45, "≤ 0.3 torch +NO"),
-        # Neighbouring rounds tell whether the layer below costs as much, and not the medians of all rounds.
+        # The report compares neighbouring rounds of a call and the layer below, not the medians of all rounds.
         "empty(1000)": ((890, 900, 3000), 1.02, "≤ below, ≤ torch +NO"),
     }
     write(
@@ -280,7 +280,7 @@ def test_the_report_judges_by_multiples_of_the_layer_below_and_of_torch(tmp_path
 
 
 @pytest.mark.parametrize(("torch", "met"), [(1150, "yes"), (949, "NO")])
-def test_the_report_counts_the_cost_of_history_from_that_of_an_allocation(
+def test_the_report_subtracts_the_cost_of_an_allocation_from_that_of_history(
     tmp_path: Path, torch: float, met: str
 ) -> None:
     path = tmp_path / "results.json"
@@ -298,7 +298,7 @@ def test_the_report_counts_the_cost_of_history_from_that_of_an_allocation(
     assert re.search(rf"^{re.escape(history)} +350 +- +{torch - 600} +- .* {met}$", done, re.MULTILINE), done
 
 
-def test_the_cost_of_history_alone_is_an_error(tmp_path: Path) -> None:
+def test_the_cost_of_history_without_that_of_an_allocation_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     write(path, [benchmark("history added to alloc + delete", side, 100, 1.0, "cuda") for side in ("tcuda", "below")])
     done = run("bench/report.py", str(path))
@@ -309,7 +309,7 @@ def test_the_cost_of_history_alone_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seconds", "reserved", "met"), [(0.8, 1.1, "yes"), (0.81, 1.1, "NO"), (0.8, 1.11, "NO")], ids=str
 )
-def test_the_report_judges_new_memory_beside_torch(tmp_path: Path, seconds: float, reserved: float, met: str) -> None:
+def test_the_report_compares_new_memory_with_torch(tmp_path: Path, seconds: float, reserved: float, met: str) -> None:
     path = tmp_path / "results.json"
     write(path, [replays("tcuda", "cold_small", reserved, seconds), replays("torch", "cold_small", 1.1, 1.0)])
     done = run("bench/report.py", str(path)).stdout
@@ -318,7 +318,9 @@ def test_the_report_judges_new_memory_beside_torch(tmp_path: Path, seconds: floa
 
 
 @pytest.mark.parametrize(("reserved", "met"), [(1.2, "yes"), (1.21, "NO")])
-def test_the_report_judges_what_is_held_by_the_least_of_the_others(tmp_path: Path, reserved: float, met: str) -> None:
+def test_the_report_compares_reserved_memory_with_the_smallest_of_the_others(
+    tmp_path: Path, reserved: float, met: str
+) -> None:
     path = tmp_path / "results.json"
     held = {"tcuda": reserved, "torch": 1.5, "torch_expandable": 1.2, "cupy": 1.3, "cupy_async": 1.1}
     write(path, [replays(source, "churn_small", each) for source, each in held.items()])
@@ -327,7 +329,7 @@ def test_the_report_judges_what_is_held_by_the_least_of_the_others(tmp_path: Pat
 
 
 @pytest.mark.emulated
-def test_replays_print_what_a_workload_takes() -> None:
+def test_replays_print_the_memory_and_allocations_of_a_workload() -> None:
     done = run("bench/replay.py", "--workload", "cold_large", "--trace", "bench/data/deeplab_infer.npz", "--json")
     assert done.returncode == 0, done.stderr
     found = {(each["source"], each["workload"]): each for each in json.loads(done.stdout)}

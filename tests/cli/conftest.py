@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def tcuda_command(tmp_path: Path) -> Any:
-    """Run the command in a process of its own, away from the source tree, with the variables given and no others."""
+    """Return a function that runs the command outside the source tree, in a process with only the given variables."""
 
     def run(*arguments: str, code: str | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
         start = ["-m", "tcuda"] if code is None else ["-c", code]

@@ -82,7 +82,7 @@ def test_demo_report_is_plain_text_where_there_is_no_terminal(
 
 
 @pytest.mark.parametrize("devices", range(1, min(2, tcuda.device_count()) + 1))
-def test_demo_goes_on_in_another_process_to_the_same_bits(devices: int, tcuda_command: Any) -> None:
+def test_demo_resumed_in_another_process_gives_the_same_bits(devices: int, tcuda_command: Any) -> None:
     here = {name: os.environ[name] for name in ("TCUDA_RUNTIME", "TCUDA_EMULATED_DEVICES")}
 
     def run(*arguments: str) -> tuple[Any, list[str]]:
@@ -135,7 +135,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
         ),
     ],
 )
-def test_demo_refuses_what_does_not_fit_its_checkpoint(
+def test_demo_refuses_options_that_do_not_fit_its_checkpoint(
     options: list[str], message: str, checkpoint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["demo", "--resume", "--checkpoint", checkpoint, *options]) == 1
@@ -161,11 +161,11 @@ def test_demo_says_where_it_could_not_save(tmp_path: Path, capsys: pytest.Captur
     assert capsys.readouterr().err == f"tcuda demo: No such file or directory: {str(path)!r}\n"
 
 
-def test_demo_writes_a_page_of_its_memory_and_then_records_no_more(tmp_path: Path) -> None:
+def test_demo_writes_a_page_of_its_memory_and_stops_recording(tmp_path: Path) -> None:
     output = tmp_path / "page.html"
     assert main(["demo", "--epochs", "1", "--memory-viz", str(output)]) == 0
     page = output.read_text()
-    assert "network.py" in page  # who allocated
+    assert "network.py" in page  # the file that allocated
     assert "http" not in page.replace("http-equiv", "")
     kept = tcuda.xp.ones(1000)
     traces = tcuda.memory._snapshot()["device_traces"]

@@ -15,7 +15,7 @@ from tcuda.cli import main
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# As cudaGraphDebugDotPrint writes it. A label may have lines that look like another node.
+# The format of cudaGraphDebugDotPrint. A label may have lines that look like another node.
 GRAPH = """\
 digraph dot {
 subgraph cluster_1 {
@@ -43,7 +43,7 @@ node \\"square\\"
 edge graph_1_node_0 graph_1_node_1 4 1.3194 1.5244 1.3194 1.4152 1.3194 1.2928 1.3194 1.1747 solid black
 stop
 """
-# Writes into the picture how it was called and what it was given.
+# This dot writes its arguments and its input into the picture.
 DRAWS = """
 (output,) = (argument[2:] for argument in sys.argv if argument.startswith("-o"))
 with open(output, "w") as picture:
@@ -58,7 +58,7 @@ sys.exit(3)
 
 @pytest.fixture
 def fake_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Make a ``dot`` that does as it is told the only command there is."""
+    """Return a function that makes a ``dot`` of the given code and sets ``PATH`` to the folder of that ``dot``."""
 
     def make(code: str) -> None:
         folder = tmp_path / "bin"
@@ -73,7 +73,7 @@ def fake_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 
 @pytest.fixture
 def dumped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A graph in the current directory."""
+    """The path of a graph in the current directory."""
     monkeypatch.chdir(tmp_path)
     path = Path("graph.dot")
     path.write_text(GRAPH)
@@ -113,7 +113,7 @@ def test_the_suffix_names_the_format(
         ("", "'graph.dot' holds no graph. Write one with CUDAGraph.debug_dump()."),
     ],
 )
-def test_what_dot_cannot_draw_is_one_line_on_stderr(
+def test_a_failure_of_dot_is_one_line_on_stderr(
     code: str, message: str, dumped: Path, fake_dot: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake_dot(code)
@@ -122,7 +122,7 @@ def test_what_dot_cannot_draw_is_one_line_on_stderr(
     assert (output.out, output.err) == ("", f"tcuda graph-viz: {message}\n")
 
 
-def test_without_graphviz_it_says_what_to_install(
+def test_without_graphviz_the_command_says_what_to_install(
     dumped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
@@ -148,7 +148,7 @@ def test_without_graphviz_it_says_what_to_install(
         ),
     ],
 )
-def test_dot_is_not_asked_for_what_cannot_be(
+def test_dot_is_not_run_for_impossible_arguments(
     arguments: list[str],
     message: str,
     dumped: Path,
@@ -164,7 +164,7 @@ def test_dot_is_not_asked_for_what_cannot_be(
     assert (dumped.read_text(), Path("same.svg").read_text()) == (GRAPH, GRAPH)
 
 
-def test_it_needs_no_cupy_and_no_runtime(dumped: Path, fake_dot: Callable[[str], None]) -> None:
+def test_the_command_needs_no_cupy_and_no_runtime(dumped: Path, fake_dot: Callable[[str], None]) -> None:
     fake_dot(DRAWS.format(printed=PLAIN))
     code = (
         "import sys; sys.modules['cupy'] = None; from tcuda.cli import main; status = main(); "
@@ -181,7 +181,7 @@ needs_graphviz = pytest.mark.skipif(shutil.which("dot") is None, reason="needs G
 
 @needs_graphviz
 @pytest.mark.parametrize(("format", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
-def test_graphviz_draws_it(format: str, start: bytes, dumped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_graphviz_draws_the_graph(format: str, start: bytes, dumped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["graph-viz", str(dumped), "-o", f"graph.{format}"]) == 0
     assert capsys.readouterr().out == f"graph.{format}: 2 nodes\n"
     assert Path(f"graph.{format}").read_bytes().startswith(start)
@@ -196,7 +196,7 @@ def test_graphviz_draws_it(format: str, start: bytes, dumped: Path, capsys: pyte
         (GRAPH, "absent/graph.svg", "dot cannot draw 'graph.dot': Error: Could not open \"absent/graph.svg\""),
     ],
 )
-def test_graphviz_says_what_is_wrong(
+def test_an_error_of_graphviz_is_shown(
     text: str, output: str, message: str, dumped: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dumped.write_text(text)

@@ -1,4 +1,4 @@
-"""``tcuda info``: the description of the devices, and the messages where there is none."""
+"""``tcuda info``: the description of the devices, and the messages without a device."""
 
 from __future__ import annotations
 

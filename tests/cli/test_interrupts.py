@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Python installs no handler for Ctrl-C in a process that is started in the background; these may be.
+# Python installs no handler for Ctrl-C in a process that is started in the background. The test run may be such a
+# process, so the programs install the handler.
 WITH_CTRL_C = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "from tcuda.cli import main; sys.exit(main())"
@@ -96,8 +97,8 @@ def test_other_errors_in_destructors_are_reported_as_before(monkeypatch: pytest.
     assert sys.unraisablehook == reported.append
 
 
-# The signal comes at the n-th of something, so that the moments are the same in every run. It counts from the first
-# module of tcuda on: an interrupt before that is Python's to report.
+# The program raises the signal at the n-th import or call, so that every run is interrupted at the same moments. The
+# count starts with the first module of tcuda: Python itself reports an earlier interrupt.
 INTERRUPTED_AT = """
 import signal, sys
 
@@ -137,7 +138,9 @@ sys.exit(main())
         ("call", (1, 10, 1000, 10_000, 40_000, 100_000, 300_000, 500_000)),
     ],
 )
-def test_ctrl_c_at_any_moment_is_no_traceback(program: str, by: str, moments: tuple[int, ...], tmp_path: Path) -> None:
+def test_ctrl_c_at_any_moment_prints_no_traceback(
+    program: str, by: str, moments: tuple[int, ...], tmp_path: Path
+) -> None:
     ends = set()
     for moment in moments:
         done = subprocess.run(
@@ -154,7 +157,7 @@ def test_ctrl_c_at_any_moment_is_no_traceback(program: str, by: str, moments: tu
     assert -signal.SIGINT in ends
 
 
-def test_ctrl_c_of_another_program_is_left_alone(tmp_path: Path) -> None:
+def test_the_handler_of_another_program_for_ctrl_c_stays(tmp_path: Path) -> None:
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); import tcuda, tcuda.cli; "
         "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler; "
@@ -177,7 +180,7 @@ def test_an_ignored_ctrl_c_stays_ignored(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_an_interrupt_that_became_another_error_is_an_interrupt(
+def test_an_error_caused_by_an_interrupt_is_treated_as_the_interrupt(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def step(*arguments: Any) -> None:

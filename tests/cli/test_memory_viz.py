@@ -1,4 +1,4 @@
-"""``tcuda memory-viz``: the files that the command writes, and the mistakes that it names."""
+"""``tcuda memory-viz``: the files that the command writes, and the messages about bad arguments and files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_command_writes_a_page_next_to_the_file(tmp_path: Path, capsys: pyte
     assert output.read_text(encoding="utf-8") == page(two_devices(), "snapshot.pickle")
 
 
-def test_the_command_writes_where_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_to_the_given_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "snapshot.pickle", nasty())
     assert main(["memory-viz", str(path), "-o", str(tmp_path / "page")]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'page'}: 2 events, 1 segment, 512 B allocated at the peak\n"

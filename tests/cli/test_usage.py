@@ -143,7 +143,7 @@ def test_a_missing_permission_is_one_line(
     (tmp_path / "good").write_bytes(pickle.dumps([]))
     (tmp_path / "secret").touch(mode=0)
     (tmp_path / "locked").mkdir(mode=0o555)
-    if os.access("locked", os.W_OK):  # as root, who may do anything
+    if os.access("locked", os.W_OK):  # root may write everywhere
         monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("locked"))
         if "secret" in arguments:
             pytest.skip("root may read everything")
@@ -161,7 +161,7 @@ def test_a_pipe_is_not_waited_for(arguments: list[str], tmp_path: Path, capsys: 
 
 
 @pytest.mark.parametrize("arguments", [["info"], ["info", "--json"], ["demo", "--epochs=1"], ["demo", "--json"]])
-def test_an_output_that_takes_no_more_is_no_traceback(arguments: list[str], tmp_path: Path) -> None:
+def test_an_output_that_is_full_or_closed_is_no_traceback(arguments: list[str], tmp_path: Path) -> None:
     variables = environment(TCUDA_RUNTIME="emulated", **NO_GPU)
     command = [sys.executable, "-m", "tcuda", *arguments]
 
@@ -187,5 +187,5 @@ def test_an_output_that_takes_no_more_is_no_traceback(arguments: list[str], tmp_
 @pytest.mark.parametrize(
     ("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (3 << 19, "1.5 MiB"), (2 << 40, "2,048.0 GiB")]
 )
-def test_memory_is_written_for_people(size: int, text: str) -> None:
+def test_sizes_of_memory_are_readable(size: int, text: str) -> None:
     assert memory(size) == text

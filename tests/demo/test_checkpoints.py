@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def small_checkpoint() -> Checkpoint:
-    """Return a checkpoint after two epochs that nothing was trained for."""
+    """Return a checkpoint of a small network after two epochs, without any training."""
     config = Config(3, 2**64 - 1, devices=2, batch_size=16, hidden_units=4, learning_rate=0.1, momentum=0.8)
     size = parameter_count(config.hidden_units)
     parameters, velocity = np.random.default_rng(0).standard_normal((2, size), np.float32)
@@ -50,7 +50,7 @@ def test_resumed_training_is_the_same_to_the_bit(devices: int, tmp_path: Path) -
     assert (saving.resumed_after, resumed.resumed_after) == (None, 2)
 
 
-def test_checkpoint_may_be_resumed_otherwise_where_that_changes_no_bit() -> None:
+def test_checkpoint_may_be_resumed_with_other_settings_that_change_no_bit() -> None:
     checkpoint = checkpoint_of(epochs=2, save_at=1, overlap=True)
     made: list[Checkpoint] = []
     config = Config(epochs=3, save_at=2, overlap=False)
@@ -59,7 +59,7 @@ def test_checkpoint_may_be_resumed_otherwise_where_that_changes_no_bit() -> None
     assert [later.epoch for later in made] == [2]
 
 
-def test_checkpoint_holds_what_the_next_epoch_begins_with() -> None:
+def test_checkpoint_holds_the_state_at_the_start_of_the_next_epoch() -> None:
     checkpoint = checkpoint_of(epochs=1, seed=5, save_at=1)
     seed, offset = checkpoint.rng_state.view("<u8")
     assert seed == 5
@@ -68,9 +68,9 @@ def test_checkpoint_holds_what_the_next_epoch_begins_with() -> None:
     assert checkpoint.parameters.tobytes() == trained(epochs=1, seed=5).parameters.tobytes()
 
 
-def test_file_gives_back_what_was_saved(tmp_path: Path) -> None:
+def test_loading_returns_the_saved_checkpoint(tmp_path: Path) -> None:
     saved = small_checkpoint()
-    saved.save(tmp_path / "file")  # with this very name, no suffix added
+    saved.save(tmp_path / "file")  # NumPy would add a suffix to this name
     loaded = Checkpoint.load(tmp_path / "file")
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
     assert (loaded.config, loaded.epochs, loaded.epoch) == (saved.config, saved.epochs, 2)
@@ -91,7 +91,7 @@ def test_failed_save_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_file_that_cannot_take_its_place_is_not_left_behind(tmp_path: Path) -> None:
+def test_failed_save_to_a_folder_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError):
         small_checkpoint().save(tmp_path / "folder")
@@ -102,7 +102,7 @@ OTHERS = {"seed": 1, "devices": 2, "batch_size": 16, "hidden_units": 64, "learni
 
 
 @pytest.mark.parametrize("name", DECIDING)
-def test_settings_that_decide_the_result_are_those_of_the_checkpoint(name: str) -> None:
+def test_settings_that_decide_the_result_must_equal_those_of_the_checkpoint(name: str) -> None:
     checkpoint = dataclasses.replace(small_checkpoint(), config=Config())
     message = rf"made with {name} {getattr(Config, name)}, .* with {name} {OTHERS[name]}\."
     with pytest.raises(ValueError, match=message):
@@ -122,7 +122,7 @@ def test_all_settings_that_differ_are_named() -> None:
         ({"epochs": 4, "save_at": 2}, "was made after epoch 2, and save_at is 2; it must be 3 to 4"),
     ],
 )
-def test_epochs_that_are_over_cannot_be_asked_for(settings: dict[str, int], message: str) -> None:
+def test_settings_for_epochs_that_are_over_are_refused(settings: dict[str, int], message: str) -> None:
     checkpoint = small_checkpoint()
     with pytest.raises(ValueError, match=message):
         train(dataclasses.replace(checkpoint.config, **settings), DIGITS, resume_from=checkpoint)
@@ -134,7 +134,7 @@ def test_file_that_is_missing_is_an_error_of_the_system(tmp_path: Path) -> None:
 
 
 class Trap:
-    """Says so if it is unpickled."""
+    """An object that fails the test if something unpickles it."""
 
     def __reduce__(self) -> Any:
         return pytest.fail, ("the file was unpickled",)
@@ -175,7 +175,7 @@ BAD_VALUES = [
 
 
 @pytest.mark.parametrize(("name", "value"), BAD_VALUES)
-def test_file_with_a_setting_that_is_none_is_no_checkpoint(name: str, value: Any, tmp_path: Path) -> None:
+def test_file_with_an_impossible_setting_is_no_checkpoint(name: str, value: Any, tmp_path: Path) -> None:
     path = tmp_path / "file.npz"
     small_checkpoint().save(path)
     with np.load(path) as arrays:
@@ -185,7 +185,7 @@ def test_file_with_a_setting_that_is_none_is_no_checkpoint(name: str, value: Any
         Checkpoint.load(path)
 
 
-def test_file_with_numbers_that_are_none_is_no_checkpoint(tmp_path: Path) -> None:
+def test_file_with_nan_is_no_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "file.npz"
     small_checkpoint().save(path)
     with np.load(path) as arrays:
@@ -196,7 +196,7 @@ def test_file_with_numbers_that_are_none_is_no_checkpoint(tmp_path: Path) -> Non
             Checkpoint.load(path)
 
 
-def test_file_that_grows_when_it_is_read_is_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_with_too_much_compressed_data_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file.npz"
     np.savez_compressed(path, parameters=np.zeros(1 << 27, np.uint8))
     assert path.stat().st_size < 1 << 20
@@ -207,7 +207,7 @@ def test_file_that_grows_when_it_is_read_is_no_checkpoint(tmp_path: Path, monkey
 
 @given(st.data())
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_training_goes_on_from_any_file_or_says_in_a_line_why_not(
+def test_training_resumes_from_any_file_or_refuses_it_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject
 ) -> None:
     path = tmp_path / "file.npz"

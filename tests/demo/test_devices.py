@@ -25,7 +25,7 @@ KINDS = [Replica, CapturedReplica]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
 def test_devices_share_a_batch_and_agree(devices: int, kind: type[Replica]) -> None:
-    config = Config(devices=devices, hidden_units=32, batch_size=17)  # not shared evenly by two
+    config = Config(devices=devices, hidden_units=32, batch_size=17)  # an odd size: two devices get unequal shares
     start = initial_parameters(config.hidden_units)
     together = [kind(device, start, config) for device in range(devices)]
     alone = [Replica(0, start, Config(hidden_units=32, batch_size=17))]
@@ -34,19 +34,19 @@ def test_devices_share_a_batch_and_agree(devices: int, kind: type[Replica]) -> N
         train_step(together, [on_device(device, rows[config.share(device)]) for device in range(devices)], len(rows))
         train_step(alone, [xp.array(rows)], len(rows))
     expected, *others = (replica.parameters.flat.get() for replica in together)
-    assert not np.allclose(start, expected, atol=1e-3)  # it has moved
+    assert not np.allclose(start, expected, atol=1e-3)  # the training changed the parameters
     assert all(other.tobytes() == expected.tobytes() for other in others)
     np.testing.assert_allclose(expected, alone[0].parameters.flat.get(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
-def test_no_device_is_done_with_a_step_before_all_are(devices: int, kind: type[Replica]) -> None:
+def test_no_device_completes_a_step_before_the_others(devices: int, kind: type[Replica]) -> None:
     config = Config(devices=devices)
     start = initial_parameters(config.hidden_units)
     replicas = [kind(device, start, config) for device in range(devices)]
     batch = [on_device(device, DIGITS.train[: config.batch_size][config.share(device)]) for device in range(devices)]
-    train_step(replicas, batch, config.batch_size)  # waits, if it captures
+    train_step(replicas, batch, config.batch_size)  # the first step may capture, which waits for the devices
     for late, waiting in itertools.product(range(devices), repeat=2):
         with tcuda.device(late):
             tcuda._sleep(BUSY)
@@ -70,7 +70,7 @@ def test_gradients_are_added_after_they_were_computed(kind: type[Replica], monke
     config = Config(devices=2)
     root, other = (kind(device, initial_parameters(config.hidden_units), config) for device in range(2))
     batch = on_device(1, DIGITS.train[: config.batch_size])
-    for _ in range(2):  # the first time it may be captured
+    for _ in range(2):  # the first call may capture
         other.compute_gradients(batch)
         root.add_gradients_of(other)
         tcuda.synchronize(0)
@@ -122,11 +122,11 @@ def test_settings_of_another_type_are_refused(name: str, value: Any) -> None:
         Config(**{name: value})
 
 
-def test_a_batch_may_have_all_digits_that_there_are() -> None:
+def test_a_batch_may_have_all_digits() -> None:
     assert Config(batch_size=len(DIGITS.train)).batch_size == len(DIGITS.train)
 
 
-def test_devices_are_told_with_the_memory_that_the_network_takes() -> None:
+def test_result_has_the_memory_of_each_device() -> None:
     tcuda.empty_cache()
     free, total = tcuda.mem_get_info(0)
     result = trained(epochs=1)

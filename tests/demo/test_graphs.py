@@ -18,12 +18,12 @@ from tcuda.demo.train import train
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SMALL: Any = {"batch_size": 205, "hidden_units": 16}  # 7 batches an epoch, so that the next begins in either buffer
+SMALL: Any = {"batch_size": 205, "hidden_units": 16}  # 7 batches an epoch: epochs start in alternate buffers
 
 
 @pytest.fixture
 def count(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], list[None]]:
-    """Replace a function by one that does the same and counts its calls, which are what comes back."""
+    """Return a function that wraps a function of an owner, and returns a list with an item for each call."""
 
     def counted(owner: Any, name: str) -> list[None]:
         function, calls = getattr(owner, name), []
@@ -69,12 +69,12 @@ def test_step_is_captured_once_for_each_buffer(devices: int, count: Callable[[An
     steps, buffers = 3 * 7, 2 * devices
     assert len(replays) == steps * devices
     assert len(backward) == buffers
-    assert len(forward) == buffers + 1  # the digits that were held out
+    assert len(forward) == buffers + 1  # one call for the digits that were held out
     assert len(updates) == (buffers if devices == 1 else steps)
 
 
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
-def test_capture_does_nothing_to_the_training(devices: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_capture_does_not_change_the_state_of_the_training(devices: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcuda.CUDAGraph, "replay", lambda graph: None)
     config = Config(devices=devices)
     start = initial_parameters(config.hidden_units)
@@ -86,7 +86,7 @@ def test_capture_does_nothing_to_the_training(devices: int, monkeypatch: pytest.
 
 
 def pools_of_graphs() -> set[tuple[int, tuple[int, int]]]:
-    """Return the device and the number of each pool that has memory, beside the common one."""
+    """Return the device and the number of each pool with memory, without the default pools."""
     pools = {(segment["device"], segment["segment_pool_id"]) for segment in tcuda.memory_snapshot()}
     return {(device, number) for device, number in pools if number != (0, 0)}
 
@@ -96,7 +96,7 @@ def test_graphs_of_a_device_share_memory_and_give_it_back(devices: int) -> None:
     gc.collect()
     before, during = pools_of_graphs(), []
     config = Config(**SMALL, epochs=1, devices=devices, graph=True)
-    gc.disable()  # it comes back at once
+    gc.disable()  # the pools must give their memory back without the garbage collector
     try:
         train(config, DIGITS, lambda epoch: during.append(pools_of_graphs()))
         tcuda.empty_cache()

@@ -38,7 +38,7 @@ def test_digits_are_those_of_uci() -> None:
     )
 
 
-def test_every_class_is_held_out_alike() -> None:
+def test_one_fifth_of_each_digit_is_held_out() -> None:
     train_counts, test_counts = (np.bincount(part[:, 64]) for part in DIGITS)
     assert np.abs(train_counts / 4 - test_counts).max() <= 1
 
@@ -60,7 +60,7 @@ def test_other_seeds_reach_97_percent(seed: int) -> None:
     assert trained(seed=seed).accuracy >= 0.97
 
 
-def test_gradients_are_the_slope_of_the_loss() -> None:
+def test_gradients_equal_the_numerical_derivative_of_the_loss() -> None:
     hidden_units, step = 16, 3e-3
     random = np.random.default_rng(0)
     start = initial_parameters(hidden_units)
@@ -106,7 +106,7 @@ def test_current_device_and_its_generator_change_no_bit() -> None:
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_generators_go_on_from_where_the_caller_left_them(interrupted: bool) -> None:
+def test_training_restores_the_generators_of_the_caller(interrupted: bool) -> None:
     def on_epoch(epoch: Epoch) -> None:
         if interrupted:
             raise KeyboardInterrupt
@@ -141,7 +141,7 @@ def test_every_phase_takes_time(settings: dict[str, int], phases: list[str]) -> 
     assert sum(result.phases.values()) <= devices * result.elapsed
 
 
-def test_phases_add_up_over_blocks() -> None:
+def test_times_of_a_phase_add_up() -> None:
     phases = Phases()
     for _ in range(2):
         with phases.measure("busy"):

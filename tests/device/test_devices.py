@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CupyDevice:
-    """As cupy.cuda.Device names itself."""
+    """A class with the attributes that cupy.cuda.Device has."""
 
     id = 0
 
@@ -31,13 +31,13 @@ TORCH_DEVICE = SimpleNamespace(type="cuda", index=0)
 @pytest.mark.parametrize(
     "argument", [0, "cuda:0", CupyDevice(), TORCH_DEVICE, tcuda.device(0), Device("cuda", 0), False]
 )
-def test_many_things_name_a_device(argument: Any) -> None:
+def test_integers_texts_and_objects_name_a_device(argument: Any) -> None:
     assert _get_device_index(argument) == 0
     assert tcuda.get_device_name(argument) == tcuda.get_device_name(0)
 
 
 @pytest.mark.parametrize("argument", [None, "cuda", SimpleNamespace(type="cuda", index=None)])
-def test_what_has_no_index_means_the_current_device_where_that_is_allowed(argument: Any) -> None:
+def test_a_device_without_an_index_means_the_current_device_where_allowed(argument: Any) -> None:
     last = tcuda.device_count() - 1
     with tcuda.device(last):
         assert _get_device_index(argument, optional=True) == last
@@ -63,13 +63,13 @@ def test_what_has_no_index_means_the_current_device_where_that_is_allowed(argume
     ],
 )
 @pytest.mark.parametrize("function", [tcuda.set_device, tcuda.device, tcuda.get_device_properties, tcuda.synchronize])
-def test_everything_else_is_refused_with_torchs_error(function: Any, argument: Any, error: Any, text: str) -> None:
+def test_other_arguments_are_refused_with_torchs_error(function: Any, argument: Any, error: Any, text: str) -> None:
     with pytest.raises(error) as caught:
         function(argument)
     assert text in str(caught.value)
 
 
-def test_the_device_of_streams_and_events_reads_like_torchs() -> None:
+def test_the_device_of_streams_and_events_is_like_a_torch_device() -> None:
     device = Device("cuda", 1)
     assert (device.type, device.index, device.id, int(device)) == ("cuda", 1, 1, 1)
     assert str(device) == "cuda:1"
@@ -104,7 +104,7 @@ def test_a_device_out_of_range_is_refused_and_nothing_changes(call: Any) -> None
     assert tcuda.current_device() == 0
 
 
-def test_the_context_manager_goes_back_also_after_an_error() -> None:
+def test_the_context_manager_restores_the_device_also_after_an_error() -> None:
     last = tcuda.device_count() - 1
     context = tcuda.device(last)
 
@@ -154,7 +154,7 @@ def test_device_of_reads_the_device_of_an_object() -> None:
 
 
 @pytest.mark.parametrize("obj", [np.zeros(3), LikeTensor(-1), OnDevice("cpu"), OnDevice(SimpleNamespace(type="cpu"))])
-def test_device_of_does_nothing_for_what_is_on_the_host(obj: Any) -> None:
+def test_device_of_does_nothing_for_objects_on_the_host(obj: Any) -> None:
     assert tcuda.device_of(obj).idx == -1
 
 
@@ -167,7 +167,7 @@ def test_device_of_finds_device_memory_by_its_address(runtime: Runtime) -> None:
         runtime.free(ptr)
 
 
-def test_device_of_refuses_what_says_nothing_of_a_device() -> None:
+def test_device_of_refuses_objects_without_a_device() -> None:
     with pytest.raises(TypeError, match="Cannot tell the device of a int"):
         tcuda.device_of(3)
 
@@ -207,14 +207,14 @@ def test_properties_have_torchs_attributes() -> None:
         properties.name = "another"  # type: ignore[misc]
 
 
-def test_properties_are_of_the_device_asked_for() -> None:
+def test_properties_belong_to_the_given_device() -> None:
     uuids = {tcuda.get_device_properties(index).uuid for index in range(tcuda.device_count())}
     assert len(uuids) == tcuda.device_count()
     with tcuda.device(tcuda.device_count() - 1):
         assert tcuda.get_device_properties() is tcuda.get_device_properties(tcuda.device_count() - 1)
 
 
-def test_name_and_capability_are_the_properties() -> None:
+def test_name_and_capability_equal_the_properties() -> None:
     properties = tcuda.get_device_properties(0)
     assert tcuda.get_device_name(0) == properties.name
     assert tcuda.get_device_capability(0) == (properties.major, properties.minor)
@@ -222,12 +222,12 @@ def test_name_and_capability_are_the_properties() -> None:
 
 @pytest.mark.parametrize("index", [-1, 99])
 @pytest.mark.parametrize("function", [tcuda.get_device_properties, tcuda.get_device_name, tcuda.get_device_capability])
-def test_properties_of_no_device_are_an_assertion_error(function: Any, index: int) -> None:
+def test_properties_of_an_invalid_device_are_an_assertion_error(function: Any, index: int) -> None:
     with pytest.raises(AssertionError, match=f"Invalid device id: {index}"):
         function(index)
 
 
-def test_peer_access_is_told_for_existing_devices() -> None:
+def test_peer_access_is_reported_for_existing_devices() -> None:
     assert tcuda.can_device_access_peer(0, 0) is False
     with pytest.raises(AssertionError, match="Invalid device id"):
         tcuda.can_device_access_peer(-1, 0)
@@ -250,7 +250,7 @@ def test_synchronize_waits_for_every_stream() -> None:
 
 
 @pytest.mark.parametrize("argument", [None, -1, "cuda"])
-def test_synchronize_means_the_current_device(argument: Any) -> None:
+def test_synchronize_uses_the_current_device_by_default(argument: Any) -> None:
     stream = tcuda.Stream()
     with tcuda.stream(stream):
         tcuda._sleep(100_000_000)
@@ -258,7 +258,7 @@ def test_synchronize_means_the_current_device(argument: Any) -> None:
     assert stream.query()
 
 
-def test_memory_is_told_of_the_device_asked_for(runtime: Runtime) -> None:
+def test_memory_info_belongs_to_the_given_device(runtime: Runtime) -> None:
     last = tcuda.device_count() - 1
     free, total = tcuda.mem_get_info(last)
     with tcuda.device(last):

@@ -24,7 +24,7 @@ class Example(NamedTuple):
 
 
 def examples() -> list[Example]:
-    """Return the blocks fenced as ``python``, with the block fenced as ``text`` that may follow."""
+    """Return the code blocks fenced as ``python``, each with the block fenced as ``text`` that may follow."""
     found = []
     for page in _PAGES:
         text = page.read_text()

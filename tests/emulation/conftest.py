@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def memory_comes_back(runtime: Runtime) -> Iterator[None]:
-    """A test that drops its arrays gives all their memory back, also after errors and captures."""
+    """Require that a test that drops its arrays gives all their memory back, also after errors and captures."""
     before = allocated()
     yield
     if allocated() != before:
         gc.collect()
-    # Less memory is in use where garbage of earlier tests has been collected.
+    # Less memory may be in use than before: the garbage of earlier tests may have been collected.
     assert all(now <= then for now, then in zip(allocated(), before, strict=True))
 
 
 @pytest.fixture
 def captured(runtime: Runtime) -> Iterator[Captured]:
-    """Capture the work of a function, and return the result of the function and a call that launches the graph.
+    """Return a function that captures a function, and returns its result and a call that launches the graph.
 
-    The runtime alone captures: without a pool, and without anything that keeps memory.
+    The runtime alone captures, without a pool and without an object that keeps memory.
     """
     executables: list[int] = []
 

@@ -22,7 +22,7 @@ def test_attributes_are_those_of_numpy():
     assert xp.zeros(3).flags["OWNDATA"]
 
 
-def test_an_array_knows_where_it_lies(runtime):
+def test_an_array_has_its_address_and_its_device(runtime):
     array = xp.zeros((4, 4))
     assert runtime.pointerGetDevice(array.data.ptr) == 0
     assert int(array[1:].data) == array.data.ptr + array.strides[0]
@@ -33,7 +33,7 @@ def test_an_array_knows_where_it_lies(runtime):
     assert runtime.pointerGetDevice(other.data.ptr) == 1
 
 
-def test_it_claims_no_interface_that_would_let_others_read_it_as_cuda_memory():
+def test_an_array_has_no_interface_for_readers_of_cuda_or_host_memory():
     array = xp.ones(3)
     assert not hasattr(array, "__cuda_array_interface__")
     assert not hasattr(array, "__array_interface__")
@@ -85,12 +85,12 @@ METHODS = [
 
 
 @pytest.mark.parametrize(("name", "args", "kwargs"), METHODS, ids=lambda value: str(value))
-def test_methods_do_as_those_of_numpy(name, args, kwargs):
+def test_methods_give_the_results_of_numpy(name, args, kwargs):
     host = numbers("d")
     assert_same_array(getattr(xp.asarray(host), name)(*args, **kwargs), getattr(host, name)(*args, **kwargs))
 
 
-def test_methods_that_take_arrays_do_as_those_of_numpy():
+def test_methods_that_take_arrays_give_the_results_of_numpy():
     host, places = numbers("d"), np.array([2, 0, 1])
     array = xp.asarray(host)
     assert_same_array(array.dot(array.T), host.dot(host.T))
@@ -101,7 +101,7 @@ def test_methods_that_take_arrays_do_as_those_of_numpy():
         assert_same_array(actual, expected)
 
 
-def test_methods_that_write_do_as_those_of_numpy():
+def test_methods_that_write_give_the_results_of_numpy():
     for name, args in (("sort", (0,)), ("partition", (1,)), ("fill", (7,)), ("put", ([0, 5], [1.5, 2.5]))):
         host = numbers("d")
         array = xp.asarray(host)
@@ -157,7 +157,7 @@ def test_the_shape_can_be_set_where_no_copy_is_needed():
     assert array[0, 0] == 0
 
 
-def test_the_constructor_lays_an_array_over_given_memory():
+def test_the_constructor_makes_an_array_in_given_memory():
     array = xp.arange(6, dtype="i")
     rows = ndarray((3,), "i", array.data, (8,))
     assert rows.tolist() == [0, 2, 4]

@@ -13,7 +13,7 @@ from tcuda.emulation import ndarray, xp
 
 pytestmark = [
     pytest.mark.emulated,
-    # Of what NumPy makes of nonsense: no matter here.
+    # NumPy warns about the results for bad values. Those warnings do not matter here.
     pytest.mark.filterwarnings("ignore"),
 ]
 
@@ -34,7 +34,7 @@ class Nothing:
 
 
 class Hostile:
-    """An object that fails whenever it is asked anything."""
+    """An object whose attributes and index raise."""
 
     def __getattr__(self, name):
         raise ValueError(f"no {name} here")
@@ -54,7 +54,7 @@ def bad_values():
 
 
 def functions():
-    """Return what can be called, by name."""
+    """Return the functions and methods under test, by name."""
     found = {f"{prefix}{name}": getattr(module, name) for prefix, module in MODULES.items() for name in dir(module)}
     found |= {f"ndarray.{name}": getattr(ndarray, name) for name in dir(ndarray) if not name.startswith("_")}
     special = (
@@ -71,7 +71,7 @@ def is_of_numpy(value):
 
 
 def calls(function, name):
-    """Return the arguments of calls with one bad value each, and of one with nothing but bad ones."""
+    """Yield the arguments of calls with one bad value each, and of a call with bad values alone."""
     array = xp.arange(12.0).reshape(3, 4)
     whole = xp.asarray([2, 0, 1])
     for value in bad_values():
@@ -105,13 +105,13 @@ def state():
 
 
 def complaint(error):
-    """Return what is wrong with an error, None if nothing is."""
+    """Return the fault of an error, or None for an error that fits a caller."""
     if isinstance(error, NOT_PUBLIC):
         return f"is a {type(error).__name__}: {error}"
     if not str(error):
         return f"is a {type(error).__name__} without a message"
     if any(word in str(error).lower() for word in INTERNAL):
-        return f"shows the inside: {type(error).__name__}: {error}"
+        return f"shows internals: {type(error).__name__}: {error}"
     return None
 
 
@@ -119,7 +119,7 @@ def complaint(error):
 def test_bad_values_end_in_an_error_that_says_why_or_in_a_result(name):
     function = functions()[name]
     collecting = gc.isenabled()
-    gc.disable()  # it might free arrays of tests before
+    gc.disable()  # the collector might free arrays of earlier tests
     wrong = []
     try:
         before = state()
@@ -140,11 +140,11 @@ def test_bad_values_end_in_an_error_that_says_why_or_in_a_result(name):
         gc.collect()
     device, stream, allocated = state()
     assert (device, stream) == before[:2]
-    # Less, where garbage of tests before has been collected.
+    # Less memory may be allocated than before: the garbage of earlier tests may have been collected.
     assert all(now <= then for now, then in zip(allocated, before[2], strict=True))
 
 
-def test_sizes_that_fit_into_63_bits_and_not_into_the_device_are_out_of_memory():
+def test_sizes_below_64_bits_that_exceed_the_device_are_out_of_memory():
     makers = [
         lambda: xp.empty(2**62),
         lambda: xp.ones((2**40, 2**40)),
@@ -208,7 +208,7 @@ def test_negative_lengths_are_refused():
             make(-1)
 
 
-def test_get_does_not_write_to_memory_that_is_read_only():
+def test_get_does_not_write_to_read_only_memory():
     array = xp.ones(3)
     text = np.frombuffer(bytes(24))
     frozen = np.zeros(3)

@@ -38,7 +38,7 @@ def bytes_of(array: Any) -> bytes:
 
 
 def test_a_program_is_captured(captured: Captured) -> None:
-    """Forward and backward of a layer, and a step that changes its weights in place."""
+    """Capture forward and backward of a layer, and a step that changes the weights in place."""
     random = np.random.default_rng(0)
     data, labels = random.standard_normal((16, 8)).astype("f"), random.standard_normal((16, 3)).astype("f")
 
@@ -130,7 +130,7 @@ def test_memory_outside_a_capture_is_not_poisoned(runtime: EmulatedRuntime) -> N
 
 
 class capturing_elsewhere:
-    """Let a stream capture in a block, but not the current one."""
+    """A scope in which a stream captures that is not the current stream."""
 
     def __init__(self, runtime: EmulatedRuntime) -> None:
         self.runtime, self.stream = runtime, new_stream(runtime)
@@ -154,13 +154,13 @@ def test_memory_of_a_dead_array_is_reused_in_the_capture(captured: Captured) -> 
         return result
 
     result, launch = captured(work)
-    assert len(set(addresses)) == 2, "one is read while the other is written"
+    assert len(set(addresses)) == 2, "each step needs only the array that is read and the array that is written"
     launch()
     np.testing.assert_array_equal(result.get(), x.get() + 4)
 
 
 def work_of_every_kind(x: Any) -> Iterator[Any]:
-    """Let the stream capture one operation by each way that work is launched; the values are the arrays used."""
+    """Run one operation for each way to launch work, and yield the arrays that the operations use."""
     mask, indices = x > 2, xp.argsort(x)
     yield from (mask, indices)
     yield x.sum()
@@ -193,7 +193,7 @@ def test_a_graph_keeps_no_memory_alive(captured: Captured) -> None:
     assert allocated() == before
 
 
-def test_the_memory_that_arrays_of_a_graph_use_is_told(runtime: EmulatedRuntime) -> None:
+def test_graph_contents_name_the_memory_that_arrays_use(runtime: EmulatedRuntime) -> None:
     stream = tcuda.Stream()
     x, y = xp.arange(8.0), xp.ones(8)
     with tcuda.stream(stream):
@@ -205,10 +205,10 @@ def test_the_memory_that_arrays_of_a_graph_use_is_told(runtime: EmulatedRuntime)
     runtime.graphDestroy(graph)
     assert nodes == 3
     assert {x.data.ptr, y.data.ptr, total.data.ptr} < set(addresses)
-    assert len(addresses) == 4  # and that of the product
+    assert len(addresses) == 4  # the fourth is the product
 
 
-def test_nodes_are_called_as_the_functions(runtime: EmulatedRuntime, tmp_path: Path) -> None:
+def test_nodes_have_the_names_of_the_functions(runtime: EmulatedRuntime, tmp_path: Path) -> None:
     stream, x, path = tcuda.Stream(), xp.arange(8.0), tmp_path / "graph.dot"
     with tcuda.stream(stream):
         runtime.streamBeginCapture(stream.cuda_stream, CAPTURE_RELAXED)
@@ -222,7 +222,7 @@ def test_nodes_are_called_as_the_functions(runtime: EmulatedRuntime, tmp_path: P
     del kept
 
 
-# What is refused
+# Refused calls
 
 D2H = "the current stream is capturing, so D2H transfers are disallowed"
 H2D = "the current stream is capturing, so H2D transfers are disallowed"
@@ -283,7 +283,7 @@ def test_transfers_are_refused_and_spoil_nothing(captured: Captured, what: str) 
     np.testing.assert_array_equal(x.get(), np.arange(8.0) + 1)
 
 
-def test_what_is_refused_is_no_node(runtime: EmulatedRuntime) -> None:
+def test_refused_calls_add_no_node(runtime: EmulatedRuntime) -> None:
     stream, x, mask = tcuda.Stream(), xp.arange(8.0), xp.zeros(8, bool)
     refused: list[Callable[[], object]] = [
         x.get,
@@ -308,7 +308,7 @@ def test_what_is_refused_is_no_node(runtime: EmulatedRuntime) -> None:
 
 
 @pytest.mark.parametrize("give", [True, False], ids=["given", "current"])
-def test_the_stream_of_a_transfer_is_the_one_that_counts(runtime: EmulatedRuntime, give: bool) -> None:
+def test_a_transfer_is_refused_if_its_own_stream_captures(runtime: EmulatedRuntime, give: bool) -> None:
     capturing, other = tcuda.Stream(), tcuda.Stream()
     x, host = xp.arange(8.0), np.ones(8)
     given, current = (capturing, other) if give else (other, capturing)
@@ -325,7 +325,7 @@ def test_the_stream_of_a_transfer_is_the_one_that_counts(runtime: EmulatedRuntim
     runtime.graphDestroy(runtime.streamEndCapture(capturing.cuda_stream))
 
 
-def test_scalars_are_arguments_of_kernels(captured: Captured) -> None:
+def test_arrays_of_scalars_are_captured(captured: Captured) -> None:
     (x, y), launch = captured(lambda: (xp.asarray(3.0), xp.array(np.float32(4), blocking=True)))
     launch()
     assert (x.item(), y.item()) == (3.0, 4.0)
@@ -349,7 +349,7 @@ def _of_device_1() -> Any:
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_mistakes_are_told_when_they_are_made(captured: Captured, what: str) -> None:
+def test_mistakes_raise_during_the_capture(captured: Captured, what: str) -> None:
     x = xp.arange(8.0)
     eager: list[type[BaseException]] = []
 
@@ -369,12 +369,12 @@ def test_mistakes_are_told_when_they_are_made(captured: Captured, what: str) -> 
 
 
 @pytest.mark.parametrize("kind", ["b", "q", "B", "Q"])
-def test_what_is_in_indices_does_not_matter_before_the_launch(captured: Captured, kind: str) -> None:
+def test_values_of_indices_are_read_at_the_launch(captured: Captured, kind: str) -> None:
     x = xp.arange(8.0)
     order = xp.asarray(np.array([5, 3, 1], kind))
 
     def work() -> Any:
-        indices = order.copy()  # every bit of which is one now
+        indices = order.copy()  # every bit of new memory is one until the launch
         x[indices] = -x[indices]
         return x.take(indices)
 
@@ -391,7 +391,7 @@ def test_choices_are_captured(captured: Captured) -> None:
     assert chosen.tolist() == [15, 10, 5]
 
 
-def test_an_index_out_of_bounds_is_told_by_the_launch(captured: Captured) -> None:
+def test_an_index_out_of_bounds_raises_at_the_launch(captured: Captured) -> None:
     x, indices = xp.arange(8.0), xp.asarray(np.array([1, 2]))
     _, launch = captured(lambda: x[indices])
     indices.fill(8)
@@ -399,7 +399,7 @@ def test_an_index_out_of_bounds_is_told_by_the_launch(captured: Captured) -> Non
         launch()
 
 
-def test_division_by_zero_warns_nobody_at_a_launch(captured: Captured) -> None:
+def test_division_by_zero_gives_no_warning_at_a_launch(captured: Captured) -> None:
     x = xp.asarray(np.array([1.0, 0.0]))
     (ratio, mean), launch = captured(lambda: (x / 0, (x / x).mean()))
     with np.errstate(all="raise"):

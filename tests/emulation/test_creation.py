@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")
 
 @pytest.mark.parametrize("dtype", [None, "?", "i", np.float32, "complex64"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_arrays_are_made_of_nothing(dtype, order):
+def test_arrays_are_made_from_a_shape(dtype, order):
     options = {} if dtype is None else {"dtype": dtype}
     for name, args in (("zeros", ((2, 3),)), ("ones", (4,)), ("full", ((2, 3), 2))):
         made, expected = getattr(xp, name)(*args, **options, order=order), getattr(np, name)(*args, **options)
@@ -30,7 +30,7 @@ def test_arrays_are_made_of_nothing(dtype, order):
     assert (made.shape, made.dtype, made.flags[order]) == ((2, 3), np.dtype(dtype), True)
 
 
-def test_full_takes_the_type_of_its_value():
+def test_full_takes_the_dtype_of_its_value():
     assert_same(xp.full(2, 3), np.full(2, 3))
     assert_same(xp.full(2, np.float32(3)), np.full(2, np.float32(3)))
     assert_same(xp.full(2, xp.asarray(1.5, dtype="e")), np.full(2, 1.5, "e"))
@@ -42,7 +42,7 @@ def test_full_takes_the_type_of_its_value():
 @pytest.mark.parametrize(
     "options", [{}, {"dtype": "i"}, {"order": "C"}, {"order": "F"}, {"order": "A"}, {"shape": (2, 5)}], ids=str
 )
-def test_arrays_are_made_like_others(name, options):
+def test_arrays_are_made_like_other_arrays(name, options):
     host = np.arange(24.0).reshape(2, 3, 4).transpose(1, 0, 2)
     array = xp.asarray(np.arange(24.0).reshape(2, 3, 4)).transpose(1, 0, 2)
     args = (3,) if name == "full_like" else ()
@@ -59,14 +59,14 @@ def test_arrays_are_made_like_others(name, options):
     [5, 2.5, True, 1j, [1, 2], [[1.5], [2.5]], (), np.arange(6).reshape(2, 3).T, np.array(3, "e"), range(3), []],
     ids=repr,
 )
-def test_arrays_are_made_of_what_the_host_has(value):
+def test_arrays_are_made_from_values_of_the_host(value):
     for function in (xp.array, xp.asarray, xp.asanyarray):
         assert_same(function(value), np.array(value))
         assert_same(function(value, dtype="f") if np.asarray(value).dtype != complex else function(value),
                     np.array(value, dtype="f") if np.asarray(value).dtype != complex else np.array(value))  # fmt: skip
 
 
-def test_arrays_are_made_of_sequences_of_arrays():
+def test_arrays_are_made_from_sequences_of_arrays():
     a, b = xp.arange(3), xp.ones(3)
     assert_same(xp.array([a, b]), np.array([np.arange(3), np.ones(3)]))
     assert_same(xp.array([[a[0], a[1]], [b[1], b[2]]]), np.array([[0, 1.0], [1, 1]]))
@@ -98,7 +98,7 @@ def test_array_copies_unless_told_otherwise():
 
 
 @pytest.mark.parametrize("value", [["a", "b"], [None], np.zeros(2, "g"), np.array(["2020"], "M8[Y]")], ids=repr)
-def test_dtypes_that_no_kernel_knows_are_refused(value):
+def test_dtypes_without_kernels_are_refused(value):
     before = allocated()
     with pytest.raises(ValueError, match="Unsupported dtype"):
         xp.array(value)
@@ -125,7 +125,7 @@ def test_making_an_array_takes_the_time_of_its_copy(runtime):
 # The host
 
 
-def test_asnumpy_takes_anything():
+def test_asnumpy_takes_arrays_and_sequences():
     array = xp.arange(6).reshape(2, 3)
     assert isinstance(xp.asnumpy(array), np.ndarray)
     assert xp.asnumpy(array.T, order="A").flags.fnc
@@ -137,12 +137,12 @@ def test_asnumpy_takes_anything():
     assert out.tolist() == [[1, 1, 1]] * 2
 
 
-def test_get_array_module_tells_whose_an_array_is():
+def test_get_array_module_returns_the_module_of_an_array():
     assert xp.get_array_module(np.ones(2), xp.ones(2)) is importlib.import_module("tcuda.emulation.xp")
     assert xp.get_array_module(np.ones(2), 3) is np
 
 
-def test_arrays_go_to_files_and_come_back(tmp_path):
+def test_arrays_are_saved_to_files_and_loaded(tmp_path):
     array = xp.asarray(np.random.default_rng(0).standard_normal((3, 4)))
     xp.save(tmp_path / "one.npy", array)
     assert_same(xp.load(tmp_path / "one.npy"), array.get())
@@ -158,7 +158,7 @@ def test_arrays_go_to_files_and_come_back(tmp_path):
     assert_same(xp.fromfile(tmp_path / "bytes"), array.ravel().get())
 
 
-def test_arrays_come_from_buffers_iterators_and_functions():
+def test_arrays_are_made_from_buffers_iterators_and_functions():
     assert_same(xp.frombuffer(b"\1\2", dtype="B"), np.array([1, 2], "B"))
     assert_same(xp.fromiter(iter([1, 2]), dtype="i"), np.array([1, 2], "i"))
     assert_same(xp.fromfunction(lambda i, j: i + j, (2, 2)), np.fromfunction(lambda i, j: i + j, (2, 2)))

@@ -53,7 +53,7 @@ def test_out_of_memory_says_what_was_asked_and_leaves_nothing():
 def test_operations_that_run_out_of_memory_leave_nothing(function):
     array = xp.ones(1000, "f")
     room = xp.empty(4608, "B")
-    fillers = []  # nobody touches them, so they cost the host nothing
+    fillers = []  # never written, so the host needs no memory for them
     for size in (1 << power for power in range(30, 8, -1)):
         with contextlib.suppress(OutOfMemoryError):
             while True:

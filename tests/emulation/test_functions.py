@@ -33,7 +33,7 @@ def operands(module):
 
 
 def evaluate(expression, module, names=None):
-    """Return the value of ``expression``, in which functions are those of ``module`` and arrays are its arrays."""
+    """Return the value of ``expression`` with the functions and the arrays of ``module``."""
 
     class Names(dict):
         def __missing__(self, name):
@@ -41,7 +41,7 @@ def evaluate(expression, module, names=None):
 
     names = operands(module) if names is None else names
     with np.errstate(all="ignore"):
-        # The names are in the first of the two so that they come before Python's own, such as sum.
+        # The names are the globals, not the locals, so that they hide Python's builtins, such as sum.
         return eval(expression, {"__builtins__": Names(names)})
 
 
@@ -308,12 +308,12 @@ def called(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_functions_do_as_those_of_numpy(case):
+def test_functions_give_the_results_of_numpy(case):
     assert_same(evaluate(case, xp), evaluate(case, np))
 
 
 @pytest.mark.parametrize("case", WRITING_CASES)
-def test_functions_that_write_do_as_those_of_numpy(case):
+def test_functions_that_write_give_the_results_of_numpy(case):
     targets = [module.zeros((3, 4)) for module in (xp, np)]
     for module, target in zip((xp, np), targets, strict=True):
         assert evaluate(case, module, {"target": target, **operands(module)}) is None
@@ -335,7 +335,7 @@ D2H = RuntimeError, r"^the current stream is capturing, so D2H transfers are dis
 H2D = RuntimeError, r"^the current stream is capturing, so H2D transfers are disallowed\. "
 SOLVER = NotImplementedError, r"^calling cuSOLVER API during stream capture is currently unsupported; "
 
-# What CuPy 14 refuses to capture, by the names of functions.
+# The functions that CuPy 14 refuses to capture, with the error.
 REFUSED = {
     """
 argwhere average bincount choose compress delete extract flatnonzero histogram histogram2d histogramdd intersect1d
@@ -351,7 +351,7 @@ linalg.tensorsolve
 """: SOLVER,
 }
 
-# What it refuses of functions that it does capture otherwise.
+# Calls that CuPy 14 refuses to capture, of functions that it captures with other arguments.
 REFUSED_CASES = {
     "array_equal(x, y, equal_nan=True)": D2H,
     "array_split(vector, counts)": D2H,
@@ -377,7 +377,7 @@ REFUSED_CASES = {
     "x[[0, 1]]": H2D,
     "add.at(vector, mask[0], 1)": D2H,
 }
-# And what it captures of those that it refuses otherwise, among others.
+# Calls that CuPy 14 captures, of functions that it refuses with other arguments, and some more.
 CAPTURED_CASES = """
 average(x, axis=0)
 choose(counts[:4], x, mode="wrap")
@@ -416,13 +416,13 @@ zeros_like(x)
 
 
 def refusal(case):
-    """Return the error with which ``case`` is refused in a capture, None if it is not."""
+    """Return the type and the message of the error for ``case`` in a capture; None if a capture takes ``case``."""
     by_name = {name: error for names, error in REFUSED.items() for name in names.split()}
     return None if case in CAPTURED_CASES else REFUSED_CASES.get(case) or by_name.get(called(case))
 
 
 def contents(value):
-    """Return type, shape and bytes of each array in ``value``."""
+    """Return the type, the shape and the bytes of each array in ``value``."""
     if isinstance(value, (tuple, list)):
         return [content for part in value for content in contents(part)]
     return [(value.dtype, value.shape, value.get().tobytes())]
@@ -433,7 +433,7 @@ def all_cases():
 
 
 @pytest.mark.parametrize("case", [case for case in all_cases() if refusal(case) is None])
-def test_a_graph_does_what_its_functions_do(captured, case):
+def test_a_graph_gives_the_results_of_its_functions(captured, case):
     names = {"target": xp.zeros((3, 4)), **operands(xp)}
     result, launch = captured(lambda: evaluate(case, xp, names))
     for change in (lambda host: host, lambda host: host[::-1], lambda host: host):
@@ -463,7 +463,7 @@ def test_what_cupy_does_not_capture_is_refused_and_spoils_nothing(captured, case
     np.testing.assert_array_equal(x.get(), OPERANDS["x"] * 2)
 
 
-# What takes a number from the host, by a name that stands for an array of the device with a number in it.
+# Calls that need a number of the host. Here n is an array of the device with one number.
 NUMBERS_FROM_THE_DEVICE = """
 empty(n)
 empty((2, n))
@@ -541,7 +541,7 @@ x[n:]
 
 
 @pytest.mark.parametrize("case", NUMBERS_FROM_THE_DEVICE)
-def test_a_number_on_the_device_is_no_number_of_the_host(captured, case):
+def test_an_array_of_the_device_is_refused_as_a_number_of_the_host(captured, case):
     names = {"n": xp.asarray(1), **operands(xp)}
     with pytest.raises(TypeError, match="integer|takes no array|index"):
         evaluate(case, xp, names)
@@ -561,7 +561,7 @@ def test_a_number_on_the_device_is_no_number_of_the_host(captured, case):
     [*("arange(n)", "arange(0, n)", "diag_indices(n)", "mgrid[0:n]", "ones(int(n))"),
      *("ones(n.item())", "repeat(vector, n)", "ones(n.tolist())", "range(int(n))")],
 )  # fmt: skip
-def test_a_number_that_is_read_from_the_device_is_right_and_is_refused_in_a_capture(captured, case):
+def test_a_number_can_be_read_from_the_device_except_in_a_capture(captured, case):
     names = {"n": xp.asarray(2), "int": int, "range": range, **operands(xp)}
     host = {"n": np.asarray(2), "int": int, "range": range, **OPERANDS}
     expected = evaluate(case, np, host)
@@ -585,7 +585,7 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("name", [name for name in catalogue.UFUNCS if hasattr(np, name)])
-def test_ufuncs_do_as_those_of_numpy(name):
+def test_ufuncs_give_the_results_of_numpy(name):
     emulated, host = getattr(xp, name), getattr(np, name)
     assert (emulated.nin, emulated.nout, emulated.nargs) == (host.nin, host.nout, host.nargs)
     ran = False
@@ -613,20 +613,20 @@ def test_ufuncs_are_captured(captured, name):
     assert contents(result) == contents(function(*arrays))
 
 
-def test_ufuncs_take_scalars_and_give_arrays():
+def test_ufuncs_take_scalars_and_return_arrays():
     assert_same(xp.sqrt(4.0), 2.0)
     assert_same(xp.add(1, np.float32(2)), np.add(1, np.float32(2)))
     assert xp.add.__name__ == "add"
     assert "add" in repr(xp.add)
 
 
-def test_second_names_are_the_same_functions():
+def test_aliases_are_the_same_functions():
     for alias, name in catalogue.ALIASES.items():
         if hasattr(np, name):
             assert getattr(xp, alias) is getattr(xp, name)
 
 
-def test_questions_run_no_kernel_and_give_no_array(runtime):
+def test_functions_about_attributes_run_no_kernel_and_return_no_array(runtime):
     x = xp.asarray(OPERANDS["x"])
     time = runtime.clock.now()
     assert xp.shape(x) == (3, 4)
@@ -658,7 +658,7 @@ def test_a_refusal_says_what_an_argument_must_be(call, error):
         call()
 
 
-def test_functions_of_the_host_alone_are_left_to_numpy():
+def test_calls_with_arrays_of_the_host_alone_go_to_numpy():
     total = xp.sum(np.ones(3))
     assert type(total) is np.float64
     assert total == 3
@@ -666,7 +666,7 @@ def test_functions_of_the_host_alone_are_left_to_numpy():
         xp.take(np.ones(3), xp.zeros(1, int))
 
 
-def test_sorting_is_stable_and_nothing_else():
+def test_sorting_is_stable_and_other_kinds_are_refused():
     keys = np.tile([1, 0], 50)
     assert_same(xp.argsort(xp.asarray(keys)), np.argsort(keys, kind="stable"))
     assert_same(xp.asarray(keys).argsort(kind="stable"), np.argsort(keys, kind="stable"))

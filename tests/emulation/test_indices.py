@@ -36,7 +36,7 @@ def on_the_device(index):
 
 @thorough
 @given(shapes_and_indices)
-def test_getitem_does_as_numpy(case):
+def test_getitem_gives_the_results_of_numpy(case):
     shape, index = case
     host = np.arange(np.prod(shape)).reshape(shape)
     array = xp.asarray(host)
@@ -46,7 +46,7 @@ def test_getitem_does_as_numpy(case):
 
 @thorough
 @given(shapes_and_indices, st.booleans())
-def test_setitem_does_as_numpy(case, scalar):
+def test_setitem_gives_the_results_of_numpy(case, scalar):
     shape, index = case
     host = np.zeros(shape, int)
     array = xp.asarray(host)
@@ -81,7 +81,7 @@ def test_index_arrays_give_copies():
     assert array.tolist() == [0, 1, 2, 3]
 
 
-def test_indices_of_several_kinds_go_together():
+def test_indices_of_several_kinds_can_be_combined():
     host = numbers("d", (3, 4, 5))
     array = xp.asarray(host)
     rows, columns = [2, 0], [1, 3]
@@ -109,7 +109,7 @@ def test_assignment_from_the_host_is_refused_as_by_cupy(value):
     for index in (..., slice(None), slice(0, 3)):
         with pytest.raises(ValueError, match="cannot be used for fill"):
             array[index] = value
-    array[[0, 1, 2]] = value  # CuPy copies it to the device where there is an index array
+    array[[0, 1, 2]] = value  # CuPy copies the value to the device if the index is an array
     assert array.tolist() == list(value)
     array[0] = np.asarray(9)
     array[1] = np.float32(8)

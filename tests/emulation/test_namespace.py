@@ -1,4 +1,4 @@
-"""The names of the array namespace: which there are, their copies and pickles, and their signatures."""
+"""The names of the array namespace, their copies and pickles, and their signatures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tcuda.emulation import ndarray, xp
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
 
 
-def test_every_name_that_is_listed_is_there():
+def test_every_listed_name_exists():
     for module in (xp, xp.linalg, xp.fft):
         names = dir(module)
         assert names == sorted(names)
@@ -30,11 +30,11 @@ def test_every_name_that_is_listed_is_there():
 
 @pytest.mark.parametrize(
     "name",
-    # what needs a compiler, what belongs elsewhere, and what NumPy has and CuPy has not
+    # These names need a compiler, belong elsewhere, or are NumPy's and not CuPy's.
     ["ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "cuda", "block", "geomspace", "insert",
      "longdouble", "matvec", "nanpercentile", "nditer", "object_", "spacing", "unstack", "vecdot"],
 )  # fmt: skip
-def test_what_cupy_or_a_compiler_lacks_is_absent(name):
+def test_names_that_need_a_compiler_or_that_cupy_lacks_are_absent(name):
     with pytest.raises(AttributeError, match=rf"module 'tcuda.emulation.xp' has no attribute '{name}'"):
         getattr(xp, name)
     for module in (xp.linalg, xp.fft):
@@ -43,17 +43,17 @@ def test_what_cupy_or_a_compiler_lacks_is_absent(name):
 
 
 def public():
-    """Return what the namespace has, by dotted names."""
+    """Return the public objects of the namespace, by dotted name."""
     modules = {"": xp, "linalg.": xp.linalg, "fft.": xp.fft, "random.": xp.random}
     found = {prefix + name: getattr(module, name) for prefix, module in modules.items() for name in dir(module)}
     return {name: value for name, value in found.items() if not inspect.ismodule(value)}
 
 
 @pytest.mark.parametrize("name", sorted(public()))
-def test_what_the_namespace_has_is_pickled_and_copied(name):
+def test_public_objects_are_pickled_and_copied(name):
     value = public()[name]
     for other in (pickle.loads(pickle.dumps(value)), copy.copy(value), copy.deepcopy(value)):
-        # Numbers and NumPy's s_ are the only ones of which there may be another.
+        # Only numbers and NumPy's s_ may be copied as other objects.
         assert other is value or (type(other) is type(value) and not callable(value))
 
 
@@ -64,13 +64,13 @@ def test_methods_of_arrays_are_pickled():
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda state: pickle.loads(pickle.dumps(state))])
-def test_a_copy_of_a_random_state_goes_on_where_it_was(copied):
+def test_a_copy_of_a_random_state_continues_at_the_same_position(copied):
     for state in (xp.random.RandomState(3), tcuda.Generator()):
         state.random_sample(2)
         other = copied(state)
         assert type(other) is type(state)
         assert other.random_sample(3).tolist() == state.random_sample(3).tolist()
-        state.random_sample(1)  # the other does not follow
+        state.random_sample(1)  # this call does not change the copy
         assert other.random_sample(3).tolist() != state.random_sample(3).tolist()
 
 
@@ -80,7 +80,7 @@ def test_functions_carry_the_signatures_of_cupy():
 
 
 def test_a_small_network_learns(runtime):
-    """The program that the namespace is for, with an array module as its only parameter."""
+    """Train with one program on both array modules: the main use of the namespace."""
 
     def train(module):
         random = np.random.default_rng(1)

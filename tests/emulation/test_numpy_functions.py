@@ -47,7 +47,7 @@ def test_ufunc_at_counts_repeated_indices():
     assert array.tolist() == [3, 2, 2, 3]
 
 
-def test_ufuncs_that_cupy_does_not_have_are_refused():
+def test_ufuncs_and_arguments_that_cupy_lacks_are_refused():
     with pytest.raises(TypeError, match="returned NotImplemented"):
         np.spacing(xp.ones(2))
     with pytest.raises(TypeError, match="Wrong arguments"):
@@ -58,7 +58,7 @@ def test_ufuncs_that_cupy_does_not_have_are_refused():
         xp.negative(xp.ones(2), xp.ones(2), out=xp.ones(2))
 
 
-def test_named_results_of_one_function_may_be_given_to_another():
+def test_named_tuples_of_arrays_can_be_arguments():
     array = xp.asarray(numbers("d", (3, 3)))
     factors = xp.linalg.qr(array)
     assert_same_array(np.stack(factors), np.stack([factor.get() for factor in factors]))

@@ -39,7 +39,7 @@ UNARY = [operator.neg, operator.pos, operator.abs, operator.invert]
 
 
 def either(function, *operands):
-    """Return what ``function`` returns, or the type of what it raises."""
+    """Return the result of ``function``, or the type of the exception that ``function`` raises."""
     with np.errstate(all="ignore"):
         try:
             return function(*operands)
@@ -49,7 +49,7 @@ def either(function, *operands):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("function", [*BINARY, divmod], ids=lambda function: function.__name__)
-def test_binary_operators_do_as_numpy(function, dtype):
+def test_binary_operators_give_the_results_of_numpy(function, dtype):
     left, right = numbers(dtype), numbers(dtype, (4,))[::-1].copy()
     expected = either(function, left, right)
     actual = either(function, xp.asarray(left), xp.asarray(right))
@@ -65,7 +65,7 @@ def test_binary_operators_do_as_numpy(function, dtype):
 @pytest.mark.parametrize("scalar", [2, 2.5, True, 1 + 2j, np.float32(3), np.int8(-3), np.float64(1.5)], ids=repr)
 @pytest.mark.parametrize("function", [*BINARY, divmod], ids=lambda function: function.__name__)
 @pytest.mark.parametrize("dtype", ["i", "f"])
-def test_scalars_on_either_side_do_as_numpy(function, scalar, dtype):
+def test_scalars_on_either_side_give_the_results_of_numpy(function, scalar, dtype):
     host = np.abs(numbers(dtype))
     array = xp.asarray(host)
     for actual, expected in (
@@ -83,7 +83,7 @@ def test_scalars_on_either_side_do_as_numpy(function, scalar, dtype):
 
 @pytest.mark.parametrize("function", UNARY, ids=lambda function: function.__name__)
 @pytest.mark.parametrize("dtype", ["b", "i", "f", "D"])
-def test_unary_operators_do_as_numpy(function, dtype):
+def test_unary_operators_give_the_results_of_numpy(function, dtype):
     host = numbers(dtype)
     expected = either(function, host)
     actual = either(function, xp.asarray(host))
@@ -113,7 +113,7 @@ def test_in_place_operators_on_bits_write_to_the_same_memory(name):
     assert_same_array(array, getattr(operator, name)(host, 3))
 
 
-def test_in_place_operators_refuse_what_the_dtype_cannot_hold():
+def test_in_place_operators_refuse_results_that_the_dtype_cannot_hold():
     array = xp.arange(3)
     with pytest.raises(TypeError, match="Cannot cast ufunc 'add' output"):
         array += 0.5
@@ -122,7 +122,7 @@ def test_in_place_operators_refuse_what_the_dtype_cannot_hold():
     assert array.tolist() == [0, 1, 2]
 
 
-def test_matmul_does_as_numpy():
+def test_matmul_gives_the_results_of_numpy():
     left, right = numbers("f", (2, 3, 4)), numbers("f", (4, 5))
     assert_same_array(xp.asarray(left) @ xp.asarray(right), left @ right)
     square = numbers("d", (3, 3))
@@ -130,7 +130,7 @@ def test_matmul_does_as_numpy():
     before = array
     array @= xp.eye(3) * 2
     assert_same_array(array, square @ (np.eye(3) * 2))
-    assert array is not before  # CuPy has no product in place
+    assert array is not before  # CuPy has no matrix product in place
     with pytest.raises(ValueError, match="matmul"):
         xp.ones((2, 3)) @ xp.ones((2, 3))
 
@@ -169,7 +169,7 @@ def test_other_operands_are_refused(operand):
         operand - xp.ones(3)
 
 
-def test_an_operand_that_knows_arrays_gets_its_turn():
+def test_a_reflected_operator_of_an_operand_is_called():
     class Knowing:
         __array_ufunc__ = None
 
@@ -179,6 +179,6 @@ def test_an_operand_that_knows_arrays_gets_its_turn():
     assert xp.ones(3) + Knowing() == "mine"
 
 
-def test_division_by_zero_warns_nobody():
+def test_division_by_zero_gives_no_warning():
     assert_same_array(xp.ones(2) / xp.zeros(2), [np.inf, np.inf])
     assert np.isnan(float(xp.log(xp.asarray(-1.0))))

@@ -1,4 +1,7 @@
-"""The choice of emulated devices in code, and the end of a process with living arrays. Each test starts a process."""
+"""The choice of emulated devices in code, and the exit of a process with living arrays.
+
+Each test starts a process.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ pytestmark = pytest.mark.emulated
 
 @pytest.fixture
 def run(run_python):
-    """Run a program without a chosen runtime; return its output, having checked that it ended well and quietly."""
+    """Return a function that runs a program without a chosen runtime, checks its exit and returns its output."""
 
     def run(program, **environment):
         nothing_chosen = dict.fromkeys(["TCUDA_RUNTIME", "TCUDA_EMULATED_DEVICES", "TCUDA_EMULATED_MEMORY"])
@@ -97,7 +100,7 @@ def test_values_that_are_no_sizes_are_refused_and_leave_the_choice_open(run, arg
 
 @pytest.mark.parametrize("variable", ["TCUDA_EMULATED_MEMORY", "TCUDA_EMULATED_DEVICES"])
 @pytest.mark.parametrize("value", ["9" * 400, "many", "", "-1", "1e99"])
-def test_an_environment_that_asks_for_what_cannot_be_is_an_error_with_a_reason(run, variable, value):
+def test_impossible_settings_in_the_environment_are_errors_with_a_reason(run, variable, value):
     words = run(
         """
         import tcuda
@@ -166,7 +169,7 @@ def test_a_pickled_array_and_its_class_come_back_in_a_fresh_process(run, first):
     assert run(fresh, TCUDA_RUNTIME="emulated") == ["3", "(3,)"]
 
 
-def test_a_process_ends_well_with_arrays_alive_in_every_corner(run):
+def test_a_process_exits_normally_while_arrays_are_alive(run):
     assert run(
         """
         import atexit, builtins, sys, threading
@@ -177,7 +180,7 @@ def test_a_process_ends_well_with_arrays_alive_in_every_corner(run):
 
         node = Node()
         node.itself, node.array = node, xp.ones(10)          # in a cycle
-        builtins.kept = xp.ones(10)                          # until the very end
+        builtins.kept = xp.ones(10)                          # until the end of the interpreter
         sys.kept = [xp.ones(10)[1:]]                         # a view alone
         local = threading.local()
         local.array = xp.ones(10)
@@ -219,8 +222,8 @@ def test_nothing_is_freed_once_the_process_is_exiting(run):
     ) == ["freed"]
 
 
-def test_the_garbage_collector_may_strike_anywhere(run):
-    """Also while a lock of the emulation is held, where a finalizer that took it again would wait for ever."""
+def test_the_garbage_collector_may_run_anywhere(run):
+    """Run the collector also while the emulation holds locks: a finalizer that takes a lock would wait for ever."""
     assert run(
         """
         import faulthandler, gc
@@ -237,9 +240,9 @@ def test_the_garbage_collector_may_strike_anywhere(run):
         def garbage():
             node = Node()
             node.itself, node.array, node.pool = node, xp.empty(8), tcuda.MemPool()
-            tcuda.memory.record_stream(node.array, stream)  # its free asks about the stream
+            tcuda.memory.record_stream(node.array, stream)  # the free of the array needs the stream
             with tcuda.use_mem_pool(node.pool):
-                xp.empty(8)  # the end of the pool waits for the stream of this
+                xp.empty(8)  # the end of the pool waits for the stream of this array
             return node
 
         gc.collect()
@@ -266,7 +269,7 @@ def test_the_garbage_collector_may_strike_anywhere(run):
 
 
 def test_a_forked_child_leaves_the_memory_to_its_parent(run):
-    """It must not even ask the runtime, whose lock another thread of the parent may have held."""
+    """Let a child drop an array: the child must not call the runtime, whose lock a thread of the parent may hold."""
     assert run(
         """
         import os, signal, threading, warnings

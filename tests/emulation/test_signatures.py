@@ -44,7 +44,7 @@ ARRAYS = {
 
 
 class Names(dict):
-    """The names in an expression: arrays, and the functions of the namespace."""
+    """The names in an expression: the arrays, and the functions of the namespace."""
 
     def __missing__(self, name):
         try:
@@ -81,7 +81,7 @@ def instead_of(host: np.ndarray, kind: str) -> Any:
 
 
 def places_of(call: ast.Call, path: str) -> list[tuple[Any, Any]]:
-    """Return where in the expression the arguments are that ``path`` names, as containers and keys."""
+    """Return the places in the expression of the arguments that ``path`` names, as containers and keys."""
     name = path.removesuffix("[]")
     if name.isdigit():
         container, key = call.args, int(name)
@@ -94,7 +94,7 @@ def places_of(call: ast.Call, path: str) -> list[tuple[Any, Any]]:
 
 
 def outcome(case: str, path: str, place: int, kind: str) -> str:
-    """Call the function of ``case`` with something else in place of an argument, and return the code of the outcome."""
+    """Call the function of ``case`` with a value of ``kind`` for an argument, and return the code of the outcome."""
     call = ast.parse(case, mode="eval").body
     assert isinstance(call, ast.Call)
     container, key = places_of(call, path)[place]
@@ -116,7 +116,7 @@ def outcome(case: str, path: str, place: int, kind: str) -> str:
 
 @pytest.mark.parametrize("case", FACTS)
 @pytest.mark.usefixtures("runtime")
-def test_what_cupy_takes_is_taken_and_what_it_refuses_is_refused(case):
+def test_arguments_are_taken_or_refused_as_by_cupy(case):
     wrong = []
     for path, codes in FACTS[case].items():
         call = ast.parse(case, mode="eval").body
@@ -124,9 +124,9 @@ def test_what_cupy_takes_is_taken_and_what_it_refuses_is_refused(case):
             if code == "?":
                 continue
             expected = "+" if code == "h" else code
-            # The last of several elements: the ones before it are arrays.
+            # The last of several elements is replaced, so that the elements before it are arrays.
             actual = outcome(case, path, len(places_of(call, path)) - 1, kind)
-            # What was taken may still be of no use to the function: an error that is no refusal.
+            # A function may take an argument and fail later, with an error that is no refusal.
             if actual != expected and not (expected == "+" and actual == "?"):
                 wrong.append(f"{path} as {kind}: {actual}, and {expected} in CuPy")
     assert not wrong
@@ -169,7 +169,7 @@ OTHERWISE = {
 
 
 def member(name: str) -> Any:
-    """Return the function or method of the emulated namespace that a row of the table is about."""
+    """Return the function or method of the emulated namespace for a row of the table."""
     home, _, last = name.rpartition(".")
     owner = importlib.import_module("tcuda.emulation.xp")
     return getattr(getattr(owner, home) if home else owner, last)
@@ -224,10 +224,10 @@ def test_too_many_arguments_and_too_few_are_refused(call):
 
 
 @pytest.mark.usefixtures("runtime")
-def test_what_cupy_takes_of_the_host_beside_arrays_is_taken():
+def test_values_of_the_host_that_cupy_takes_are_taken():
     xp = tcuda.xp
     target = xp.zeros(3)
-    xp.copyto(target, np.array([2.0]))  # a single element is as good as a scalar
+    xp.copyto(target, np.array([2.0]))  # CuPy takes an array of one element as a scalar
     assert target.tolist() == [2, 2, 2]
     with pytest.raises(ValueError, match="numpy"):
         xp.copyto(target, np.ones(3))
@@ -238,7 +238,7 @@ def test_what_cupy_takes_of_the_host_beside_arrays_is_taken():
 
 
 @pytest.mark.usefixtures("runtime")
-def test_arguments_go_by_the_names_and_places_that_cupy_has():
+def test_arguments_have_the_names_and_positions_of_cupy():
     xp = tcuda.xp
     x = xp.asarray(ARRAYS["x"])
     assert xp.concatenate(tup=[x, x], axis=1).shape == (3, 8)
@@ -253,6 +253,6 @@ def test_arguments_go_by_the_names_and_places_that_cupy_has():
     assert xp.histogram2d(x[0], x[1], 2, None, x[2])[0].shape == (2, 2)
     assert xp.corrcoef(a=x).shape == (3, 3)
     target = xp.zeros(3)
-    target.put(indices=[4], values=7.0)  # CuPy wraps around
+    target.put(indices=[4], values=7.0)  # the default of CuPy wraps indices around
     assert target.tolist() == [0, 7, 0]
     assert xp.linalg.matrix_power(M=xp.eye(2), n=2).shape == (2, 2)

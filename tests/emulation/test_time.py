@@ -1,4 +1,4 @@
-"""The time that the work of emulated arrays takes, by the clock of the emulation, and threads that compute."""
+"""The time of work on emulated arrays by the clock of the emulation, and threads that compute."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ MILLISECOND = 1_000_000
 
 
 def elapsed(runtime, work):
-    """Return the nanoseconds that ``work`` keeps the current stream busy."""
+    """Return the time, in nanoseconds, for which ``work`` keeps the current stream busy."""
     runtime.deviceSynchronize()
-    runtime.sleep(MILLISECOND, 0)  # meanwhile the host can enqueue the rest without a gap
+    runtime.sleep(MILLISECOND, 0)  # keeps the stream busy until the host has launched all the work
     start = runtime.devices[0].default.ready
     result = work()
     del result
     return runtime.devices[0].default.ready - start
 
 
-def test_kernels_take_the_time_of_what_they_move_and_compute(runtime):
+def test_the_time_of_a_kernel_follows_from_its_bytes_and_operations(runtime):
     a, b = xp.ones((1000, 500)), xp.ones((500, 2000))
     moved = a.nbytes + b.nbytes + 8 * 1000 * 2000
     assert elapsed(runtime, lambda: a + a) == costs.kernel(3 * a.nbytes)
@@ -74,7 +74,7 @@ def test_the_clock_can_be_read_and_advanced(runtime):
 # Threads
 
 
-def test_threads_compute_at_the_same_time(runtime):
+def test_threads_can_compute_concurrently(runtime):
     before = allocated()
     failures = []
 

@@ -117,7 +117,7 @@ def test_reading_waits_for_the_current_stream_and_writing_does_not(runtime, read
     assert runtime.clock.now() >= start + MILLISECOND
 
 
-def test_get_and_set_use_the_stream_they_are_given(runtime, backend):
+def test_get_and_set_use_the_given_stream(runtime, backend):
     array = xp.zeros(3)
     with temporary_stream(runtime) as stream:
         start = runtime.clock.now()
@@ -130,7 +130,7 @@ def test_get_and_set_use_the_stream_they_are_given(runtime, backend):
     assert backend.current_stream().ptr == 0
 
 
-def test_a_copy_to_pinned_memory_need_not_be_waited_for(runtime):
+def test_a_copy_to_pinned_memory_need_not_block_the_host(runtime):
     array, out = xp.arange(3), np.zeros(3, int)
     runtime.hostRegister(out.ctypes.data, out.nbytes, 0)
     start = runtime.clock.now()
@@ -147,7 +147,7 @@ def test_a_copy_to_pinned_memory_need_not_be_waited_for(runtime):
 @pytest.mark.parametrize(
     "view", [lambda a: a, lambda a: a.T, lambda a: a[:, ::2], lambda a: a[::-1], lambda a: a[0, 0]]
 )
-def test_get_lays_the_copy_out_as_asked(view, order):
+def test_get_returns_the_given_order(view, order):
     host = numbers("f")
     array = view(xp.asarray(host))
     got = array.get(order=order)
@@ -191,7 +191,7 @@ def test_set_keeps_the_layout():
     assert array.T.ravel().tolist() == [0, 3, 1, 4, 2, 5]
 
 
-def test_scalars_come_out_of_arrays_of_one_element():
+def test_arrays_of_one_element_convert_to_scalars():
     assert xp.asarray([[2.5]]).item() == 2.5
     assert int(xp.asarray(3)) == 3
     assert complex(xp.asarray(1 + 2j)) == 1 + 2j
@@ -205,7 +205,7 @@ def test_scalars_come_out_of_arrays_of_one_element():
         bool(xp.ones(2))
     with pytest.warns(DeprecationWarning, match="empty array is ambiguous"):
         assert not bool(xp.ones(0))
-    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):  # as with CuPy's arrays
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):  # CuPy's arrays refuse it as well
         operator.index(xp.asarray(3))
 
 
@@ -256,7 +256,7 @@ def test_dlpack_shares_the_memory_with_numpy(runtime):
     assert host.tolist() == [[2, 3], [5, 6]]
 
 
-def test_dlpack_copies_arrays_of_the_host_in():
+def test_dlpack_copies_arrays_of_the_host_to_the_device():
     host = np.arange(3)
     array = xp.from_dlpack(host)
     host[0] = 9

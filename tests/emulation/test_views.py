@@ -54,11 +54,11 @@ def test_views_share_memory_and_cost_nothing(runtime, view):
     np.testing.assert_array_equal(array.get(), expected)
 
 
-def test_functions_give_views_that_can_be_written_to():
+def test_functions_return_writable_views():
     array = xp.zeros((2, 4))
     halves = xp.split(array, 2, axis=1)
     halves[1][...] = 1
-    xp.broadcast_to(array[:, :1], (2, 4))[0, 3] = 5  # CuPy does not protect it
+    xp.broadcast_to(array[:, :1], (2, 4))[0, 3] = 5  # CuPy returns a writable view, unlike NumPy
     assert array.tolist() == [[5, 0, 1, 1], [0, 0, 1, 1]]
 
 
@@ -73,7 +73,7 @@ def test_parts_of_complex_numbers_can_be_set():
 
 
 def test_a_view_keeps_the_memory():
-    gc.collect()  # the arrays of other tests
+    gc.collect()  # frees the arrays of other tests
     before = allocated()
     view = xp.arange(1024.0)[1000:]
     with_view = allocated()
@@ -95,7 +95,7 @@ def test_the_memory_of_an_array_is_freed_when_it_dies():
     assert allocated() == before
 
 
-def test_memory_is_used_again_and_given_back_on_demand(runtime):
+def test_memory_is_reused_and_given_back_by_empty_cache(runtime):
     tcuda.empty_cache()
     free, _ = runtime.memGetInfo()
     array = xp.empty(30 << 20, "B")
@@ -110,7 +110,7 @@ def test_memory_is_used_again_and_given_back_on_demand(runtime):
     assert runtime.memGetInfo()[0] == free
 
 
-def test_memory_takes_no_time_and_is_no_work_of_a_stream(runtime):
+def test_allocation_takes_no_time_and_is_no_work_of_a_stream(runtime):
     runtime.sleep(MILLISECOND, 0)
     time, ready = runtime.clock.now(), runtime.devices[0].default.ready
     array = xp.empty(30 << 20, "B")
@@ -126,6 +126,6 @@ def test_arrays_without_elements_take_no_memory(runtime):
     assert (array + 1).shape == array.get().shape == (3, 0, 2)
     assert array.sum().item() == 0
     assert array.reshape(0).size == array[1:2].size == array.T.size == 0
-    with on_device(runtime, 1):  # views all the same, for which the current device does not matter
+    with on_device(runtime, 1):  # the current device does not matter for views
         assert array.T.base is array
         assert str(array[1:, ..., :1].device) == "cuda:0"

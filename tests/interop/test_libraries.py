@@ -27,13 +27,13 @@ def cupy() -> Any:
 
 
 def library(name: str) -> Any:
-    """Import a library that tcuda does not depend on; where it is absent there is nothing to test."""
+    """Import a library that tcuda does not need, or skip the test if the library is absent."""
     return pytest.importorskip(name, reason=f"tcuda does not need {name}")
 
 
 @pytest.fixture
 def busy() -> Iterator[tcuda.Stream]:
-    """A stream that is busy when the test begins."""
+    """A stream that is busy at the start of the test."""
     stream = tcuda.Stream()
     with tcuda.stream(stream):
         tcuda._sleep(1)
@@ -43,8 +43,8 @@ def busy() -> Iterator[tcuda.Stream]:
     stream.synchronize()
 
 
-class TestCuPyTakesOurs:
-    def test_it_launches_on_the_current_stream_and_gives_the_very_object_back(self, cupy: Any) -> None:
+class TestObjectsOfTcudaInCuPy:
+    def test_cupy_launches_on_the_current_stream_and_returns_the_same_object(self, cupy: Any) -> None:
         stream, x = tcuda.Stream(), cupy.zeros(1 << 20)
         x += 0  # compiles the kernel
         tcuda.synchronize()
@@ -63,7 +63,7 @@ class TestCuPyTakesOurs:
         with tcuda.stream(tcuda.Stream()), tcuda.stream(tcuda.default_stream()):
             assert cupy.cuda.get_current_stream() is cupy.cuda.Stream.null
 
-    def test_as_an_argument_of_arrays_and_kernels(self, cupy: Any, busy: tcuda.Stream) -> None:
+    def test_a_stream_is_an_argument_of_arrays_and_kernels(self, cupy: Any, busy: tcuda.Stream) -> None:
         host = np.arange(8, dtype=np.float32)
         x = cupy.zeros(8, dtype=cupy.float32)
         tcuda.default_stream().synchronize()
@@ -72,10 +72,10 @@ class TestCuPyTakesOurs:
         kernel((1,), (8,), (x,), stream=busy)
         assert (x.get(stream=busy) == 2 * host).all()
 
-    def test_cupys_own_copies_work_on_it(self, cupy: Any) -> None:
+    def test_cupys_own_copies_work_on_a_stream(self, cupy: Any) -> None:
         host = np.arange(1 << 16, dtype=np.float32)
         with tcuda.stream(tcuda.Stream()):
-            x = cupy.asarray(host)  # staged in pinned memory that CuPy frees when an event it records is done
+            x = cupy.asarray(host)  # CuPy copies through pinned memory, which is free once an event of CuPy is complete
             y = cupy.empty_like(x)
             y.set(host)
             assert (cupy.asnumpy(x + y) == 2 * host).all()
@@ -92,10 +92,10 @@ class TestCuPyTakesOurs:
             x += 0
             tcuda._sleep(LONG)
             x += 1
-            tensor = torch.from_dlpack(x)  # CuPy lets torch's stream wait for its own current one
+            tensor = torch.from_dlpack(x)  # CuPy lets torch's stream wait for CuPy's current stream
         assert float(tensor.min()) == 1
 
-    def test_its_names_for_streams_and_events(self, busy: tcuda.Stream) -> None:
+    def test_streams_and_events_have_cupys_names(self, busy: tcuda.Stream) -> None:
         event = busy.record()
         assert isinstance(event, tcuda.Event)
         assert not event.done
@@ -104,7 +104,7 @@ class TestCuPyTakesOurs:
         assert event.done
         assert busy.done
 
-    def test_its_events_and_ours_are_of_one_kind(self, cupy: Any, busy: tcuda.Stream) -> None:
+    def test_events_of_both_can_be_combined(self, cupy: Any, busy: tcuda.Stream) -> None:
         start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
         start.record(busy)
         end.record(busy)
@@ -118,7 +118,7 @@ class TestCuPyTakesOurs:
         assert end.query()
         assert cupy.cuda.get_elapsed_time(start, end) >= 0
 
-    def test_from_external(self, cupy: Any, busy: tcuda.Stream) -> None:
+    def test_from_external_takes_a_stream(self, cupy: Any, busy: tcuda.Stream) -> None:
         theirs = cupy.cuda.Stream.from_external(busy)
         assert theirs.ptr == busy.cuda_stream
         assert not theirs.done
@@ -130,8 +130,8 @@ def recorded(cupy: Any, stream: tcuda.Stream) -> Any:
     return event
 
 
-class TestWeTakeCuPys:
-    def test_its_current_stream_is_ours(self, cupy: Any) -> None:
+class TestObjectsOfCuPyInTcuda:
+    def test_the_current_stream_of_cupy_is_that_of_tcuda(self, cupy: Any) -> None:
         theirs = cupy.cuda.Stream(non_blocking=True)
         with theirs:
             assert tcuda.current_stream().cuda_stream == theirs.ptr
@@ -142,7 +142,7 @@ class TestWeTakeCuPys:
         theirs.synchronize()
         assert event.query()
 
-    def test_use_sets_it(self, cupy: Any) -> None:
+    def test_use_sets_the_current_stream(self, cupy: Any) -> None:
         theirs = cupy.cuda.Stream(non_blocking=True)
         theirs.use()
         assert tcuda.current_stream().cuda_stream == theirs.ptr
@@ -159,7 +159,7 @@ class TestWeTakeCuPys:
             assert cupy.cuda.get_current_stream() is ours
         assert cupy.cuda.get_current_stream() is cupy.cuda.Stream.null
 
-    def test_what_use_set_is_current_again_after_our_block(self, cupy: Any) -> None:
+    def test_the_stream_set_by_use_is_current_again_after_a_scope_of_tcuda(self, cupy: Any) -> None:
         theirs = cupy.cuda.Stream(non_blocking=True)
         theirs.use()
         with tcuda.stream(tcuda.Stream()):
@@ -167,7 +167,7 @@ class TestWeTakeCuPys:
         assert cupy.cuda.get_current_stream() is theirs
         cupy.cuda.Stream.null.use()
 
-    def test_as_an_argument(self, cupy: Any) -> None:
+    def test_a_stream_is_an_argument(self, cupy: Any) -> None:
         theirs = cupy.cuda.Stream(non_blocking=True)
         with tcuda.stream(theirs):
             assert cupy.cuda.get_current_stream().ptr == theirs.ptr
@@ -180,7 +180,7 @@ class TestWeTakeCuPys:
         theirs.synchronize()
         waiting.synchronize()
 
-    def test_its_device_and_arrays_name_a_device(self, cupy: Any) -> None:
+    def test_devices_and_arrays_of_cupy_name_a_device(self, cupy: Any) -> None:
         assert tcuda.get_device_name(cupy.cuda.Device(0)) == tcuda.get_device_name(0)
         assert tcuda.device_of(cupy.zeros(1)).idx == 0
 
@@ -204,7 +204,7 @@ def test_the_per_thread_default_stream_is_the_default_where_cupy_makes_it_so(out
 
 def test_pytorch() -> None:
     torch = library("torch")
-    torch.cuda.Stream().record_event().synchronize()  # what torch loads at first waits for the device
+    torch.cuda.Stream().record_event().synchronize()  # the first use of torch loads modules, which waits for the device
     busy = tcuda.Stream()
     with tcuda.stream(busy):
         tcuda._sleep(LONG)
@@ -224,7 +224,7 @@ def test_pytorch() -> None:
     waiting.synchronize()
 
 
-def test_pytorch_tells_the_same_about_the_device() -> None:
+def test_device_properties_equal_pytorchs() -> None:
     torch = library("torch")
     ours, theirs = tcuda.get_device_properties(0), torch.cuda.get_device_properties(0)
     different = [
@@ -281,12 +281,12 @@ class TestMemoryOfCuPy:
             u, s, v = cupy.linalg.svd(x)
         assert usage.peak > u.nbytes + s.nbytes + v.nbytes
 
-    def test_cupys_own_out_of_memory_error_is_ours(self, cupy: Any) -> None:
+    def test_cupys_out_of_memory_error_is_also_tcudas(self, cupy: Any) -> None:
         with pytest.raises(cupy.cuda.memory.OutOfMemoryError) as caught:
             cupy.empty(1 << 50, dtype="uint8")
         assert isinstance(caught.value, tcuda.OutOfMemoryError)
 
-    def test_a_stream_of_cupys_that_dies_leaves_its_memory_to_others(self, cupy: Any) -> None:
+    def test_memory_of_a_destroyed_stream_of_cupy_is_reused_by_other_streams(self, cupy: Any) -> None:
         size = 64 << 20
         tcuda.empty_cache()
         stream = cupy.cuda.Stream(non_blocking=True)

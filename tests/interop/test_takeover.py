@@ -1,4 +1,4 @@
-"""tcuda takes CuPy over in either order of import, at any first use, and only where the program allows it."""
+"""tcuda takes CuPy over in either order of import, at any first use, and only if the program allows it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ORDERS = pytest.mark.parametrize("imports", ["import cupy, tcuda", "import tcuda, cupy"])
 
 STAND_IN = '''
-"""As much of CuPy as tcuda changes; its arrays are sizes."""
+"""The parts of CuPy that tcuda changes. Arrays are sizes."""
 
 from types import SimpleNamespace
 
@@ -62,7 +62,7 @@ random._generator = SimpleNamespace(get_random_state=random.get_random_state)
 
 @pytest.fixture
 def stand_in(tmp_path: Path) -> None:
-    """Put a package named cupy before CuPy, for the processes of the test."""
+    """Put a package named cupy before CuPy on the path of the test's processes."""
     (tmp_path / "cupy").mkdir()
     (tmp_path / "cupy" / "__init__.py").write_text(STAND_IN)
 
@@ -89,7 +89,7 @@ class TestImport:
         told = output_of(dedent(code), TCUDA_RUNTIME="emulated").split()
         assert told == ["SourceFileLoader", "SourceFileLoader", "1", "FirstUse"]
 
-    def test_an_import_that_fails_may_be_tried_again(self, output_of: OutputOf, tmp_path: Path) -> None:
+    def test_an_import_that_failed_can_be_repeated(self, output_of: OutputOf, tmp_path: Path) -> None:
         (tmp_path / "cupy").mkdir()
         source = f"import sys\nif not hasattr(sys, 'works'): raise ImportError('no driver')\n{STAND_IN}"
         (tmp_path / "cupy" / "__init__.py").write_text(source)
@@ -148,7 +148,7 @@ class FakeLedger:
 
 
 class FakeCupy:
-    """What tcuda changes of CuPy, in memory."""
+    """The parts of CuPy that tcuda changes, as an object."""
 
     def __init__(self) -> None:
         class Stream:
@@ -207,7 +207,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCupy]:
 
 class TestFirstUse:
     @pytest.mark.parametrize("use", USES)
-    def test_any_use_initialises_and_then_no_more(self, cupy: FakeCupy, use: str) -> None:
+    def test_only_the_first_use_initialises(self, cupy: FakeCupy, use: str) -> None:
         calls = []
 
         def initialize() -> None:
@@ -221,10 +221,10 @@ class TestFirstUse:
         assert calls == [use]
         assert first == ("ledger", 8) or use != "array"
         assert cupy.cuda.get_allocator() is ledgers
-        assert cupy.places()[1:] == cupy.originals[1:]  # a stream goes on to tell the ledger
+        assert cupy.places()[1:] == cupy.originals[1:]  # Stream.__init__ stays replaced, because it notifies the ledger
 
     @pytest.mark.parametrize("use", USES)
-    def test_an_initialisation_that_fails_fails_the_use_and_is_tried_again(self, cupy: FakeCupy, use: str) -> None:
+    def test_a_failed_initialisation_raises_and_is_repeated_at_the_next_use(self, cupy: FakeCupy, use: str) -> None:
         calls = []
 
         def initialize() -> None:
@@ -237,7 +237,7 @@ class TestFirstUse:
                 USES[use](cupy)
         assert len(calls) == 2
 
-    def test_without_a_device_cupys_own_pool_answers(self, cupy: FakeCupy) -> None:
+    def test_without_a_device_cupys_own_pool_allocates(self, cupy: FakeCupy) -> None:
         takeover.watch(cupy, lambda: None)
         assert USES["array"](cupy) == ("pool", 8)
 
@@ -248,17 +248,17 @@ class TestFirstUse:
         assert [USES[use](cupy) for use in ("array", "random state")] == [("ledger", 8), "state"]
         assert calls == []
 
-    def test_streams_are_told_of_to_the_ledger(self, cupy: FakeCupy) -> None:
+    def test_the_ledger_is_notified_of_streams(self, cupy: FakeCupy) -> None:
         ledger = FakeLedger()
         takeover.watch(cupy, lambda: takeover.take_over(cupy, ledgers, ledger))
         stream = cupy.cuda.Stream()
         later = cupy.cuda.Stream()
         default = cupy.cuda.Stream(null=True)
         del stream, later, default
-        # The first stream was under way when the ledger was made.
+        # The ledger was made during the creation of the first stream, so the ledger knows only of its end.
         assert ledger.streams == [("created", 0, 7), ("destroyed", 0, 7), ("destroyed", 0, 7)]
 
-    def test_a_forked_child_is_told_at_its_first_use(self, cupy: FakeCupy) -> None:
+    def test_every_first_use_in_a_forked_child_initialises(self, cupy: FakeCupy) -> None:
         calls: list[str] = []
         takeover.watch(cupy, lambda: calls.append("initialize"))
         takeover.take_over(cupy, ledgers, FakeLedger())
@@ -279,20 +279,20 @@ class TestFirstUse:
 
 
 class TestAllocatorOfTheProgram:
-    def test_before_the_watch(self, cupy: FakeCupy) -> None:
+    def test_set_before_the_watch(self, cupy: FakeCupy) -> None:
         cupy.cuda.set_allocator(programs)
         takeover.watch(cupy, lambda: None)
         takeover.take_over(cupy, ledgers, FakeLedger())
         assert cupy.cuda.get_allocator() is programs
 
-    def test_after_the_watch(self, cupy: FakeCupy) -> None:
+    def test_set_after_the_watch(self, cupy: FakeCupy) -> None:
         takeover.watch(cupy, lambda: None)
         cupy.cuda.set_allocator(programs)
         takeover.take_over(cupy, ledgers, FakeLedger())
         assert cupy.cuda.get_allocator() is programs
 
-    def test_one_that_calls_what_was_there_before(self, cupy: FakeCupy) -> None:
-        """The program keeps the function that watches, and may make it the allocator again."""
+    def test_that_calls_the_allocator_before_it(self, cupy: FakeCupy) -> None:
+        """Keep the function that watches for a first use, and make that function the allocator again."""
         takeover.watch(cupy, lambda: takeover.take_over(cupy, ledgers, FakeLedger()))
         before = cupy.cuda.get_allocator()
         cupy.cuda.set_allocator(lambda size: ("program", *before(size)))
@@ -348,12 +348,12 @@ class TestCuPy:
         assert told == ["pluggable", "Can't swap an already initialized allocator"]
 
     @ORDERS
-    def test_settings_of_the_environment_hold(self, output_of: OutputOf, imports: str) -> None:
+    def test_settings_of_the_environment_apply(self, output_of: OutputOf, imports: str) -> None:
         code = f"{imports}; x = cupy.empty(1000); print(tcuda.get_allocator_backend(), tcuda.memory_reserved())"
         assert output_of(code, TCUDA_ALLOC_CONF="backend:cudaMallocAsync") == "cudaMallocAsync 0"
 
     @ORDERS
-    def test_a_limit_of_the_environment_holds(self, output_of: OutputOf, imports: str) -> None:
+    def test_a_memory_limit_of_the_environment_applies(self, output_of: OutputOf, imports: str) -> None:
         code = f"""
             {imports}
             try: cupy.empty(4 << 30, dtype="uint8")
@@ -429,7 +429,7 @@ class TestCuPy:
         assert output_of(dedent(code)).split() == ["8192", "500500", "8192", "0"]
 
     @ORDERS
-    def test_a_seed_given_to_cupy_first_holds(self, output_of: OutputOf, imports: str) -> None:
+    def test_a_seed_given_to_cupy_first_is_kept(self, output_of: OutputOf, imports: str) -> None:
         code = f"{imports}; cupy.random.seed(7); print(tcuda.initial_seed())"
         assert output_of(code) == "7"
 
@@ -459,6 +459,6 @@ print(os.read(read, 10000).decode(), end="|")
 """
 
 
-def test_the_hook_is_out_of_the_way_once_cupy_is_there() -> None:
+def test_the_import_hook_is_removed_once_cupy_is_imported() -> None:
     names = [type(finder).__name__ for finder in sys.meta_path]
     assert ("_ImportHook" in names) == ("cupy" not in sys.modules)
