@@ -33,7 +33,7 @@ needs_browser = pytest.mark.skipif(BROWSER is None, reason="needs a Chromium, wh
 
 
 class Document:
-    """What a browser made of a page."""
+    """The document that a browser made of a page."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -57,7 +57,7 @@ class Document:
 
 @pytest.fixture
 def show(tmp_path: Path) -> Callable[..., Document]:
-    """Show a snapshot in a browser; ``view`` is the end of the address, as the page itself writes it."""
+    """Return a function that shows a snapshot in a browser; ``view`` is the end of the page's address."""
 
     def show(content: dict[str, Any], view: str = "", title: str = "snapshot.pickle") -> Document:
         assert BROWSER is not None
@@ -135,7 +135,7 @@ def test_a_browser_shows_the_segments(show: Callable[..., Document]) -> None:
 
 
 @needs_browser
-def test_a_browser_shows_the_sites_of_the_device_that_is_asked_for(show: Callable[..., Document]) -> None:
+def test_a_browser_shows_the_sites_of_the_chosen_device(show: Callable[..., Document]) -> None:
     document = show(two_devices(), "#sites/0")
     assert document.attribute("sites", "data-rows") == "2"
     assert document.rows() == [
@@ -148,7 +148,7 @@ def test_a_browser_shows_the_sites_of_the_device_that_is_asked_for(show: Callabl
 
 
 @needs_browser
-def test_a_browser_runs_nothing_of_a_snapshot(show: Callable[..., Document]) -> None:
+def test_a_browser_runs_no_script_of_a_snapshot(show: Callable[..., Document]) -> None:
     document = show(nasty(), title=NASTY)
     assert "<title>taken" not in document.text
     assert document.attribute("timeline", "data-drawn") == "1"
@@ -157,7 +157,7 @@ def test_a_browser_runs_nothing_of_a_snapshot(show: Callable[..., Document]) -> 
 
 @needs_browser
 @pytest.mark.parametrize("view", ["#timeline/0", "#segments/0", "#sites/0"])
-def test_a_browser_shows_a_snapshot_without_anything(view: str, show: Callable[..., Document]) -> None:
+def test_a_browser_shows_an_empty_snapshot(view: str, show: Callable[..., Document]) -> None:
     document = show(snapshot(), view)
     assert document.text_of("total-peak") == "0 B"
     assert document.attribute("sites", "data-rows") == "0"

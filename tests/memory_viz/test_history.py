@@ -1,4 +1,4 @@
-"""Allocations over time, as the page shows them."""
+"""The history of allocations that the page shows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_allocations_live_from_their_event_to_the_end_of_their_free() -> None:
     assert (device.history.peak, device.peak_bytes) == (2, 400)
 
 
-def test_an_address_is_used_again() -> None:
+def test_an_address_can_be_reused() -> None:
     device = only_device(trace=[alloc(1, 100), *free(1, 100), alloc(1, 70), *free(1, 70)])
     assert device.history.live == [0, 100, 100, 0, 70, 70, 0]
 
@@ -40,12 +40,12 @@ def test_memory_awaiting_free_is_live() -> None:
     assert (allocation.released, allocation.end) == (2, None)
 
 
-def test_a_ring_that_lost_its_start_has_the_rest_before_it() -> None:
+def test_allocations_whose_events_are_lost_begin_before_the_trace() -> None:
     device = only_device(
         segment(10, block(10, 512, requested_size=500, frames=LOAD), block(522, 512), block(1034, 512, "inactive")),
         segment(5000, block(5000, 1024), stream=7),
         trace=[
-            event("free_completed", 1, 30),  # whose beginning, and that of its free, are lost
+            event("free_completed", 1, 30),  # the events of its allocation and of its request to free are lost
             *free(2, 40),
             alloc(5000, 1000),
             event("free_requested", 522, 400),
@@ -61,14 +61,14 @@ def test_a_ring_that_lost_its_start_has_the_rest_before_it() -> None:
         522: (0, 5, None),
         5000: (4, None, None),
     }
-    assert found[10].size == 500  # as requested, like the sizes of events
-    assert found[1].stack == NO_STACK  # the stack of an event of a free is not who allocated
-    assert found[522].stack != NO_STACK  # the block at the end tells
+    assert found[10].size == 500  # the requested size, like the sizes of events
+    assert found[1].stack == NO_STACK  # the stack of a free is not the stack of the allocation
+    assert found[522].stack != NO_STACK  # the block at the end of the trace has the stack
     assert [allocation.address for allocation in past.allocations] == [10, 522, 2, 1, 5000]
     assert (past.peak, device.peak_bytes) == (4, 1900)
 
 
-def test_without_history_there_is_what_was_allocated_at_the_end() -> None:
+def test_without_a_trace_the_blocks_at_the_end_are_shown() -> None:
     device = only_device(
         segment(1, block(1, 1000), block(1001, 24, "inactive")), segment(5000, block(5000, 2000), stream=3)
     )
@@ -77,7 +77,7 @@ def test_without_history_there_is_what_was_allocated_at_the_end() -> None:
     assert (device.history.reserved, device.history.times) == ([], [])
 
 
-def test_frees_end_where_they_were_requested_if_no_more_was_recorded() -> None:
+def test_a_free_without_completion_ends_at_its_request() -> None:
     device = only_device(trace=[alloc(1, 100), event("free_requested", 1, 100)])
     assert device.history.live == [0, 100, 0]
 
@@ -95,7 +95,7 @@ def test_a_second_free_changes_nothing() -> None:
     assert len(device.history.allocations) == 1
 
 
-def test_reserved_memory_is_reckoned_back_from_the_end() -> None:
+def test_reserved_memory_is_computed_backwards_from_the_end() -> None:
     device = only_device(
         segment(1, block(1, 700, "inactive")),
         trace=[
@@ -110,8 +110,8 @@ def test_reserved_memory_is_reckoned_back_from_the_end() -> None:
     assert device.reserved_bytes == 700
 
 
-def test_marks_are_out_of_memory_and_snapshots() -> None:
-    oom = {"action": "oom", "size": 99, "device_free": 11, "stream": 0, "frames": []}  # as torch has it: no address
+def test_events_of_out_of_memory_and_of_snapshots_are_marks() -> None:
+    oom = {"action": "oom", "size": 99, "device_free": 11, "stream": 0, "frames": []}  # torch records no address
     device = only_device(trace=[alloc(1, 5), oom, event("snapshot", 0, 0)])
     marks = device.history.marks
     assert [(mark.event, mark.action, mark.size, mark.device_free) for mark in marks] == [
@@ -127,6 +127,6 @@ def test_times_never_go_back_and_may_be_absent() -> None:
     assert only_device(trace=trace).history.times == []
 
 
-def test_notes_have_what_the_program_said() -> None:
+def test_notes_have_the_metadata_of_the_program() -> None:
     trace = [alloc(1, 5), alloc(2, 5, user_metadata="epoch 3", compile_context="1/0"), alloc(3, 5, user_metadata="x")]
     assert [allocation.note for allocation in only_device(trace=trace).history.allocations] == ["", "epoch 3, 1/0", "x"]

@@ -80,7 +80,7 @@ def valid() -> dict[str, Any]:
 
 
 def doubling(times: int) -> list[Any]:
-    """A list that is small in a file, and 2 to the power of ``times`` items for whoever goes through all of it."""
+    """Return a list that is small in a file and has 2 to the power of ``times`` items when read item by item."""
     nested: list[Any] = ["x"]
     for _ in range(times):
         nested = [nested, nested]
@@ -94,12 +94,12 @@ def endless() -> list[Any]:
 
 
 def tuples_as_key() -> bytes:
-    """A dict with a key that takes 2**60 steps to hash."""
+    """Return a pickled dict with a key that takes 2**60 steps to hash."""
     return b"\x80\x04}K\x00\x94" + b"h\x00h\x00\x86\x94".replace(b"\x94", b"q\x00") * 60 + b"K\x01s."
 
 
 def numbers_that_collide() -> bytes:
-    prime = (1 << 61) - 1  # by which Python hashes whole numbers
+    prime = (1 << 61) - 1  # Python hashes integers modulo this prime
     keys = b"".join(pickle.dumps(prime * factor, 2)[2:-1] + b"N" for factor in range(100_000))
     return b"\x80\x02}(" + keys + b"u."
 
@@ -162,7 +162,7 @@ CONTENTS: dict[str, Callable[[], bytes]] = {
     "surrogates": lambda: b"\x80\x04\x8c\x01\xff.",
 }
 
-# Time and memory are bounded, so that a file that gets its way fails the test and no machine.
+# Time and memory are limited, so that a successful attack fails the test and leaves the machine alone.
 RUN = """
 import json, resource, sys, time
 from pathlib import Path
@@ -217,7 +217,7 @@ SHARED: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_what_is_shared_takes_time_and_room_once(name: str, tmp_path: Path, run_python: RunPython) -> None:
+def test_shared_objects_take_time_and_memory_once(name: str, tmp_path: Path, run_python: RunPython) -> None:
     folder = tmp_path / "files"
     folder.mkdir()
     (folder / "shared").write_bytes(pickle.dumps(SHARED[name]()))
@@ -253,7 +253,7 @@ def test_plain_data_is_read_as_pickle_reads_it(data: Any, protocol: int) -> None
     assert pickles.load(pickle.dumps(data, protocol)) == data
 
 
-def test_one_object_in_two_places_stays_one() -> None:
+def test_an_object_in_two_places_is_read_as_one_object() -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         loaded: Any = pickles.load(pickle.dumps([FRAME, FRAME, endless()], protocol))
         assert loaded[0] is loaded[1]
@@ -268,7 +268,7 @@ def test_bytes_are_plain_data_since_protocol_3() -> None:
 
 
 def places(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The places of all values in a snapshot."""
+    """Yield the place of each value in a snapshot."""
     keys = range(len(content)) if isinstance(content, list) else content if isinstance(content, dict) else ()
     for key in keys:
         yield (*place, key)
@@ -330,7 +330,7 @@ def test_a_snapshot_with_anything_in_any_field_ends_with_a_page_or_a_line(
             else:
                 owner[last] = value
         except (KeyError, IndexError, TypeError):
-            continue  # a change before has taken the place away
+            continue  # an earlier change has removed the place
     path = tmp_path / "s.pickle"
     path.write_bytes(pickle.dumps(content, data.draw(st.sampled_from([0, 2, 4]))))
     check_command(path, capsys)
@@ -369,7 +369,7 @@ def check_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         )
 
 
-# What is no file
+# Paths that are no regular files
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -386,6 +386,6 @@ def test_a_device_is_not_read(name: str, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "large").open("wb") as file:
-        file.truncate((1 << 30) + 1)  # takes no room
+        file.truncate((1 << 30) + 1)  # a sparse file, which takes no space on the disk
     with pytest.raises(ValueError, match=r"it has more than 1,073,741,824 bytes"):
         read_snapshot(tmp_path / "large")

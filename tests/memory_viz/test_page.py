@@ -28,9 +28,9 @@ def embedded(text: str) -> Any:
     return json.loads(found)
 
 
-def test_a_page_needs_nothing_but_itself() -> None:
+def test_a_page_needs_no_other_file() -> None:
     text = page(two_devices())
-    assert "//" not in re.sub(r"(?m)^\s*//.*$|;? // .*$|/\*\*.*?\*/", "", text)  # comments of the script apart
+    assert "//" not in re.sub(r"(?m)^\s*//.*$|;? // .*$|/\*\*.*?\*/", "", text)  # without comments of the script
     assert re.findall(r"""<[^>]*\s(?:src|href|action|data)\s*=\s*["']?([^"'\s>]+)""", text) == ["data:,"]
     assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|\bimport\b\s*[({'\"]", text)
 
@@ -50,7 +50,7 @@ def test_a_page_forbids_the_browser_to_load_anything() -> None:
 def test_no_text_of_a_snapshot_becomes_markup() -> None:
     text = page(nasty(), title=NASTY)
     assert text.count("<script") == text.count("</script") == 2
-    shown = NASTY.replace("\ud800", "?")  # half a character, which no file can hold
+    shown = NASTY.replace("\ud800", "?")  # a lone surrogate, which UTF-8 cannot encode
     assert f"<title>{html.escape(shown)}</title>" in text
     data = embedded(text)
     assert data["title"] == shown
@@ -68,10 +68,10 @@ def test_the_largest_allocations_are_drawn_one_by_one() -> None:
     (device,) = embedded(page(snapshot(traces=[trace])))["devices"]
     drawn = [int(band[0], 16) for band in device["bands"]]
     assert (device["allocations"], len(drawn)) == (count, BANDS)
-    assert drawn == sorted(drawn)  # as they began
+    assert drawn == sorted(drawn)  # in the order of their first events
     left_out = set(range(1, count + 1)) - set(drawn)
-    assert {number % 3 for number in left_out} == {0}  # the smallest
-    assert {number % 2 for number in left_out} == {1}  # and of those the ones that were freed
+    assert {number % 3 for number in left_out} == {0}  # only the smallest are left out
+    assert {number % 2 for number in left_out} == {1}  # among the smallest, only freed allocations are left out
 
 
 def test_a_page_of_many_events_stays_small() -> None:

@@ -61,11 +61,11 @@ def test_a_pickle_that_runs_code_is_refused(protocol: int, where: str, tmp_path:
     ):
         read_snapshot(path)
     assert not (tmp_path / "touched").exists()
-    pickle.loads(path.read_bytes())  # it would have
+    pickle.loads(path.read_bytes())  # the pickle module runs the code
     assert (tmp_path / "touched").exists()
 
 
-def test_not_even_builtins_are_given(tmp_path: Path) -> None:
+def test_a_pickle_that_asks_for_a_builtin_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="it asks for builtins.eval"):
         read_snapshot(write(tmp_path / "s.pickle", Hostile(eval, "1")))
 
@@ -101,12 +101,12 @@ def test_a_file_that_holds_no_snapshot_is_a_value_error(content: bytes, tmp_path
         (snapshot(traces=[[alloc(1, 2, time_us=1.5)]]), r"\['time_us'\] is 1.5, not a whole number"),
     ],
 )
-def test_what_is_wrong_with_a_snapshot_is_told(content: object, message: str, tmp_path: Path) -> None:
+def test_the_error_names_the_fault_of_a_snapshot(content: object, message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
         read_snapshot(write(tmp_path / "s.pickle", content))
 
 
-def test_what_tcuda_recorded_is_understood(output_of: OutputOf, tmp_path: Path) -> None:
+def test_a_snapshot_of_tcuda_is_read(output_of: OutputOf, tmp_path: Path) -> None:
     output_of(
         "import tcuda\n"
         "before = tcuda.xp.zeros(2 << 20, dtype='uint8')\n"

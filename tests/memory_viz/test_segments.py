@@ -1,4 +1,4 @@
-"""Segments, as the page shows them."""
+"""The segments that the page shows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_segments_are_grouped_by_pool_and_stream() -> None:
     assert (device.segments, device.reserved_bytes) == (4, 95)
 
 
-def test_a_group_tells_what_its_blocks_are() -> None:
+def test_a_group_has_the_sums_of_its_blocks() -> None:
     (group,) = only_device(
         segment(
             1000,

@@ -1,4 +1,4 @@
-"""Stacks, and the sites that they name."""
+"""Stacks, and the sites that the stacks name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tcuda._memory_viz.stacks import NO_STACK, Stacks
 PACKAGE = Path(_memory_viz.__file__).parents[1]
 
 
-def test_the_package_is_told_from_others_with_a_longer_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_package_with_a_longer_name_are_no_files_of_tcuda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcuda._memory_viz.stacks._HERE", "/home/ada/tcuda/")
     stacks = Stacks()
     number = stacks.number([frame("f", "/home/ada/tcuda/memory.py"), frame("g", "/home/ada/tcuda_of_mine/a.py")])
@@ -41,7 +41,7 @@ def test_the_package_is_told_from_others_with_a_longer_name(monkeypatch: pytest.
         (["??", "Activation.cpp"], 0),
     ],
 )
-def test_the_site_is_the_innermost_frame_of_the_users(files: list[str], site: int) -> None:
+def test_the_site_is_the_innermost_frame_of_the_users_code(files: list[str], site: int) -> None:
     stacks = Stacks()
     number = stacks.number([frame(f"f{index}", name) for index, name in enumerate(files)])
     found = stacks.site(number)
@@ -66,7 +66,7 @@ def test_every_stack_and_frame_is_kept_once() -> None:
     assert stacks.site(NO_STACK) is None
 
 
-def test_sites_have_sums_of_their_allocations() -> None:
+def test_sites_have_the_sums_of_their_allocations() -> None:
     other_way = [frame("read", "/usr/lib/python3.12/site-packages/cupy/io.py", 8), *LOAD[1:]]
     trace = [
         alloc(1, 100, LOAD),

@@ -1,6 +1,6 @@
-"""The runtime protocol: both runtimes implement it, and answer the same mistakes with the same statuses.
+"""The runtime protocol: both runtimes implement the protocol, and return the same statuses for the same mistakes.
 
-The statuses were read off an H200. The same table runs on both runtimes, so that neither can drift from the other.
+The statuses were measured on an H200. The same table runs on both runtimes, so that a difference fails a test.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LONG = 200_000_000  # cycles: more than any of these tests takes on the host
 
 
 class Fixtures:
-    """What the rows of the tables below work with; freed afterwards."""
+    """The objects that the rows of the tables below use; ``close`` frees the objects."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -53,7 +53,7 @@ class Fixtures:
         self.timed = [runtime.eventCreateWithFlags(0) for _ in range(2)]
         self.ptr = runtime.malloc(4096)
         self.host = np.zeros(1 << 13)
-        self.backend.sleep(1, self.stream)  # CUDA must not load the kernel during a capture
+        backend.sleep(1, self.stream)  # CUDA cannot load the kernel during a capture
         runtime.deviceSynchronize()
         runtime.streamBeginCapture(self.stream, CAPTURE_RELAXED)
         runtime.memsetAsync(self.ptr, 0, 10, self.stream)
@@ -210,14 +210,14 @@ def open_own_handle(runtime: Runtime) -> None:
 
 
 @pytest.mark.parametrize("what", BAD_CALLS)
-def test_a_mistake_gets_the_status_of_cuda(x: Fixtures, what: str) -> None:
+def test_a_mistake_has_the_status_of_cuda(x: Fixtures, what: str) -> None:
     status, call = BAD_CALLS[what]
     device = x.runtime.getDevice()
     assert status_of(lambda: call(x)) == status
     assert x.runtime.getDevice() == device
 
 
-@pytest.mark.emulated  # CUDA takes memory for itself when it likes
+@pytest.mark.emulated  # CUDA may allocate memory for itself at any time
 @pytest.mark.parametrize("what", BAD_CALLS)
 def test_a_mistake_keeps_no_memory(x: Fixtures, what: str) -> None:
     free = x.runtime.memGetInfo()
@@ -230,7 +230,7 @@ GOOD_CALLS: dict[str, tuple[object, Callable[[Fixtures], object]]] = {
     "a priority too low is the lowest": (0, lambda x: priority_of(x.runtime, 9)),
     "no device accesses itself as a peer": (0, lambda x: x.runtime.deviceCanAccessPeer(0, 0)),
     "an unrecorded event is complete": (0, lambda x: x.runtime.eventQuery(x.event)),
-    "an unrecorded event holds nobody up": (None, lambda x: x.runtime.streamWaitEvent(x.stream, x.event)),
+    "a wait for an unrecorded event": (None, lambda x: x.runtime.streamWaitEvent(x.stream, x.event)),
     "synchronising an unrecorded event": (None, lambda x: x.runtime.eventSynchronize(x.event)),
     "the null event's query is a status": (400, lambda x: x.runtime.eventQuery(0)),
     "a destroyed event's query is a status": (709, lambda x: query_destroyed(x.runtime)),
@@ -265,12 +265,12 @@ def query_destroyed(runtime: Runtime) -> int:
 
 
 @pytest.mark.parametrize("what", GOOD_CALLS)
-def test_what_cuda_allows_is_allowed_with_the_same_answer(x: Fixtures, what: str) -> None:
+def test_calls_that_cuda_allows_have_cudas_result(x: Fixtures, what: str) -> None:
     answer, call = GOOD_CALLS[what]
     assert call(x) == answer
 
 
-def test_copies_carry_the_bytes_there_and_back(x: Fixtures) -> None:
+def test_copies_to_the_device_and_back_keep_the_bytes(x: Fixtures) -> None:
     source = np.arange(512, dtype=np.float64)
     result = np.zeros_like(source)
     x.runtime.memcpyAsync(x.ptr, source.ctypes.data, 4096, MEMCPY_HOST_TO_DEVICE, x.stream)
@@ -288,7 +288,7 @@ def test_memory_is_given_back(runtime: Runtime) -> None:
     assert runtime.memGetInfo() == (free, total)
 
 
-def test_a_busy_stream_and_its_event_are_not_ready_until_they_are(x: Fixtures) -> None:
+def test_a_busy_stream_and_its_event_are_not_ready_before_the_work_is_complete(x: Fixtures) -> None:
     x.backend.sleep(LONG, x.stream)
     x.runtime.eventRecord(x.event, x.stream)
     assert x.runtime.streamQuery(x.stream) == 600
@@ -318,7 +318,7 @@ def test_a_polling_loop_ends(x: Fixtures) -> None:
     assert polls > 0
 
 
-def test_current_device_and_stream_are_of_the_thread(runtime: Runtime, backend: Backend) -> None:
+def test_each_thread_has_its_own_current_device_and_stream(runtime: Runtime, backend: Backend) -> None:
     last = runtime.getDeviceCount() - 1
     seen: list[object] = []
 
@@ -336,7 +336,7 @@ def test_current_device_and_stream_are_of_the_thread(runtime: Runtime, backend: 
 
 MODES = {"global": CAPTURE_GLOBAL, "thread local": CAPTURE_THREAD_LOCAL, "relaxed": CAPTURE_RELAXED}
 
-# What each call does to a capture on x.stream: the status it fails with in (global, thread local, relaxed) mode.
+# The status of each call during a capture on x.stream, in (global, thread local, relaxed) mode.
 IN_A_CAPTURE: dict[str, tuple[tuple[int, int, int], Callable[[Fixtures], object]]] = {
     "synchronize the stream": ((900, 900, 900), lambda x: x.runtime.streamSynchronize(x.stream)),
     "synchronize the device": ((900, 900, 900), lambda x: x.runtime.deviceSynchronize()),
@@ -363,7 +363,7 @@ IN_A_CAPTURE: dict[str, tuple[tuple[int, int, int], Callable[[Fixtures], object]
     "ask for the memory": ((0, 0, 0), lambda x: x.runtime.memGetInfo()),
     "set the device": ((0, 0, 0), lambda x: x.runtime.setDevice(0)),
     "instantiate and destroy a graph": (
-        (0, 0, 0),  # CUDA forbids both, and the protocol allows them: a graph may die at any time
+        (0, 0, 0),  # CUDA forbids both calls. The protocol allows both, because a graph may be destroyed at any time.
         lambda x: x.runtime.graphExecDestroy(x.runtime.graphInstantiate(x.graph, 0)),
     ),
     "launch a graph": ((900, 900, 900), lambda x: x.runtime.graphLaunch(x.executable, x.stream)),
@@ -371,7 +371,7 @@ IN_A_CAPTURE: dict[str, tuple[tuple[int, int, int], Callable[[Fixtures], object]
     "launch a graph on the null stream": ((0, 0, 0), lambda x: x.runtime.graphLaunch(x.executable, 0)),
     "keep another stream busy": ((0, 0, 0), lambda x: x.backend.sleep(1, x.other)),
 }
-# These fail and leave the capture as it was; every other failure invalidates it.
+# These calls fail without an effect on the capture. Every other failure invalidates the capture.
 HARMLESS = {"elapsed time of captured events", "begin again"}
 
 
@@ -430,7 +430,7 @@ def test_a_query_in_a_capture_answers_with_a_status(x: Fixtures, mode: str, whic
 
 
 def fork_and_join(x: Fixtures, *, join: bool) -> None:
-    """Let x.other take part in the capture on x.stream, with work of its own."""
+    """Let x.other join the capture on x.stream, and capture work on x.other."""
     x.runtime.eventRecord(x.event, x.stream)
     x.runtime.streamWaitEvent(x.other, x.event)
     x.backend.sleep(1, x.other)
@@ -439,17 +439,17 @@ def fork_and_join(x: Fixtures, *, join: bool) -> None:
         x.runtime.streamWaitEvent(x.stream, x.event)
 
 
-def test_a_capture_spreads_by_events_and_ends_for_all_that_joined(x: Fixtures) -> None:
+def test_a_capture_spreads_by_events_and_ends_on_all_joined_streams(x: Fixtures) -> None:
     x.runtime.streamBeginCapture(x.stream, CAPTURE_RELAXED)
     fork_and_join(x, join=True)
     assert x.runtime.streamIsCapturing(x.other)
     x.runtime.graphDestroy(x.runtime.streamEndCapture(x.stream))
     assert not x.runtime.streamIsCapturing(x.other)
     assert x.runtime.streamQuery(x.other) == 0
-    assert x.runtime.eventQuery(x.event) == 1  # the event stands for nothing now
+    assert x.runtime.eventQuery(x.event) == 1  # the event is no longer part of a capture
 
 
-def test_captured_work_is_not_done(x: Fixtures) -> None:
+def test_captured_work_does_not_run(x: Fixtures) -> None:
     ones, result = np.ones(8), np.zeros(8)
     x.runtime.memcpy(x.ptr, ones.ctypes.data, 64, MEMCPY_HOST_TO_DEVICE)
     x.runtime.streamBeginCapture(x.stream, CAPTURE_RELAXED)
@@ -468,7 +468,7 @@ def test_work_that_was_not_joined_is_refused(x: Fixtures) -> None:
     assert not x.runtime.streamIsCapturing(x.other)
 
 
-def test_a_capture_ends_where_it_began(x: Fixtures) -> None:
+def test_a_capture_must_end_on_the_stream_where_it_began(x: Fixtures) -> None:
     x.runtime.streamBeginCapture(x.stream, CAPTURE_RELAXED)
     fork_and_join(x, join=True)
     assert status_of(lambda: x.runtime.streamEndCapture(x.other)) == 903
@@ -492,7 +492,7 @@ def test_only_a_relaxed_capture_ends_in_another_thread(x: Fixtures, mode: str, s
     thread.start()
     thread.join()
     assert statuses == [status]
-    assert not x.runtime.streamIsCapturing(x.stream)  # refused or not, the capture is over
+    assert not x.runtime.streamIsCapturing(x.stream)  # the capture is over in both cases
 
 
 @pytest.mark.parametrize(("mode", "status"), [("global", 900), ("thread local", 0), ("relaxed", 0)])
@@ -515,7 +515,7 @@ def test_a_global_capture_forbids_other_threads_to_allocate(x: Fixtures, mode: s
     ],
 )
 @pytest.mark.gpu
-def test_the_constants_are_cudas(name: str) -> None:
+def test_the_constants_equal_cudas(name: str) -> None:
     from cupy.cuda import runtime
 
     words = name.lower().split("_")
@@ -549,7 +549,7 @@ print(cuda.deviceCanAccessPeer(0, 1), *map(status_of, [
 
 @pytest.mark.multigpu
 def test_peer_access_on_two_gpus(output_of: OutputOf) -> None:
-    assert output_of(PEER_ACCESS) == "1 705 0 704 0 705"  # in a process of its own: CuPy enables what it needs
+    assert output_of(PEER_ACCESS) == "1 705 0 704 0 705"  # in its own process: CuPy enables peer access itself
 
 
 @pytest.mark.emulated

@@ -65,10 +65,10 @@ RULES = [
     (f"GPU-b,{UUIDS[2]}", 0),
     ("GPU-b,", 1),
     ("gpu-b", 0),
-    # Both kinds: the first entry decides
+    # Indices and UUIDs: the first entry decides the kind
     ("GPU-b,0", 1),
     ("0,GPU-b", 1),
-    # MIG devices: CUDA shows one at most
+    # MIG devices: CUDA shows at most one
     (MIG_DEVICES[0], 1),
     (MIG_DEVICES[1], 1),
     (",".join(MIG_DEVICES), 1),
@@ -82,7 +82,7 @@ RULES = [
 
 
 @pytest.mark.parametrize(("text", "expected"), RULES)
-def test_rules(text, expected):
+def test_count_visible_follows_the_rules(text, expected):
     assert visible_devices.count_visible(text, UUIDS, MIG_DEVICES.__contains__) == expected
 
 
@@ -91,7 +91,8 @@ def test_a_machine_without_gpus_shows_none(text):
     assert visible_devices.count_visible(text, [], MIG_DEVICES.__contains__) == 0
 
 
-# What CUDA showed on a machine with one H200 (driver 580). {start} is the UUID up to its eighth digit.
+# Measured on a machine with one H200 (driver 580): CUDA shows the GPU for the values of SHOWS_IT, and no GPU for those
+# of SHOWS_NOTHING. {start} is the UUID up to its eighth digit.
 SHOWS_IT = [
     # Indices
     *("0", "0,", "0,,1", "0,-1", "0,99"),
@@ -137,15 +138,15 @@ def written(text, uuid):
 @pytest.mark.parametrize(
     ("text", "expected"), [*((text, 1) for text in SHOWS_IT), *((text, 0) for text in SHOWS_NOTHING)]
 )
-def test_one_gpu_is_shown_as_cuda_showed_it(text, expected):
+def test_one_gpu_is_visible_as_measured_with_cuda(text, expected):
     uuid = "GPU-ac69e9a8-d386-22ce-b130-6394da6e882e"
     assert visible_devices.count_visible(written(text, uuid), [uuid], MIG_DEVICES.__contains__) == expected
 
 
 class FakePynvml(ModuleType):
-    """Three GPUs, of which those in ``mig`` are in MIG mode; a function in ``failing`` raises that error.
+    """NVML with three GPUs. GPUs in ``mig`` are in MIG mode. Functions in ``failing`` raise the given error.
 
-    The GPUs are of three kinds: the first has no MIG mode, the driver of the second does not know of any.
+    The first GPU has no MIG mode, and the driver of the second GPU does not know MIG modes.
     """
 
     NVMLError = pynvml.NVMLError
@@ -221,12 +222,12 @@ def visible(text=None, cuda_major=13):
     return visible_devices.count(cuda_major, {} if text is None else {"CUDA_VISIBLE_DEVICES": text})
 
 
-def test_a_driver_older_than_cuda_shows_it_nothing(nvml):
+def test_a_driver_older_than_cuda_shows_no_device(nvml):
     assert [visible(cuda_major=major) for major in (12, 13, 14)] == [3, 3, 0]
 
 
 @pytest.mark.parametrize(("text", "expected"), RULES)
-def test_count_goes_by_the_rules(nvml, text, expected):
+def test_count_follows_the_rules(nvml, text, expected):
     assert visible(text) == expected
 
 
@@ -238,13 +239,13 @@ def test_count_reads_the_environment(nvml, monkeypatch):
 
 
 @pytest.mark.parametrize("text", [None, "0", "0,1", "-1", UUIDS[0]])
-def test_nvml_cannot_say_how_cuda_lists_a_gpu_in_mig_mode(nvml, text):
+def test_count_is_none_if_a_gpu_is_in_mig_mode(nvml, text):
     nvml.mig.add(1)
     assert visible(text) is None
 
 
 @pytest.mark.parametrize(("text", "expected"), [("", 0), (MIG_DEVICES[0], 1), (MIG_DEVICES[1], 1), ("MIG-", None)])
-def test_count_where_a_gpu_is_in_mig_mode(nvml, text, expected):
+def test_count_of_mig_devices(nvml, text, expected):
     nvml.mig.add(2)
     assert visible(text) == expected
 
@@ -263,15 +264,15 @@ def test_count_where_a_gpu_is_in_mig_mode(nvml, text, expected):
         ("nvmlDeviceGetHandleByUUID", pynvml.NVML_ERROR_NO_PERMISSION),
     ],
 )
-def test_count_is_none_where_nvml_fails(nvml, function, error):
+def test_count_is_none_if_nvml_fails(nvml, function, error):
     nvml.failing[function] = error
     assert visible(MIG_DEVICES[0]) is None
 
 
-def test_count_is_none_where_nvml_does_not_shut_down(nvml):
+def test_count_is_none_if_nvml_does_not_shut_down(nvml):
     nvml.failing["nvmlShutdown"] = pynvml.NVML_ERROR_UNKNOWN
     assert visible() is None
-    nvml.users -= 1  # the one that could not leave
+    nvml.users -= 1  # the failed nvmlShutdown did not count
 
 
 def test_count_is_none_without_pynvml(monkeypatch):
@@ -279,7 +280,7 @@ def test_count_is_none_without_pynvml(monkeypatch):
     assert visible() is None
 
 
-def test_nothing_is_visible_by_an_empty_list_whatever_nvml_says(nvml):
+def test_an_empty_list_shows_no_device_even_if_nvml_fails(nvml):
     nvml.failing["nvmlInit"] = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
     assert visible("") == 0
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class TestCreation:
-    def test_a_new_event_is_nothing_yet(self) -> None:
+    def test_a_new_event_has_no_cuda_event(self) -> None:
         event = tcuda.Event()
         assert event.cuda_event == 0
         assert event.device is None
         assert event._as_parameter_.value is None
         assert repr(event) == "<tcuda.Event uninitialized>"
 
-    def test_it_is_created_where_it_is_first_recorded(self) -> None:
+    def test_the_first_record_creates_the_event_on_the_device_of_the_stream(self) -> None:
         last = tcuda.device_count() - 1
         event = tcuda.Event()
         event.record(tcuda.Stream(last))
@@ -37,7 +37,7 @@ class TestCreation:
         assert event._as_parameter_.value == event.cuda_event != 0
         assert tcuda.current_device() == 0
 
-    def test_asking_and_waiting_creates_nothing(self) -> None:
+    def test_queries_and_waits_create_no_cuda_event(self) -> None:
         event = tcuda.Event()
         assert event.query() is True
         event.synchronize()
@@ -45,7 +45,7 @@ class TestCreation:
         event.wait(tcuda.Stream())
         assert event.cuda_event == 0
 
-    def test_the_cuda_event_of_a_dead_event_serves_the_next(self) -> None:
+    def test_the_cuda_event_of_a_dead_event_is_reused(self) -> None:
         first = tcuda.Event()
         first.record()
         handle = first.cuda_event
@@ -55,11 +55,11 @@ class TestCreation:
         second.record()
         assert second.cuda_event == handle
 
-    def test_two_living_events_never_share_one(self) -> None:
+    def test_living_events_share_no_cuda_event(self) -> None:
         events = [tcuda.Stream().record_event() for _ in range(100)]
         assert len({event.cuda_event for event in events}) == 100
 
-    def test_flags_are_kept_apart(self) -> None:
+    def test_cuda_events_are_reused_only_for_the_same_flags(self) -> None:
         for timing in (False, True):
             event = tcuda.Event(enable_timing=timing)
             event.record()
@@ -69,14 +69,14 @@ class TestCreation:
         timed.synchronize()
         assert timed.elapsed_time(timed) == 0.0
 
-    def test_what_cuda_does_not_combine_fails_when_it_is_created(self) -> None:
+    def test_flags_that_cuda_cannot_combine_fail_at_the_first_record(self) -> None:
         event = tcuda.Event(enable_timing=True, interprocess=True)
         with pytest.raises(tcuda.AcceleratorError, match="invalid argument"):
             event.record()
         assert event.cuda_event == 0
         assert event.device is None
 
-    def test_a_first_record_that_fails_leaves_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_failed_record_does_not_change_the_event(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(event: int, stream: int) -> None:
             raise tcuda.AcceleratorError(400, "cudaEventRecord()")
 
@@ -91,7 +91,7 @@ class TestCreation:
             patch.setattr(cuda, "eventRecord", refuse)
             with pytest.raises(tcuda.AcceleratorError):
                 event.record()
-        assert event.device == Device("cuda", 0)  # what was recorded before still is
+        assert event.device == Device("cuda", 0)  # the earlier record still counts
 
     @pytest.mark.parametrize("bad", ["a", 1.5, None, []])
     @pytest.mark.parametrize("name", ["enable_timing", "blocking", "interprocess"])
@@ -100,7 +100,7 @@ class TestCreation:
             tcuda.Event(**{name: bad})
         assert tcuda.Event(**{name: 2})._flags == tcuda.Event(**{name: True})._flags
 
-    def test_an_unknown_argument_is_refused_without_a_trace(self) -> None:
+    def test_an_unknown_argument_is_refused(self) -> None:
         with pytest.raises(TypeError, match="colour"):
             tcuda.Event(colour=1)  # type: ignore[call-arg]
         gc.collect()
@@ -112,7 +112,7 @@ class TestCreation:
 
 
 class TestRecording:
-    def test_it_stands_for_the_work_before_it(self) -> None:
+    def test_an_event_covers_the_work_before_the_record(self) -> None:
         stream = tcuda.Stream()
         before = stream.record_event()
         keep_busy(stream)
@@ -122,7 +122,7 @@ class TestRecording:
         after.synchronize()
         assert after.query()
 
-    def test_the_current_stream_is_meant(self) -> None:
+    def test_the_default_is_the_current_stream(self) -> None:
         stream, event = tcuda.Stream(), tcuda.Event()
         with tcuda.stream(stream):
             tcuda._sleep(LONG)
@@ -131,7 +131,7 @@ class TestRecording:
         stream.synchronize()
         assert event.query()
 
-    def test_cupys_names_say_the_same(self) -> None:
+    def test_cupys_names_are_aliases(self) -> None:
         stream, given = tcuda.Stream(), tcuda.Event()
         keep_busy(stream)
         event = stream.record()
@@ -141,7 +141,7 @@ class TestRecording:
         assert (event.done, given.done, stream.done) == (True, True, True)
         assert event.ptr == event.cuda_event
 
-    def test_recording_again_is_what_counts(self) -> None:
+    def test_the_last_record_counts(self) -> None:
         stream, event = tcuda.Stream(), tcuda.Event()
         event.record(stream)
         keep_busy(stream)
@@ -150,17 +150,17 @@ class TestRecording:
         event.synchronize()
         assert stream.query()
 
-    def test_another_device_may_not_record_it(self) -> None:
+    def test_a_stream_of_another_device_is_refused(self) -> None:
         event = tcuda.Event()
         event.record(tcuda.Stream(0))
-        event._device_index = 5  # as if it had been recorded there
+        event._device_index = 5  # as if the event had been recorded on device 5
         with pytest.raises(RuntimeError, match="Event device 5 does not match recording stream's device 0"):
             event.record(tcuda.Stream(0))
         event._device_index = 0
 
     @pytest.mark.parametrize("bad", ["a", 5, object()])
     @pytest.mark.parametrize("method", ["record", "wait"])
-    def test_what_is_no_stream_is_refused(self, method: str, bad: Any) -> None:
+    def test_other_objects_than_streams_are_refused(self, method: str, bad: Any) -> None:
         event = tcuda.Event()
         with pytest.raises(RuntimeError, match="expected stream to be a torch.Stream or torch.cuda.Stream object"):
             getattr(event, method)(bad)
@@ -173,13 +173,13 @@ class TestRecording:
         external.wait(stream)
         plain.record(stream)
         runtime.graphDestroy(runtime.streamEndCapture(stream.cuda_stream))
-        assert external.query()  # the record is in the graph, not made
+        assert external.query()  # the record is a node of the graph and has not run
         with pytest.raises(tcuda.AcceleratorError):
             plain.query()
         external.record(stream)
         assert external.device == Device("cuda", 0)
 
-    def test_a_captured_event_cannot_be_asked(self, runtime: Runtime) -> None:
+    def test_a_captured_event_cannot_be_queried(self, runtime: Runtime) -> None:
         stream, event = tcuda.Stream(), tcuda.Event()
         runtime.streamBeginCapture(stream.cuda_stream, CAPTURE_RELAXED)
         event.record(stream)
@@ -210,7 +210,7 @@ class TestWaiting:
         busy.synchronize()
         waiting.synchronize()
 
-    def test_a_wait_refers_to_the_record_before_it_not_to_the_event(self) -> None:
+    def test_a_wait_refers_to_the_last_record_before_the_wait(self) -> None:
         first, second, waiting = tcuda.Stream(), tcuda.Stream(), tcuda.Stream()
         event = first.record_event()
         event.wait(waiting)
@@ -223,21 +223,21 @@ class TestWaiting:
     def test_a_wait_outlives_the_event(self) -> None:
         busy, waiting = tcuda.Stream(), tcuda.Stream()
         keep_busy(busy)
-        waiting.wait_event(busy.record_event())  # its CUDA event is free for the next one at once
+        waiting.wait_event(busy.record_event())  # the CUDA event can be reused at once
         other = tcuda.Stream().record_event()
         other.synchronize()
         assert not waiting.query()
         waiting.synchronize()
         assert busy.query()
 
-    def test_the_host_waits_also_for_a_blocking_event(self) -> None:
+    def test_the_host_can_wait_for_a_blocking_event(self) -> None:
         stream, event = tcuda.Stream(), tcuda.Event(blocking=True)
         keep_busy(stream)
         event.record(stream)
         event.synchronize()
         assert stream.query()
 
-    def test_a_thread_may_wait_for_what_another_recorded(self) -> None:
+    def test_a_thread_can_wait_for_an_event_of_another_thread(self) -> None:
         stream = tcuda.Stream()
         keep_busy(stream)
         event = stream.record_event()
@@ -248,7 +248,7 @@ class TestWaiting:
 
 
 class TestTiming:
-    def test_it_measures_the_work_between(self) -> None:
+    def test_elapsed_time_is_that_of_the_work_between(self) -> None:
         stream = tcuda.Stream()
         start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
         start.record(stream)
@@ -285,26 +285,26 @@ class TestTiming:
             start.elapsed_time(end)
         end.synchronize()
 
-    def test_only_events_have_a_time(self) -> None:
+    def test_other_objects_than_events_are_refused(self) -> None:
         with pytest.raises(RuntimeError, match="expected other to be a torch.cuda.Event object"):
             tcuda.Event(enable_timing=True).elapsed_time("now")  # type: ignore[arg-type]
 
 
 class TestInterprocess:
-    def test_the_handle_has_64_bytes_and_creates_the_event_here(self) -> None:
+    def test_the_handle_has_64_bytes_and_creates_the_event_on_the_current_device(self) -> None:
         event = tcuda.Event(interprocess=True)
         handle = event.ipc_handle()
         assert isinstance(handle, bytes)
         assert len(handle) == 64
         assert event.device == Device("cuda", tcuda.current_device())
 
-    def test_a_plain_event_has_none(self) -> None:
+    def test_an_event_without_interprocess_has_no_handle(self) -> None:
         event = tcuda.Event()
         with pytest.raises(tcuda.AcceleratorError, match="invalid resource handle"):
             event.ipc_handle()
         assert (event.cuda_event, event.device) == (0, None)
 
-    def test_it_opens_in_another_process_only(self) -> None:
+    def test_a_handle_cannot_be_opened_in_its_own_process(self) -> None:
         handle = tcuda.Event(interprocess=True).ipc_handle()
         with pytest.raises(tcuda.AcceleratorError) as caught:
             tcuda.Event.from_ipc_handle(0, handle)
@@ -322,16 +322,16 @@ class TestInterprocess:
             tcuda.Event.from_ipc_handle(0, bad)
 
     @pytest.mark.parametrize("bad", [1.5, [], object(), b"cuda"])
-    def test_what_is_no_device_is_refused(self, bad: Any) -> None:
+    def test_other_objects_than_devices_are_refused(self, bad: Any) -> None:
         with pytest.raises(TypeError, match="device must be an int, a str or a device"):
             tcuda.Event.from_ipc_handle(bad, bytes(64))
 
-    def test_events_live_on_devices(self) -> None:
+    def test_the_cpu_is_refused_as_a_device(self) -> None:
         with pytest.raises(RuntimeError, match="Event can only be created on CUDA devices, but got device 'cpu'"):
             tcuda.Event.from_ipc_handle("cpu", bytes(64))
 
 
-def test_an_event_that_dies_in_another_thread_is_no_trouble() -> None:
+def test_an_event_may_die_in_another_thread() -> None:
     events = [tcuda.Stream().record_event() for _ in range(50)]
     thread = threading.Thread(target=events.clear)
     thread.start()
@@ -360,7 +360,7 @@ def test_a_second_process_waits_for_an_event_of_this_one(tmp_path: Any) -> None:
     assert child.stdin is not None
     assert child.stdout is not None
     with child:
-        # The child cannot open the handle before it is told; the stream is busy for as long as the child needs.
+        # The child opens the handle only after it reads a line. The stream is busy for long enough until then.
         with tcuda.stream(stream):
             tcuda._sleep(20_000_000_000)
         event.record(stream)

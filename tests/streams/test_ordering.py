@@ -1,8 +1,8 @@
-"""Events order streams: proven by the data that a consumer reads.
+"""Events order streams, which the data that a consumer reads proves.
 
-A producer keeps its stream busy and then writes; a consumer on another stream reads. With the wait it must read what
-was written. Without it, real hardware reads what was there before, which shows that these tests can fail; emulated
-devices run in program order and cannot show that.
+A producer keeps its stream busy and then writes. A consumer on another stream reads. A consumer that waits must read
+the written data. On real hardware a consumer that does not wait reads the old data, which shows that these tests can
+fail. Emulated devices run in program order, so a consumer always reads the written data there.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ BUSY = 400_000_000
 
 
 def consume(order: Callable[[tcuda.Stream, tcuda.Stream], object]) -> float:
-    """Return the smallest element that a consumer reads of what a producer turns from 0 to 1."""
+    """Return the smallest element that a consumer reads from an array that a producer changes from 0 to 1."""
     xp = tcuda.xp
     source, result = xp.zeros(SIZE, dtype="float32"), xp.empty(SIZE, dtype="float32")
-    xp.add(source, 0, out=result)  # kernels are loaded before, not while, the streams race
+    xp.add(source, 0, out=result)  # CUDA loads the kernels here, before the streams race
     xp.multiply(source, 1, out=source)
     tcuda.synchronize()
     producer, consumer = tcuda.Stream(), tcuda.Stream()
@@ -51,7 +51,7 @@ WAYS: dict[str, Callable[[tcuda.Stream, tcuda.Stream], object]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_consumer_that_waits_reads_what_was_written(way: str) -> None:
+def test_a_consumer_that_waits_reads_the_written_data(way: str) -> None:
     assert consume(WAYS[way]) == 1
 
 
@@ -61,7 +61,7 @@ def test_a_consumer_that_does_not_wait_reads_too_early() -> None:
 
 
 @pytest.mark.gpu
-def test_a_wait_for_the_wrong_event_is_no_wait() -> None:
+def test_a_wait_for_another_event_does_not_order_the_streams() -> None:
     early = tcuda.Event()
     early.record(tcuda.Stream())
     assert consume(lambda p, c: c.wait_event(early)) == 0

@@ -42,7 +42,7 @@ class TestMaking:
         same = next(stream for stream in (tcuda.Stream() for _ in range(32)) if stream == first)
         assert same is not first
 
-    def test_each_priority_has_a_pool_and_what_is_out_of_range_means_the_nearest(self) -> None:
+    def test_each_priority_has_a_pool_and_priorities_out_of_range_are_clamped(self) -> None:
         assert [tcuda.Stream(priority=p).priority for p in (5, 1, 0, -1, -2, -3, -4, -9)] == [
             0,
             0,
@@ -56,7 +56,7 @@ class TestMaking:
         far, nearest = ({tcuda.Stream(priority=p).cuda_stream for _ in range(32)} for p in (-99, -3))
         assert far == nearest
 
-    def test_any_number_of_priorities_makes_no_more_pools_than_there_are_levels(self) -> None:
+    def test_there_are_at_most_as_many_pools_as_priority_levels(self) -> None:
         greatest = tcuda.Stream.priority_range()[1]
         levels = {tcuda.Stream(priority=p).cuda_stream: p for p in range(greatest, 1)}
         assert len(levels) == 1 - greatest
@@ -67,10 +67,10 @@ class TestMaking:
         tcuda.Stream(priority=10**400)
         assert len(_stream._rings) == known
 
-    def test_the_range_of_priorities_is_torchs(self) -> None:
+    def test_the_range_of_priorities_equals_torchs(self) -> None:
         assert tcuda.Stream.priority_range() == tcuda.Stream().priority_range() == (0, -3)
 
-    def test_every_device_has_its_own(self) -> None:
+    def test_a_stream_belongs_to_the_given_device(self) -> None:
         last = tcuda.device_count() - 1
         stream = tcuda.Stream(f"cuda:{last}")
         assert (stream.device, stream.device_index) == (Device("cuda", last), last)
@@ -93,7 +93,7 @@ class TestMaking:
             thread.join()
         assert len(set(handles)) == 32
 
-    def test_they_are_not_ordered_by_the_default_stream(self, runtime: Runtime) -> None:
+    def test_streams_are_non_blocking(self, runtime: Runtime) -> None:
         assert runtime.streamGetFlags(tcuda.Stream().cuda_stream) == 1
 
     @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ class TestMaking:
         with pytest.raises(error, match=text):
             tcuda.Stream(**arguments)
 
-    def test_a_subclass_makes_its_own_kind(self) -> None:
+    def test_a_subclass_makes_objects_of_the_subclass(self) -> None:
         class Mine(tcuda.Stream):
             pass
 
@@ -133,7 +133,7 @@ class TestLooks:
         assert stream._as_parameter_.value == stream.cuda_stream
         assert repr(stream) == f"<tcuda.Stream device=cuda:0 cuda_stream={stream.cuda_stream:#x}>"
 
-    def test_equality_and_hash_go_by_handle_and_device(self) -> None:
+    def test_equality_and_hash_depend_on_handle_and_device(self) -> None:
         stream = tcuda.Stream()
         same = tcuda.Stream(stream_id=stream.stream_id, device_index=0, device_type=stream.device_type)
         assert stream == same
@@ -201,7 +201,7 @@ class TestWaiting:
         stream.synchronize()
         assert stream.query() is True
 
-    def test_the_default_stream_of_another_device_is_reached_from_here(self) -> None:
+    def test_the_default_stream_of_a_device_that_is_not_current_can_be_used(self) -> None:
         last = tcuda.device_count() - 1
         with tcuda.device(last):
             tcuda._sleep(LONG)
@@ -214,21 +214,21 @@ class TestWaiting:
         assert event.device == Device("cuda", last)
         assert tcuda.current_device() == 0
 
-    def test_wait_event_holds_up_what_comes_later(self) -> None:
+    def test_wait_event_delays_later_work(self) -> None:
         event, waiting = busy_stream().record_event(), tcuda.Stream()
         waiting.wait_event(event)
         assert not waiting.query()
         waiting.synchronize()
         assert event.query()
 
-    def test_wait_stream_holds_up_what_comes_later(self) -> None:
+    def test_wait_stream_delays_later_work(self) -> None:
         busy, waiting = busy_stream(), tcuda.Stream()
         waiting.wait_stream(busy)
         assert not waiting.query()
         waiting.synchronize()
         assert busy.query()
 
-    def test_wait_stream_refers_to_the_work_there_was(self) -> None:
+    def test_wait_stream_waits_only_for_earlier_work(self) -> None:
         first, waiting = tcuda.Stream(), tcuda.Stream()
         waiting.wait_stream(first)
         with tcuda.stream(first):
@@ -260,7 +260,7 @@ class TestWaiting:
         assert waiting.query()
 
     @pytest.mark.parametrize("bad", ["a", 5, None, SimpleNamespace(ptr="a")])
-    def test_what_is_no_event_is_refused(self, bad: Any) -> None:
+    def test_other_objects_than_events_are_refused(self, bad: Any) -> None:
         with pytest.raises(RuntimeError, match="expected event to be a tcuda.Event"):
             tcuda.Stream().wait_event(bad)
 
@@ -277,7 +277,7 @@ class TestWaiting:
 
 
 class TestCurrent:
-    def test_at_first_it_is_the_default_stream(self) -> None:
+    def test_the_first_current_stream_is_the_default_stream(self) -> None:
         assert tcuda.current_stream() is tcuda.default_stream()
         seen: list[tcuda.Stream] = []
         with tcuda.stream(tcuda.Stream()):
@@ -286,7 +286,7 @@ class TestCurrent:
             thread.join()
         assert seen == [tcuda.default_stream()]
 
-    def test_inside_the_block_it_is_that_very_stream(self, backend: Backend) -> None:
+    def test_inside_a_scope_the_current_stream_is_the_same_object(self, backend: Backend) -> None:
         stream = tcuda.Stream()
         with tcuda.stream(stream) as entered:
             assert entered is None
@@ -303,14 +303,14 @@ class TestCurrent:
             assert tcuda.current_stream() is first
         assert tcuda.current_stream() == tcuda.default_stream()
 
-    def test_blocks_nest_and_end_after_errors(self) -> None:
+    def test_scopes_nest_and_end_after_errors(self) -> None:
         first, second = tcuda.Stream(), tcuda.Stream()
         with tcuda.stream(first):
             with pytest.raises(ZeroDivisionError), tcuda.stream(second):
                 _ = 1 / 0
             assert tcuda.current_stream() is first
 
-    def test_the_block_of_none_changes_nothing(self) -> None:
+    def test_the_scope_of_none_changes_nothing(self) -> None:
         stream = tcuda.Stream()
         with tcuda.stream(stream), tcuda.stream(None):
             assert tcuda.current_stream() is stream
@@ -321,7 +321,7 @@ class TestCurrent:
                 assert tcuda.current_stream() is tcuda.default_stream()
             assert tcuda.current_stream() != tcuda.default_stream()
 
-    def test_a_stream_of_another_device_brings_its_device(self) -> None:
+    def test_a_stream_of_another_device_selects_its_device(self) -> None:
         last = tcuda.device_count() - 1
         here, there, before = tcuda.Stream(), tcuda.Stream(last), tcuda.Stream(last)
         with tcuda.device(last):
@@ -336,7 +336,7 @@ class TestCurrent:
         tcuda.set_stream(tcuda.default_stream(last))
         tcuda.set_device(0)
 
-    def test_a_block_goes_back_also_when_the_device_changed_inside(self) -> None:
+    def test_a_scope_restores_the_device_that_changed_inside(self) -> None:
         last = tcuda.device_count() - 1
         stream = tcuda.Stream()
         with tcuda.stream(stream):
@@ -377,23 +377,23 @@ class TestCurrent:
         assert tcuda.default_stream().query()
         stream.synchronize()
 
-    def test_it_is_told_for_every_device(self) -> None:
+    def test_every_device_has_a_current_stream(self) -> None:
         last = tcuda.device_count() - 1
         assert tcuda.current_stream(last) is tcuda.default_stream(last)
         assert tcuda.current_stream(-1) is tcuda.current_stream("cuda") is tcuda.current_stream()
 
     @pytest.mark.parametrize("function", [tcuda.current_stream, tcuda.default_stream])
-    def test_no_device_no_stream(self, function: Any) -> None:
+    def test_a_device_out_of_range_is_refused(self, function: Any) -> None:
         with pytest.raises(RuntimeError, match=r"Device index value 99 is out of index range \[0, \d+\)"):
             function(99)
 
-    def test_a_foreign_stream_is_entered_as_it_is(self, runtime: Runtime) -> None:
+    def test_a_foreign_stream_can_be_entered(self, runtime: Runtime) -> None:
         handle = runtime.streamCreateWithPriority(1, 0)
         with tcuda.stream(ForeignStream(handle)):  # type: ignore[arg-type]
             assert tcuda.current_stream().cuda_stream == handle
         runtime.streamDestroy(handle)
 
-    def test_a_foreign_current_stream_is_told_and_kept_alive(self, runtime: Runtime, backend: Backend) -> None:
+    def test_a_foreign_current_stream_is_returned_and_kept_alive(self, runtime: Runtime, backend: Backend) -> None:
         handle = runtime.streamCreateWithPriority(1, 0)
 
         class Theirs(SimpleNamespace):
@@ -418,7 +418,7 @@ class TestCurrent:
         with pytest.raises(RuntimeError, match="expected stream to be a"):
             function(bad)
 
-    def test_the_context_tells_what_was_current(self) -> None:
+    def test_the_context_has_the_previous_streams(self) -> None:
         stream = tcuda.Stream()
         context = tcuda.stream(stream)
         assert isinstance(context, tcuda.StreamContext)
@@ -435,6 +435,6 @@ def test_sleep_takes_an_integer(bad: Any) -> None:
         tcuda._sleep(bad)
 
 
-def test_sleeping_a_negative_time_is_no_time() -> None:
+def test_sleep_takes_a_negative_number() -> None:
     tcuda._sleep(-1)
     tcuda.synchronize()

@@ -13,7 +13,7 @@ from tcuda._runtime.cuda.translation import translating
 
 
 class FailureError(RuntimeError):
-    """As CuPy's CUDARuntimeError."""
+    """A stand-in for CuPy's CUDARuntimeError."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"status {status}")
@@ -21,7 +21,7 @@ class FailureError(RuntimeError):
 
 
 def runtime_with(*, devices: int | None = None) -> cuda.CudaRuntime:
-    """Return a runtime over a CUDA 13 that fails to count its devices if ``devices`` is None."""
+    """Return a runtime over CUDA 13 with ``devices`` devices; CUDA cannot count the devices if ``devices`` is None."""
 
     def count() -> int:
         if devices is None:
@@ -35,7 +35,7 @@ def runtime_with(*, devices: int | None = None) -> cuda.CudaRuntime:
 
 
 @pytest.mark.parametrize(("nvml", "devices", "counted"), [(2, 3, 2), (0, 3, 0), (None, 3, 3), (None, None, 0)])
-def test_cuda_is_asked_only_where_nvml_cannot_say(
+def test_cuda_counts_the_devices_only_if_nvml_cannot(
     monkeypatch: pytest.MonkeyPatch, nvml: int | None, devices: int | None, counted: int
 ) -> None:
     asked_for: list[int] = []
@@ -60,9 +60,9 @@ def test_an_error_of_cupy_is_raised_with_the_call_and_its_arguments() -> None:
     assert isinstance(caught.value.__cause__, FailureError)
 
 
-def test_an_index_that_cuda_cannot_hold_is_a_device_that_is_not_there() -> None:
+def test_an_index_beyond_a_c_int_is_an_invalid_device() -> None:
     def overflow(device: int) -> None:
-        raise OverflowError("value too large to convert to int")  # as CuPy's functions do
+        raise OverflowError("value too large to convert to int")  # CuPy's functions raise this error
 
     translated = translating((FailureError, OverflowError), "setDevice", overflow, 101)
     with pytest.raises(tcuda.AcceleratorError, match=r"cudaSetDevice\(2147483648\) failed") as caught:

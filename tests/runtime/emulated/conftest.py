@@ -9,5 +9,5 @@ from tcuda._runtime.emulated import EmulatedRuntime
 
 @pytest.fixture
 def r() -> EmulatedRuntime:
-    """A runtime with two devices of its own and with the clock at 0."""
+    """A runtime with two new devices and with the clock at 0."""
     return EmulatedRuntime(devices=2, memory=1 << 20)

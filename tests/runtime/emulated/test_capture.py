@@ -1,4 +1,4 @@
-"""Graphs of the emulated runtime: what a capture takes, in which order a launch runs it, and how long that takes."""
+"""Graphs of the emulated runtime: the captured work, and the order and the time of that work in a launch."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def launch_on(r: EmulatedRuntime, stream: int, work: Callable[[], object], **opt
 
 
 def capture(r: EmulatedRuntime, stream: int, work: Callable[[], object] = lambda: None) -> int:
-    """Return the graph of ``work``."""
+    """Return a graph that is captured from ``work``."""
     r.streamBeginCapture(stream, CAPTURE_RELAXED)
     work()
     return r.streamEndCapture(stream)
 
 
 def executable(r: EmulatedRuntime, stream: int, work: Callable[[], object] = lambda: None) -> int:
-    """Return the graph of ``work``, ready for launches."""
+    """Return an executable graph that is captured from ``work``."""
     graph = capture(r, stream, work)
     handle = r.graphInstantiate(graph, 0)
     r.graphDestroy(graph)
@@ -127,7 +127,7 @@ class TestALaunch:
             r.graphLaunch(graph, stream)
         assert r.streamQuery(stream) == 0
 
-    def test_of_nothing_is_fine(self, r: EmulatedRuntime) -> None:
+    def test_of_an_empty_graph_does_nothing(self, r: EmulatedRuntime) -> None:
         stream = new_stream(r)
         r.graphLaunch(executable(r, stream), stream)
         assert r.streamQuery(stream) == 0
@@ -167,13 +167,13 @@ class TestTime:
             r.sleep(5 * MS, third)
             r.sleep(MS, stream)
             wait_for(r, stream, other)
-            r.sleep(10 * MS, stream)  # beside the third, which joins only now
+            r.sleep(10 * MS, stream)  # overlaps the work on the third stream, which joins after this
             wait_for(r, stream, third)
             r.sleep(MS, stream)
 
         assert self.elapsed(r, executable(r, stream, work), stream) == (1 + 2 + 10 + 1) * MS
 
-    def test_of_captured_kernels_is_that_of_the_model(self, r: EmulatedRuntime) -> None:
+    def test_of_captured_kernels_follows_the_model(self, r: EmulatedRuntime) -> None:
         stream, ptr = new_stream(r), r.malloc(1 << 19)
 
         def work() -> None:
@@ -183,13 +183,13 @@ class TestTime:
         expected = costs.kernel(0, 1 << 30) + costs.kernel(1 << 19)
         assert self.elapsed(r, executable(r, stream, work), stream) == expected
 
-    def test_begins_after_what_is_on_the_stream(self, r: EmulatedRuntime) -> None:
+    def test_begins_after_earlier_work_on_the_stream(self, r: EmulatedRuntime) -> None:
         stream = new_stream(r)
         graph = executable(r, stream, lambda: r.sleep(MS, stream))
         r.sleep(MS, stream)
         assert self.elapsed(r, graph, stream) == 2 * MS - CALL
 
-    def test_of_two_launches_does_not_overlap(self, r: EmulatedRuntime) -> None:
+    def test_of_two_launches_of_a_graph_does_not_overlap(self, r: EmulatedRuntime) -> None:
         stream, other = new_stream(r), new_stream(r)
         graph, same = (executable(r, stream, lambda: r.sleep(MS, stream)) for _ in range(2))
         r.graphLaunch(graph, other)
@@ -197,7 +197,7 @@ class TestTime:
         r.graphLaunch(graph, other)
         assert self.elapsed(r, graph, stream) == 2 * MS - CALL
 
-    def test_of_external_events_is_that_of_the_launch(self, r: EmulatedRuntime) -> None:
+    def test_of_external_events_is_set_by_each_launch(self, r: EmulatedRuntime) -> None:
         stream, other = new_stream(r), new_stream(r)
         start, end = r.eventCreateWithFlags(0), r.eventCreateWithFlags(0)
 
@@ -214,7 +214,7 @@ class TestTime:
             assert r.eventElapsedTime(start, end) == 3.0
             assert r.streamQuery(other) == 0
 
-    def test_goes_on_when_an_external_event_is_complete(self, r: EmulatedRuntime) -> None:
+    def test_includes_the_wait_for_an_external_event(self, r: EmulatedRuntime) -> None:
         stream, other, event = new_stream(r), new_stream(r), r.eventCreateWithFlags(0)
 
         def work() -> None:
@@ -330,7 +330,7 @@ class TestCaptureInfo:
         r.streamEndCapture(stream)
 
     @pytest.mark.parametrize(("flags", "of_null"), [(STREAM_DEFAULT, 2**64 - 1), (STREAM_NON_BLOCKING, 0)])
-    def test_is_what_the_allocator_is_told(self, r: EmulatedRuntime, flags: int, of_null: int) -> None:
+    def test_has_the_number_that_the_allocator_reads(self, r: EmulatedRuntime, flags: int, of_null: int) -> None:
         stream, streams = new_stream(r, flags), DriverStreams(r._streams, r.clock)
         assert streams.capture_of(0, stream) == streams.capture_of(0, 0) == 0
         r.streamBeginCapture(stream, CAPTURE_RELAXED)
@@ -341,7 +341,7 @@ class TestCaptureInfo:
 
 
 class TestContents:
-    def test_are_nodes_and_the_device_memory_they_work_on(self, r: EmulatedRuntime) -> None:
+    def test_are_the_nodes_and_the_addresses_of_device_memory(self, r: EmulatedRuntime) -> None:
         stream, host = new_stream(r), np.zeros(8)
         first, second, third = (r.malloc(512) for _ in range(3))
 
@@ -359,7 +359,7 @@ class TestContents:
     def test_of_an_empty_graph(self, r: EmulatedRuntime) -> None:
         assert r.graphContents(capture(r, new_stream(r))) == (0, [])
 
-    def test_are_drawn(self, r: EmulatedRuntime, tmp_path: Path) -> None:
+    def test_are_printed_as_a_dot_file(self, r: EmulatedRuntime, tmp_path: Path) -> None:
         stream, other, ptr = new_stream(r), new_stream(r), r.malloc(512)
 
         def work() -> None:
@@ -392,7 +392,7 @@ label="graph_1" graph[style="dashed"];
         r.graphDebugDotPrint(graph, str(path), GRAPH_DOT_VERBOSE)
         assert rf'label="0\nmemset\n{ptr:#x}\n512 bytes\n"' in path.read_text()
 
-    def test_cannot_be_drawn_nowhere(self, r: EmulatedRuntime, tmp_path: Path) -> None:
+    def test_cannot_be_printed_into_a_missing_folder(self, r: EmulatedRuntime, tmp_path: Path) -> None:
         graph = capture(r, new_stream(r))
         with pytest.raises(AcceleratorError, match="cudaErrorOperatingSystem") as raised:
             r.graphDebugDotPrint(graph, str(tmp_path / "missing" / "graph.dot"), 0)
@@ -411,12 +411,12 @@ class TestMemoryOfAGraph:
         graph = executable(r, stream, work)
         for _ in range(2):
             r.graphLaunch(graph, stream)
-            r.free(pointers[0])  # as CUDA has it if the graph itself does not free
+            r.free(pointers[0])  # CUDA lets a program free the memory of a graph without a free node
             assert r.devices[0].memory.used == 4096
         r.graphExecDestroy(graph)
         assert r.devices[0].memory.used == 0
 
-    def test_goes_with_a_capture_that_fails(self, r: EmulatedRuntime) -> None:
+    def test_is_freed_when_a_capture_fails(self, r: EmulatedRuntime) -> None:
         stream = new_stream(r)
         r.streamBeginCapture(stream, CAPTURE_RELAXED)
         r.mallocAsync(4096, stream)

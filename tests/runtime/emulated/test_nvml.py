@@ -13,12 +13,12 @@ from tcuda._runtime.emulated.nvml import _covered
 pytestmark = pytest.mark.emulated
 
 SECOND = 1_000_000_000
-CALL = 1_000  # what a launch costs the host: the first operation starts then
+CALL = 1_000  # ns that a launch takes on the host; the first operation starts at this time
 
 
 @pytest.fixture
 def emulated():
-    """A runtime whose clock stands at 0."""
+    """A runtime with the clock at 0."""
     return EmulatedRuntime(2, 1 << 20)
 
 
@@ -59,25 +59,25 @@ def test_readings_rise_with_utilisation(emulated, nvml, handle):
     assert readings(nvml, handle) == (50, 50, 55, 385_000, 650)
 
 
-def test_a_device_that_always_works(emulated, nvml, handle):
+def test_readings_of_a_device_that_is_always_busy(emulated, nvml, handle):
     emulated.sleep(2 * SECOND, 0)
     emulated.clock.wait_until(SECOND + CALL)
     assert readings(nvml, handle) == (100, 100, 80, 700_000, 1000)
 
 
-def test_utilisation_is_of_the_time_since_the_start_if_that_is_less_than_a_second(emulated, nvml, handle):
+def test_utilisation_in_the_first_second_covers_the_time_since_the_start(emulated, nvml, handle):
     emulated.sleep(3 * CALL, 0)  # from 1 to 4 microseconds
     emulated.clock.wait_until(10 * CALL)
     assert nvml.nvmlDeviceGetUtilizationRates(handle).gpu == 30
 
 
-def test_utilisation_does_not_count_what_has_yet_to_run(emulated, nvml, handle):
+def test_utilisation_does_not_count_future_work(emulated, nvml, handle):
     emulated.sleep(SECOND, 0)
     emulated.clock.wait_until(2 * CALL)
     assert nvml.nvmlDeviceGetUtilizationRates(handle).gpu == 50
 
 
-def test_utilisation_forgets_what_is_longer_ago_than_a_second(emulated, nvml, handle):
+def test_utilisation_does_not_count_work_from_before_the_last_second(emulated, nvml, handle):
     emulated.sleep(SECOND, 0)
     end = SECOND + CALL
     emulated.clock.wait_until(end)
@@ -95,7 +95,7 @@ def test_utilisation_counts_overlapping_work_once(emulated, nvml, handle):
     assert nvml.nvmlDeviceGetUtilizationRates(handle).gpu == 25
 
 
-def test_utilisation_is_of_one_device(emulated, nvml, handle):
+def test_utilisation_counts_one_device_only(emulated, nvml, handle):
     emulated.setDevice(1)
     emulated.sleep(SECOND, 0)
     emulated.deviceSynchronize()
@@ -126,7 +126,7 @@ def test_the_union_of_intervals_within_0_and_100(intervals, expected):
     assert _covered(intervals, 0, 100) == expected
 
 
-def test_memory_is_that_of_the_device(emulated, nvml, handle):
+def test_memory_belongs_to_the_device(emulated, nvml, handle):
     before = nvml.nvmlDeviceGetMemoryInfo(handle)
     assert (before.total, before.free, before.used) == (1 << 20, 1 << 20, 0)
     emulated.malloc(4096)
@@ -168,7 +168,7 @@ def test_errors_are_those_of_pynvml(nvml):
         assert (type(ours).__name__, ours.value, str(ours)) == (type(theirs).__name__, theirs.value, str(theirs))
 
 
-def test_every_answer_has_a_counterpart_in_pynvml(nvml):
+def test_every_function_has_a_counterpart_in_pynvml(nvml):
     import pynvml
 
     answers = [name for name in dir(nvml) if name.startswith("nvml")]
@@ -189,7 +189,7 @@ def test_a_handle_of_another_runtime_is_an_invalid_argument(nvml):
         nvml.nvmlDeviceGetPowerUsage(stranger)
 
 
-def test_nothing_is_answered_before_init_and_after_the_last_shutdown(emulated, handle):
+def test_calls_before_init_and_after_the_last_shutdown_fail(emulated, handle):
     nvml = emulated.nvml()
     with pytest.raises(nvml.NVMLError_Uninitialized, match="Uninitialized"):
         nvml.nvmlDeviceGetHandleByUUID(f"GPU-{emulated.devices[0].uuid}")

@@ -53,7 +53,7 @@ def used(devices: EmulatedRuntime) -> list[int]:
 
 
 class TestMemoryPool:
-    def test_it_uses_freed_memory_again(self, devices: EmulatedRuntime, pool: MemoryPool) -> None:
+    def test_freed_memory_is_reused(self, devices: EmulatedRuntime, pool: MemoryPool) -> None:
         memory = pool.allocate(MIB, 0, STREAM)
         address = memory.ptr
         del memory
@@ -61,7 +61,7 @@ class TestMemoryPool:
         assert pool.allocate(MIB, 0, STREAM).ptr == address
         assert used(devices) == [MIB, 0]
 
-    def test_memory_in_use_is_nobody_elses(self, devices: EmulatedRuntime, pool: MemoryPool) -> None:
+    def test_blocks_in_use_do_not_overlap(self, devices: EmulatedRuntime, pool: MemoryPool) -> None:
         pool.allocate(MIB, 0, STREAM)
         first, second = pool.allocate(MIB, 0, STREAM), pool.allocate(MIB, 0, STREAM)
         assert abs(first.ptr - second.ptr) >= MIB
@@ -77,7 +77,7 @@ class TestMemoryPool:
         ],
         ids=["larger", "smaller", "another device", "another stream"],
     )
-    def test_it_keeps_memory_for_the_same_size_device_and_stream(
+    def test_memory_is_kept_for_the_same_size_device_and_stream(
         self, devices: EmulatedRuntime, pool: MemoryPool, size: int, device: int, stream: int, then: list[int]
     ) -> None:
         address = pool.allocate(MIB, 0, STREAM).ptr
@@ -85,7 +85,9 @@ class TestMemoryPool:
         assert memory.ptr != address
         assert used(devices) == then
 
-    def test_it_gives_back_what_is_free_on_one_device(self, devices: EmulatedRuntime, pool: MemoryPool) -> None:
+    def test_empty_cache_gives_back_the_free_memory_of_one_device(
+        self, devices: EmulatedRuntime, pool: MemoryPool
+    ) -> None:
         kept = [pool.allocate(MIB, device, STREAM) for device in (0, 1)]
         for device in (0, 1):
             pool.allocate(MIB, device, STREAM)
@@ -97,14 +99,14 @@ class TestMemoryPool:
         assert used(devices) == [MIB, MIB]
         del kept
 
-    def test_a_full_device_gets_back_what_is_free_on_it(self, devices: EmulatedRuntime, pool: MemoryPool) -> None:
+    def test_a_full_device_gets_its_free_memory_back(self, devices: EmulatedRuntime, pool: MemoryPool) -> None:
         for device in (0, 1):
             pool.allocate(3 * MIB, device, 0)
         memory = pool.allocate(4 * MIB, 0, STREAM)
         assert used(devices) == [4 * MIB, 3 * MIB]
         del memory
 
-    def test_what_does_not_fit_beside_memory_in_use_is_an_error(
+    def test_an_allocation_that_does_not_fit_beside_memory_in_use_fails(
         self, devices: EmulatedRuntime, pool: MemoryPool
     ) -> None:
         memory = pool.allocate(MIB, 0, STREAM)
@@ -116,7 +118,7 @@ class TestMemoryPool:
 
     def test_another_thread_may_allocate_while_memory_is_given_back(self) -> None:
         class Segments:
-            """Does, while a segment is given back, what another thread might do then."""
+            """Allocates while a segment is given back, as another thread might."""
 
             def allocate_segment(self, device: int, size: int) -> int:
                 return size
@@ -131,7 +133,7 @@ class TestMemoryPool:
         pool.empty_cache(0)
         assert given_back == [512]
 
-    def test_its_segments_are_reserved_memory(
+    def test_segments_are_reserved_memory(
         self, devices: EmulatedRuntime, ledger: _core.Ledger, pool: MemoryPool
     ) -> None:
         memory = pool.allocate(MIB, 0, STREAM)
@@ -144,7 +146,7 @@ class TestMemoryPool:
 
 
 class TestMemoryAsyncPool:
-    def test_it_keeps_nothing(self, devices: EmulatedRuntime, async_pool: MemoryAsyncPool) -> None:
+    def test_no_memory_is_kept(self, devices: EmulatedRuntime, async_pool: MemoryAsyncPool) -> None:
         memory = async_pool.allocate(MIB, 1, STREAM)
         assert used(devices) == [0, MIB]
         async_pool.empty_cache(1)
@@ -152,7 +154,7 @@ class TestMemoryAsyncPool:
         del memory
         assert used(devices) == [0, 0]
 
-    def test_what_does_not_fit_is_an_error(self, devices: EmulatedRuntime, async_pool: MemoryAsyncPool) -> None:
+    def test_an_allocation_that_does_not_fit_fails(self, devices: EmulatedRuntime, async_pool: MemoryAsyncPool) -> None:
         memory = async_pool.allocate(MIB, 0, STREAM)
         with pytest.raises(MemoryError):
             async_pool.allocate(3 * MIB + 512, 0, STREAM)
@@ -164,7 +166,7 @@ def test_an_event_of_the_allocator_leaves_nothing_behind_and_may_be_destroyed_tw
     streams = DriverStreams(devices._streams, devices.clock)
     before = dict(vars(streams))
     first, second = streams.record(0, 0), streams.record(0, 0)
-    assert first != 0  # which is no event
+    assert first != 0  # 0 stands for no event
     assert streams.query(0, first) == streams.query(0, second) == 0
     assert streams.destroy_event(0, first) == streams.destroy_event(0, first) == 0
     assert streams.query(0, second) == 0
@@ -184,7 +186,7 @@ class TestAsTheSourceOfALedger:
     @pytest.mark.parametrize(
         ("backend", "while_alive", "afterwards"), [("cupy", 1536, 1536), ("cudaMallocAsync", 0, 0)]
     )
-    def test_sizes_are_rounded_up_and_segments_told_where_there_are_any(
+    def test_sizes_are_rounded_up_and_segments_of_cupys_pool_are_reserved(
         self, devices: EmulatedRuntime, ledger: _core.Ledger, backend: str, while_alive: int, afterwards: int
     ) -> None:
         assert ledger.change_source(Backend(devices).memory_source(backend, ledger))
@@ -196,7 +198,7 @@ class TestAsTheSourceOfALedger:
         assert (ledger.reserved(0), used(devices)) == (0, [0, 0])
 
     @pytest.mark.parametrize("backend", ["cupy", "cudaMallocAsync"])
-    def test_arrays_come_from_it(self, output_of: OutputOf, backend: str) -> None:
+    def test_arrays_are_allocated_from_the_pool(self, output_of: OutputOf, backend: str) -> None:
         code = (
             "import tcuda\n"
             "array = tcuda.xp.ones(1000)\n"

@@ -31,14 +31,14 @@ MS = 1_000_000  # ns, and as many cycles
 
 
 def elapsed(r: EmulatedRuntime, work: Callable[[], object]) -> int:
-    """Return the nanoseconds that ``work`` and waiting for the device take."""
+    """Return the time, in nanoseconds, that ``work`` and a wait for the device take."""
     start = r.clock.now()
     work()
     r.deviceSynchronize()
     return r.clock.now() - start
 
 
-def test_work_on_one_stream_follows_itself(r: EmulatedRuntime) -> None:
+def test_work_on_one_stream_runs_in_order(r: EmulatedRuntime) -> None:
     stream = new_stream(r)
     assert elapsed(r, lambda: [r.sleep(MS, stream), r.sleep(MS, stream)]) == 2 * MS + CALL
 
@@ -85,18 +85,18 @@ def test_a_wait_joins_two_timelines(r: EmulatedRuntime) -> None:
     assert elapsed(r, work) == pytest.approx(2 * MS, abs=5 * CALL)
 
 
-def test_events_measure_the_model_exactly(r: EmulatedRuntime) -> None:
+def test_the_elapsed_time_of_events_follows_the_model(r: EmulatedRuntime) -> None:
     stream = new_stream(r)
     start, end = r.eventCreateWithFlags(0), r.eventCreateWithFlags(0)
     r.eventRecord(start, stream)
-    r.launch(0, lambda: None, nbytes=2_000_000, flops=0)  # on the default stream, so it does not count
+    r.launch(0, lambda: None, nbytes=2_000_000, flops=0)  # on the default stream, so the time does not count
     r.sleep(3 * MS, stream)
     r.eventRecord(end, stream)
     r.eventSynchronize(end)
     assert r.eventElapsedTime(start, end) == pytest.approx(3, abs=0.01)
 
 
-def test_the_host_can_be_busy_too(r: EmulatedRuntime) -> None:
+def test_the_clock_can_be_advanced_on_the_host(r: EmulatedRuntime) -> None:
     stream = new_stream(r)
     r.sleep(MS, stream)
     assert r.streamQuery(stream) == 600
@@ -112,7 +112,7 @@ def test_the_clock_does_not_go_back() -> None:
     assert clock.now() == 5
 
 
-def test_page_locked_memory_is_faster_and_lets_the_host_go_on(r: EmulatedRuntime) -> None:
+def test_copies_to_page_locked_memory_are_faster_and_do_not_block_the_host(r: EmulatedRuntime) -> None:
     ptr, host, stream = r.malloc(1 << 19), np.zeros(1 << 16), new_stream(r)
     address, size = host.ctypes.data, host.nbytes
 
@@ -120,7 +120,7 @@ def test_page_locked_memory_is_faster_and_lets_the_host_go_on(r: EmulatedRuntime
         r.memcpyAsync(address, ptr, size, MEMCPY_DEVICE_TO_HOST, stream)
         return r.streamQuery(stream)
 
-    assert copy_out() == 0  # pageable: returned when it was complete
+    assert copy_out() == 0  # a copy to pageable memory is complete when the call returns
     pageable = elapsed(r, copy_out)
     r.hostRegister(address, size, 0)
     assert copy_out() == 600
@@ -129,13 +129,13 @@ def test_page_locked_memory_is_faster_and_lets_the_host_go_on(r: EmulatedRuntime
     r.hostUnregister(address)
 
 
-def test_a_copy_to_the_device_lets_the_host_go_on(r: EmulatedRuntime) -> None:
+def test_a_copy_to_the_device_does_not_block_the_host(r: EmulatedRuntime) -> None:
     ptr, host, stream = r.malloc(1 << 19), np.zeros(1 << 16), new_stream(r)
     r.memcpyAsync(ptr, host.ctypes.data, host.nbytes, MEMCPY_HOST_TO_DEVICE, stream)
     assert r.streamQuery(stream) == 600
 
 
-def test_copies_cost_by_where_they_go(r: EmulatedRuntime) -> None:
+def test_the_time_of_a_copy_depends_on_its_devices(r: EmulatedRuntime) -> None:
     size = 1 << 19
     here = r.malloc(size)
     r.setDevice(1)
@@ -147,7 +147,7 @@ def test_copies_cost_by_where_they_go(r: EmulatedRuntime) -> None:
     assert between == costs.copy_between_devices(size) + CALL
 
 
-def test_copies_between_devices_carry_the_bytes_and_check_whose_they_are(r: EmulatedRuntime) -> None:
+def test_copies_between_devices_copy_the_bytes_and_check_the_devices(r: EmulatedRuntime) -> None:
     source, result = np.arange(64.0), np.zeros(64)
     here = r.malloc(512)
     r.setDevice(1)
@@ -187,7 +187,7 @@ def test_an_event_is_recorded_on_its_own_device(r: EmulatedRuntime) -> None:
     assert caught.value.error_code == 400
 
 
-def test_captured_work_takes_no_time_and_is_not_done(r: EmulatedRuntime) -> None:
+def test_captured_work_takes_no_time_and_does_not_run(r: EmulatedRuntime) -> None:
     stream = new_stream(r)
     r.streamBeginCapture(stream, CAPTURE_RELAXED)
     ran: list[int] = []
@@ -239,6 +239,6 @@ def test_memory_sizes(text: int | str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "GiB", "2GB", "two", "-1GiB", "1e9"])
-def test_what_is_no_memory_size(text: str) -> None:
+def test_other_texts_are_no_memory_sizes(text: str) -> None:
     with pytest.raises(ValueError, match="is not a memory size"):
         parse_memory(text)
