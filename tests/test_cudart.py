@@ -1,4 +1,4 @@
-"""``tcuda.cudart()``, the CUDA runtime as torch hands it out, and the errors that statuses become."""
+"""``tcuda.cudart()``, the functions of the CUDA runtime that torch has, and the errors for statuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 cudart: Any = tcuda.cudart()
 
 
-def test_it_has_the_functions_that_torchs_has() -> None:
+def test_cudart_has_the_functions_of_torch() -> None:
     names = (
         "cudaError cudaGetErrorString cudaHostRegister cudaHostUnregister cudaMemGetInfo cudaProfilerStart "
         "cudaProfilerStop cudaStreamCreate cudaStreamDestroy"
@@ -25,7 +25,7 @@ def test_it_has_the_functions_that_torchs_has() -> None:
     assert all(hasattr(cudart, name) for name in names.split())
 
 
-def test_profiling_can_be_asked_for() -> None:
+def test_profiling_can_be_started_and_stopped() -> None:
     tcuda.check_error(cudart.cudaProfilerStart())
     tcuda.check_error(cudart.cudaProfilerStop())
 
@@ -88,8 +88,8 @@ def test_functions_without_parameters_take_none(name: str) -> None:
         getattr(cudart, name)(1)
 
 
-def test_a_stream_is_not_written_where_nothing_can_be_written(runtime: Runtime) -> None:
-    constant = ctypes.cast(ctypes.pythonapi.Py_GetVersion, ctypes.c_void_p).value  # code, which is read only
+def test_an_address_that_cannot_be_written_is_refused(runtime: Runtime) -> None:
+    constant = ctypes.cast(ctypes.pythonapi.Py_GetVersion, ctypes.c_void_p).value  # code is read-only
     for address in (1, 4096, constant, (1 << 63) - 1):
         with pytest.raises(TypeError, match=f"memory at {address:#x} cannot be written"):
             cudart.cudaStreamCreate(address)
@@ -102,7 +102,7 @@ def test_a_stream_is_not_written_where_nothing_can_be_written(runtime: Runtime) 
     tcuda.check_error(cudart.cudaStreamDestroy(handle))
 
 
-def test_only_streams_that_it_made_are_destroyed_and_only_once() -> None:
+def test_only_streams_of_cudart_are_destroyed_and_only_once() -> None:
     handle = ctypes.c_uint64()
     tcuda.check_error(cudart.cudaStreamCreate(ctypes.addressof(handle)))
     tcuda.check_error(cudart.cudaStreamDestroy(handle.value))
@@ -113,7 +113,7 @@ def test_only_streams_that_it_made_are_destroyed_and_only_once() -> None:
     assert kept.query()
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_integers_of_numpy_are_taken() -> None:
     memory = np.zeros(1 << 16)
     address = np.uint64(memory.ctypes.data)
     tcuda.check_error(cudart.cudaHostRegister(address, np.int64(memory.nbytes), np.int8(0)))
@@ -125,7 +125,7 @@ def test_host_memory_that_cannot_be_registered_is_a_status() -> None:
     assert cudart.cudaHostRegister(np.zeros(8).ctypes.data, 0, 0) == 1
 
 
-def test_memory_is_told_and_a_bad_device_raised() -> None:
+def test_memory_info_is_returned_and_a_bad_device_raises() -> None:
     assert cudart.cudaMemGetInfo(0) == tcuda.mem_get_info(0)
     with pytest.raises(tcuda.AcceleratorError):
         cudart.cudaMemGetInfo(99)
@@ -142,7 +142,7 @@ def test_statuses_have_names_and_texts() -> None:
         cudart.cudaError("a")
 
 
-def test_check_error_raises_what_is_not_success() -> None:
+def test_check_error_raises_for_every_status_but_success() -> None:
     tcuda.check_error(0)
     with pytest.raises(tcuda.CudaError) as caught:
         tcuda.check_error(2)
@@ -152,7 +152,7 @@ def test_check_error_raises_what_is_not_success() -> None:
         tcuda.check_error("a")  # type: ignore[arg-type]
 
 
-def test_torchs_two_constants() -> None:
+def test_cudastatus_has_the_constants_of_torch() -> None:
     assert (tcuda.cudaStatus.SUCCESS, tcuda.cudaStatus.ERROR_NOT_READY) == (0, 34)
 
 

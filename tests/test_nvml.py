@@ -1,4 +1,4 @@
-"""Telemetry: the readings of NVML for the device that the argument names."""
+"""Telemetry: the readings of NVML for the given device."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_used_memory_counts_an_allocation(runtime):
         runtime.free(ptr)
 
 
-def test_processes_are_listed_one_a_line():
+def test_processes_are_listed_one_per_line():
     first, *others = _nvml.list_gpu_processes().splitlines()
     assert re.fullmatch(r"GPU:\d+", first)
     assert others == ["no processes are running"] or all(
@@ -61,7 +61,7 @@ def test_a_device_can_be_named_in_every_way(query, device):
 @pytest.mark.parametrize("device", [99, -1, "cuda:99"])
 def test_a_device_that_is_not_visible_is_refused(query, device, runtime, monkeypatch):
     index = 99 if device == "cuda:99" else device
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,7")  # read when CUDA started, so that only the message has it
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,7")  # CUDA has started, so only the message changes
     message = f"device {index} is not visible (CUDA_VISIBLE_DEVICES='0,7'); visible devices: {runtime.getDeviceCount()}"
     with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
         query(device)
@@ -74,7 +74,7 @@ def test_a_device_of_another_type_is_refused(query):
 
 
 class FakeNvml:
-    """NVML with three GPUs and a MIG device, each with readings of its own."""
+    """NVML with three GPUs and a MIG device, each with its own readings."""
 
     NVMLError = pynvml.NVMLError
     NVMLError_DriverNotLoaded = pynvml.NVMLError_DriverNotLoaded
@@ -132,7 +132,7 @@ class FakeNvml:
 
 
 class FakeRuntime:
-    """CUDA that shows some of NVML's devices, in an order of its own; the second is current."""
+    """CUDA that shows some of NVML's devices in another order. The second device is current."""
 
     def __init__(self, nvml, uuids):
         self._nvml = nvml
@@ -153,7 +153,7 @@ class FakeRuntime:
 
 @pytest.fixture
 def nvml(monkeypatch):
-    """CUDA's devices 0, 1 and 2 are NVML's 2, 0 and a MIG device, with the handles 2, 0 and 7."""
+    """NVML in which CUDA's devices 0, 1 and 2 are NVML's 2, 0 and a MIG device, with the handles 2, 0 and 7."""
     uuids = [uuid.UUID(int=number) for number in range(4)]
     names = {f"GPU-{uuids[0]}": 0, f"GPU-{uuids[1]}": 1, f"GPU-{uuids[2]}": 2, f"MIG-{uuids[3]}": 7}
     nvml = FakeNvml(names)
@@ -185,20 +185,20 @@ def test_processes_are_listed_as_torch_does(nvml):
     )
 
 
-def test_nvml_is_initialised_once_and_asked_once_for_a_handle(nvml):
+def test_nvml_is_initialised_once_and_a_handle_is_looked_up_once(nvml):
     for _ in range(3):
         _nvml.temperature(0)
     assert nvml.calls == ["nvmlInit", "nvmlDeviceGetHandleByUUID", *["nvmlDeviceGetTemperature"] * 3]
 
 
-def test_refusing_a_device_leaves_nothing_behind(nvml):
+def test_a_refused_device_does_not_affect_later_calls(nvml):
     with pytest.raises(RuntimeError, match="device 3 is not visible"):
         _nvml.temperature(3)
     assert _nvml.temperature(0) == 42
 
 
 @every_query
-def test_what_nvml_says_is_told(nvml, query):
+def test_an_error_of_nvml_is_raised_with_nvmls_text(nvml, query):
     nvml.failing = {
         name: pynvml.NVML_ERROR_NOT_SUPPORTED
         for name in dir(nvml)
@@ -211,13 +211,13 @@ def test_what_nvml_says_is_told(nvml, query):
     assert isinstance(caught.value.__cause__, pynvml.NVMLError_NotSupported)
 
 
-def test_a_device_that_nvml_does_not_know_is_told(nvml):
+def test_a_device_that_nvml_does_not_know_is_an_error(nvml):
     nvml.handles.clear()
     with pytest.raises(RuntimeError, match="NVML says 'Not Found'"):
         _nvml.temperature(0)
 
 
-def test_a_lost_gpu_is_not_looked_for_among_the_mig_devices(nvml):
+def test_a_lost_gpu_is_not_searched_among_the_mig_devices(nvml):
     nvml.failing["nvmlDeviceGetHandleByUUID"] = pynvml.NVML_ERROR_GPU_IS_LOST
     with pytest.raises(RuntimeError, match="NVML says 'GPU is lost'"):
         _nvml.temperature(0)
@@ -231,12 +231,12 @@ def test_a_driver_that_is_not_loaded_is_an_error(nvml, query):
         query()
 
 
-def test_a_driver_that_is_not_loaded_is_the_text_of_the_list_of_processes(nvml):
+def test_the_list_of_processes_says_that_the_driver_is_not_loaded(nvml):
     nvml.failing["nvmlInit"] = pynvml.NVML_ERROR_DRIVER_NOT_LOADED
     assert _nvml.list_gpu_processes() == "cuda driver can't be loaded, is cuda enabled?"
 
 
-def test_an_initialisation_that_failed_is_tried_again(nvml):
+def test_a_failed_initialisation_is_repeated(nvml):
     nvml.failing["nvmlInit"] = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
     with pytest.raises(RuntimeError, match="nvmlInit failed: NVML says 'NVML Shared Library Not Found'"):
         _nvml.temperature(0)
@@ -255,6 +255,6 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_a_forked_child_has_not_the_handles_of_its_parent(tmp_path):
-    # In a process of its own: this one may have threads, with which a fork is a warning.
+def test_a_forked_child_does_not_keep_the_handles_of_its_parent(tmp_path):
+    # The fork happens in a new process, because Python warns of forks in a process with threads.
     assert subprocess.run([sys.executable, "-c", FORK], cwd=tmp_path).returncode == 0

@@ -10,7 +10,7 @@ from tcuda import nvtx
 
 
 class Domain:
-    """An NVTX domain that writes down what it is told."""
+    """An NVTX domain that records its calls."""
 
     def __init__(self) -> None:
         self.told: list[object] = []
@@ -47,12 +47,12 @@ def _no_profiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvtx, "_listener", nvtx._NoProfiler())
 
 
-def test_ranges_nest_and_tell_their_depth(domain: Domain) -> None:
+def test_ranges_nest_and_return_their_depth(domain: Domain) -> None:
     assert [nvtx.range_push("a"), nvtx.range_push("b"), nvtx.range_pop(), nvtx.range_pop()] == [0, 1, 1, 0]
     assert domain.told == [("push", "a"), ("push", "b"), "pop", "pop"]
 
 
-def test_a_pop_too_many_is_told_by_its_depth(domain: Domain) -> None:
+def test_a_pop_without_a_push_returns_a_negative_depth(domain: Domain) -> None:
     assert nvtx.range_pop() == -2
     assert domain.told == []
     assert nvtx.range_push("a") == 0
@@ -90,7 +90,7 @@ def test_without_a_profiler_nothing_happens() -> None:
         pass
 
 
-def test_whether_a_profiler_listens_is_found_out_once() -> None:
+def test_the_search_for_a_profiler_happens_once() -> None:
     before = nvtx._listener or nvtx._listen()
     nvtx.range_push("ä")
     nvtx.range_pop()
@@ -99,11 +99,11 @@ def test_whether_a_profiler_listens_is_found_out_once() -> None:
 
 @pytest.mark.parametrize("bad", [1, None, b"a"])
 @pytest.mark.parametrize("function", [nvtx.range_push, nvtx.range_start, nvtx.mark])
-def test_a_text_is_needed(function: Any, bad: Any) -> None:
+def test_other_objects_than_texts_are_refused(function: Any, bad: Any) -> None:
     with pytest.raises(TypeError, match="takes a str"):
         function(bad)
 
 
-def test_a_range_is_ended_by_what_started_it() -> None:
+def test_range_end_takes_only_a_range_of_range_start() -> None:
     with pytest.raises(TypeError, match="takes what range_start"):
         nvtx.range_end("a")  # type: ignore[arg-type]

@@ -153,7 +153,7 @@ def test_the_baseline_has_every_call(ratios: dict[str, float]) -> None:
     assert ratios.keys() == CALLS
 
 
-def test_ratios_like_those_of_the_baseline_pass(check: Check, ratios: dict[str, float]) -> None:
+def test_ratios_near_the_baseline_pass(check: Check, ratios: dict[str, float]) -> None:
     done = check(ratios)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "SLOWER" not in done.stdout

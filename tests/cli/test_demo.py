@@ -66,7 +66,7 @@ def test_demo_options_reach_the_training(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("options", "phases"), [([], ["copy", "forward", "backward", "update"]), (["--graph"], ["copy", "step"])]
 )
-def test_demo_report_is_plain_text_where_there_is_no_terminal(
+def test_demo_report_is_plain_text_without_a_terminal(
     options: list[str], phases: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["demo", "--epochs", "2", *options]) == 0
@@ -145,7 +145,7 @@ def test_demo_refuses_options_that_do_not_fit_its_checkpoint(
     assert line.startswith(f"tcuda demo: {message}")
 
 
-def test_demo_says_which_file_is_no_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_names_a_file_that_is_no_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "file.npz"
     assert main(["demo", "--resume", "--checkpoint", str(path)]) == 1
     assert capsys.readouterr().err == f"tcuda demo: No such file or directory: {str(path)!r}\n"
@@ -195,7 +195,7 @@ def test_demo_without_a_gpu_emulates_devices_and_says_so(tcuda_command: Any) -> 
     assert len(result["devices"]) == 3
 
 
-def test_demo_does_not_emulate_where_cuda_was_asked_for(tcuda_command: Any) -> None:
+def test_demo_does_not_emulate_if_cuda_is_chosen(tcuda_command: Any) -> None:
     done = tcuda_command("demo", TCUDA_RUNTIME="cuda", **NO_GPU)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()

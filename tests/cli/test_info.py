@@ -40,13 +40,13 @@ def test_info_describes_the_devices_in_use(capsys: pytest.CaptureFixture[str]) -
         assert 0 <= device["driver_used_memory"] < device["total_memory"]
 
 
-def test_info_is_plain_text_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_is_plain_text_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["tcuda", tcuda.__version__]
     for index in range(tcuda.device_count()):
         properties = tcuda.get_device_properties(index)
-        (line,) = (line for line in lines if str(properties.uuid) in line)  # one line, however long
+        (line,) = (line for line in lines if str(properties.uuid) in line)  # a long line is not wrapped
         assert properties.name in line
     assert all(line.isascii() and line.isprintable() for line in lines)
 

@@ -78,7 +78,7 @@ def test_loading_returns_the_saved_checkpoint(tmp_path: Path) -> None:
         np.testing.assert_array_equal(getattr(loaded, name), getattr(saved, name), strict=True)
 
 
-def test_failed_save_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_save_does_not_change_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(file: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -226,7 +226,7 @@ def test_training_resumes_from_any_file_or_refuses_it_in_one_line(
     assert len(said.err.splitlines()) == status
 
 
-def test_file_with_anything_else_is_no_checkpoint(tmp_path: Path) -> None:
+def test_file_with_other_content_is_no_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "file.npz"
     small_checkpoint().save(path)
     whole = path.read_bytes()

@@ -18,7 +18,7 @@ from tcuda.demo.config import DECIDING, Config
 from tcuda.demo.replica import Replica
 from tcuda.demo.train import train_step
 
-BUSY = 5_000_000  # clock cycles: milliseconds, many times what a copy of a batch takes
+BUSY = 5_000_000  # clock cycles: milliseconds, much longer than a copy of a batch
 KINDS = [Replica, CapturedReplica]
 
 

@@ -13,7 +13,7 @@ from support.training import DIGITS
 from tcuda.demo.loader import Loader
 from tcuda.demo.phases import Phases
 
-BUSY = 5_000_000  # clock cycles: milliseconds, many times what a copy of a batch takes
+BUSY = 5_000_000  # clock cycles: milliseconds, much longer than a copy of a batch
 
 
 @pytest.fixture(params=[True, False], ids=["overlap", "one stream"])

@@ -19,7 +19,7 @@ from tcuda.demo.train import train
 if TYPE_CHECKING:
     from tcuda.demo.result import Epoch
 
-BUSY = 5_000_000  # clock cycles: milliseconds, many times what a copy of a batch takes
+BUSY = 5_000_000  # clock cycles: milliseconds, much longer than a copy of a batch
 
 
 # Data

@@ -1,4 +1,4 @@
-"""Functions of the array namespace with bad values: each does its work or raises an error that says what is wrong."""
+"""Functions of the array namespace with bad values: each call returns a result or raises a clear error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEFT_OUT = {
     *("load", "loadtxt", "genfromtxt", "fromfile", "save", "savetxt", "savez", "savez_compressed"),  # open files
     *("set_printoptions", "printoptions"),  # change NumPy's own state
     *("random.set_random_state", "random.reset_states", "random.seed"),  # change the state of random numbers
-    *("ufunc", "linalg.LinAlgError"),  # classes to ask for with isinstance(), and to catch
+    *("ufunc", "linalg.LinAlgError"),  # classes for isinstance() and for except clauses
     *("ndarray.tofile", "ndarray.dump"),
 }
 INTERNAL = ("incompatible function arguments", "nanobind", "internal", "assert", "systemerror", "referenced before")
@@ -30,7 +30,7 @@ NOT_PUBLIC = (AssertionError, SystemError, RecursionError, UnboundLocalError)
 
 
 class Nothing:
-    """An object that no function knows."""
+    """An object that is no argument for any function."""
 
 
 class Hostile:
@@ -116,7 +116,7 @@ def complaint(error):
 
 
 @pytest.mark.parametrize("name", sorted(functions()))
-def test_bad_values_end_in_an_error_that_says_why_or_in_a_result(name):
+def test_calls_with_bad_values_return_a_result_or_raise_a_clear_error(name):
     function = functions()[name]
     collecting = gc.isenabled()
     gc.disable()  # the collector might free arrays of earlier tests

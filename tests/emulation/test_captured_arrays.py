@@ -1,4 +1,4 @@
-"""Arrays of emulated devices in graphs: their work, their memory, and what a capture refuses."""
+"""Arrays of emulated devices in graphs: captured work, the memory of a graph, and calls that a capture refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making emulated arrays, and reading and writing them on the host."""
+"""The creation of emulated arrays, and their conversion to and from arrays, files and texts of the host."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_arrays_are_made_from_sequences_of_arrays():
     assert_same(xp.array([a, a], dtype="f", order="F"), np.array([[0, 1, 2]] * 2, "f"))
 
 
-def test_array_copies_unless_told_otherwise():
+def test_array_copies_unless_copy_is_false():
     array = xp.arange(6).reshape(2, 3)
     assert not xp.shares_memory(xp.array(array), array)
     assert not xp.shares_memory(xp.copy(array), array)

@@ -40,7 +40,7 @@ def test_out_of_memory_says_what_was_asked_and_leaves_nothing():
     "function",
     [
         lambda array: array + 1,
-        lambda array: divmod(array, 3),  # room for the first result, none for the second
+        lambda array: divmod(array, 3),  # the memory suffices for one of the two results
         lambda array: array.repeat(9),
         lambda array: xp.frexp(array),
         lambda array: xp.stack([array, array, array]),
@@ -114,13 +114,13 @@ def test_a_stream_whose_capture_is_spoiled_takes_no_kernel(runtime, backend):
 
 @pytest.mark.parametrize("mode", [CAPTURE_GLOBAL, CAPTURE_THREAD_LOCAL, CAPTURE_RELAXED])
 def test_an_array_that_lives_or_dies_during_a_capture_does_not_spoil_it(runtime, mode):
-    array = xp.ones(100)  # on the default stream, where an operation would be forbidden
+    array = xp.ones(100)  # on the default stream, which refuses operations during the capture
     other = xp.empty(100)
     blocking = runtime.streamCreateWithPriority(0, 0)
     tcuda.memory.record_stream(other, types.SimpleNamespace(ptr=blocking))
     runtime.streamBeginCapture(blocking, mode)
     del array, other
-    xp.empty(100 << 20, "B")  # the device has to be asked for it
+    xp.empty(100 << 20, "B")  # the allocator gets this memory from the runtime
     runtime.graphDestroy(runtime.streamEndCapture(blocking))
     runtime.streamDestroy(blocking)
 

@@ -1,4 +1,4 @@
-"""The functions of the array namespace: their results are NumPy's, and a capture takes those that CuPy captures."""
+"""The functions of the array namespace have NumPy's results, and a capture takes the functions that CuPy captures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def evaluate(expression, module, names=None):
 
     names = operands(module) if names is None else names
     with np.errstate(all="ignore"):
-        # The names are the globals, not the locals, so that they hide Python's builtins, such as sum.
+        # The names replace Python's builtins, so that names such as sum are the functions of the module.
         return eval(expression, {"__builtins__": Names(names)})
 
 
@@ -653,7 +653,7 @@ def test_functions_about_attributes_run_no_kernel_and_return_no_array(runtime):
         (lambda: xp.ones(2).dot([1.0, 2.0]), TypeError),
     ],
 )
-def test_a_refusal_says_what_an_argument_must_be(call, error):
+def test_a_refusal_says_that_an_argument_must_be_an_array(call, error):
     with pytest.raises(error, match=r"takes an array of the device as '\w+', not an object of <class 'list'>: make an"):
         call()
 

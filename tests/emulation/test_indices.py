@@ -53,7 +53,7 @@ def test_setitem_gives_the_results_of_numpy(case, scalar):
     value = np.asarray(7) if scalar else np.arange(1, host[index].size + 1).reshape(np.shape(host[index]))
     unique = np.arange(host.size).reshape(shape)[index]
     if np.unique(unique).size < unique.size:
-        value = np.asarray(7)  # several values for one element: CuPy does not say which one wins
+        value = np.asarray(7)  # CuPy does not define the result of several values for one element
     array[on_the_device(index)] = xp.asarray(value)
     host[index] = value
     assert_same_array(array, host)

@@ -49,7 +49,7 @@ def test_enable_takes_one_device_of_2_gib_by_default(run):
 
 
 @pytest.mark.parametrize("arguments", ["devices=0", "devices=65", "memory=0", "memory='many'"])
-def test_enable_refuses_what_cannot_be_emulated_and_leaves_the_choice_open(run, arguments):
+def test_enable_refuses_impossible_values_and_can_be_called_again(run, arguments):
     assert run(f"""
         from tcuda import emulation
         try:
@@ -83,7 +83,7 @@ def test_enable_refuses_what_cannot_be_emulated_and_leaves_the_choice_open(run, 
         ("memory=''", "ValueError"),
     ],
 )
-def test_values_that_are_no_sizes_are_refused_and_leave_the_choice_open(run, arguments, error):
+def test_enable_refuses_bad_types_and_sizes_with_a_reason(run, arguments, error):
     kind, length, *words = run(f"""
         from tcuda import emulation
         try:
@@ -152,7 +152,7 @@ def test_importing_the_package_imports_no_numpy(run):
 
 
 @pytest.mark.parametrize("first", ["_ndarray", "creation", "random", "xp", "functions"])
-def test_a_pickled_array_and_its_class_come_back_in_a_fresh_process(run, first):
+def test_a_pickled_array_and_its_class_can_be_loaded_in_a_new_process(run, first):
     program = f"""
         import pickle, sys
         import tcuda.emulation.{first}
@@ -179,14 +179,14 @@ def test_a_process_exits_normally_while_arrays_are_alive(run):
             pass
 
         node = Node()
-        node.itself, node.array = node, xp.ones(10)          # in a cycle
+        node.itself, node.array = node, xp.ones(10)          # part of a cycle
         builtins.kept = xp.ones(10)                          # until the end of the interpreter
-        sys.kept = [xp.ones(10)[1:]]                         # a view alone
+        sys.kept = [xp.ones(10)[1:]]                         # only a view is alive
         local = threading.local()
         local.array = xp.ones(10)
         thread = threading.Thread(target=lambda array: None, args=(xp.ones(10),))
         thread.start()
-        atexit.register(lambda: print(float(kept.sum())))    # arrays can be used until then
+        atexit.register(lambda: print(float(kept.sum())))    # arrays can be used in atexit functions
 
         class Late:
             def __init__(self):

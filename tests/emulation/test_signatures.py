@@ -1,4 +1,4 @@
-"""The functions of the array namespace take what CuPy's take, and refuse what CuPy's refuse."""
+"""The functions of the array namespace take and refuse the same arguments as CuPy's functions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def arrays_of_the_device() -> dict[str, Any]:
 
 
 class Other:
-    """An object that no function knows."""
+    """An object that is no argument for any function."""
 
 
 def instead_of(host: np.ndarray, kind: str) -> Any:

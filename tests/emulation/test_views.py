@@ -1,4 +1,4 @@
-"""Views of emulated arrays, and the memory that arrays and their views keep."""
+"""Views of emulated arrays, and the lifetime of the memory of arrays and views."""
 
 from __future__ import annotations
 

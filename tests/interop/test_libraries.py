@@ -85,7 +85,7 @@ class TestObjectsOfTcudaInCuPy:
             assert float(cupy.linalg.norm(x)) == pytest.approx(float(np.linalg.norm(host)), rel=1e-3)
             assert cupy.allclose(cupy.fft.ifft(cupy.fft.fft(x[:64])).real, x[:64], atol=1e-3)
 
-    def test_an_array_goes_to_a_library_that_waits_on_another_stream(self, cupy: Any) -> None:
+    def test_an_array_can_be_given_to_a_library_that_works_on_another_stream(self, cupy: Any) -> None:
         torch = library("torch")
         with tcuda.stream(tcuda.Stream()):
             x = cupy.zeros(1 << 16, dtype=cupy.float32)
@@ -185,7 +185,7 @@ class TestObjectsOfCuPyInTcuda:
         assert tcuda.device_of(cupy.zeros(1)).idx == 0
 
 
-def test_the_per_thread_default_stream_is_the_default_where_cupy_makes_it_so(output_of: OutputOf) -> None:
+def test_the_per_thread_default_stream_is_the_default_if_cupy_uses_it(output_of: OutputOf) -> None:
     code = (
         "import cupy, tcuda\n"
         "default = tcuda.default_stream()\n"

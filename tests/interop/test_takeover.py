@@ -107,7 +107,7 @@ class TestImport:
 
     @ORDERS
     @pytest.mark.usefixtures("stand_in")
-    def test_cupy_is_left_alone_where_devices_are_emulated(self, output_of: OutputOf, imports: str) -> None:
+    def test_cupy_is_left_alone_if_devices_are_emulated(self, output_of: OutputOf, imports: str) -> None:
         code = f"""
             {imports}
             tcuda.init()
@@ -372,7 +372,7 @@ class TestCuPy:
     def test_a_fork_after_the_first_array_is_recognised(self, output_of: OutputOf, imports: str) -> None:
         assert output_of(FORK.format(before=f"{imports}; x = cupy.ones(5)")) == f"{FORKED * 3}|"
 
-    def test_a_fork_is_recognised_where_cupy_was_used_before_the_import(self, output_of: OutputOf) -> None:
+    def test_a_fork_is_recognised_if_cupy_was_used_before_the_import(self, output_of: OutputOf) -> None:
         assert output_of(FORK.format(before="import cupy; x = cupy.ones(5); import tcuda")) == f"{FORKED * 3}|"
 
     @pytest.mark.parametrize("point", ["before", "after"])
@@ -390,7 +390,7 @@ class TestCuPy:
         assert output_of(dedent(code)).split() == ["8192", "16384", "0"]
 
     @ORDERS
-    def test_the_variable_turns_it_off(self, output_of: OutputOf, imports: str) -> None:
+    def test_the_variable_turns_the_takeover_off(self, output_of: OutputOf, imports: str) -> None:
         code = f"""
             {imports}
             cupy.random.seed(3)
@@ -402,7 +402,7 @@ class TestCuPy:
         """
         assert output_of(dedent(code), TCUDA_NO_CUPY_TAKEOVER="1").split() == ["False", "True", "0"]
 
-    def test_a_block_with_another_allocator_keeps_it_and_leaves_the_rest(self, output_of: OutputOf) -> None:
+    def test_a_scope_with_another_allocator_keeps_that_allocator(self, output_of: OutputOf) -> None:
         code = """
             import cupy
             pool = cupy.cuda.MemoryPool()
@@ -416,7 +416,7 @@ class TestCuPy:
         """
         assert output_of(dedent(code)).split() == ["16384", "8192"]
 
-    def test_arrays_from_before_the_import_stay_where_they_are(self, output_of: OutputOf) -> None:
+    def test_arrays_from_before_the_import_keep_their_memory(self, output_of: OutputOf) -> None:
         code = """
             import cupy
             x = cupy.arange(1000)
@@ -434,7 +434,7 @@ class TestCuPy:
         assert output_of(code) == "7"
 
     @ORDERS
-    def test_without_a_device_cupy_says_so(self, run_python: RunPython, imports: str) -> None:
+    def test_without_a_device_cupy_raises_its_own_error(self, run_python: RunPython, imports: str) -> None:
         done = run_python(f"{imports}; cupy.ones(5)", CUDA_VISIBLE_DEVICES="")
         assert "CUDARuntimeError: cudaErrorNoDevice" in done.stderr
         assert "tcuda" not in done.stderr.splitlines()[-1]

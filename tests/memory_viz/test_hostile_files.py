@@ -314,7 +314,7 @@ REMOVED = object()
 
 @given(st.data())
 @settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_snapshot_with_anything_in_any_field_ends_with_a_page_or_a_line(
+def test_a_snapshot_with_any_value_in_any_field_gives_a_page_or_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject
 ) -> None:
     content: Any = copy.deepcopy(valid())
@@ -338,7 +338,7 @@ def test_a_snapshot_with_anything_in_any_field_ends_with_a_page_or_a_line(
 
 @given(st.data())
 @settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_file_with_any_bytes_ends_with_a_page_or_a_line(
+def test_a_file_with_any_bytes_gives_a_page_or_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject
 ) -> None:
     content = bytearray(pickle.dumps(valid(), data.draw(st.sampled_from([0, 2, 4]))))

@@ -1,4 +1,4 @@
-"""The page of a snapshot: it needs no other file, and nothing in a snapshot becomes markup."""
+"""The page of a snapshot needs no other file, and no text of a snapshot becomes markup."""
 
 from __future__ import annotations
 

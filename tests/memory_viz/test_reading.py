@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_snapshot_is_read_as_it_was_written(protocol: int, tmp_path: Path) -> None:
+def test_reading_returns_the_written_snapshot(protocol: int, tmp_path: Path) -> None:
     content = two_devices()
     assert read_snapshot(write(tmp_path / "s.pickle", content, protocol)) == content
     assert read_snapshot(str(tmp_path / "s.pickle")) == content

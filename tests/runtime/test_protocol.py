@@ -53,7 +53,7 @@ class Fixtures:
         self.timed = [runtime.eventCreateWithFlags(0) for _ in range(2)]
         self.ptr = runtime.malloc(4096)
         self.host = np.zeros(1 << 13)
-        backend.sleep(1, self.stream)  # CUDA cannot load the kernel during a capture
+        self.backend.sleep(1, self.stream)  # CUDA cannot load the kernel during a capture
         runtime.deviceSynchronize()
         runtime.streamBeginCapture(self.stream, CAPTURE_RELAXED)
         runtime.memsetAsync(self.ptr, 0, 10, self.stream)

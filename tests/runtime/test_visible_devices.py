@@ -99,14 +99,14 @@ SHOWS_IT = [
     *(" 0", "\t0", "0 0", "+0", "-0"),
     *("00", "0x", "0x0", "0.5", "0-0", "0:0", "0;1"),
     *("0gpu1",),
-    # One device twice, and what stands before or after it
+    # One device twice, with entries before or after
     *("0,99,0", "0,-1,0"),
     # UUIDs
     *("{uuid}", "{upper}", "{plain}", "{start}", "{start}-", "{start}--"),
     *("{uuid}0", "{uuid}-0", "{uuid} ", "{uuid}x"),
     *("{start},{start}-x",),
     *("{uuid},", "{uuid},GPU-", "{uuid},GPU-x", "{uuid},GPU-x,{uuid}"),
-    # Both kinds
+    # Indices and UUIDs
     *("{uuid},0", "{uuid},1", "{uuid},x", "0,{uuid}", "0,GPU-"),
 ]
 SHOWS_NOTHING = [
@@ -115,7 +115,7 @@ SHOWS_NOTHING = [
     *("\xa00", "--0", "+-0", "+ 0"),
     *("08", "010", ";0", '"0"'),
     *("gpu0", "all", "18446744073709551616", "-18446744073709551616"),
-    # One device twice, and what stands before or after it
+    # One device twice, with entries before or after
     *("0,0", "0,00", "0 ,0", "0,0,99", "0,0,-1"),
     # UUIDs
     *("{start}x", "{start}-x", "{start} "),

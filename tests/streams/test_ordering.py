@@ -1,4 +1,4 @@
-"""Events order streams, which the data that a consumer reads proves.
+"""Events order streams. The data that a consumer reads shows the order.
 
 A producer keeps its stream busy and then writes. A consumer on another stream reads. A consumer that waits must read
 the written data. On real hardware a consumer that does not wait reads the old data, which shows that these tests can

@@ -271,7 +271,7 @@ class TestWaiting:
         waiting.synchronize()
 
     @pytest.mark.parametrize("bad", ["a", 5, None, object()])
-    def test_what_is_no_stream_is_refused(self, bad: Any) -> None:
+    def test_other_objects_than_streams_are_refused(self, bad: Any) -> None:
         with pytest.raises(RuntimeError, match="expected stream to be a"):
             tcuda.Stream().wait_stream(bad)
 
@@ -344,7 +344,7 @@ class TestCurrent:
         assert tcuda.current_device() == 0
         assert tcuda.current_stream() == tcuda.default_stream()
 
-    def test_set_stream_stays_until_it_is_set_again(self) -> None:
+    def test_set_stream_is_effective_until_the_next_set_stream(self) -> None:
         first, second = tcuda.Stream(), tcuda.Stream()
         tcuda.set_stream(first)
         assert tcuda.current_stream() is first
@@ -414,7 +414,7 @@ class TestCurrent:
 
     @pytest.mark.parametrize("bad", ["a", 5, object()])
     @pytest.mark.parametrize("function", [tcuda.stream, tcuda.set_stream])
-    def test_what_is_no_stream_is_refused(self, function: Any, bad: Any) -> None:
+    def test_other_objects_than_streams_are_refused(self, function: Any, bad: Any) -> None:
         with pytest.raises(RuntimeError, match="expected stream to be a"):
             function(bad)
 

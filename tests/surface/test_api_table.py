@@ -29,10 +29,10 @@ class Row:
     """A row of the table of differences.
 
     Attributes:
-        names: What it is about: dotted names below ``torch.cuda``, in which ``*`` stands for any text.
-        kind: "later" or "absent" for names that tcuda lacks, "signature" for those that it spells otherwise, "extra"
-            for those that torch lacks, "behaviour" for those that do something else.
-        reason: Why, for people to read.
+        names: The dotted names below ``torch.cuda`` that the row explains. ``*`` stands for any text.
+        kind: "later" or "absent" for names that tcuda lacks, "signature" for names with other parameters, "extra" for
+            names that torch lacks, "behaviour" for names that behave differently.
+        reason: The reason of the difference, for a reader.
     """
 
     names: list[str]
@@ -49,7 +49,7 @@ def read_rows() -> list[Row]:
 
 
 def find(package: Any, name: str) -> Any:
-    """Return what ``package`` has under a dotted name."""
+    """Return the object that ``package`` has under a dotted name, or ``_MISSING``."""
     found = package
     for part in name.split("."):
         found = getattr(found, part, _MISSING)
@@ -57,22 +57,22 @@ def find(package: Any, name: str) -> Any:
 
 
 def parameters(function: Any) -> str:
-    """Return the parameters and their defaults as the table spells them, without annotations."""
+    """Return the parameters and their defaults in the spelling of the table, without annotations."""
     signature = inspect.signature(function)
     bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
     text = str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
-    return text.replace("(self, /", "(self", 1)  # as the core's methods have it
+    return text.replace("(self, /", "(self", 1)  # methods of the core have a positional-only self
 
 
 def kind_of(package: Any, name: str) -> str:
-    """Return what a name stands for, in the words of the table."""
+    """Return the kind of object that a name stands for, in the words of the table."""
     found = find(package, name)
     owner, _, member = name.rpartition(".")
     if owner and inspect.isclass(find(package, owner)):
         static = inspect.getattr_static(find(package, owner), member)
         if isinstance(static, (staticmethod, classmethod)):
             return type(static).__name__
-        # Methods of the core are no functions of Python's.
+        # inspect does not count methods of the core as functions.
         return "method" if callable(static) and not inspect.isclass(static) else "attribute"
     if inspect.isclass(found):
         return "exception" if issubclass(found, BaseException) else "class"
@@ -86,7 +86,7 @@ def _a(noun: str) -> str:
 
 
 def difference(package: Any, name: str, torchs: Mapping[str, Any]) -> str | None:
-    """Return what is not torch's about a name that ``package`` has; None if there is nothing."""
+    """Return how a name of ``package`` differs from torch's name; None if both are equal."""
     kind = kind_of(package, name)
     if kind != torchs["kind"]:
         return f"is {_a(kind)}, torch's is {_a(torchs['kind'])}"
@@ -102,7 +102,7 @@ def difference(package: Any, name: str, torchs: Mapping[str, Any]) -> str | None
 
 
 def extra_names(package: Any, api: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the public names that torch lacks: of the package, and of the modules and classes that torch has too."""
+    """Yield the names that torch lacks, from the package and from the modules and classes that torch has too."""
     yield from (name for name in package.__all__ if name not in api)
     for owner, torchs in api.items():
         found = find(package, owner)
@@ -115,7 +115,7 @@ def extra_names(package: Any, api: Mapping[str, Mapping[str, Any]]) -> Iterator[
 
 
 def complaints(package: Any, api: Mapping[str, Mapping[str, Any]], rows: Sequence[Row]) -> list[str]:
-    """Return what the table of differences does not explain, and what it explains without need."""
+    """Return the differences that no row of the table explains, and the rows that explain no difference."""
     has = {name for name in api if find(package, name) is not _MISSING}
     what = {name: "is missing" for name in api if name not in has}
     lacking = set(what)
@@ -128,7 +128,7 @@ def complaints(package: Any, api: Mapping[str, Mapping[str, Any]], rows: Sequenc
     for row in rows:
         for pattern in row.names:
             if row.kind == "behaviour" or (row.kind == "extra" and pattern not in extra and "*" not in pattern):
-                # Nothing here tells behaviour. Names that are looked up late, such as xp, are in no list.
+                # Signatures do not show behaviour. Names that are looked up late, such as xp, are in no list.
                 needed = find(package, pattern) is not _MISSING and (pattern in api) == (row.kind == "behaviour")
                 explained = set()
             else:
@@ -155,7 +155,7 @@ def test_every_row_gives_a_reason() -> None:
     assert all(row.names and row.reason.endswith(".") for row in read_rows())
 
 
-# The test above is worth as much as what it notices, so here it gets a small package with one thing wrong at a time.
+# These tests check the comparison itself, with a small package that has one difference at a time.
 
 SMALL_API: dict[str, dict[str, Any]] = {
     "launch": {"kind": "function", "signature": "(kernel, size=1)"},
@@ -213,7 +213,7 @@ def small_package(**changes: Any) -> SimpleNamespace:
     return SimpleNamespace(__all__=list(names), **names)
 
 
-def test_a_package_as_the_tables_tell_it_is_fine() -> None:
+def test_a_package_that_matches_the_table_passes() -> None:
     assert complaints(small_package(), SMALL_API, SMALL_ROWS) == []
 
 
@@ -234,11 +234,11 @@ def test_a_package_as_the_tables_tell_it_is_fine() -> None:
         ({"xp": SimpleNamespace()}, "xp is not torch's"),
     ],
 )
-def test_a_difference_without_a_row_is_noticed(changes: dict[str, Any], complaint: str) -> None:
+def test_a_difference_without_a_row_is_reported(changes: dict[str, Any], complaint: str) -> None:
     assert complaints(small_package(**changes), SMALL_API, SMALL_ROWS) == [f"{complaint}, and no row says why"]
 
 
-def test_a_name_that_is_gone_is_noticed() -> None:
+def test_a_missing_name_is_reported() -> None:
     package = small_package()
     del package.launch
     package.__all__.remove("launch")
@@ -253,17 +253,17 @@ def test_a_name_that_is_gone_is_noticed() -> None:
     [
         Row(["launch"], "later", "It is there."),
         Row(["launch"], "absent", "It is there."),
-        Row(["Stream*"], "absent", "Not one of them is absent."),
-        Row(["*"], "later", "Most of them are there."),
+        Row(["Stream*"], "absent", "No matching name is absent."),
+        Row(["*"], "later", "Most matching names exist."),
         Row(["nowhere*"], "later", "torch has no such name."),
         Row(["launch"], "signature", "It is torch's."),
         Row(["launch"], "extra", "torch has it."),
-        Row(["xp"], "extra", "The package has it not."),
-        Row(["Stream.*"], "extra", "All of them are torch's."),
+        Row(["xp"], "extra", "The package lacks the name."),
+        Row(["Stream.*"], "extra", "All matching names are torch's."),
         Row(["warp"], "behaviour", "Nobody has it."),
     ],
 )
-def test_a_row_that_explains_nothing_is_noticed(row: Row) -> None:
+def test_a_row_that_explains_nothing_is_reported(row: Row) -> None:
     complaint = f"{row.names[0]} ({row.kind}): the row is stale"
     assert complaint in complaints(small_package(), SMALL_API, [*SMALL_ROWS, row])
 

@@ -1,7 +1,7 @@
 """Every public function, class and method with bad values for each of its parameters, one at a time.
 
-A bad value must be refused with a message for people, and must change nothing. ``LEGITIMATE`` has the values of
-``BAD`` that a parameter takes nevertheless.
+A call must refuse a bad value with a readable message and without a change of state. ``LEGITIMATE`` has the values of
+``BAD`` that a parameter takes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ SEEDS = frozenset(["-1", "2**31", "2**40", "2**63"])
 TEXTS = frozenset(["text", "lone surrogate", "null character"])
 EMPTY = frozenset(["bytes", "list", "dict"])
 
-# In a device, None and mostly negative integers mean the current one; True is 1.
+# For a device, None and mostly also a negative integer mean the current device; True is 1.
 LEGITIMATE: dict[str, frozenset[str]] = {
     ".device": NEGATIVE | {"None", "True"},
     ".peer_device": frozenset(["True"]),
@@ -80,7 +80,7 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     "recorded Event.wait.stream": frozenset(["None"]),
     "Stream.record.event": frozenset(["None"]),
     "Stream.record_event.event": frozenset(["None"]),
-    # Integers are truth values, as in torch.
+    # torch takes integers as truth values.
     ".enable_timing": INTEGERS,
     ".blocking": INTEGERS,
     ".interprocess": INTEGERS,
@@ -90,16 +90,16 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     ".no_split": INTEGERS,
     ".thread": INTEGERS,
     "caching_allocator_enable.value": frozenset(["True"]),
-    # Python's own truth values, as in torch.
+    # torch takes any object as a truth value.
     ".including_emulation": ALL,
     ".abbreviated": ALL,
     ".enabled": ALL,
     "graph.enable_annotations": ALL,
-    # Taken for torch's sake.
+    # tcuda ignores these parameters of torch.
     ".include_traces": ALL,
     ".check_input_liveness": ALL,
     ".allow_unused_input": ALL,
-    # A priority out of range means the nearest one.
+    # A priority out of range is clamped to the range.
     ".priority": INTEGERS,
     ".stream_ptr": frozenset(["True", "2**31", "2**40"]),
     ".data_ptr": frozenset(["True", "2**31", "2**40"]),
@@ -113,7 +113,7 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     ".callables": frozenset(["type"]),
     ".num_warmup_iters": frozenset(["True"]),
     "track.__call__.function": frozenset(["type"]),
-    "manual_seed.seed": SEEDS | {"True", "1.5"},  # torch makes an int of it
+    "manual_seed.seed": SEEDS | {"True", "1.5"},  # torch converts the seed to an int
     "manual_seed_all.seed": SEEDS | {"True", "1.5"},
     "Generator.manual_seed.seed": SEEDS,
     "Generator.seed.seed": frozenset(["None", "True", "2**31", "2**40", "2**63"]),
@@ -124,11 +124,11 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     "nvtx.range_push.msg": TEXTS,
     "nvtx.range_start.msg": TEXTS,
     "nvtx.range_end.range_id": frozenset(["True", "2**31", "2**40", "2**63"]),
-    "CUDAGraph.debug_dump.debug_path": ALL,  # there is nothing to dump: a warning tells that
+    "CUDAGraph.debug_dump.debug_path": ALL,  # a warning says that there is no graph to dump
     "kept CUDAGraph.debug_dump.debug_path": frozenset(["text"]),
     "_sleep.cycles": NEGATIVE - {"-2**70"},
     "default_generators.__getitem__.index": frozenset(["-1", "True"]),
-    # A status is whatever a library returns.
+    # A library may return any status.
     "AcceleratorError.error_code": INTEGERS | {"1.5"},
     "AcceleratorError.call": ALL,
     "CudaError.code": INTEGERS | {"1.5"},
@@ -139,7 +139,7 @@ TOO_MUCH: dict[str, frozenset[str]] = {
     "_sleep.cycles": frozenset(["2**31", "2**40"]),
     "make_graphed_callables.num_warmup_iters": LARGE,
 }
-"""Values that are right, and keep the device or the program busy for minutes, or take most of the memory."""
+"""Legitimate values that keep the device or the program busy for minutes, or take most of the memory."""
 
 INTERNAL = re.compile(
     r"incompatible (function|constructor) arguments|nanobind|pybind|std::|tcuda\._core|map::at|bad_cast|SystemError"
@@ -151,7 +151,7 @@ TORCHS = re.compile(
     r"Invalid (peer )?device id"  # AssertionError
     r"|In the beta API, sample_args for each callable must contain only Tensors"  # AssertionError
     r"|undefined symbol"  # AttributeError
-    r"|cannot convert float infinity to integer"  # OverflowError of int(), which torch calls too
+    r"|cannot convert float infinity to integer"  # torch calls int() too, which raises this OverflowError
 )
 
 GOOD: dict[str, Callable[[], Any]] = {
@@ -198,8 +198,8 @@ GOOD: dict[str, Callable[[], Any]] = {
 }
 
 MODULES = (tcuda, tcuda.memory, tcuda.random, tcuda.graphs, tcuda.streams, tcuda.nvtx)
-WITHOUT_SIGNATURE = {"DeferredCudaCallError", "OutOfMemoryError"}  # exceptions, which take anything
-NOT_CALLED = {"memory.Usage", "cudaStatus"}  # a tuple of figures; a class of constants
+WITHOUT_SIGNATURE = {"DeferredCudaCallError", "OutOfMemoryError"}  # exceptions take any arguments
+NOT_CALLED = {"memory.Usage", "cudaStatus"}  # Usage is a tuple of figures, cudaStatus a class of constants
 
 
 def recorded_event() -> tcuda.Event:
@@ -232,7 +232,7 @@ OPERATORS = ("__call__", "__getitem__")
 
 
 def functions() -> dict[str, Callable[[], Any]]:
-    """Return what to call, and how to get at it anew, by name."""
+    """Return a function that returns the public function, for each name of a public function."""
     found: dict[str, Callable[[], Any]] = {"_sleep": lambda: tcuda._sleep}
     seen: set[int] = set()
     for module in MODULES:
@@ -247,7 +247,7 @@ def functions() -> dict[str, Callable[[], Any]]:
 
 
 def methods() -> dict[str, Callable[[], Any]]:
-    """Return the same for the methods of objects."""
+    """Return a function that returns the bound method of a new object, for each name of a public method."""
     found: dict[str, Callable[[], Any]] = {}
     for kind, make in OBJECTS.items():
         owner = getattr(tcuda, CLASSES.get(kind, kind), None) or tcuda.memory.track
@@ -264,7 +264,7 @@ TARGETS = functions() | methods()
 
 
 def state() -> dict[str, Any]:
-    """Return what no refused call may change."""
+    """Return the state that a refused call must not change."""
     devices = range(tcuda.device_count())
     return {
         "current device": tcuda.current_device(),
@@ -280,7 +280,7 @@ def state() -> dict[str, Any]:
 
 
 def restore(before: dict[str, Any]) -> None:
-    """Undo what a legitimate value has done."""
+    """Undo the changes of a call with a legitimate value."""
     tcuda.set_device(before["current device"])
     tcuda.set_stream(before["current stream"])
     tcuda.set_rng_state_all([np.frombuffer(state, np.uint8) for state in before["random numbers"]])
@@ -291,7 +291,7 @@ def restore(before: dict[str, Any]) -> None:
 
 
 def call(target: str, parameter: str, bad: Any) -> None:
-    """Call ``target`` with good values but for one, and use what it returns as far as it goes."""
+    """Call ``target`` with one bad value and good values for the rest, and enter or free the result."""
     function = TARGETS[target]()
     parameters = inspect.signature(function).parameters.values()
     required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -306,7 +306,7 @@ def call(target: str, parameter: str, bad: Any) -> None:
 
 
 def complaints(target: str) -> Iterator[str]:
-    """Tell what bad values do that they should not."""
+    """Yield a complaint for each bad value that is taken, changes state or gets a bad message."""
     for parameter in inspect.signature(TARGETS[target]()).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
@@ -319,7 +319,7 @@ def complaints(target: str) -> Iterator[str]:
                 refused, text = True, f"{type(error).__name__}: {error}"
                 if not isinstance(error, ERRORS) and not TORCHS.search(text):
                     yield f"{target}({parameter.name}={name}) raises {text}"
-            if state() != before:  # what a failed call has left in its traceback may live on until now
+            if state() != before:  # a traceback may have kept objects of the failed call alive
                 gc.collect()
             after = state()
             changed = [what for what in before if after[what] != before[what]]
@@ -351,7 +351,7 @@ def test_bad_values_are_refused_and_change_nothing(target: str, tmp_path: Path) 
         assert list(complaints(target)) == []
 
 
-def test_a_process_survives_all_of_them(output_of: OutputOf) -> None:
+def test_a_process_survives_all_bad_values(output_of: OutputOf) -> None:
     code = (
         "import json, pathlib, test_bad_values as tests\n"
         "with tests.in_folder(pathlib.Path.cwd()):\n"
@@ -374,7 +374,7 @@ def test_no_public_name_is_left_out() -> None:
 
 @pytest.mark.parametrize("name", ["stream_id", "device_index"])
 @pytest.mark.parametrize("bad", ["-1", "-2**70", "2**63", "2**70", "1.5", "text", "list", "object"])
-def test_a_stream_is_not_made_of_bad_numbers(name: str, bad: str) -> None:
+def test_a_stream_with_bad_numbers_is_refused(name: str, bad: str) -> None:
     numbers = {"stream_id": 0, "device_index": 0} | {name: BAD[bad]}
     with pytest.raises((TypeError, ValueError, tcuda.AcceleratorError)) as caught:
         tcuda.Stream(**numbers)
@@ -387,7 +387,7 @@ def test_a_stream_of_another_device_type_is_refused() -> None:
 
 
 @pytest.mark.parametrize("index", [2**31, 2**40, 2**64])
-def test_an_index_that_cuda_cannot_hold_is_a_device_that_is_not_there(index: int) -> None:
+def test_an_index_beyond_a_c_int_is_an_invalid_device(index: int) -> None:
     for select in (tcuda.set_device, lambda index: tcuda.device(index).__enter__()):
         with pytest.raises(tcuda.AcceleratorError, match=rf"cudaSetDevice\({index}\) failed") as caught:
             select(index)
@@ -395,12 +395,12 @@ def test_an_index_that_cuda_cannot_hold_is_a_device_that_is_not_there(index: int
 
 
 @pytest.mark.parametrize("cycles", [2**63, -(2**63), 2**64])
-def test_a_kernel_does_not_sleep_for_ever(cycles: int) -> None:
+def test_sleep_refuses_numbers_beyond_64_bits(cycles: int) -> None:
     with pytest.raises(ValueError, match="Overflow when unpacking long long"):
         tcuda._sleep(cycles)
 
 
-def test_an_equal_number_of_another_type_is_no_priority() -> None:
+def test_a_float_is_refused_as_a_priority() -> None:
     tcuda.Stream(priority=-1)
     with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
         tcuda.Stream(priority=-1.0)  # type: ignore[arg-type]

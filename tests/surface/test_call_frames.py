@@ -1,4 +1,4 @@
-"""The Python frames that calls enter on emulated devices: a call must not wander through the rooms of the package."""
+"""The number of Python functions that frequent calls enter on emulated devices, which is limited for each call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("runtime")]
 
 
 def frames_of(call: Callable[[], object]) -> list[str]:
-    """Return the name of each Python function that ``call`` enters, when it is not called for the first time."""
+    """Return the names of the Python functions that a later call of ``call`` enters."""
     call()
     call()
     own: CodeType = call.__code__  # type: ignore[attr-defined]
@@ -31,7 +31,7 @@ def frames_of(call: Callable[[], object]) -> list[str]:
             entered.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
 
     collecting = gc.isenabled()
-    gc.disable()  # finalizers of other tests are none of the call
+    gc.disable()  # finalizers of objects of other tests would count
     sys.setprofile(note)
     try:
         call()
@@ -52,7 +52,7 @@ def x() -> Any:
     return xp.ones(4)
 
 
-def test_the_counter_counts_each_function_once() -> None:
+def test_the_counter_counts_each_call_once() -> None:
     def inner() -> None:
         pass
 
@@ -63,41 +63,41 @@ def test_the_counter_counts_each_function_once() -> None:
     assert [entered.rpartition(":")[2] for entered in frames_of(lambda: outer())] == ["outer", "inner", "inner"]
 
 
-def test_of_the_record_of_an_event() -> None:
+def test_frames_of_the_record_of_an_event() -> None:
     require_at_most(20, lambda: tcuda.Event().record())
 
 
-def test_of_a_wait_for_the_default_stream() -> None:
+def test_frames_of_a_wait_for_the_default_stream() -> None:
     stream, default = tcuda.Stream(), tcuda.default_stream()
     require_at_most(25, lambda: stream.wait_stream(default))
 
 
-def test_of_a_wait_of_the_default_stream_for_itself() -> None:
+def test_frames_of_a_wait_of_the_default_stream_for_itself() -> None:
     require_at_most(25, lambda: tcuda.current_stream().wait_stream(tcuda.default_stream()))
 
 
-def test_of_a_wait_for_another_stream() -> None:
+def test_frames_of_a_wait_for_another_stream() -> None:
     stream, other = tcuda.Stream(), tcuda.Stream()
     require_at_most(9, lambda: stream.wait_stream(other))
 
 
-def test_of_an_operation_on_an_array(x: Any) -> None:
+def test_frames_of_an_operation_on_an_array(x: Any) -> None:
     require_at_most(45, lambda: x + 1)
 
 
-def test_of_an_operation_that_writes_to_an_array(x: Any) -> None:
+def test_frames_of_an_operation_that_writes_to_an_array(x: Any) -> None:
     require_at_most(28, lambda: xp.add(x, 1, out=x))
 
 
-def test_of_a_new_array() -> None:
+def test_frames_of_a_new_array() -> None:
     require_at_most(17, lambda: xp.empty(10))
 
 
-def test_of_a_view(x: Any) -> None:
+def test_frames_of_a_view(x: Any) -> None:
     require_at_most(28, lambda: x[1:3])
 
 
-def test_of_the_replay_of_a_graph(x: Any) -> None:
+def test_frames_of_the_replay_of_a_graph(x: Any) -> None:
     graph = tcuda.CUDAGraph()
     with tcuda.graph(graph):
         y = x + 1
@@ -105,14 +105,14 @@ def test_of_the_replay_of_a_graph(x: Any) -> None:
     del y
 
 
-def test_a_replay_asks_once_whether_a_stream_captures(x: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_checks_once_whether_a_stream_captures(x: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = tcuda.CUDAGraph()
     with tcuda.graph(graph):
         y = x + 1
     questions = []
 
     class Asked:
-        """Notes each question for the captures in progress."""
+        """Counts the reads of the captures in progress."""
 
         @property
         def in_progress(self) -> list[Any]:
@@ -127,7 +127,7 @@ def test_a_replay_asks_once_whether_a_stream_captures(x: Any, monkeypatch: pytes
     del y
 
 
-def test_of_an_event_in_the_runtime_alone(runtime: Any) -> None:
+def test_frames_of_an_event_in_the_runtime_alone(runtime: Any) -> None:
     event, stream = runtime.eventCreateWithFlags(0), runtime.streamCreateWithPriority(1, 0)
     try:
         require_at_most(3, lambda: runtime.eventRecord(event, 0))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HEAVY = ("cupy", "cupy_backends", "numpy", "nvtx", "pynvml", "rich", "torch", "tcuda.emulation")
 
 
-def test_import_brings_in_nothing_heavy_and_initialises_nothing(output_of: OutputOf) -> None:
+def test_import_loads_no_large_library_and_initialises_nothing(output_of: OutputOf) -> None:
     code = "import json, sys, tcuda; print(json.dumps([sorted(sys.modules), tcuda.is_initialized()]))"
     modules, initialized = json.loads(output_of(code))
     assert "tcuda.streams" in modules
@@ -31,8 +31,8 @@ def test_import_brings_in_nothing_heavy_and_initialises_nothing(output_of: Outpu
 
 def test_import_takes_less_than_150_ms(output_of: OutputOf) -> None:
     code = "import time; start = time.process_time(); import tcuda; print(time.process_time() - start)"
-    # Processor time, of which a machine that is busy otherwise takes little away. The finder of an editable install has
-    # a share of it.
+    # The limit is in processor time, which depends little on the load of the machine. The finder of an editable install
+    # is part of the time.
     best = min(float(output_of(code)) for _ in range(5))
     assert best < 0.15
 
@@ -45,7 +45,7 @@ def test_the_package_is_typed() -> None:
     assert (Path(tcuda.__file__).parent / "py.typed").exists()
 
 
-def test_every_public_name_is_there_and_sorted() -> None:
+def test_every_public_name_exists_once() -> None:
     assert sorted(tcuda.__all__, key=str) == sorted(set(tcuda.__all__))
     assert all(hasattr(tcuda, name) for name in tcuda.__all__)
 
@@ -62,11 +62,11 @@ def test_xp_is_the_array_module_of_the_runtime() -> None:
     assert tcuda.xp is array_module(runtime())
 
 
-def test_names_that_come_late_are_listed() -> None:
+def test_names_that_are_looked_up_late_are_listed() -> None:
     assert {"xp", "emulation", "Stream"} <= set(dir(tcuda))
 
 
-def test_late_names_are_in_their_places_after_initialisation(output_of: OutputOf) -> None:
+def test_late_names_are_attributes_after_initialisation(output_of: OutputOf) -> None:
     code = (
         "import tcuda\n"
         "assert '__getattr__' in vars(tcuda) and 'xp' not in vars(tcuda)\n"
@@ -85,7 +85,7 @@ def test_late_names_are_in_their_places_after_initialisation(output_of: OutputOf
 
 @pytest.fixture
 def source_tree(tmp_path: Path) -> Path:
-    """A source tree without a compiled core; the folder of the core's C++ files is there."""
+    """A source tree with the C++ files of the core and without a compiled core."""
     root = tmp_path / "a clone"
     package = Path(tcuda.__file__).parent
     shutil.copytree(package, root / "tcuda", ignore=shutil.ignore_patterns("*.so", "_core", "__pycache__"))
@@ -96,7 +96,7 @@ def source_tree(tmp_path: Path) -> Path:
 
 
 def refusal(root: Path) -> str:
-    """Import tcuda in a folder, by a Python that has no other, and return the message of the import error."""
+    """Import tcuda in a folder, by a Python without an installed tcuda, and return the message of the import error."""
     code = (
         "import sys\n"
         "for attempt in range(2):\n"
@@ -112,7 +112,7 @@ def refusal(root: Path) -> str:
     return done.stdout.strip()
 
 
-def test_a_source_tree_without_a_core_says_so_and_what_to_do(source_tree: Path) -> None:
+def test_the_error_for_a_source_tree_without_a_core_says_what_to_do(source_tree: Path) -> None:
     assert refusal(source_tree) == (
         f"tcuda was imported from {str(source_tree / 'tcuda')!r}, and that folder has no core compiled for this Python "
         f"({sys.implementation.cache_tag}). "
@@ -144,7 +144,7 @@ def test_a_core_of_another_version_is_named_with_both_versions(source_tree: Path
     assert reason in refusal(source_tree)
 
 
-def test_an_installed_package_without_a_core_is_to_be_installed_again(source_tree: Path) -> None:
+def test_an_installed_package_without_a_core_asks_to_install_again(source_tree: Path) -> None:
     (source_tree / "pyproject.toml").unlink()
     message = refusal(source_tree)
     assert message.endswith(f" Install tcuda again, with the pip of {sys.executable}.")
@@ -194,7 +194,7 @@ def use_tcuda():
 
 @pytest.mark.parametrize("isolated", [False, True])
 @pytest.mark.parametrize("main_first", [False, True])
-def test_a_subinterpreter_is_refused_and_the_main_one_goes_on(
+def test_a_subinterpreter_is_refused_and_the_main_interpreter_works(
     main_first: bool, isolated: bool, run_python: RunPython
 ) -> None:
     steps = ["use_tcuda()"] * main_first + [f"import_in_a_subinterpreter({isolated})", "use_tcuda()"]

@@ -1,6 +1,6 @@
-"""Signal handlers that raise in the middle of a block: the block puts its changes back in every case.
+"""Signal handlers that raise in the middle of a scope: the scope undoes its changes in every case.
 
-Each program runs in a process of its own. A timer strikes at a random moment of a loop of blocks, again and again.
+Each program runs in its own process. A timer interrupts a loop of scopes at random moments, again and again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ pool = tcuda.MemPool()
 usage = tcuda.memory.track()
 quiet = warnings.catch_warnings()
 quiet.__enter__()
-warnings.simplefilter("ignore")  # that the graphs are empty
+warnings.simplefilter("ignore")  # the graphs are empty, which is a warning
 kept = tcuda.CUDAGraph()
 with tcuda.graph(kept):
     pass
@@ -85,7 +85,7 @@ def capture():
         try:
             made.capture_begin(capture_error_mode="relaxed")
             made.capture_end()
-        except Exception:  # the capture has ended, or it goes on and everybody knows of it
+        except Exception:  # the runtime, the graph and the list of captures agree whether the capture goes on
             captures = runtime.streamIsCapturing(near.cuda_stream)
             assert captures == (made._capture is not None) == (made._capture in in_progress)
             made._abandon_capture()
@@ -105,7 +105,7 @@ def state():
     )
 
 def nothing_entered():
-    '''Return whether CuPy's stack of streams is empty: the end of a block of its own tells.'''
+    '''Return the current stream of each device after a scope of CuPy: the default stream if CuPy's stack is empty.'''
     found = []
     for index in range(tcuda.device_count()):
         tcuda.set_device(index)
@@ -116,7 +116,7 @@ def nothing_entered():
     return found
 
 def strike(work, times):
-    '''Return what was wrong after each of the interrupts that left something wrong.'''
+    '''Return the state after each interrupt that left a changed state.'''
     signal.signal(signal.SIGALRM, handle)
     random.seed(1)
     work()
@@ -125,7 +125,7 @@ def strike(work, times):
         work()
     longest = 3 * (time.perf_counter() - start) / 10
     before, wrong, struck = state(), [], 0
-    gc.disable()  # a handler that runs in a finalizer is no business of blocks
+    gc.disable()  # Python drops the exception of a handler that runs in a finalizer
     while struck < times:
         try:
             signal.setitimer(signal.ITIMER_REAL, random.uniform(2e-6, longest))
@@ -166,6 +166,6 @@ import time
         ("capture", 1000),
     ],
 )
-def test_a_signal_handler_that_raises_leaves_nothing_half_done(output_of: OutputOf, work: str, times: int) -> None:
+def test_a_scope_undoes_its_changes_if_a_signal_handler_raises(output_of: OutputOf, work: str, times: int) -> None:
     code = f"{PROGRAM}\nwrong = strike({work}, {times})\nprint(len(wrong), *wrong[:3])"
     assert output_of(code) == "0"

@@ -64,7 +64,7 @@ class TestOwners:
         assert str(caught.value).startswith(f"cannot copy or pickle {type(owner).__name__!r} object: ")
 
     @pytest.mark.parametrize("way", COPIES)
-    def test_are_what_they_were_after_the_refusal(self, way: str) -> None:
+    def test_are_unchanged_after_the_refusal(self, way: str) -> None:
         event, graph, pool = recorded_event(), captured_graph(), tcuda.MemPool()
         handle, number, uses = event.cuda_event, graph.pool(), pool.use_count()
         for owner in (event, graph, pool):
@@ -83,7 +83,7 @@ class TestOwners:
         with pytest.raises(TypeError, match="cannot copy or pickle 'CUDAGraph' object"):
             copy.deepcopy(tcuda.graph(tcuda.CUDAGraph()))
 
-    def test_a_subclass_is_named_and_may_say_how_to_copy_it(self) -> None:
+    def test_a_subclass_is_named_and_may_define_its_copy(self) -> None:
         class Phase(tcuda.Event):
             pass
 
@@ -95,7 +95,7 @@ class TestOwners:
             copy.copy(Phase())
         assert copy.copy(Renewed()).cuda_event == 0
 
-    def test_an_active_measurement_goes_on(self) -> None:
+    def test_an_active_measurement_continues_after_the_refusal(self) -> None:
         with tcuda.memory.track() as usage:
             with pytest.raises(TypeError):
                 copy.copy(usage)
@@ -143,7 +143,7 @@ class TestValues:
         assert (error.error_code, error.call) == (101, "f()")
 
     @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
-    def test_a_copied_generator_goes_its_own_way(self, way: Callable[[Any], Any]) -> None:
+    def test_a_copied_generator_is_independent(self, way: Callable[[Any], Any]) -> None:
         generator = tcuda.Generator().manual_seed(5)
         copied = way(generator)
         first = generator.random(10).get()
@@ -176,7 +176,7 @@ def test_a_weak_reference_ends_with_the_object(name: str) -> None:
 
 
 class TestSubclasses:
-    """As programs for torch write them: ``__new__`` hands torch's arguments on, ``__init__`` has its own."""
+    """Subclasses in the style of torch: ``__new__`` passes torch's arguments on, ``__init__`` has its own arguments."""
 
     def test_of_an_event(self) -> None:
         class Timed(tcuda.Event):
@@ -204,7 +204,7 @@ class TestSubclasses:
         class Plain(tcuda.Event):
             pass
 
-        with pytest.raises(TypeError, match="name"):  # as in torch: __new__ takes the arguments too
+        with pytest.raises(TypeError, match="name"):  # __new__ takes the arguments too, as torch's does
             Named(name="start")
         assert Named(True).name == ""
         assert Plain(enable_timing=True)._flags == tcuda.Event(enable_timing=True)._flags
@@ -300,7 +300,7 @@ class TestSubclasses:
 
         assert Seeded().initial_seed() == Seeded("cuda:0").initial_seed() == 7
 
-    def test_an_event_that_was_not_made_by_new_dies_quietly(self, output_of: OutputOf) -> None:
+    def test_an_event_that_event_new_did_not_make_dies_without_an_error(self, output_of: OutputOf) -> None:
         code = (
             "import gc, tcuda\n"
             "class Odd(tcuda.Event):\n"
@@ -312,7 +312,7 @@ class TestSubclasses:
         )
         assert output_of(code) == "quiet"
 
-    def test_bad_arguments_of_torchs_style_are_refused(self) -> None:
+    def test_bad_arguments_to_new_are_refused(self) -> None:
         class Odd(tcuda.Event):
             def __new__(cls) -> Odd:
                 return super().__new__(cls, colour=1)  # type: ignore[call-arg]

@@ -1,6 +1,6 @@
 """Finalizers and signal handlers that use tcuda in the middle of its own calls.
 
-Each program runs in a process of its own, which ends with a traceback of all threads where one waits for ever.
+Each program runs in its own process. A process with a deadlock ends with a traceback of all threads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ faulthandler.dump_traceback_later(60, exit=True)
 import tcuda
 
 class Garbage:
-    '''A cycle that the garbage collector finalizes, by calling ``use``.'''
+    '''A cycle whose finalizer calls ``use``.'''
 
     def __init__(self, use):
         self.itself, self.use = self, use
@@ -29,7 +29,7 @@ class Garbage:
 used = itertools.count()
 
 def finalizing(use, work):
-    '''Do ``work`` while the garbage collector, which strikes at nearly every allocation, calls ``use``.'''
+    '''Do ``work`` while the garbage collector runs at nearly every allocation and calls ``use``.'''
     def counted():
         use()
         next(used)
@@ -47,7 +47,7 @@ def finalizing(use, work):
     gc.disable()
 
 def interrupting(use, work):
-    '''Do ``work`` while a signal handler calls ``use``, at whatever point the timer strikes.'''
+    '''Do ``work`` while a signal handler calls ``use``, after a timer of varying length.'''
     active, finished = [], []
     def handle(number, frame):
         if not active:
@@ -85,7 +85,7 @@ def new_capture():
         graph.capture_end()
 
 def an_operation():
-    '''Compute with arrays, and look at the events around it.'''
+    '''Compute with arrays between two events, and read the elapsed time.'''
     start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
     with tcuda.stream(tcuda.Stream()):
         start.record()
@@ -96,7 +96,7 @@ def an_operation():
     assert total == 16 and start.elapsed_time(end) > 0
 
 import warnings
-warnings.simplefilter("ignore", UserWarning)  # that the graphs are empty
+warnings.simplefilter("ignore", UserWarning)  # the graphs are empty, which is a warning
 for use in (new_streams, new_session, new_capture, an_operation):
     use()
 """
@@ -125,7 +125,7 @@ def test_a_call_can_be_made_in_the_middle_of_the_same_call(output_of: OutputOf, 
 
 
 @pytest.mark.parametrize("how", ["finalizing", "interrupting"])
-def test_the_runtime_can_be_asked_for_while_it_is_chosen(output_of: OutputOf, how: str) -> None:
+def test_the_runtime_can_be_used_during_its_choice(output_of: OutputOf, how: str) -> None:
     choose = """
 from tcuda import _runtime
 def choose():
@@ -141,7 +141,7 @@ def choose():
     assert output_of(f"{prepared}{work}") == "done"
 
 
-def test_streams_that_were_taken_meanwhile_leave_no_stream_twice(output_of: OutputOf) -> None:
+def test_streams_made_during_the_creation_of_a_stream_keep_the_order_of_the_pool(output_of: OutputOf) -> None:
     code = """
 import itertools
 import tcuda
@@ -151,7 +151,7 @@ runtime = lazy.cuda
 create, turns, others = runtime.streamCreateWithPriority, itertools.count(), []
 
 def create_slowly(flags, priority):
-    if next(turns) == 0:  # 32 others are taken while the first is created
+    if next(turns) == 0:  # 32 other streams are made while CUDA creates the first stream
         others.extend(tcuda.Stream() for _ in range(32))
     return create(flags, priority)
 

@@ -1,4 +1,4 @@
-"""The rooms of the package: imports go down only, and in no circle, also those for type checking."""
+"""The rooms of the package: imports go downward only and form no circle. Imports for type checking count too."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ MODULES = _modules()
 
 
 def _imports(module: str) -> set[str]:
-    """Return the modules of the package that ``module`` imports, wherever the statement stands."""
+    """Return the modules of the package that ``module`` imports, also inside of functions."""
     found = set()
     for node in ast.walk(MODULES[module]):
         if isinstance(node, ast.Import):
@@ -98,8 +98,8 @@ def test_no_rooms_import_each_other_in_a_circle() -> None:
     list(graphlib.TopologicalSorter(rooms).static_order())
 
 
-def test_only_the_runtimes_know_their_kind() -> None:
-    """Above the floor of the runtime nothing compares the name of a runtime, nor asks for its class."""
+def test_only_runtimes_depend_on_their_kind() -> None:
+    """Require that no module above the floor of the runtime compares the name or the class of a runtime."""
     asking = []
     for module, tree in MODULES.items():
         if FLOOR_OF[_room(module)] > FLOOR_OF["_runtime"]:

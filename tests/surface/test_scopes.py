@@ -1,4 +1,4 @@
-"""Blocks that are left in an unusual way: in another thread, in another order, twice, or never entered."""
+"""Scopes that end in an unusual way: in another thread, in another order, twice, or without a start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAST = tcuda.device_count() - 1
 
 
 def in_thread(function: Callable[[], Any]) -> Any:
-    """Call ``function`` in a thread of its own, and return what it returned, or raise what it raised."""
+    """Call ``function`` in a new thread, and return its result or raise its exception."""
     outcome: list[Any] = []
 
     def run() -> None:
@@ -43,7 +43,7 @@ def within(make: Callable[[], Any]) -> Iterator[None]:
 
 
 def current() -> tuple[Any, ...]:
-    """Return what is current in this thread: the device, and the stream of every device."""
+    """Return the current device of this thread, and the current stream of every device."""
     return tcuda.current_device(), *map(tcuda.current_stream, range(tcuda.device_count()))
 
 
@@ -57,7 +57,7 @@ BLOCKS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("make", BLOCKS.values(), ids=list(BLOCKS))
-class TestABlockThatAnotherThreadLeaves:
+class TestAScopeThatAnotherThreadLeaves:
     def test_changes_nothing_in_that_thread(self, runtime: Runtime, make: Callable[[], Any]) -> None:
         generator = within(make)
         next(generator)
@@ -70,11 +70,11 @@ class TestABlockThatAnotherThreadLeaves:
             return current()
 
         assert in_thread(close)[0] == 0
-        with tcuda.device(0):  # which goes back
+        with tcuda.device(0):  # the end of this scope restores the device and the streams
             pass
         assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
 
-    def test_is_undone_when_the_block_around_it_ends(self, backend: Backend, make: Callable[[], Any]) -> None:
+    def test_is_undone_at_the_end_of_the_scope_around_it(self, backend: Backend, make: Callable[[], Any]) -> None:
         outer = tcuda.Stream()
         with tcuda.stream(outer):
             generator = within(make)
@@ -84,10 +84,10 @@ class TestABlockThatAnotherThreadLeaves:
         with tcuda.stream(outer):
             assert tcuda.current_stream() is outer
         backend.enter_stream(outer)
-        backend.exit_stream()  # as CuPy does at the end of its blocks: it goes back to its own stack
+        backend.exit_stream()  # CuPy restores the stream from its own stack
         assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
 
-    def test_is_undone_by_the_next_block_before_that_begins(self, runtime: Runtime, make: Callable[[], Any]) -> None:
+    def test_is_undone_before_the_next_scope_begins(self, runtime: Runtime, make: Callable[[], Any]) -> None:
         generator = within(make)
         next(generator)
         in_thread(generator.close)
@@ -96,14 +96,14 @@ class TestABlockThatAnotherThreadLeaves:
             assert current() == (0, side, *map(tcuda.default_stream, range(1, tcuda.device_count())))
         assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
 
-    def test_may_be_one_of_a_thread_that_has_ended(self, runtime: Runtime, make: Callable[[], Any]) -> None:
+    def test_may_belong_to_a_thread_that_has_ended(self, runtime: Runtime, make: Callable[[], Any]) -> None:
         generator = within(make)
         in_thread(lambda: next(generator))
         before = current()
         generator.close()
         assert current() == before
 
-    def test_can_be_shared_by_threads_that_leave_it_themselves(self, runtime: Runtime, make: Callable[[], Any]) -> None:
+    def test_can_be_entered_and_left_by_several_threads(self, runtime: Runtime, make: Callable[[], Any]) -> None:
         context = make()
         with context:
             inside = current()
@@ -121,7 +121,7 @@ class TestABlockThatAnotherThreadLeaves:
 
 
 @pytest.mark.parametrize("make", BLOCKS.values(), ids=list(BLOCKS))
-def test_a_block_can_be_entered_again_within_itself(runtime: Runtime, make: Callable[[], Any]) -> None:
+def test_a_scope_can_be_entered_again_within_itself(runtime: Runtime, make: Callable[[], Any]) -> None:
     before, context = current(), make()
     with context:
         inside = current()
@@ -132,7 +132,7 @@ def test_a_block_can_be_entered_again_within_itself(runtime: Runtime, make: Call
 
 
 @pytest.mark.parametrize("make", BLOCKS.values(), ids=list(BLOCKS))
-def test_leaving_a_block_that_was_not_entered_does_nothing(runtime: Runtime, make: Callable[[], Any]) -> None:
+def test_leaving_a_scope_that_was_not_entered_does_nothing(runtime: Runtime, make: Callable[[], Any]) -> None:
     with tcuda.stream(tcuda.Stream(LAST)):
         before = current()
         make().__exit__(None, None, None)
@@ -140,7 +140,7 @@ def test_leaving_a_block_that_was_not_entered_does_nothing(runtime: Runtime, mak
 
 
 @pytest.mark.parametrize("make", BLOCKS.values(), ids=list(BLOCKS))
-def test_a_block_that_is_left_keeps_nothing(runtime: Runtime, make: Callable[[], Any]) -> None:
+def test_a_scope_that_has_ended_can_be_freed(runtime: Runtime, make: Callable[[], Any]) -> None:
     import weakref
 
     context = make()
@@ -152,7 +152,7 @@ def test_a_block_that_is_left_keeps_nothing(runtime: Runtime, make: Callable[[],
     assert gone() is None
 
 
-def test_streams_of_threads_that_end_in_a_block_do_not_matter(runtime: Runtime) -> None:
+def test_threads_that_end_inside_a_scope_do_not_affect_other_threads(runtime: Runtime) -> None:
     for _ in range(100):
         in_thread(tcuda.stream(tcuda.Stream()).__enter__)
     with tcuda.stream(tcuda.Stream()) as nothing:
@@ -160,8 +160,8 @@ def test_streams_of_threads_that_end_in_a_block_do_not_matter(runtime: Runtime) 
     assert current() == (0, *map(tcuda.default_stream, range(tcuda.device_count())))
 
 
-class TestAPoolThatAnotherThreadEnds:
-    def test_is_no_longer_used_by_the_thread_that_began(self, runtime: Runtime) -> None:
+class TestAScopeOfAPoolThatAnotherThreadLeaves:
+    def test_ends_the_use_of_the_pool_by_its_own_thread(self, runtime: Runtime) -> None:
         pool = tcuda.MemPool()
         generator = within(lambda: tcuda.use_mem_pool(pool))
         next(generator)
@@ -172,7 +172,7 @@ class TestAPoolThatAnotherThreadEnds:
         assert pool.snapshot() == []
         tcuda.memory.caching_allocator_delete(address)
 
-    def test_leaves_the_pools_of_that_thread_alone(self, runtime: Runtime) -> None:
+    def test_keeps_the_pools_of_the_other_thread(self, runtime: Runtime) -> None:
         pool, theirs = tcuda.MemPool(), tcuda.MemPool()
         generator = within(lambda: tcuda.use_mem_pool(pool))
         next(generator)

@@ -1,4 +1,4 @@
-"""tcuda on a machine without a GPU, as torch answers there: nothing is initialised, and there is nothing to count."""
+"""tcuda on a machine without a GPU: calls initialise nothing, and figures are zero or empty, as in torch."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def answers_to(calls: list[str], output_of: OutputOf, **environment: str | None)
     return answers
 
 
-def test_without_a_device_there_is_nothing_to_count(output_of: OutputOf) -> None:
+def test_without_a_device_figures_are_zero_or_empty(output_of: OutputOf) -> None:
     calls = [f"{name}({device})" for name in FIGURES for device in ("", "0", "'cuda:1'")]
     assert answers_to(calls, output_of, **WITHOUT_DEVICE) == {call: [0, False] for call in calls}
     assert answers_to(list(EMPTY), output_of, **WITHOUT_DEVICE) == {call: [EMPTY[call], False] for call in EMPTY}
 
 
-def test_without_a_device_there_is_nothing_to_do(output_of: OutputOf) -> None:
+def test_without_a_device_calls_do_nothing(output_of: OutputOf) -> None:
     assert answers_to(QUIET, output_of, **WITHOUT_DEVICE) == {call: [None, False] for call in QUIET}
 
 
@@ -81,12 +81,12 @@ def test_before_initialisation_figures_are_zero_and_initialise_nothing(output_of
 
 
 @pytest.mark.parametrize("block", ["caching_allocator_disabled", "random.fork_rng"])
-def test_blocks_do_nothing_without_a_device(output_of: OutputOf, block: str) -> None:
+def test_scopes_do_nothing_without_a_device(output_of: OutputOf, block: str) -> None:
     code = f"import tcuda\nwith tcuda.{block}():\n    print(tcuda.is_initialized())"
     assert output_of(code, **WITHOUT_DEVICE) == "False"
 
 
-def test_what_needs_a_generator_says_that_there_is_none(output_of: OutputOf) -> None:
+def test_a_default_generator_without_a_device_is_an_error_that_says_so(output_of: OutputOf) -> None:
     code = "import tcuda\ntry: tcuda.default_generators[0]\nexcept IndexError as error: print(error)"
     assert "there is no device" in output_of(code, **WITHOUT_DEVICE)
 
@@ -109,7 +109,7 @@ def test_a_cache_that_was_turned_off_before_initialisation_is_off(output_of: Out
     assert output_of(code) == "True 0"
 
 
-def test_generators_are_there_once_devices_are_emulated(output_of: OutputOf) -> None:
+def test_generators_exist_once_devices_are_emulated(output_of: OutputOf) -> None:
     code = (
         "import tcuda\n"
         "before = tcuda.get_rng_state_all()\n"

@@ -156,7 +156,7 @@ class TestTime:
         assert self.elapsed(r, graph, stream) == 3 * MS
         assert list(r.devices[0].activity) == [(CALL, CALL + 3 * MS)]
 
-    def test_on_forked_streams_is_that_of_the_longest_path(self, r: EmulatedRuntime) -> None:
+    def test_on_forked_streams_is_the_time_of_the_longest_path(self, r: EmulatedRuntime) -> None:
         stream, other, third = (new_stream(r) for _ in range(3))
 
         def work() -> None:
@@ -167,7 +167,7 @@ class TestTime:
             r.sleep(5 * MS, third)
             r.sleep(MS, stream)
             wait_for(r, stream, other)
-            r.sleep(10 * MS, stream)  # overlaps the work on the third stream, which joins after this
+            r.sleep(10 * MS, stream)  # overlaps the work on the third stream, which joins later
             wait_for(r, stream, third)
             r.sleep(MS, stream)
 

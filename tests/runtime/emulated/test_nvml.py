@@ -159,7 +159,7 @@ def test_an_unknown_uuid_is_not_found(emulated, nvml, name):
     assert caught.value.value == 6
 
 
-def test_errors_are_those_of_pynvml(nvml):
+def test_errors_equal_pynvmls(nvml):
     import pynvml
 
     for name in [name for name in dir(nvml) if name.startswith("NVMLError_")]:

@@ -1,4 +1,4 @@
-"""The emulated counterparts of CuPy's memory pools: the memory that they keep and that they give back."""
+"""The emulated counterparts of CuPy's memory pools: the memory that the pools keep and give back."""
 
 from __future__ import annotations
 

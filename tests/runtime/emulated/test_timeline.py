@@ -1,4 +1,4 @@
-"""Emulated time: work that overlaps, work that waits, and the same times at every run."""
+"""Emulated time: work that overlaps, work that waits, and the same times in every run."""
 
 from __future__ import annotations
 
