@@ -1,7 +1,8 @@
 """The captures of CUDA graphs that are in progress, for whoever must know of them.
 
-Most calls that CUDA forbids during a capture spoil it: it ends in an error that does not name the call. So such calls
-of tcuda's ask here first, and are refused before they have done any harm.
+Most calls that CUDA forbids during a capture invalidate the capture. The capture then ends in an error that does not
+name the call. So the functions of tcuda that make such calls ask this module first, which refuses the call, and the
+capture goes on.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ def require_same_capture(call: str, stream: int, number: int) -> None:
         number: The number of the capture in which there is what it waits for; 0, or that of an ended one, for none.
 
     Raises:
-        AcceleratorError: It would spoil the capture of ``stream`` (905), or both (902), which go on.
+        AcceleratorError: The wait would invalidate the capture of ``stream`` (905), or both captures (902). The
+            captures go on.
     """
     own = number_on(stream)
     if own not in (0, number):
@@ -100,7 +102,7 @@ def require_same_capture(call: str, stream: int, number: int) -> None:
 def require_no_capture(
     call: str, *, stream: int | None = None, device: int | None = None, event: int | None = None
 ) -> None:
-    """Refuse ``call`` where it would spoil a capture.
+    """Refuse ``call`` where it would invalidate a capture.
 
     Args:
         call: What to name in the error.
@@ -113,6 +115,6 @@ def require_no_capture(
     """
     if event is not None and any(capture.number == event for capture in captures):
         raise AcceleratorError(Status.CAPTURED_EVENT, call)
-    spoils = any(capture.forbids_unsafe_calls() or capture.device == device for capture in captures)
-    if spoils or (stream is not None and capture_on(stream) is not None):
+    invalidates = any(capture.forbids_unsafe_calls() or capture.device == device for capture in captures)
+    if invalidates or (stream is not None and capture_on(stream) is not None):
         raise AcceleratorError(Status.STREAM_CAPTURE_UNSUPPORTED, call)

@@ -1,6 +1,7 @@
 """Refusals of calls that cannot be captured: calls that need the contents of arrays at once, and calls of cuSOLVER.
 
-CuPy's functions refuse these calls while the current stream captures, in the same words, before they spoil the capture.
+CuPy's functions refuse these calls while the current stream captures, in the same words, so that the calls do not
+invalidate the capture.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def require_indices(items: Sequence[Any]) -> None:
 
 
 def _captures(stream: int | None) -> bool:
-    """Return whether ``stream`` captures; a spoiled capture is an error of its own."""
+    """Return whether ``stream`` captures; an invalidated capture is an error of its own."""
     return cuda.streamIsCapturing(backend.current_stream().ptr if stream is None else stream)
 
 

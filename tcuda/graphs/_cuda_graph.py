@@ -157,7 +157,7 @@ class CUDAGraph:
         index = cuda.getDevice()
         used = shared or (memory.next_pool(), 0)
         with _beginning:
-            if not captures:  # else it would spoil those
+            if not captures:  # the preparation would invalidate those
                 backend.prepare_capture()  # a capture cannot make one, and may want to multiply matrices
             if cuda.streamGetCaptureInfo(stream)[0] != CAPTURE_STATUS_NONE:
                 cuda.streamBeginCapture(stream, mode)  # which refuses, and whose capture is not this graph's to end
@@ -183,8 +183,8 @@ class CUDAGraph:
 
         Raises:
             RuntimeError: The current stream is not the one on which the capture was begun.
-            AcceleratorError: There is no capture (401), or something has spoiled it (901), or a stream that took part
-                was not joined again (904).
+            AcceleratorError: There is no capture (401), or a call has invalidated it (901), or a stream that took
+                part was not joined again (904).
         """
         capture = self._capture
         if capture is None:

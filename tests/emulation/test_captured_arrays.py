@@ -262,7 +262,7 @@ TRANSFERS: dict[str, tuple[str, Callable[[Any, Any], object]]] = {
 
 
 @pytest.mark.parametrize("what", TRANSFERS)
-def test_transfers_are_refused_and_spoil_nothing(captured: Captured, what: str) -> None:
+def test_transfers_are_refused_and_do_not_invalidate_the_capture(captured: Captured, what: str) -> None:
     words, transfer = TRANSFERS[what]
     x, one = xp.arange(8.0), xp.asarray(1.0)
     host = np.full(8, 5.0)

@@ -1,4 +1,4 @@
-"""Emulated arrays where memory runs out, a kernel fails or a capture is spoiled."""
+"""Emulated arrays where memory runs out, a kernel fails or a capture is invalidated."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_kernel_that_fails_leaves_no_memory_and_no_time(runtime):
     assert runtime.devices[0].default.ready == ready
 
 
-def test_a_stream_whose_capture_is_spoiled_takes_no_kernel(runtime, backend):
+def test_a_stream_whose_capture_is_invalidated_takes_no_kernel(runtime, backend):
     array = xp.ones(100)
     before = allocated()
     with temporary_stream(runtime) as stream:

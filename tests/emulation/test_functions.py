@@ -447,7 +447,7 @@ def test_a_graph_gives_the_results_of_its_functions(captured, case):
 
 
 @pytest.mark.parametrize("case", [case for case in all_cases() if refusal(case) is not None])
-def test_what_cupy_does_not_capture_is_refused_and_spoils_nothing(captured, case):
+def test_calls_that_cupy_does_not_capture_are_refused_and_do_not_invalidate_the_capture(captured, case):
     kind, words = refusal(case)
     names = {"target": xp.zeros((3, 4)), **operands(xp)}
     x = names["x"]

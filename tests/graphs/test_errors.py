@@ -1,4 +1,4 @@
-"""Mistakes with graphs: the errors, the calls that spoil a capture, and the state afterwards."""
+"""Mistakes with graphs: the errors, the calls that invalidate a capture, and the state afterwards."""
 
 from __future__ import annotations
 
@@ -133,19 +133,19 @@ class TestErrors:
         assert (y.get() == 0).all()
 
 
-SPOILING: dict[str, Callable[[Any], object]] = {
+INVALIDATING: dict[str, Callable[[Any], object]] = {
     "tcuda.synchronize()": lambda event: tcuda.synchronize(),
     "Stream.synchronize()": lambda event: tcuda.current_stream().synchronize(),
     "Stream.query()": lambda event: tcuda.current_stream().query(),
 }
 UNSAFE: dict[str, Callable[[Any], object]] = {
-    **SPOILING,
+    **INVALIDATING,
     "Event.synchronize()": lambda event: event.synchronize(),
     "Event.query()": lambda event: event.query(),
 }
 
 
-class TestWhatSpoilsCaptures:
+class TestCallsThatInvalidateCaptures:
     @pytest.mark.parametrize("mode", MODES)
     @pytest.mark.parametrize("call", UNSAFE)
     def test_is_refused_by_name_and_the_capture_goes_on(
@@ -155,7 +155,7 @@ class TestWhatSpoilsCaptures:
         event.record()
         tcuda.synchronize()
         with tcuda.graph(graph, capture_error_mode=mode):
-            if mode == "relaxed" and call not in SPOILING:
+            if mode == "relaxed" and call not in INVALIDATING:
                 UNSAFE[call](event)
             else:
                 with pytest.raises(tcuda.AcceleratorError) as caught:
@@ -269,7 +269,9 @@ class TestExceptions:
         graph.replay()
         assert (x.get() == 1).all()
 
-    def test_in_a_capture_that_is_spoiled_are_seen_too(self, xp: Any, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
+    def test_in_a_capture_that_is_invalidated_are_seen_too(
+        self, xp: Any, runtime: Runtime, graph: tcuda.CUDAGraph
+    ) -> None:
         def work() -> None:
             runtime.streamQuery(tcuda.current_stream().cuda_stream)
             raise KeyError("mine")

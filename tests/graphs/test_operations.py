@@ -197,7 +197,7 @@ def test_is_captured(inputs: Inputs, kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_is_refused_before_the_capture_is_spoiled(inputs: Inputs, name: str) -> None:
+def test_is_refused_before_the_capture_is_invalidated(inputs: Inputs, name: str) -> None:
     (error, words), operate = REFUSED[name]
     if error is NotImplementedError:
         operate(inputs)

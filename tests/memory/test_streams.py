@@ -66,7 +66,7 @@ def temporary_stream(runtime: Runtime) -> Any:
 
 @contextlib.contextmanager
 def capture(runtime: Runtime, stream: int) -> Iterator[None]:
-    """Let ``stream`` capture in a block, which must not spoil the capture."""
+    """Let ``stream`` capture in a scope whose code must not invalidate the capture."""
     runtime.streamBeginCapture(stream, CAPTURE_RELAXED)
     try:
         yield

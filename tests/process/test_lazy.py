@@ -143,7 +143,7 @@ def test_a_forked_child_of_an_initialised_process_gets_an_error(output_of: Outpu
     assert printed.endswith("False")
 
 
-def test_asking_for_devices_does_not_spoil_a_fork(output_of: OutputOf) -> None:
+def test_asking_for_devices_does_not_prevent_a_fork(output_of: OutputOf) -> None:
     before = "tcuda.is_available(); tcuda.device_count(); tcuda.Event()"
     assert output_of(FORK.format(before=before)) == "device 0 True"
 

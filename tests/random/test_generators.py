@@ -392,7 +392,7 @@ class TestGenerator:
         assert len(set(draws)) == 200
 
     @pytest.mark.parametrize("name", ["random_sample", "standard_normal", "tomaxint", "standard_gamma"])
-    def test_a_capturing_stream_is_refused_before_the_capture_is_spoiled(
+    def test_a_capturing_stream_is_refused_before_the_capture_is_invalidated(
         self, runtime: Runtime, generator: tcuda.Generator, name: str
     ) -> None:
         derived = name == "standard_gamma"

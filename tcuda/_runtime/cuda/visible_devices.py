@@ -1,4 +1,4 @@
-"""How many devices CUDA will show, found without making the CUDA context that would spoil a later ``fork``.
+"""How many devices CUDA will show, found without a CUDA context, which a later ``fork`` could not use.
 
 ``CUDA_VISIBLE_DEVICES`` is read here and nowhere else, and only to count: which device an index means depends on
 ``CUDA_DEVICE_ORDER`` too, and only CUDA knows.

@@ -33,7 +33,7 @@ class Capture:
         origin: The stream on which the capture began.
         device: The device of that stream.
         active: Whether the capture has not ended.
-        valid: Whether no call has spoiled the capture.
+        valid: Whether no call has invalidated the capture.
         graph: The operations that were captured so far.
     """
 
@@ -77,8 +77,8 @@ class Capture:
         """Return whether the origin waits for the work of every stream that takes part."""
         return len(self.graph.up_to(self._last[self.origin])) == len(self.graph.nodes)
 
-    def spoil(self, call: Call, status: int = Status.STREAM_CAPTURE_UNSUPPORTED) -> AcceleratorError:
-        """Spoil the capture, and return the error for ``call``, which the capture forbids."""
+    def invalidate(self, call: Call, status: int = Status.STREAM_CAPTURE_UNSUPPORTED) -> AcceleratorError:
+        """Invalidate the capture, and return the error for ``call``, which the capture forbids."""
         self.valid = False
         return failure(status, call)
 
@@ -103,8 +103,8 @@ class Captures:
         """Refuse ``call``, which synchronizes, queries or allocates, where a capture forbids that to this thread.
 
         Raises:
-            AcceleratorError: A capture forbids the call, and is spoiled by it (900).
+            AcceleratorError: A capture forbids the call, which invalidates the capture (900).
         """
         for capture in self.in_progress:
             if capture.forbids_unsafe_calls():
-                raise capture.spoil(call)
+                raise capture.invalidate(call)

@@ -118,7 +118,7 @@ class Events:
         if event.capture is not None:
             if not event.capture.active:
                 raise failure(Status.INVALID_VALUE, call)
-            raise event.capture.spoil(call, Status.CAPTURED_EVENT)
+            raise event.capture.invalidate(call, Status.CAPTURED_EVENT)
         if self._captures.in_progress:
             self._captures.forbid_unsafe(call)
         return event

@@ -122,7 +122,7 @@ class EmulatedRuntime:
             device = self.thread.device
             for capture in self._captures.in_progress:
                 if capture.device == device:
-                    raise capture.spoil(call)
+                    raise capture.invalidate(call)
             self._captures.forbid_unsafe(call)
             self.clock.wait_until(self._streams.ready(device))
 
@@ -286,7 +286,7 @@ class EmulatedRuntime:
                 raise failure(Status.INVALID_RESOURCE_HANDLE, call)
             timeline = self._streams.find(stream, call)
             if timeline.capture is not None:
-                raise timeline.capture.spoil(call)
+                raise timeline.capture.invalidate(call)
         if self._ledger is not None:
             self._ledger.stream_about_to_be_destroyed(timeline.device, stream)
         with self._lock:
@@ -323,7 +323,7 @@ class EmulatedRuntime:
                 timeline.capture.add(timeline.handle, ExternalWait(recorded))
             elif recorded.time is not None:
                 if timeline.capture is not None:
-                    raise timeline.capture.spoil(call, Status.STREAM_CAPTURE_ISOLATION)
+                    raise timeline.capture.invalidate(call, Status.STREAM_CAPTURE_ISOLATION)
                 if recorded.time > timeline.ready:
                     timeline.ready = recorded.time
 
@@ -331,10 +331,10 @@ class EmulatedRuntime:
         if not capture.active:
             raise failure(Status.INVALID_VALUE, call)
         if timeline.handle == 0:
-            raise capture.spoil(call, Status.STREAM_CAPTURE_IMPLICIT)
+            raise capture.invalidate(call, Status.STREAM_CAPTURE_IMPLICIT)
         if timeline.capture not in (None, capture):
             timeline.capture.valid = False
-            raise capture.spoil(call, Status.STREAM_CAPTURE_MERGE)
+            raise capture.invalidate(call, Status.STREAM_CAPTURE_MERGE)
         timeline.capture = capture
         capture.wait(timeline.handle, event.places)
 
@@ -520,7 +520,7 @@ class EmulatedRuntime:
                 self._streams.end_capture(capture)
                 raise failure(Status.STREAM_CAPTURE_WRONG_THREAD, call)
             if capture.origin != timeline.handle:
-                raise capture.spoil(call, Status.STREAM_CAPTURE_UNMATCHED)
+                raise capture.invalidate(call, Status.STREAM_CAPTURE_UNMATCHED)
             self._streams.end_capture(capture)
             if not capture.valid:
                 raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
@@ -583,7 +583,7 @@ class EmulatedRuntime:
                 raise failure(Status.INVALID_VALUE, call)
             timeline = self._streams.find(stream, call)
             if timeline.capture is not None:
-                raise timeline.capture.spoil(call)
+                raise timeline.capture.invalidate(call)
             if self._captures.in_progress:
                 self._streams.forbid_implicit(timeline, call)
         self._replay(executable, timeline)

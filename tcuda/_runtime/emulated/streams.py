@@ -86,7 +86,7 @@ class Streams:
         timeline = self.find(handle, call)
         if self._captures.in_progress:
             if timeline.capture is not None:
-                raise timeline.capture.spoil(call)
+                raise timeline.capture.invalidate(call)
             self.forbid_implicit(timeline, call)
             self._captures.forbid_unsafe(call)
         return timeline
@@ -162,11 +162,11 @@ class Streams:
         """Refuse ``call``, which would let a default stream wait for a stream that captures.
 
         Raises:
-            AcceleratorError: A stream captures for which ``timeline`` waits; its capture is spoiled (906).
+            AcceleratorError: A stream captures for which ``timeline`` waits; its capture is invalidated (906).
         """
         capture = self.capture_beside(timeline)
         if capture is not None:
-            raise capture.spoil(call, Status.STREAM_CAPTURE_IMPLICIT)
+            raise capture.invalidate(call, Status.STREAM_CAPTURE_IMPLICIT)
 
     def end_capture(self, capture: Capture) -> None:
         """Let no stream take part in ``capture`` any more."""

@@ -291,7 +291,7 @@ class TestStatus:
         r.graphExecDestroy(graph)
         assert launch() == 1
 
-    def test_of_work_on_a_stream_whose_capture_is_spoiled(self, r: EmulatedRuntime) -> None:
+    def test_of_work_on_a_stream_whose_capture_is_invalidated(self, r: EmulatedRuntime) -> None:
         stream, ran = new_stream(r), list[int]()
         r.streamBeginCapture(stream, CAPTURE_RELAXED)
         assert r.streamQuery(stream) == 900
