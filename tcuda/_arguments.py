@@ -1,6 +1,6 @@
-"""Checks of arguments, which refuse a bad one before anything has been done.
+"""Checks of arguments, which refuse a wrong argument before the call changes any state.
 
-Only what is not obviously right comes here: a call on a fast path looks at the type and the range itself first.
+A function on a fast path tests the type and the range itself, and calls these checks only if its test fails.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ MOST_DEVICES = (1 << 31) - 1
 
 
 def integer(value: Any, name: str, least: int, most: int) -> int:
-    """Return an argument as an ``int``.
+    """Return an integer argument as an ``int``.
 
     Args:
         value: The argument.
-        name: What to call it in the error, such as ``"size"``.
+        name: The name of the argument in the error, such as ``"size"``.
         least: The least value that is allowed.
         most: The greatest value that is allowed.
 
     Raises:
-        TypeError: It is no integer.
-        ValueError: It is out of range.
+        TypeError: ``value`` is not an integer.
+        ValueError: ``value`` is less than ``least`` or greater than ``most``.
     """
     try:
         number = operator.index(value)
@@ -42,28 +42,28 @@ def integer(value: Any, name: str, least: int, most: int) -> int:
 
 
 def handle(value: Any, name: str) -> int:
-    """Return an argument that is a handle or an address of CUDA's, such as a ``cudaStream_t``.
+    """Return an argument that is a handle or an address of CUDA, such as a ``cudaStream_t``.
 
     Args:
         value: The argument.
-        name: What to call it in the error.
+        name: The name of the argument in the error.
 
     Raises:
-        TypeError: It is no integer.
-        ValueError: It is negative, or more than any address.
+        TypeError: ``value`` is not an integer.
+        ValueError: ``value`` is negative, or greater than any address.
     """
     return integer(value, name, 0, MOST_BYTES)
 
 
 def flag(value: Any, name: str) -> bool:
-    """Return an argument that says yes or no; like torch, take an integer for a truth value.
+    """Return an argument that is true or false; an integer is also allowed, as in torch.
 
     Args:
         value: The argument.
-        name: What to call it in the error.
+        name: The name of the argument in the error.
 
     Raises:
-        TypeError: It is neither a truth value nor an integer.
+        TypeError: ``value`` is neither a ``bool`` nor an integer.
     """
     if value is True or value is False:
         return value
@@ -74,14 +74,14 @@ def flag(value: Any, name: str) -> bool:
 
 
 def text(value: Any, name: str) -> str:
-    """Return an argument that is a text.
+    """Return an argument that is a ``str``.
 
     Args:
         value: The argument.
-        name: What to call it in the error.
+        name: The name of the argument in the error.
 
     Raises:
-        TypeError: It is none.
+        TypeError: ``value`` is not a ``str``.
     """
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str; got {a_kind(value)}.")
@@ -89,15 +89,15 @@ def text(value: Any, name: str) -> str:
 
 
 def several(value: Any, name: str, what: str) -> Iterable[Any]:
-    """Return an argument that can be gone through.
+    """Return an iterator over an argument that is iterable.
 
     Args:
         value: The argument.
-        name: What to call it in the error.
-        what: What it must be, such as ``"indices of devices"``.
+        name: The name of the argument in the error.
+        what: The items that the error asks for, such as ``"indices of devices"``.
 
     Raises:
-        TypeError: It cannot.
+        TypeError: ``value`` is not iterable.
     """
     try:
         items: Iterable[Any] = iter(value)
@@ -113,13 +113,13 @@ def a_kind(value: object) -> str:
 
 
 def kind_of(value: object) -> str:
-    """Return the type of ``value`` for a message, with its module if it is not one of Python's own."""
+    """Return the type of ``value`` for a message, with the module unless the type is built in."""
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _power(number: int) -> str:
-    """Return ``number`` as people write the limits of integers, such as ``2**63 - 1``."""
+    """Return ``number`` for a message; a large power of two, or one less, is written as ``2**63`` or ``2**63 - 1``."""
     if abs(number) < 1 << 15:
         return str(number)
     size = abs(number)
@@ -130,14 +130,14 @@ def _power(number: int) -> str:
 
 
 def pool_id(value: Any, name: str) -> tuple[int, int]:
-    """Return an argument that is the handle of a pool of memory.
+    """Return an argument that is the identifier of a pool of memory.
 
     Args:
         value: The argument.
-        name: What to call it in the error.
+        name: The name of the argument in the error.
 
     Raises:
-        TypeError: It is none.
+        TypeError: ``value`` is not a pair of integers from 0 to 2**64 - 1.
     """
     is_pair = isinstance(value, tuple) and len(value) == 2 and all(isinstance(number, int) for number in value)
     if not is_pair or min(value) < 0 or max(value) >= 1 << 64:
@@ -149,14 +149,14 @@ def pool_id(value: Any, name: str) -> tuple[int, int]:
 
 
 def function(value: Any, name: str) -> Callable[..., Any]:
-    """Return an argument that can be called.
+    """Return an argument that is callable.
 
     Args:
         value: The argument.
-        name: What to call it in the error.
+        name: The name of the argument in the error.
 
     Raises:
-        TypeError: It cannot.
+        TypeError: ``value`` is not callable.
     """
     if not callable(value):
         raise TypeError(f"{name} must be callable; got {a_kind(value)}.")

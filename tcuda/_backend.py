@@ -1,4 +1,4 @@
-"""The array library: the protocol of what tcuda asks of it, and the module that implements the protocol.
+"""The array library: the protocol of the calls that tcuda makes, and the module that implements the protocol.
 
 CuPy is the array library on CUDA. On emulated devices ``tcuda.emulation`` takes its place.
 """
@@ -52,7 +52,7 @@ class Backend(Protocol):
     """The name of the module that makes arrays, such as ``"cupy"``."""
 
     OutOfMemoryError: type[OutOfMemoryError]
-    """The exception for lack of memory: tcuda's, and the library's own one too."""
+    """The exception for a lack of memory, a subclass of tcuda's exception and of the library's own."""
 
     memory_hint: str
     """A sentence about the size of a device's memory, for an out-of-memory message; may be empty."""
@@ -80,7 +80,7 @@ class Backend(Protocol):
         """Let arrays take their memory from ``ledger``; a second call does nothing."""
 
     def memory_source(self, name: str, ledger: Ledger) -> Source:
-        """Return the library's own pool as a source: ``"cupy"`` or ``"cudaMallocAsync"``."""
+        """Return the library's own pool ``name`` (``"cupy"`` or ``"cudaMallocAsync"``) as a source."""
 
     # Work on a device
 
@@ -88,7 +88,7 @@ class Backend(Protocol):
         """Keep ``stream``, which is of the current device, busy for ``cycles`` clock cycles."""
 
     def prepare_capture(self) -> None:
-        """Let the work of a capture multiply matrices; no capture is in progress yet."""
+        """Let the work of later captures multiply matrices; the caller makes sure that no capture is in progress."""
 
     def graph_launcher(self, executable: int) -> GraphLauncher:
         """Return a launcher of ``executable``, a ``cudaGraphExec_t``, for the device that is current now."""
@@ -120,7 +120,7 @@ _made: dict[Runtime, Backend] = {}
 
 
 def backend_of(runtime: Runtime) -> Backend:
-    """Return the array library on the devices of ``runtime``; imports the library, and initialises nothing."""
+    """Import the array library on the devices of ``runtime``, and return it; nothing is initialised."""
     return _made.get(runtime) or _made.setdefault(runtime, _make(runtime))
 
 

@@ -1,4 +1,7 @@
-"""Refusals to copy: two objects must not own one CUDA event, graph or pool, and a handle is good in one process."""
+"""Refusals to copy or pickle objects that own a CUDA event, a graph or a pool.
+
+Two objects must not own the same event, graph or pool, and a handle is valid in one process only.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ def refusing(act: str, reason: str) -> Callable[[Any], NoReturn]:
     """Return a ``__reduce__`` for a class: ``copy.copy``, ``copy.deepcopy`` and ``pickle.dumps`` raise ``TypeError``.
 
     Args:
-        act: The refused act, such as ``"copy or pickle"``.
-        reason: Why, and what to do instead, in whole sentences.
+        act: The refused action, such as ``"copy or pickle"``.
+        reason: The reason and the advice, in whole sentences.
     """
 
     def __reduce__(self: object) -> NoReturn:  # noqa: N807  # the name that the function has in the class

@@ -9,7 +9,7 @@ from typing_extensions import Self
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-class _CurrentStream(Protocol):  # as in tcuda._runtime.protocol, which imports this module
+class _CurrentStream(Protocol):  # the same protocol as in tcuda._backend, which imports this module
     @property
     def ptr(self) -> int: ...
     @property

@@ -1,4 +1,4 @@
-"""The CUDA runtime API as torch hands it out: functions that return a status instead of raising one."""
+"""The CUDA runtime API of ``torch.cuda.cudart``: functions that return a status instead of raising an error."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-# What the types of the parameters in C hold; CuPy has a sign in those for addresses, and no process has larger ones.
+# The values of the parameter types in C. CuPy takes addresses as signed integers, and no process has larger addresses.
 _ADDRESSES = range(1 << 63)
 _FLAGS = range(1 << 32)
 _STATUSES = range(-(1 << 31), 1 << 31)
 
 _INVALID_VALUE = 1
-_STREAMS_OF_CUDA = (0, STREAM_LEGACY, STREAM_PER_THREAD)  # which CUDA refuses to destroy
+_STREAMS_OF_CUDA = (0, STREAM_LEGACY, STREAM_PER_THREAD)  # CUDA refuses to destroy these streams
 _created: set[int] = set()
-"""The streams that :func:`cudaStreamCreate` made, and nobody destroyed. CUDA does not check a handle."""
+"""The streams that :func:`cudaStreamCreate` made and that are not destroyed, because CUDA does not check a handle."""
 
 
 class cudaError(IntEnum):
-    """The status of a call; like torch's it names success alone, and any other integer is a status too."""
+    """The status of a call; only ``success`` is a named member, as in torch, and any other integer is a status too."""
 
     success = 0
 
@@ -51,7 +51,7 @@ def cudaGetErrorString(error: int) -> str:
     """Return the description of a status (``cudaGetErrorString``).
 
     Raises:
-        TypeError: ``error`` is no integer.
+        TypeError: ``error`` is not an integer.
     """
     return _status.text(_whole("cudaGetErrorString", "error", error, _STATUSES, "a status"))
 
@@ -70,7 +70,7 @@ def cudaHostRegister(ptr: int, size: int, flags: int) -> cudaError:
     """Page-lock ``size`` bytes of host memory at ``ptr``, so that copies need not wait (``cudaHostRegister``).
 
     Raises:
-        TypeError: An argument is no integer, or none that CUDA can take.
+        TypeError: An argument is not an integer, or is outside the range of its type in CUDA.
     """
     name = "cudaHostRegister"
     address = _whole(name, "ptr", ptr, _ADDRESSES, "the address of host memory")
@@ -83,7 +83,7 @@ def cudaHostUnregister(ptr: int) -> cudaError:
     """Undo :func:`cudaHostRegister` (``cudaHostUnregister``).
 
     Raises:
-        TypeError: ``ptr`` is no address.
+        TypeError: ``ptr`` is not an address.
     """
     address = _whole("cudaHostUnregister", "ptr", ptr, _ADDRESSES, "the address that was registered")
     return _status_of(lambda: cuda.hostUnregister(address))
@@ -93,7 +93,7 @@ def cudaStreamCreate(ptr: int) -> cudaError:
     """Create a stream and write its handle to the address ``ptr`` (``cudaStreamCreate``).
 
     Raises:
-        TypeError: ``ptr`` is no address of memory that can be written. CUDA would end the process.
+        TypeError: ``ptr`` is not the address of memory that can be written, for which CUDA would crash the process.
     """
     wanted = "the address of 8 bytes where the handle is written, such as ctypes.addressof(ctypes.c_void_p())"
     address = _whole("cudaStreamCreate", "ptr", ptr, _ADDRESSES, wanted)
@@ -114,14 +114,15 @@ def cudaStreamDestroy(ptr: int) -> cudaError:
     """Destroy the stream with the handle ``ptr`` (``cudaStreamDestroy``).
 
     Raises:
-        TypeError: :func:`cudaStreamCreate` made no such stream, or it is destroyed. CUDA may end the process.
+        TypeError: ``ptr`` is not a handle of :func:`cudaStreamCreate`, or the stream is destroyed already. CUDA may
+            crash the process for such a handle.
     """
     wanted = "a handle that cudaStreamCreate() has written"
     handle = _whole("cudaStreamDestroy", "ptr", ptr, _ADDRESSES, wanted)
     if handle not in _created and handle not in _STREAMS_OF_CUDA:
         raise TypeError(
-            f"cudaStreamDestroy() takes {wanted}, and {handle:#x} is none, or one that is destroyed. The streams of "
-            "tcuda and CuPy are destroyed by their owners."
+            f"cudaStreamDestroy() takes {wanted}; {handle:#x} is not such a handle, or its stream is destroyed "
+            "already. The streams of tcuda and CuPy are destroyed by their owners."
         )
     _created.discard(handle)  # first, so that no other thread destroys the stream too
     status = _status_of(lambda: cuda.streamDestroy(handle))
@@ -131,17 +132,17 @@ def cudaStreamDestroy(ptr: int) -> cudaError:
 
 
 def cudaMemGetInfo(device: int) -> tuple[int, int]:
-    """Return the free and the total memory of ``device`` in bytes; this one raises, as torch's does.
+    """Return the free and the total memory of ``device`` in bytes; a failure raises an error, as in torch.
 
     Raises:
-        AcceleratorError: There is no such device.
-        TypeError: ``device`` is no integer.
+        AcceleratorError: ``device`` does not exist.
+        TypeError: ``device`` is not an integer.
     """
     return mem_get_info(_whole("cudaMemGetInfo", "device", device, _STATUSES, "the index of a device"))
 
 
 def _whole(function: str, name: str, value: object, allowed: range, wanted: str) -> int:
-    """Return ``value`` as an int, if it is an integer that is allowed."""
+    """Return ``value`` as an int; raise an error unless ``value`` is an integer in ``allowed``."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -156,14 +157,14 @@ def _whole(function: str, name: str, value: object, allowed: range, wanted: str)
 
 
 def _short(value: object) -> str:
-    """Return a value for a message; a number of thousands of digits is not written out, which Python may refuse."""
+    """Return a value for a message; a huge number is not written out, because Python may refuse to."""
     if isinstance(value, int) and value.bit_length() > 128:
         return f"one of {value.bit_length()} bits"
     return reprlib.repr(value)
 
 
 def _write(address: int, content: bytes) -> bool:
-    """Write to memory; return whether that was possible. The kernel writes, because it knows what can be written."""
+    """Write to memory through a pipe, and return whether the kernel, which knows the memory, allows the write."""
     reader, writer = os.pipe()
     try:
         os.write(writer, content)
@@ -184,17 +185,17 @@ def _status_of(call: Callable[[], None]) -> cudaError:
 
 
 class cudaStatus:
-    """Two statuses that torch names (``torch.cuda.cudaStatus``)."""
+    """Two statuses by their names in torch (``torch.cuda.cudaStatus``)."""
 
     SUCCESS: int = 0
     ERROR_NOT_READY: int = 34
-    """torch's constant. The CUDA runtime of today returns 600 (``cudaErrorNotReady``)."""
+    """The constant of torch; the present CUDA runtime returns 600 (``cudaErrorNotReady``)."""
 
 
 def cudart() -> ModuleType:
-    """Initialise, and return the CUDA runtime API as a module (``torch.cuda.cudart``).
+    """Initialise tcuda, and return the CUDA runtime API as a module (``torch.cuda.cudart``).
 
-    Its functions return a status, for :func:`check_error`:
+    The functions of the module return a status, for :func:`check_error`:
 
         >>> tcuda.check_error(tcuda.cudart().cudaProfilerStart())
 
@@ -215,7 +216,7 @@ def check_error(res: int) -> None:
 
     Raises:
         CudaError: ``res`` is not 0.
-        TypeError: ``res`` is no integer.
+        TypeError: ``res`` is not an integer.
     """
     if not isinstance(res, int):
         raise TypeError(

@@ -1,6 +1,6 @@
-"""The exceptions of the surface, with the types that torch gives them.
+"""The exceptions of the surface, with the base classes of torch's exceptions.
 
-Nothing here imports CuPy, so that ``except tcuda.OutOfMemoryError`` costs nothing on a machine without it.
+This module does not import CuPy, so that ``except tcuda.OutOfMemoryError`` works without CuPy.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ class AcceleratorError(RuntimeError):
 
     Attributes:
         error_code: The status that the CUDA runtime returned, such as 101 (``cudaErrorInvalidDevice``).
+        call: The text of the call that failed.
     """
 
     def __init__(self, error_code: int, call: str = "") -> None:
-        """Describe the failure ``error_code`` of ``call``, which is written as the user would read it."""
+        """Describe the failure ``error_code`` of ``call``, the text of the call in the message."""
         self.error_code = int(error_code)
         self.call = call
         symbol = f"{_status.name(error_code)} ({self.error_code})"
@@ -54,7 +55,7 @@ class OutOfMemoryError(RuntimeError, MemoryError):
 
 
 class AllocatorSettingsError(ValueError, RuntimeError):
-    """The allocator's settings are wrong: a ``ValueError`` for what it is, and a ``RuntimeError`` as in torch."""
+    """The allocator's settings are wrong; the error is a ``RuntimeError`` as in torch, and also a ``ValueError``."""
 
 
 class DeferredCudaCallError(Exception):

@@ -1,4 +1,4 @@
-"""Files that a person names: read without waiting for a pipe, and known to be writable before long work begins."""
+"""Files that the user names: reading without waiting for a pipe, and a test for writing before long work begins."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 
 def read_regular_file(path: str | Path, most: int) -> bytes:
-    """Return what a file holds.
+    """Return the contents of a file.
 
     Args:
-        path: The file.
-        most: How many bytes it may have.
+        path: The path of the file.
+        most: The largest size that is allowed, in bytes.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: ``path`` names a pipe or a device, which may never end, or the file is larger.
+        ValueError: The file is a pipe or a device, which may never end, or has more than ``most`` bytes.
     """
     # Without O_NONBLOCK, opening a pipe would wait for a writer.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("it is no regular file")
+            raise ValueError("it is not a regular file")
         content = file.read(most + 1)
     if len(content) > most:
         raise ValueError(f"it has more than {most:,} bytes")
@@ -33,10 +33,10 @@ def read_regular_file(path: str | Path, most: int) -> bytes:
 
 
 def require_writable(path: Path) -> None:
-    """Insist that a file can be written at ``path``, as far as that can be told without writing.
+    """Raise an error if a file cannot be written at ``path``, as far as that can be known without writing.
 
     Raises:
-        OSError: The folder is absent or no folder, ``path`` is a folder, or the permission is missing.
+        OSError: The folder of ``path`` is absent or not a folder, ``path`` is a folder, or the permission is missing.
     """
     if path.is_dir():
         raise _error(errno.EISDIR, path)

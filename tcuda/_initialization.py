@@ -1,6 +1,6 @@
 """The steps of initialisation, in their order.
 
-Each step is given the runtime and the array library. A step does nothing where it was done before.
+Each step is called with the runtime and the array library. A step does nothing if its work is done already.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _make_ledger(cuda: Runtime, backend: Backend) -> None:
 
 
 def _use_ledger(cuda: Runtime, backend: Backend) -> None:
-    # The last step that can fail: from then on CuPy's arrays take memory from tcuda, and no longer initialise.
+    # No later step may fail: after this step CuPy's arrays take their memory from tcuda, and do not initialise tcuda.
     ledger = ledger_if_any()
     assert ledger is not None
     backend.use_ledger(ledger)

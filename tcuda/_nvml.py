@@ -1,7 +1,8 @@
-"""Telemetry of the devices: how busy, how warm, how full, and who uses them (NVML).
+"""Telemetry of the devices: utilisation, temperature, power, clock rate, memory and processes (NVML).
 
-A device is found in NVML by the UUID that CUDA gives it, so that CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER hold.
-torch parses the first and does not know the second: under CUDA's default order it can ask about another GPU.
+tcuda finds a device in NVML by the UUID that CUDA gives the device. So the device is right under any
+``CUDA_VISIBLE_DEVICES`` and ``CUDA_DEVICE_ORDER``. torch parses the first variable and ignores the second, and can ask
+about another GPU under CUDA's default order.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _CLOCK_SM = 1  # NVML_CLOCK_SM
 def utilization(device: DeviceArgument = None) -> int:
     """Return the percentage of the last sample period in which a kernel ran (``torch.cuda.utilization``).
 
-    Asks ``nvmlDeviceGetUtilizationRates``. The sample period is between 1/6 s and 1 s, by the kind of GPU.
+    The source is ``nvmlDeviceGetUtilizationRates``. The sample period is between 1/6 s and 1 s, by the kind of GPU.
 
     Args:
         device: The device; None for the current one.
 
     Returns:
-        0 to 100.
+        A percentage from 0 to 100.
 
     Raises:
         RuntimeError: The device is not visible, or NVML has no answer for it.
@@ -41,14 +42,15 @@ def utilization(device: DeviceArgument = None) -> int:
 def memory_usage(device: DeviceArgument = None) -> int:
     """Return the percentage of the last sample period in which device memory was read or written.
 
-    This is ``torch.cuda.memory_usage``, and about time: how many bytes are taken says :func:`device_memory_used`. Asks
-    ``nvmlDeviceGetUtilizationRates``. The sample period is between 1/6 s and 1 s, by the kind of GPU.
+    The function is ``torch.cuda.memory_usage``. The percentage is a share of time; :func:`device_memory_used` returns
+    the bytes in use. The source is ``nvmlDeviceGetUtilizationRates``. The sample period is between 1/6 s and 1 s, by
+    the kind of GPU.
 
     Args:
         device: The device; None for the current one.
 
     Returns:
-        0 to 100.
+        A percentage from 0 to 100.
 
     Raises:
         RuntimeError: The device is not visible, or NVML has no answer for it.
@@ -60,7 +62,7 @@ def memory_usage(device: DeviceArgument = None) -> int:
 def temperature(device: DeviceArgument = None) -> int:
     """Return the temperature of the die in degrees Celsius (``torch.cuda.temperature``).
 
-    Asks ``nvmlDeviceGetTemperature``.
+    The source is ``nvmlDeviceGetTemperature``.
 
     Args:
         device: The device; None for the current one.
@@ -75,7 +77,7 @@ def temperature(device: DeviceArgument = None) -> int:
 def power_draw(device: DeviceArgument = None) -> int:
     """Return the power draw of the whole board in milliwatts (``torch.cuda.power_draw``).
 
-    Asks ``nvmlDeviceGetPowerUsage``. On most GPUs since Ampere it is the average over one second.
+    The source is ``nvmlDeviceGetPowerUsage``. On most GPUs since Ampere the value is the average over one second.
 
     Args:
         device: The device; None for the current one.
@@ -90,7 +92,7 @@ def power_draw(device: DeviceArgument = None) -> int:
 def clock_rate(device: DeviceArgument = None) -> int:
     """Return the present clock rate of the multiprocessors in megahertz (``torch.cuda.clock_rate``).
 
-    Asks ``nvmlDeviceGetClockInfo``.
+    The source is ``nvmlDeviceGetClockInfo``.
 
     Args:
         device: The device; None for the current one.
@@ -103,7 +105,7 @@ def clock_rate(device: DeviceArgument = None) -> int:
 
 
 def process_memory(device: DeviceArgument = None) -> int | None:
-    """Return the bytes of device memory that this process has, by all its libraries; None if NVML does not tell."""
+    """Return the bytes of device memory that all libraries of this process use; None if NVML has no answer."""
     try:
         processes = _ask("nvmlDeviceGetComputeRunningProcesses", device)
     except RuntimeError:
@@ -113,9 +115,9 @@ def process_memory(device: DeviceArgument = None) -> int | None:
 
 
 def device_memory_used(device: DeviceArgument = None) -> int:
-    """Return the bytes of device memory that all processes and the driver have (``torch.cuda.device_memory_used``).
+    """Return the bytes of device memory that all processes and the driver use (``torch.cuda.device_memory_used``).
 
-    Asks ``nvmlDeviceGetMemoryInfo``.
+    The source is ``nvmlDeviceGetMemoryInfo``.
 
     Args:
         device: The device; None for the current one.
@@ -130,15 +132,15 @@ def device_memory_used(device: DeviceArgument = None) -> int:
 def list_gpu_processes(device: DeviceArgument = None) -> str:
     """Return a text that lists the processes on a device with their memory (``torch.cuda.list_gpu_processes``).
 
-    Asks ``nvmlDeviceGetComputeRunningProcesses``. The first line has NVML's index of the device, as ``nvidia-smi`` and
-    torch show it; the others tell a process each, in MB of 1024**2 bytes.
+    The source is ``nvmlDeviceGetComputeRunningProcesses``. The first line has NVML's index of the device, as in
+    ``nvidia-smi`` and torch. Every other line has a process and its memory, in MB of 1024**2 bytes.
 
     Args:
         device: The device; None for the current one.
 
     Raises:
-        RuntimeError: The device is not visible, or NVML has no answer for it. Where the driver is not loaded, the text
-            says so instead.
+        RuntimeError: The device is not visible, or NVML has no answer for it. If the driver is not loaded, the function
+            returns a text that says so, and raises no error.
         ValueError: ``device`` is not a CUDA device.
     """
     try:
@@ -150,18 +152,18 @@ def list_gpu_processes(device: DeviceArgument = None) -> str:
         lines.append("no processes are running")
     for process in processes:
         amount = "an unknown amount of"
-        if process.usedGpuMemory is not None:  # as it is where Windows manages the memory
+        if process.usedGpuMemory is not None:  # the value is None if Windows manages the memory
             amount = f"{process.usedGpuMemory / 1024**2:>12.3f} MB"
         lines.append(f"process {process.pid:>10d} uses {amount} GPU memory")
     return "\n".join(lines)
 
 
 class _DriverNotLoadedError(RuntimeError):
-    """NVML is there and the driver is not."""
+    """NVML is installed, and the driver is not loaded."""
 
 
 class _Session:
-    """NVML, initialised, and the handles it gave; both last until the process ends."""
+    """The initialised NVML and the handles of its devices, both of which last until the process ends."""
 
     def __init__(self) -> None:
         self._nvml = cuda.nvml()
@@ -174,11 +176,11 @@ class _Session:
             raise RuntimeError(f"nvmlInit failed: NVML says {str(error)!r}.") from error
 
     def close(self) -> None:
-        """Give this use of NVML back; NVML counts its uses."""
+        """End this use of NVML, which counts its uses."""
         self._nvml.nvmlShutdown()
 
     def ask(self, query: str, device: int, *arguments: int) -> Any:
-        """Return what NVML's function ``query`` says about ``device``."""
+        """Return the answer of NVML's function ``query`` for ``device``."""
         try:
             handle = self._handles.get(device)
             if handle is None:
@@ -194,7 +196,7 @@ class _Session:
                 f"device {device} is not visible (CUDA_VISIBLE_DEVICES={os.environ.get('CUDA_VISIBLE_DEVICES')!r}); "
                 f"visible devices: {visible}"
             )
-        import uuid  # which takes long to import
+        import uuid  # here, because the import takes long
 
         name = uuid.UUID(bytes=cuda.getDeviceProperties(device)["uuid"])
         try:
@@ -204,11 +206,11 @@ class _Session:
 
 
 _sessions: dict[str, _Session] = {}
-"""The session of this process under the key ``"open"``. A dictionary, because its ``setdefault`` is atomic."""
+"""The session of this process under the key ``"open"``, in a dictionary because its ``setdefault`` is atomic."""
 
 
 def _ask(query: str, device: DeviceArgument, *arguments: int) -> Any:
-    """Return what NVML's function ``query`` says about ``device``, initialising what was not."""
+    """Return the answer of NVML's function ``query`` for ``device``; initialise tcuda and NVML first if necessary."""
     session = _sessions.get("open") or _open()
     return session.ask(query, _get_device_index(device, optional=True), *arguments)
 

@@ -1,4 +1,4 @@
-"""What must hold before any other module of the package is imported; importing this module checks it."""
+"""The requirements of the package, which the import of this module checks before any other module is imported."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from tcuda._version import __version__
 
 
 def _is_main_interpreter() -> bool:
-    """Return whether this interpreter is the one that the process began with."""
+    """Return whether this interpreter is the first interpreter of the process."""
     is_main = getattr(_thread, "_is_main_interpreter", None)  # since Python 3.12.1
     if is_main is not None:
         return bool(is_main())
     try:
         interpreters = importlib.import_module("_xxsubinterpreters")
-    except ImportError:  # a Python that was built without the module, and so without an answer
+    except ImportError:  # a Python that was built without the module gives no answer
         return True
     return bool(interpreters.get_current() == interpreters.get_main())
 
 
 def _require_main_interpreter() -> None:
-    """Insist that this is no subinterpreter.
+    """Raise an error in a subinterpreter.
 
-    The core, NumPy and CuPy have one state for the whole process. A second interpreter that imports them takes objects
-    of the first one for its own, and the process crashes later.
+    The core, NumPy and CuPy have one state for the whole process. A second interpreter that imports these modules takes
+    objects of the first interpreter for its own, and the process crashes later.
 
     Raises:
-        ImportError: This is a subinterpreter.
+        ImportError: The interpreter is a subinterpreter.
     """
     if not _is_main_interpreter():
         raise ImportError(
@@ -40,7 +40,7 @@ def _require_main_interpreter() -> None:
 
 
 def _require_core() -> None:
-    """Insist that the package has a compiled core, for this Python and of the version that the Python files have.
+    """Raise an error unless the package has a compiled core for this Python, of the version of the Python files.
 
     Raises:
         ImportError: The core is absent, cannot be loaded, or is of another version.
@@ -60,7 +60,7 @@ def _require_core() -> None:
 
 
 def _unusable(reason: str) -> ImportError:
-    # Not at the top: `import tcuda` needs neither of them, and is cheap.
+    # These imports are not at the top, so that `import tcuda` does not pay for them.
     import shlex
     from pathlib import Path
 
@@ -81,7 +81,7 @@ def _unusable(reason: str) -> ImportError:
 
 
 def _python() -> str:
-    """Return the name of this Python, such as ``cpython-312``, which is what names of compiled modules have."""
+    """Return this Python by its tag, such as ``cpython-312``, which is in the file names of compiled modules."""
     return f"this Python ({sys.implementation.cache_tag})"
 
 

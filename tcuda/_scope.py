@@ -1,4 +1,4 @@
-"""Context managers whose blocks leave nothing behind, even where a signal handler raises in the middle."""
+"""Context managers that undo their changes, also after an exception of a signal handler at any point."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 def undone_by(undo: Callable[[Any], object]) -> Callable[[F], F]:
-    """Return a decorator of methods: after an exception in the method, ``undo(self)`` is called until it returns.
+    """Return a decorator of methods that calls ``undo(self)`` after an exception in the method.
 
-    ``undo`` must do nothing where nothing is left to undo.
+    ``undo(self)`` is called again until a call returns. So ``undo`` must do nothing if nothing is left to undo.
     """
     return lambda method: mended(method, undo)
 
 
 class Scope(contextlib.ContextDecorator, abc.ABC):
-    """A context manager for one block, and a decorator of functions, each call of which is a block of its own.
+    """A context manager for one scope, and a decorator of functions, each call of which is a scope of its own.
 
-    A subclass has ``begin()`` and ``undo()``. ``begin()`` notes what it is about to change before it changes that.
-    ``undo()`` changes it back, in whichever thread, and does nothing to what was not changed, so that it can be called
-    again after an exception in the middle of either.
+    A subclass has ``begin()`` and ``undo()``. ``begin()`` must note every change before it makes the change. ``undo()``
+    must undo the noted changes, in any thread. ``undo()`` is called again after an exception in the middle of either
+    method, so it must leave alone everything that is not changed.
     """
 
     _stage = "new"
 
     @abc.abstractmethod
     def begin(self) -> None:
-        """Do what the block is for."""
+        """Make the changes of the scope."""
 
     @abc.abstractmethod
     def undo(self) -> None:
-        """Put back what :meth:`begin` may have changed."""
+        """Undo the changes that :meth:`begin` has made."""
 
     @abc.abstractmethod
     def again(self) -> Self:
-        """Return another context manager for the same."""
+        """Return a new context manager with the same arguments."""
 
     def _recreate_cm(self) -> Self:
         return self.again()
@@ -57,7 +57,7 @@ class Scope(contextlib.ContextDecorator, abc.ABC):
 
     def _enter(self) -> None:
         if self._stage != "new":
-            raise RuntimeError("This context manager was entered before; make one for every block.")
+            raise RuntimeError("This context manager was entered before; make a new one for every `with` statement.")
         self._stage = "beginning"
         self.begin()
         self._stage = "inside"

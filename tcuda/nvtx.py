@@ -1,6 +1,7 @@
 """Ranges and marks for profilers such as Nsight Systems (``torch.cuda.nvtx``), over the ``nvtx`` package.
 
-Whether a profiler is attached is settled at the first call; without one a call does nothing and costs next to nothing.
+The first call finds out whether a profiler is attached. Without a profiler, a call does nothing and takes almost no
+time.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
-_NO_TRACKING = -2  # what nvtxRangePush returns where nobody listens (NVTX_NO_PUSH_POP_TRACKING)
+_NO_TRACKING = -2  # nvtxRangePush returns this value without a profiler (NVTX_NO_PUSH_POP_TRACKING)
 
 
 class _NoProfiler:
-    """Answers as NVTX does where nobody listens."""
+    """The answers of NVTX without a profiler."""
 
     def push(self, msg: str) -> int:
         return _NO_TRACKING
@@ -38,7 +39,7 @@ class _NoProfiler:
 
 
 class _Profiler(threading.local):
-    """Hands on to an NVTX domain, and counts the depth that the ``nvtx`` package does not tell."""
+    """An NVTX domain with the depth of ranges, which the ``nvtx`` package does not return."""
 
     def __init__(self, domain: Any) -> None:
         self._domain = domain
@@ -86,7 +87,7 @@ def _check(msg: object, function: str) -> None:
 
 
 def range_push(msg: str) -> int:
-    """Open a range inside this thread's innermost one (``nvtxRangePush``).
+    """Open a range inside this thread's innermost range (``nvtxRangePush``).
 
     Args:
         msg: The text to show.
@@ -103,7 +104,7 @@ def range_pop() -> int:
     """Close this thread's innermost range (``nvtxRangePop``).
 
     Returns:
-        The depth of the range, counted from 0; -2 if there is none or no profiler is attached.
+        The depth of the range, counted from 0; -2 if this thread has no open range or no profiler is attached.
     """
     return (_listener or _listen()).pop()
 
@@ -115,7 +116,7 @@ def range_start(msg: str) -> int:
         msg: The text to show.
 
     Returns:
-        What :func:`range_end` takes.
+        The number of the range, for :func:`range_end`.
     """
     _check(msg, "range_start")
     return (_listener or _listen()).start(msg)
@@ -125,7 +126,7 @@ def range_end(range_id: int) -> None:
     """Close a range (``nvtxRangeEnd``).
 
     Args:
-        range_id: What :func:`range_start` returned.
+        range_id: The number of the range that :func:`range_start` returned.
     """
     if not isinstance(range_id, int):
         raise TypeError(f"range_end() takes what range_start() returned, an int, not {range_id!r}")
@@ -135,7 +136,7 @@ def range_end(range_id: int) -> None:
 
 
 def mark(msg: str) -> None:
-    """Mark a moment (``nvtxMark``).
+    """Mark the present moment (``nvtxMark``).
 
     Args:
         msg: The text to show.
@@ -150,8 +151,8 @@ def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
 
     Args:
         msg: The text to show, a format string.
-        *args: What to format it with.
-        **kwargs: What to format it with.
+        *args: The positional arguments of ``msg.format()``.
+        **kwargs: The keyword arguments of ``msg.format()``.
     """
     _check(msg, "range")
     range_push(msg.format(*args, **kwargs))

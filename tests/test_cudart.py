@@ -108,7 +108,7 @@ def test_only_streams_of_cudart_are_destroyed_and_only_once() -> None:
     tcuda.check_error(cudart.cudaStreamDestroy(handle.value))
     kept = tcuda.Stream()
     for other in (handle.value, kept.cuda_stream, 4096, (1 << 63) - 1):
-        with pytest.raises(TypeError, match=f"{other:#x} is none, or one that is destroyed"):
+        with pytest.raises(TypeError, match=f"{other:#x} is not such a handle, or its stream is destroyed already"):
             cudart.cudaStreamDestroy(other)
     assert kept.query()
 

@@ -1,1 +1,1 @@
-"""CuPy as the array library: its arrays take memory, streams and random numbers from tcuda."""
+"""CuPy as the array library: the arrays of CuPy use the memory, streams and random numbers of tcuda."""

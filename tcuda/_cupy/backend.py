@@ -1,8 +1,8 @@
 """The protocol :class:`~tcuda._backend.Backend` over CuPy.
 
-CuPy's thread-local current stream is the only truth about current streams: tcuda keeps none of its own. CuPy's own code
-makes streams current (``_BaseStream.use`` and its context manager), and asks of a stream only ``ptr`` and
-``device_id``. So CuPy launches on a ``tcuda.Stream``, and returns the same object as the current stream.
+CuPy keeps the current stream of each thread, and tcuda keeps no current stream of its own. CuPy's own code makes
+streams current (``_BaseStream.use`` and its context manager), and reads only ``ptr`` and ``device_id`` of a stream. So
+CuPy launches on a ``tcuda.Stream``, and returns the same object as the current stream.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class Backend:
         self._has_generators = False
         self._captures_products = False
         self.OutOfMemoryError: type[OutOfMemoryError] = memory.out_of_memory_error(cupy.cuda.memory.OutOfMemoryError)
-        # CuPy's functions themselves, and no methods: every `with stream(s):` calls them.
+        # These are CuPy's own functions, and not methods around them, because every `with stream(s):` calls them.
         self.current_stream: Callable[..., CurrentStream] = cupy_streams.get_current_stream
         self.use_stream: Callable[[CurrentStream], None] = cupy_streams._BaseStream.use
         self.enter_stream: Callable[[CurrentStream], None] = cupy_streams._BaseStream.__enter__
-        # A Python method could be interrupted by a signal handler after CuPy has left the stream, before the return.
+        # In a Python method, a signal handler could raise after CuPy has left the stream and before the method returns.
         self.exit_stream: Callable[[], None] = functools.partial(cupy_streams._BaseStream.__exit__, None)
         per_thread = get_default_stream_ptr() == cupy_runtime.streamPerThread
         self.default_stream: CurrentStream = cupy_streams.Stream.ptds if per_thread else cupy_streams.Stream.null
         self.sleep: Callable[[int, int], None] = spin.sleep
 
     def use_ledger(self, ledger: _core.Ledger) -> None:
-        """Make ``ledger`` CuPy's allocator, by C functions: an allocation enters no Python frame."""
+        """Make ``ledger`` CuPy's allocator, through C functions, so that an allocation runs no Python code."""
         if self._ledger is ledger:
             return
         self._ledger = ledger
@@ -69,7 +69,7 @@ class Backend:
     def prepare_capture(self) -> None:
         """Make the cuBLAS handle of this thread, and let CuPy's matrix products call cuBLAS in a capture.
 
-        cuBLAS cannot make a handle in a capture.
+        The handle is made now because cuBLAS cannot make a handle during a capture.
         """
         if not self._captures_products:
             captured_blas.capture_products(self._has_pool)
@@ -77,11 +77,11 @@ class Backend:
         self.blas_handle()
 
     def _has_pool(self, stream: int) -> bool:
-        """Return whether the capture of ``stream`` has a pool of its own; a capture that CuPy has begun has none."""
+        """Return whether the capture of ``stream`` has a pool; a capture that CuPy has begun has no pool."""
         return self._ledger is not None and self._ledger.has_capture(self._runtime.streamGetCaptureInfo(stream)[1])
 
     def graph_launcher(self, executable: int) -> _core.GraphLauncher:
-        """Return a launcher of the core, which calls the driver."""
+        """Return a launcher of the core, which launches the graph through the driver."""
         return _core.GraphLauncher(executable, _CURRENT_STREAM)
 
     def generator_type(self) -> type[Any]:
@@ -99,7 +99,7 @@ class Backend:
             self._has_generators = True
 
     def supported_archs(self) -> list[int]:
-        """Return the targets of the NVRTC that CuPy loads (``nvrtcGetSupportedArchs``)."""
+        """Return the compute capabilities that CuPy's NVRTC compiles for (``nvrtcGetSupportedArchs``)."""
         from cupy_backends.cuda.libs import nvrtc
 
         return [int(arch) for arch in nvrtc.getSupportedArchs()]

@@ -1,9 +1,10 @@
 """Matrix products of CuPy on a capturing stream.
 
-CuPy refuses to call cuBLAS there. cuBLAS itself can be captured, if its workspace is memory that stays: so the
-functions by which CuPy multiplies matrices are replaced by some that, where CuPy refuses, call the library themselves.
-The workspace comes from CuPy's allocator, and so from the pool of the graph, where the next product gets it again. A
-capture of CuPy's own has no such pool: there it goes on refusing.
+CuPy refuses to call cuBLAS while the stream captures. cuBLAS itself can be captured, if the memory of its workspace
+lives as long as the graph. So this module replaces the functions by which CuPy multiplies matrices. A replacement calls
+CuPy's function first, and calls cuBLAS itself if CuPy refuses. The workspace comes from CuPy's allocator, and so from
+the pool of the graph, and the next product of the graph uses the same memory. A capture that CuPy has begun has no such
+pool, and CuPy goes on refusing.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WORKSPACE = 32 << 20
-"""Bytes: what NVIDIA advises for devices of compute capability 9, and what cuBLAS takes there of its own accord."""
+"""The bytes of the workspace: NVIDIA's advice, and cuBLAS's own default, for devices of compute capability 9."""
 
 _COMPUTE_TYPES = {2: 64, 0: 68, 4: 68, 1: 70, 5: 70}
-"""The ``cublasComputeType_t`` for a ``cudaDataType``, which an older function of the same name takes in its place."""
+"""The ``cublasComputeType_t`` for a ``cudaDataType``, which CuPy may pass because older cuBLAS functions take it."""
 
 _TYPES = {"i": ctypes.c_int, "l": ctypes.c_longlong, "p": ctypes.c_void_p}
 
@@ -28,9 +29,9 @@ class _Function(NamedTuple):
     """A function of cuBLAS.
 
     Attributes:
-        symbol: Its name.
-        kinds: The types of its parameters after the handle.
-        has_compute_type: Whether the last parameter but one is a ``cublasComputeType_t``.
+        symbol: The name of the function in the library.
+        kinds: The types of the parameters after the handle, one letter of ``_TYPES`` each.
+        has_compute_type: Whether the parameter before the last is a ``cublasComputeType_t``.
     """
 
     symbol: str
@@ -38,7 +39,7 @@ class _Function(NamedTuple):
     has_compute_type: bool
 
 
-# Two operations, three sizes, alpha; A and B with their leading dimensions, beta, C with its own; and what comes then.
+# The groups: two operations, three sizes and alpha; A; B; beta; C (each matrix with its leading dimension); the rest.
 _BATCHED = "iiiiip pi pi p pi i".replace(" ", "")
 _FUNCTIONS = {
     "gemmEx": _Function("cublasGemmEx", "iiiiip pii pii p pii ii".replace(" ", ""), True),
@@ -50,11 +51,11 @@ _FUNCTIONS = {
     "cgemmBatched": _Function("cublasCgemmBatched", _BATCHED, False),
     "zgemmBatched": _Function("cublasZgemmBatched", _BATCHED, False),
 }
-"""By their names in CuPy."""
+"""The functions that are replaced, by their names in CuPy."""
 
 
 def capture_products(may_capture: Callable[[int], bool]) -> None:
-    """Let CuPy multiply matrices on capturing streams from now on, on those of which ``may_capture`` is true."""
+    """Let CuPy multiply matrices from now on also on those capturing streams for which ``may_capture`` returns true."""
     import cupy
     from cupy_backends.cuda.libs import cublas
 

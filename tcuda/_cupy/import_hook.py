@@ -1,6 +1,6 @@
-"""CuPy's first use initialises tcuda, in a program that imports both.
+"""The hook by which the first use of CuPy initialises tcuda, in a program that imports both.
 
-The program may import CuPy before tcuda, after tcuda, or not at all. So a hook waits for the import.
+The program may import CuPy before tcuda, after tcuda, or not at all. So the hook waits for the import of CuPy.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _CUPY = "cupy"
 
 
 class _ImportHook:
-    """A finder of modules that watches for the import of CuPy, and finds nothing by itself."""
+    """A finder of modules that waits for the import of CuPy, and finds no module by itself."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return what the other finders find, with a loader that watches CuPy once its module has run."""
+        """Return the module spec of the other finders, with a loader that watches CuPy after the module has run."""
         if name != _CUPY:
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
@@ -48,16 +48,16 @@ class _ImportHook:
         loader.exec_module = exec_module
 
     def end(self, module: ModuleType) -> None:
-        """Watch ``module``, which is CuPy, and find nothing more."""
+        """Watch ``module``, which is CuPy, and wait for no more imports."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
             takeover.watch(module, _initialize)
 
 
 def _initialize() -> None:
-    """Initialise if CuPy makes the arrays of the runtime in use, and there is a device.
+    """Initialise tcuda if CuPy makes the arrays of the runtime in use, and a device exists.
 
-    Without a device CuPy raises its own error.
+    Without a device, CuPy raises its own error.
     """
     if is_initialized():
         return
@@ -67,8 +67,8 @@ def _initialize() -> None:
 
 
 def watch_cupy() -> None:
-    """Let the first use of CuPy initialise tcuda, whether CuPy has been imported or will be."""
+    """Let the first use of CuPy initialise tcuda, whether CuPy is imported already or later."""
     hook = _ImportHook()
     sys.meta_path.insert(0, hook)
     if sys.modules.get(_CUPY) is not None:
-        hook.end(importlib.import_module(_CUPY))  # which waits where another thread is importing CuPy
+        hook.end(importlib.import_module(_CUPY))  # the call waits while another thread is importing CuPy

@@ -1,4 +1,4 @@
-"""CuPy's memory pools as sources of the ledger, and the error for lack of memory."""
+"""CuPy's memory pools as sources of the ledger, and the error for a lack of memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcuda._status import Status
 if TYPE_CHECKING:
     from typing import NoReturn
 
-_UNIT = 512  # CuPy's pools round sizes up to a multiple of it
+_UNIT = 512  # CuPy's pools round sizes up to a multiple of these bytes
 
 
 def source(cupy: Any, name: str, ledger: _core.Ledger, current_stream: object) -> _core.Source:
@@ -28,7 +28,7 @@ def source(cupy: Any, name: str, ledger: _core.Ledger, current_stream: object) -
     if name == "cudaMallocAsync":
         return _core.PythonSource(_Pool(cuda, cuda.MemoryAsyncPool()), reports_segments=False, unit=_UNIT)
 
-    def refuse() -> NoReturn:  # CuPy's pool then gives back what it keeps, and tries again
+    def refuse() -> NoReturn:  # on this error CuPy's pool gives back its unused memory, and tries again
         raise cuda.runtime.CUDARuntimeError(int(Status.MEMORY_ALLOCATION))
 
     segments = cuda.CFunctionAllocator(*ledger.cupy_segment_functions(current_stream, refuse), ledger)
@@ -37,9 +37,9 @@ def source(cupy: Any, name: str, ledger: _core.Ledger, current_stream: object) -
 
 
 class _Held(NamedTuple):
-    """Memory, and the stream on which CuPy frees it.
+    """Memory of a pool of CuPy, and the stream on which CuPy frees the memory.
 
-    The stream has to live longer than the memory. Python drops the last field first.
+    The stream is before the memory, because the stream must live longer, and Python drops the last field first.
     """
 
     ptr: int
@@ -73,17 +73,17 @@ class _Pool:
 
 
 def out_of_memory_error(cupy_error: type[MemoryError]) -> type[OutOfMemoryError]:
-    """Return a class that is tcuda's error for lack of memory and also ``cupy_error``, CuPy's own."""
+    """Return a subclass of tcuda's error for a lack of memory and of ``cupy_error``, CuPy's error."""
 
     class CupyOutOfMemoryError(OutOfMemoryError, cupy_error):  # type: ignore[misc, valid-type]
         __doc__ = OutOfMemoryError.__doc__
 
-        # CuPy's takes numbers, of which it makes a message.
+        # The constructor of CuPy's error is not called, because its arguments are numbers and not a message.
         def __init__(self, message: str) -> None:
             RuntimeError.__init__(self, message)
 
         def __reduce__(self) -> tuple[type[OutOfMemoryError], tuple[Any, ...]]:
-            return OutOfMemoryError, self.args  # CuPy may be missing where it is unpickled
+            return OutOfMemoryError, self.args  # CuPy may be missing in the process that unpickles the error
 
     CupyOutOfMemoryError.__name__ = CupyOutOfMemoryError.__qualname__ = OutOfMemoryError.__name__
     CupyOutOfMemoryError.__module__ = OutOfMemoryError.__module__

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class DeviceGenerator(Draws, cupy.random.RandomState):  # type: ignore[misc]
-    """A generator whose arrays are CuPy's; ``RandomState`` documents the distributions.
+    """A generator that returns arrays of CuPy; ``RandomState`` documents the distributions.
 
-    ``RandomState.__init__`` is not called: it would make a generator of cuRAND, from which nothing here draws.
+    ``RandomState.__init__`` is not called, because it would make a generator of cuRAND, which is not used here.
     """
 
     xp = cupy
@@ -52,7 +52,7 @@ class DeviceGenerator(Draws, cupy.random.RandomState):  # type: ignore[misc]
                 self._try_again(status, fill, out, low, range)
 
     def _try_again(self, status: int, fill: Callable[..., int], out: cupy.ndarray, *parameters: float) -> None:
-        """Make the context that a new thread may want, or say what is wrong."""
+        """Make the context, which a new thread may lack, and fill ``out``; raise an error for any other failure."""
         if status != Status.DEVICE_UNINITIALIZED:
             raise AcceleratorError(status, "cuLaunchKernel")
         cuda.free(0)
@@ -74,14 +74,14 @@ class DeviceGenerator(Draws, cupy.random.RandomState):  # type: ignore[misc]
 
 
 def install(generators: Iterable[Generator]) -> None:
-    """Let the functions of ``cupy.random`` draw from ``generators`` on the device of each.
+    """Let the functions of ``cupy.random`` draw from ``generators``, each on its own device.
 
-    A generator that CuPy has made before hands its seed on: a program may call ``cupy.random.seed`` before it uses
-    tcuda. Does nothing where the environment forbids to change CuPy.
+    A generator of tcuda takes over the seed of the generator that CuPy has made before, because a program may call
+    ``cupy.random.seed`` before it uses tcuda. Nothing is done if the environment forbids to change CuPy.
     """
     if not takeover.is_allowed():
         return
-    # Not by set_random_state, which takes the current device: making a device current makes its context.
+    # set_random_state() is not used: it needs the device to be current, and making a device current makes its context.
     states = cupy_random._random_states
     for generator in generators:
         index = generator.device.index

@@ -37,14 +37,14 @@ _NUMBERS = {
 
 @functools.cache
 def real(numbers: str, rule: str, char: str, device: int, *, captured: bool = False) -> _core.FillKernel:
-    """Return what fills an array with ``"uniform"`` or ``"normal"`` numbers, after doing something with them.
+    """Return the kernel that fills an array with random real numbers.
 
     Args:
-        numbers: The law of the numbers.
-        rule: ``"Between"``, ``"Scaled"`` or ``"Exponential"``, of two parameters of type double.
+        numbers: The distribution of the numbers, ``"uniform"`` or ``"normal"``.
+        rule: The function of each number and two doubles: ``"Between"``, ``"Scaled"`` or ``"Exponential"``.
         char: The type of the array, ``"f"`` or ``"d"``.
         device: The device, which is current.
-        captured: Whether it is for graphs.
+        captured: Whether the kernel is for graphs.
     """
     kind = np.dtype(char)
     name = _TYPES[kind.name]
@@ -54,13 +54,13 @@ def real(numbers: str, rule: str, char: str, device: int, *, captured: bool = Fa
 
 @functools.cache
 def integer(bits: int, char: str, device: int, *, captured: bool = False) -> _core.FillKernel:
-    """Return what fills an array with integers.
+    """Return the kernel that fills an array with random integers.
 
     Args:
-        bits: Of how many bits each is made, 32 or 64.
+        bits: The number of random bits for each integer, 32 or 64.
         char: The type of the array.
         device: The device, which is current.
-        captured: Whether it is for graphs.
+        captured: Whether the kernel is for graphs.
     """
     kind = np.dtype(char)
     code = f"{_function(captured)}<{_TYPES[kind.name]}, {_NUMBERS['words', bits // 8]}, From<u{bits}>>"
@@ -69,7 +69,7 @@ def integer(bits: int, char: str, device: int, *, captured: bool = False) -> _co
 
 @functools.cache
 def put(device: int) -> int:
-    """Return the ``CUfunction`` that tells the kernels of a graph where to draw from; ``device`` is current."""
+    """Return the ``CUfunction`` that writes the state for the kernels of a graph; ``device`` is current."""
     return _loaded("put")
 
 
@@ -77,7 +77,7 @@ def _function(captured: bool) -> str:
     return "fill_captured" if captured else "fill"
 
 
-_kernels: list[Any] = []  # CuPy's, of which the core has only the addresses
+_kernels: list[Any] = []  # CuPy's objects, kept alive because the core has only their addresses
 
 
 def _compiled(code: str, itemsize: int, lanes: int, device: int) -> _core.FillKernel:

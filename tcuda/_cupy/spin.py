@@ -17,7 +17,7 @@ extern "C" __global__ void tcuda_spin(long long cycles) {
 
 
 def sleep(cycles: int, stream: int) -> None:
-    """Launch one thread on ``stream`` that reads the clock until ``cycles`` have passed."""
+    """Launch a kernel of one thread on ``stream``, which reads the clock until ``cycles`` have passed."""
     from cupy.cuda import driver
 
     try:

@@ -1,7 +1,7 @@
-"""What tcuda puts in CuPy's place: the allocator of its arrays, and functions that its first use goes through.
+"""The functions of CuPy that tcuda replaces: the allocator of arrays, and functions that the first use of CuPy calls.
 
-CuPy's first array, random number, stream or event initialises tcuda, because memory that was allocated and streams that
-were created before would not be known. A program that gives CuPy an allocator of its own keeps that allocator.
+CuPy's first array, random number, stream or event initialises tcuda, because tcuda would not know memory and streams of
+an earlier time. If the program has given CuPy an allocator of its own, CuPy keeps that allocator.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     Allocator = Callable[[int], Any]
 
 VARIABLE = "TCUDA_NO_CUPY_TAKEOVER"
-"""The variable that leaves CuPy its own pool and its own generators."""
+"""The environment variable by which CuPy keeps its own pool and its own generators."""
 
 
 def is_allowed() -> bool:
-    """Return whether CuPy may be changed."""
+    """Return whether the environment allows tcuda to change CuPy."""
     return not os.environ.get(VARIABLE)
 
 
 class FirstUse:
-    """Functions in the places of CuPy's own, which call ``initialize`` before CuPy allocates, draws or creates.
+    """Replacements of CuPy's functions, which call ``initialize`` before CuPy allocates, draws or creates.
 
     Args:
         cupy: The package.
-        initialize: Called at every use from :meth:`begin` until :meth:`end`. The use fails with the exception that
-            ``initialize`` raises.
+        initialize: A function that every use of CuPy calls from :meth:`begin` until :meth:`end`. The use fails with the
+            exception that ``initialize`` raises.
     """
 
     def __init__(self, cupy: Any, initialize: Callable[[], object]) -> None:
@@ -46,28 +46,28 @@ class FirstUse:
         self._ended = True
 
     def begin(self) -> None:
-        """Put the functions in their places; CuPy keeps an allocator that the program has given it."""
+        """Replace CuPy's functions; CuPy keeps an allocator that the program has given it."""
         if not self._ended:
             return
         self._ended = False
         cupy = self._cupy
-        # The functions of cupy.random look for generators in the first of the two modules, programs in the second.
+        # The functions of cupy.random find get_random_state in the first of these modules, and programs in the second.
         places = ((cupy.random._generator, "get_random_state"), (cupy.random, "get_random_state"))
         for owner, name in (*places, (cupy.cuda.Stream, "__init__"), (cupy.cuda.Event, "__init__")):
             self._precede(owner, name)
         _replace_allocator(cupy, self._malloc, self.allocate)
 
     def allocate(self, size: int) -> Any:
-        """Return memory of CuPy's default pool; of the allocator that :meth:`end` names from then on.
+        """Return memory of CuPy's default pool, or after :meth:`end` of the allocator that was given to :meth:`end`.
 
-        A program may have kept this function as CuPy's allocator, so that it must work for ever.
+        This method must work for ever, because a program may have kept the method as CuPy's allocator.
         """
         if not self._ended:
             self._initialize()
         return self._malloc(size)
 
     def end(self, malloc: Allocator) -> None:
-        """Put CuPy's own functions back, and ``malloc`` in the place of :meth:`allocate`."""
+        """Put CuPy's own functions back, and let CuPy allocate by ``malloc`` instead of :meth:`allocate`."""
         self._malloc = malloc
         self._ended = True
         while self._undo:
@@ -84,7 +84,7 @@ class FirstUse:
             return found(*args, **kwargs)
 
         def undo() -> None:
-            if getattr(owner, name) is use:  # another library may have replaced it meanwhile
+            if getattr(owner, name) is use:  # another library may have replaced the function meanwhile
                 setattr(owner, name, found)
 
         setattr(owner, name, use)
@@ -103,9 +103,9 @@ def watch(cupy: Any, initialize: Callable[[], object]) -> None:
 
 
 def take_over(cupy: Any, malloc: Allocator, ledger: Ledger) -> None:
-    """Let ``cupy`` allocate by ``malloc``, and tell ``ledger`` of its streams.
+    """Let ``cupy`` allocate by ``malloc``, and tell ``ledger`` of CuPy's streams.
 
-    CuPy keeps the allocator that the program has given it.
+    CuPy keeps an allocator that the program has given it.
     """
     if _first_use is not None:
         _first_use.end(malloc)
@@ -114,14 +114,14 @@ def take_over(cupy: Any, malloc: Allocator, ledger: Ledger) -> None:
 
 def _refuse_in_child() -> None:
     if _first_use is not None:
-        _first_use.begin()  # which initialisation refuses, with the reason
+        _first_use.begin()  # every use then initialises tcuda, which raises the error for a forked child
 
 
 call_in_child(_refuse_in_child)
 
 
 def _replace_allocator(cupy: Any, expected: Allocator, malloc: Allocator) -> None:
-    """Make ``malloc`` CuPy's allocator if that is ``expected``, and not one of the program."""
+    """Make ``malloc`` CuPy's allocator if the allocator is ``expected``, and not an allocator of the program."""
 
     def replace() -> None:
         current = cupy.cuda.get_allocator()
@@ -130,23 +130,24 @@ def _replace_allocator(cupy: Any, expected: Allocator, malloc: Allocator) -> Non
     try:
         replace()
     except ValueError:
-        # This thread is in a block of using_allocator(), in which it cannot see nor set the allocator of all threads.
+        # This thread is in a scope of using_allocator(), and can neither see nor set the allocator of all threads.
         thread = threading.Thread(target=replace)
         thread.start()
         thread.join()
 
 
 def _announce_streams(stream_class: Any, ledger: Ledger) -> None:
-    """Let ``ledger`` know of CuPy's streams, and of the end of each before the driver does.
+    """Tell ``ledger`` of every stream that CuPy creates, and of every stream that CuPy is about to destroy.
 
-    The driver crashes when it is asked about a stream that is destroyed, and CuPy destroys a stream with its object.
+    The ledger must know before the stream is destroyed, because the driver crashes at a query of a destroyed stream.
+    CuPy destroys a stream when its Python object dies.
     """
     create, destroy = stream_class.__init__, stream_class.__del__
 
     @functools.wraps(create)
     def announce(self: Any, *args: Any, **kwargs: Any) -> None:
         create(self, *args, **kwargs)
-        if self.device_id >= 0:  # not a default stream, which every device has
+        if self.device_id >= 0:  # a default stream, which every device has, is not announced
             ledger.stream_created(self.device_id, self.ptr)
 
     @functools.wraps(destroy)

@@ -1,1 +1,1 @@
-"""The parts that a process has once: initialisation, the ledger, captures, fork and exit, and names of devices."""
+"""The parts that a process has once: initialisation, the ledger, captures, fork, exit, and arguments for devices."""

@@ -1,6 +1,7 @@
-"""The options of the allocator, as a text that an environment variable holds: ``TCUDA_ALLOC_CONF``.
+"""The options of the allocator, read from the text of an environment variable: ``TCUDA_ALLOC_CONF``.
 
-The names and the spelling are those of ``PYTORCH_CUDA_ALLOC_CONF``, which is read where tcuda's own is not set.
+The names and the spelling are those of ``PYTORCH_CUDA_ALLOC_CONF``. torch's variables are read if ``TCUDA_ALLOC_CONF``
+is not set.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 _MOST_MIB = (1 << 63) // _MIB - 1  # the core counts bytes in 63 bits
-_MOST_DIVISIONS = 1 << 32  # of the largest sizes, steps of a few bytes: more would change nothing
+_MOST_DIVISIONS = 1 << 32  # the largest sizes then have steps of a few bytes, and more would change nothing
 _MOST_THREADS = 128  # torch's limit
-_SHOWN = 200  # characters of a text in a message
-_LARGE_SEGMENT = 20  # MiB: what is smaller than a segment cannot be a limit for splitting it
+_SHOWN = 200  # the most characters of a text that a message shows
+_LARGE_SEGMENT = 20  # MiB; a limit for splitting cannot be smaller than a segment
 _STEPS = 16  # sizes up to 1 MiB, 2 MiB, ... 32 GiB and more
 BACKENDS = ("native", "cupy", "cudaMallocAsync")
 _VARIABLES = ("TCUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
 class AllocConf(NamedTuple):
-    """What a text of options says.
+    """The options of the allocator.
 
     Attributes:
-        text: The text.
+        text: The text from which the options were read.
         backend: ``"native"``, ``"cupy"`` or ``"cudaMallocAsync"``; None if the text does not name it.
-        max_split_size: In bytes; -1 if blocks of any size are split.
-        max_non_split_rounding: In bytes.
-        garbage_collection_threshold: A share of the memory limit, 0 for never.
+        max_split_size: The size in bytes from which blocks are not split; -1 if blocks of any size are split.
+        max_non_split_rounding: By how many bytes a block that is not split may exceed the request.
+        garbage_collection_threshold: The share of the memory limit above which unused blocks are freed; 0 for never.
         expandable_segments: Whether segments grow by mapping memory.
-        roundup_power2_divisions: For each power of two from 1 MiB to 32 GiB, into how many steps it is divided.
+        roundup_power2_divisions: The number of steps into which each power of two from 1 MiB to 32 GiB is divided.
         memory_fraction: The share of a device's memory that may be reserved; None if the text does not name it.
     """
 
@@ -50,7 +51,7 @@ class AllocConf(NamedTuple):
     memory_fraction: float | None = None
 
     def settings(self) -> Settings:
-        """Return what of it concerns the caching allocator."""
+        """Return the options of the caching allocator."""
         settings = Settings()
         if self.max_split_size >= 0:
             settings.max_split_size = self.max_split_size
@@ -74,11 +75,11 @@ def from_environment(environ: Mapping[str, str]) -> AllocConf:
 
 
 def parse(text: str, where: str = "The allocator's settings") -> AllocConf:
-    """Return what ``text`` says, such as ``"max_split_size_mb:128,expandable_segments:False"``.
+    """Return the options in ``text``, such as ``"max_split_size_mb:128,expandable_segments:False"``.
 
     Args:
         text: Options and values, ``name:value``, with commas between them.
-        where: What the text is, for messages.
+        where: The name of the text in messages.
 
     Raises:
         AllocatorSettingsError: An option is unknown, or has a value that the option cannot have.
@@ -108,7 +109,7 @@ def _shown(text: str) -> str:
 
 
 class _NotAllowedError(Exception):
-    """A value is none that an option can have; the message is what the option can be."""
+    """An option cannot have a value; the message names the values that are allowed."""
 
 
 def _read_backend(value: str) -> str:
@@ -196,7 +197,7 @@ def _whole(value: str, least: int, most: int, unit: str) -> int:
 
 
 def _digits(value: str, most: int) -> int | None:
-    """Return a whole number of decimal digits; None if ``value`` is none, or more than ``most``."""
+    """Return ``value`` as a whole number; None if ``value`` is not made of decimal digits, or is more than ``most``."""
     # int() alone would take the digits of all scripts, and fail on thousands of them.
     if not (value.isascii() and value.isdecimal()):
         return None
@@ -213,7 +214,7 @@ _READERS: dict[str, tuple[str | None, Callable[[str], object]]] = {
     "max_split_size_mb": ("max_split_size", _read_split_size),
     "per_process_memory_fraction": ("memory_fraction", _read_share),
     "roundup_power2_divisions": ("roundup_power2_divisions", _read_divisions),
-    # Options of torch for what tcuda does in another way, or not yet: read, so that torch's text can stay as it is.
+    # These options of torch have no effect in tcuda. They are allowed, so that a text for torch can stay as it is.
     "graph_capture_record_stream_reuse": (None, _read_bool),
     "pinned_num_register_threads": (None, _read_threads),
     "pinned_reserve_segment_size_mb": (None, _read_reserve),
@@ -222,4 +223,4 @@ _READERS: dict[str, tuple[str | None, Callable[[str], object]]] = {
     "release_lock_on_cudamalloc": (None, _read_bool),
     "throw_on_cudamalloc_oom": (None, _read_bool),
 }
-"""For each option, what it is called in :class:`AllocConf`, None if it has no effect, and what reads its value."""
+"""For each option, the attribute of :class:`AllocConf`, or None without an effect, and the reader of the value."""

@@ -1,4 +1,4 @@
-"""The captures of CUDA graphs that are in progress, for whoever must know of them.
+"""The captures of CUDA graphs that are in progress.
 
 Most calls that CUDA forbids during a capture invalidate the capture. The capture then ends in an error that does not
 name the call. So the functions of tcuda that make such calls ask this module first, which refuses the call, and the
@@ -26,13 +26,13 @@ class Capture:
 
     Args:
         graph: The :class:`tcuda.CUDAGraph`.
-        stream: The handle of the stream on which it was begun.
+        stream: The handle of the stream on which the capture was begun.
         device: The device of that stream.
-        number: The number that CUDA gave it.
-        mode: Its ``CAPTURE_...`` mode.
+        number: The number that CUDA gave the capture.
+        mode: The ``CAPTURE_...`` mode of the capture.
 
     Attributes:
-        states: What the kernels read in place of each generator's state that draw in the capture.
+        states: For the state of each generator that draws in the capture, the captured state that the kernels read.
         events: The external events that the graph records or waits for, which every launch of the graph refers to.
     """
 
@@ -47,24 +47,24 @@ class Capture:
         self._thread = threading.get_ident()
 
     def forbids_unsafe_calls(self) -> bool:
-        """Return whether this thread must not wait for, nor ask about, any stream (``cudaStreamCaptureMode``)."""
+        """Return whether this thread must neither synchronize nor query any stream (``cudaStreamCaptureMode``)."""
         if self._mode == CAPTURE_GLOBAL:
             return True
         return self._mode != CAPTURE_RELAXED and self._thread == threading.get_ident()
 
     def state_for(self, state: PhiloxState, make: Callable[[], Any]) -> Any:
-        """Return what the kernels read in place of ``state``, which ``make`` makes the first time."""
+        """Return the captured state that the kernels read for ``state``; the first call makes it with ``make``."""
         if state not in self.states:
             self.states[state] = make()
         return self.states[state]
 
 
 captures: list[Capture] = []
-"""Those in progress. Empty nearly always, which is all that calls on a fast path look at."""
+"""The captures in progress. The list is empty nearly always, and calls on a fast path only test that."""
 
 
 def capture_on(stream: int) -> Capture | None:
-    """Return the capture that the stream takes part in, None if there is none that tcuda has begun."""
+    """Return the capture in which ``stream`` takes part; None if tcuda has begun no such capture."""
     if not captures:
         return None
     status, number = cuda.streamGetCaptureInfo(stream)
@@ -74,20 +74,21 @@ def capture_on(stream: int) -> Capture | None:
 
 
 def number_on(stream: int) -> int:
-    """Return the number of the capture that the stream takes part in, 0 if there is none that tcuda has begun."""
+    """Return the number of the capture in which ``stream`` takes part; 0 if tcuda has begun no such capture."""
     capture = capture_on(stream)
     return 0 if capture is None else capture.number
 
 
 def require_same_capture(call: str, stream: int, number: int) -> None:
-    """Refuse ``call``, which lets a capturing stream wait for what is not of its capture.
+    """Refuse ``call`` if it lets a capturing stream wait for an event that was recorded outside of its capture.
 
-    A stream that does not capture may wait: so it comes to take part.
+    A stream that does not capture may wait for an event of a capture. The stream then takes part in that capture.
 
     Args:
-        call: What to name in the error.
+        call: The name of the call in the error.
         stream: The handle of the stream that waits.
-        number: The number of the capture in which there is what it waits for; 0, or that of an ended one, for none.
+        number: The number of the capture in which the event was recorded; 0 if the event was recorded in no capture.
+            The number of an ended capture counts as 0.
 
     Raises:
         AcceleratorError: The wait would invalidate the capture of ``stream`` (905), or both captures (902). The
@@ -105,13 +106,13 @@ def require_no_capture(
     """Refuse ``call`` where it would invalidate a capture.
 
     Args:
-        call: What to name in the error.
-        stream: The handle of the stream that it waits for or asks about.
-        device: The device that it waits for.
-        event: The number of the capture in which the event was recorded that it waits for or asks about.
+        call: The name of the call in the error.
+        stream: The handle of the stream that the call synchronizes or queries.
+        device: The device that the call synchronizes.
+        event: The number of the capture in which the event was recorded that the call synchronizes or queries.
 
     Raises:
-        AcceleratorError: It would (900, or 907 of an event), but the capture goes on.
+        AcceleratorError: The call would invalidate a capture (900, or 907 for an event). The capture goes on.
     """
     if event is not None and any(capture.number == event for capture in captures):
         raise AcceleratorError(Status.CAPTURED_EVENT, call)

@@ -1,4 +1,4 @@
-"""The devices that exist, and the errors of torch for a device that does not."""
+"""The number of devices, and torch's errors for a device that does not exist."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _count: int | None = None
 """The number of devices of the process and of its forked children; None before initialisation."""
 
 _in_use = 0
-"""The same number; 0 before initialisation and in a forked child, which must not use the devices."""
+"""The number of devices; 0 before initialisation, and in a forked child, which must not use the devices."""
 
 
 def device_count() -> int:
-    """Return the number of devices, 0 where there is none (``torch.cuda.device_count``).
+    """Return the number of devices, 0 without any (``torch.cuda.device_count``).
 
-    The call creates no context, so that a process may still fork afterwards. The answer is kept once tcuda is
+    The call creates no context, so that a process may still fork afterwards. The number is kept only once tcuda is
     initialised, because ``CUDA_VISIBLE_DEVICES`` may change until then.
     """
     return _count if _count is not None else _count_devices()
@@ -35,15 +35,15 @@ def _count_devices() -> int:
         return _count
     try:
         return runtime().visibleDeviceCount()
-    except RuntimeError:  # no CuPy, hence no device
+    except RuntimeError:  # CuPy is missing, and so there is no device
         return 0
 
 
 def existing_device(device: DeviceArgument) -> int:
-    """Return the index of ``device``, the current one for None and negative integers.
+    """Return the index of ``device``; None and negative integers mean the current device.
 
     Raises:
-        AcceleratorError: There is no such device.
+        AcceleratorError: ``device`` does not exist.
     """
     index = _get_device_index(device, optional=True)
     if index < 0:
@@ -59,7 +59,7 @@ class DeviceRule(NamedTuple):
         below: The error for a negative index; None where a negative index means the current device.
         above: The error for an index that is too large.
         text: The message, a format string with ``index``, ``count`` and ``last``.
-        text_below: The message for a negative index, where that differs.
+        text_below: The message for a negative index; None if ``text`` serves for it too.
     """
 
     below: type[Exception] | None
@@ -94,16 +94,16 @@ OF_PEERS = DeviceRule(
 
 
 def resolve(device: DeviceArgument, rule: DeviceRule) -> int:
-    """Return the index of ``device``, the current one for None.
+    """Return the index of ``device``; None means the current device.
 
     Args:
         device: See :data:`DeviceArgument`.
         rule: The errors for a device that does not exist.
 
     Raises:
-        Exception: There is no such device; ``rule`` names the type of the error.
-        RuntimeError: The text is not the name of a device.
-        ValueError: The device is not a CUDA device.
+        Exception: ``device`` does not exist; ``rule`` names the type of the error.
+        RuntimeError: ``device`` is a text that names no device.
+        ValueError: ``device`` is not a CUDA device.
     """
     if device is None:
         return cuda.getDevice()

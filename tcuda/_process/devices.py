@@ -1,4 +1,4 @@
-"""Arguments that name a device, and the index that each of them means."""
+"""Arguments that name a device, and the index of the device that an argument means."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ current device."""
 
 
 class Device(NamedTuple):
-    """A device by its place in the list of visible devices, as streams, events and arrays name theirs.
+    """The device of a stream, an event or an array.
 
-    Compares, hashes and prints by ``type`` and ``index``, as ``torch.device`` does; ``id`` and ``int()`` make it
-    usable where CuPy takes a device.
+    A device compares, hashes and prints by ``type`` and ``index``, as ``torch.device`` does. CuPy takes a device too,
+    because of ``id`` and ``int()``.
 
     Attributes:
         type: Always ``"cuda"``.
-        index: Place in the list of visible devices.
+        index: The place of the device in the list of visible devices.
     """
 
     type: str
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a device
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no program needs here
 
     @property
     def id(self) -> int:
@@ -62,15 +62,15 @@ _DEVICE_STRING = re.compile(r"([a-z]+)(?::(0|[1-9]\d*))?")
 
 
 def _get_device_index(device: Any, optional: bool = False) -> int:
-    """Return the index that ``device`` means; a negative integer is returned as it is.
+    """Return the index that ``device`` means; a negative integer is returned unchanged.
 
     Args:
         device: See :data:`DeviceArgument`.
         optional: Whether a device without an index (None, ``"cuda"``) means the current device.
 
     Raises:
-        ValueError: The device is not a CUDA device, or has no index and ``optional`` is false.
-        RuntimeError: The text is not the name of a device.
+        ValueError: ``device`` is not a CUDA device, or has no index and ``optional`` is false.
+        RuntimeError: ``device`` is a text that names no device.
     """
     if isinstance(device, int):
         return device
@@ -106,7 +106,7 @@ def _index_of(device: Any) -> int | None:
 
 
 def is_device(device: Any) -> bool:
-    """Return whether ``device`` is of a type that can name a device, be it one of CUDA's or not."""
+    """Return whether ``device`` has a type that can name a device, of CUDA or of another kind."""
     if device is None or isinstance(device, (int, str)) or isinstance(getattr(device, "type", None), str):
         return True
     return any(isinstance(getattr(device, name, None), int) for name in ("idx", "id"))
@@ -125,7 +125,7 @@ def _parse(text: str) -> int | None:
 
 
 def exchange_device(index: int) -> int:
-    """Make the device ``index`` current and return the one that was; nothing happens if ``index`` is negative."""
+    """Make the device ``index`` current, and return the previous device; a negative ``index`` changes nothing."""
     if index < 0:
         return -1
     previous = cuda.getDevice()

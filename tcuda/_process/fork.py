@@ -1,4 +1,4 @@
-"""Forked children: a child must not use the devices of its parent, so the child forgets the state of tcuda."""
+"""Forked children, which forget the state of tcuda, because a child must not use the devices of its parent."""
 
 from __future__ import annotations
 

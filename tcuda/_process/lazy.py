@@ -1,7 +1,7 @@
-"""Lazy initialisation: nothing touches a device before the first call that needs one.
+"""Lazy initialisation: no device is used before the first call that needs a device.
 
-As in torch, the first call that needs a device initialises tcuda, and then runs the calls that were queued before. A
-forked child of an initialised process gets an error instead of a broken device.
+As in torch, the first call that needs a device initialises tcuda, and then runs the calls that were queued before. In a
+forked child of an initialised process, that call raises an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _InUse(NamedTuple):
 
 _lock = threading.RLock()
 _initialized: _InUse | None = None
-_begun = False  # whether a device may have been used, also if initialisation failed later
+_begun = False  # whether a device may have been used; true also after an initialisation that failed later
 _is_forked = False
 _in_bad_fork = False
 _running_queued = threading.local()
@@ -48,13 +48,13 @@ _FORKED = (
 
 
 class _Ready:
-    """The members of an object in use, in the dictionary of the instance, where Python finds them fastest."""
+    """The members of an object in use, kept in the dictionary of the instance, where Python finds them fastest."""
 
 
 class _Lazy(_Ready):
-    """A stand-in for an object in use: the first use of a member initialises tcuda.
+    """A stand-in for an object in use; the first use of a member initialises tcuda.
 
-    The stand-in then becomes a :class:`_Ready`, because a class with ``__getattr__`` makes every look-up 50 ns slower.
+    The stand-in then becomes a :class:`_Ready`, because ``__getattr__`` in the class makes every look-up 50 ns slower.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -87,7 +87,7 @@ def init() -> None:
     Every function that needs a device calls :func:`init` by itself. A second call does nothing.
 
     Raises:
-        RuntimeError: There is no device to use, or this is a forked child of a process that used one.
+        RuntimeError: The process has no device, or is a forked child of a process that has used a device.
         DeferredCudaCallError: A call that was queued before failed.
     """
     _lazy_init()
@@ -99,30 +99,30 @@ def is_initialized() -> bool:
 
 
 def _lazy_init() -> None:
-    """Initialise tcuda if that was not done (``torch.cuda._lazy_init``)."""
+    """Initialise tcuda if it is not initialised yet (``torch.cuda._lazy_init``)."""
     if _initialized is None:
         _initialize()
 
 
 def _lazy_call(callable: Callable[[], object], **kwargs: Any) -> None:
-    """Call ``callable`` now if tcuda is initialised, else when it is (``torch.cuda._lazy_call``)."""
+    """Call ``callable`` now, or at initialisation if tcuda is not initialised yet (``torch.cuda._lazy_call``)."""
     if _initialized is None:
-        import traceback  # which takes long to import
+        import traceback  # here, because the import takes long
 
         queued = callable, traceback.format_stack()
         with _lock:
             if _initialized is None:
                 _queued.append(queued)
                 return
-    callable()  # without the lock: the call may wait for another thread
+    callable()  # without the lock, because the call may wait for another thread
 
 
 def set_steps(*steps: Step) -> None:
     """Let initialisation take ``steps``, in this order and before the queued calls.
 
-    Each step is called with the runtime and the array library, and must not use ``cuda`` nor ``backend``.
-    Initialisation that failed is tried again, and a finalizer that runs in the middle of a step takes all steps too. So
-    a step does nothing where it was done before.
+    Each step is called with the runtime and the array library, and must use neither ``cuda`` nor ``backend``. A step
+    may run again: after an initialisation that failed, and in a finalizer that runs in the middle of a step. So a step
+    must do nothing if its work is done already.
     """
     global _steps
     _steps = steps
@@ -144,7 +144,7 @@ def _initialize() -> _InUse:
         for step in _steps:
             step(*in_use)
         _run_queued()
-        if not is_initialized():  # else a finalizer that ran meanwhile has done the rest
+        if not is_initialized():  # a finalizer that ran meanwhile may have done the rest
             _initialized = in_use
             _lazy_cuda.become_ready(in_use.cuda)
             _lazy_backend.become_ready(in_use.backend)
@@ -155,7 +155,7 @@ def _require_device(in_use: Runtime) -> None:
     try:
         if in_use.getDeviceCount() > 0:
             if _is_forked:
-                in_use.getDevice()  # CUDA still counts devices where it was used before the fork, and refuses this
+                in_use.getDevice()  # after a fork CUDA may still count the devices, but refuses this call
             return
         reason = "the driver reports none"
     except AcceleratorError as error:
@@ -170,7 +170,7 @@ def _require_device(in_use: Runtime) -> None:
 
 
 def _run_queued() -> None:
-    """Run the queued calls; each may use tcuda, and does not initialise it once more."""
+    """Run the queued calls; a call may use tcuda, and does not start initialisation again."""
     _running_queued.by_this_thread = True
     try:
         while _queued:

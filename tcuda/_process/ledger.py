@@ -1,4 +1,4 @@
-"""The ledger, through which all arrays get their memory, and the settings that the ledger goes by.
+"""The ledger, through which all arrays get their memory, and the settings of the ledger.
 
 The ledger itself is in the core. Initialisation gives it the driver of the runtime in use, and the source of memory
 that the settings name.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
 
 _NO_CACHING = ("TCUDA_NO_MEMORY_CACHING", "PYTORCH_NO_CUDA_MEMORY_CACHING")
-"""Variables that turn the cache off, so that compute-sanitizer sees every array by itself."""
+"""Environment variables that turn the cache off, so that compute-sanitizer sees the allocation of every array."""
 
 _ledger: _core.Ledger | None = None
 _conf: AllocConf | None = None
@@ -37,7 +37,7 @@ _chosen: tuple[str, _core.Source] | None = None
 
 
 def ledger() -> _core.Ledger:
-    """Return the ledger of all devices; initialises tcuda if that was not done."""
+    """Return the ledger of all devices; initialise tcuda if it is not initialised yet."""
     return _ledger or _initialized_ledger()
 
 
@@ -48,7 +48,7 @@ def _initialized_ledger() -> _core.Ledger:
 
 
 def ledger_if_any() -> _core.Ledger | None:
-    """Return the ledger, or None before tcuda is initialised."""
+    """Return the ledger; None before tcuda is initialised."""
     return _ledger
 
 
@@ -65,7 +65,7 @@ def conf() -> AllocConf:
 
 
 def change_conf(changed: AllocConf) -> None:
-    """Use other settings from now on; settings that name no backend leave the source as it is.
+    """Use the settings ``changed`` from now on; settings that name no backend do not change the source.
 
     Raises:
         AllocatorSettingsError: The settings name another backend than the one in use.
@@ -83,7 +83,7 @@ def change_conf(changed: AllocConf) -> None:
 
 
 def set_memory_fraction(device: int, fraction: float) -> None:
-    """Let the allocator hold a share of a device's memory, until later settings name another share."""
+    """Let the allocator reserve a share of a device's memory, until later settings name another share."""
     ledger().set_memory_fraction(device, fraction)
     _limited_by_conf.discard(device)
 
@@ -96,7 +96,8 @@ def source_name() -> str:
 def choose(name: str, source: _core.Source) -> bool:
     """Take all memory from ``source``; return False if memory has already been taken from another source."""
     global _chosen
-    # The choice is made known before the ledger is looked for, and the ledger before the choice: no choice gets lost.
+    # make_ledger() sets the ledger and then reads the choice. This function sets the choice and then reads the ledger.
+    # So neither of two threads misses what the other has set.
     before, _chosen = _chosen, (name, source)
     if _ledger is not None and not _ledger.change_source(source):
         _chosen = before
@@ -105,17 +106,17 @@ def choose(name: str, source: _core.Source) -> bool:
 
 
 def chosen_source() -> _core.Source | None:
-    """Return the source that :func:`choose` was given, if any."""
+    """Return the source that :func:`choose` was given; None without a choice."""
     return _chosen[1] if _chosen is not None else None
 
 
 def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[..., NoReturn]) -> None:
-    """Make the ledger, if that was not done before: a step of initialisation.
+    """Make the ledger if there is none yet: a step of initialisation.
 
     Args:
         cuda: The runtime.
         backend: The array library, which may have a source of memory.
-        raise_out_of_memory: Called by the core where a device lacks memory, with the facts as keyword arguments.
+        raise_out_of_memory: A function that the core calls for a lack of memory, with the facts as keyword arguments.
     """
     global _ledger, _settled
     if _ledger is not None:
@@ -130,7 +131,7 @@ def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[.
         made.change_source(source)
     _limit(made, conf(), devices)
     made.caching = not any(os.environ.get(name) for name in _NO_CACHING)
-    if _ledger is None:  # else a finalizer has made it meanwhile
+    if _ledger is None:  # a finalizer may have made the ledger meanwhile
         _ledger, _settled = made, named
         atexit.register(made.close)
     if _chosen is not None and _chosen[1] is not source:
@@ -138,7 +139,7 @@ def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[.
 
 
 def _limit(ledger: _core.Ledger, conf: AllocConf, count: int) -> None:
-    """Let devices hold the share that the settings name; where only earlier settings named one, let them hold all."""
+    """Limit each device's memory to the share in ``conf``; without a share, lift the limits of earlier settings."""
     if conf.memory_fraction is None:
         fraction, devices = 1.0, list(_limited_by_conf)
         _limited_by_conf.clear()

@@ -1,4 +1,4 @@
-"""The calls that the scopes of the core make: of devices (``with device(0):``) and of streams (``with stream(s):``)."""
+"""The calls of the runtime that the scopes of the core make for ``with device(0):`` and ``with stream(s):``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that name a stream: the ``cudaStream_t`` and the device of a stream of any library."""
+"""Arguments that name a stream of any library: the ``cudaStream_t`` of the stream, and its device."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def handle_and_device(stream: Any) -> tuple[int, int]:
     """Return the handle of ``stream`` and the index of its device.
 
     Args:
-        stream: A stream of tcuda, CuPy or PyTorch, or an object with ``__cuda_stream__``. Such an object does not name
-            its device, so that the current device is taken.
+        stream: A stream of tcuda, CuPy or PyTorch, or an object with ``__cuda_stream__``. The device of such an object
+            is taken to be the current device, because the object does not name its device.
 
     Raises:
         RuntimeError: ``stream`` is not a stream.

@@ -1,6 +1,6 @@
-"""The CUDA runtime in use, decided once and lazily: CuPy's, or an emulated one.
+"""The CUDA runtime in use, which the first use chooses: CuPy's runtime, or an emulated one.
 
-Nothing here imports CuPy before it is needed, and nothing chooses emulation that was not asked for.
+This package imports CuPy only when CuPy is needed, and chooses emulation only if the program asks for emulation.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 _in_use: Runtime | None = None
 _successors: dict[Runtime | None, Runtime] = {}
-"""The runtime that took the place of each; that of None was the first.
+"""For each runtime, the runtime that has replaced it; for None, the runtime that was chosen first.
 
-Who adds to it with ``setdefault``, which is atomic, has decided. No lock is held, because choosing a runtime runs code
-of others: imports, and finalizers and signal handlers, which may ask for the runtime too.
+The first caller of ``setdefault``, which is atomic, decides. No lock is held, because the choice runs foreign code:
+imports, finalizers and signal handlers. That code may ask for the runtime too.
 """
 
 
 def runtime() -> Runtime:
-    """Return the runtime in use, choosing it by ``TCUDA_RUNTIME`` at the first call.
+    """Return the runtime in use; the first call chooses the runtime by ``TCUDA_RUNTIME``.
 
     Raises:
-        RuntimeError: CUDA was chosen and CuPy cannot be imported. The choice stays open.
-        ValueError: An environment variable of tcuda's holds what it must not.
+        RuntimeError: ``TCUDA_RUNTIME`` names CUDA, and CuPy cannot be imported. The choice stays open.
+        ValueError: An environment variable of tcuda has a value that is not allowed.
     """
     return _in_use or _decide(None, _from_environment())
 
@@ -34,7 +34,8 @@ def runtime() -> Runtime:
 def emulate(devices: int, memory: int) -> None:
     """Choose ``devices`` emulated devices with ``memory`` bytes each.
 
-    A program may look for GPUs first: CUDA without a device cannot have been used, and is given up.
+    A program may look for GPUs first. If the CUDA runtime is in use and has no device, the emulated runtime replaces
+    the CUDA runtime, because no program can have used CUDA.
 
     Raises:
         RuntimeError: A runtime with devices is already in use.
@@ -54,7 +55,7 @@ def emulate(devices: int, memory: int) -> None:
 
 
 def emulated_runtime() -> EmulatedRuntime:
-    """Return the runtime in use.
+    """Return the runtime in use, which must be an emulated one.
 
     Raises:
         RuntimeError: The devices in use are not emulated.
@@ -71,14 +72,14 @@ def emulated_runtime() -> EmulatedRuntime:
 
 
 def _decide(before: Runtime | None, made: Runtime) -> Runtime:
-    """Put ``made`` in the place of ``before``, unless another caller was faster, and return the runtime in use."""
+    """Replace the runtime ``before`` by ``made``, unless another caller was faster; return the runtime in use."""
     global _in_use
     latest = _successors.setdefault(before, made)
     while True:
         while latest in _successors:
             latest = _successors[latest]
         _in_use = latest
-        if latest not in _successors:  # else another caller decided after the question, and it must not be undone
+        if latest not in _successors:  # if another caller has replaced `latest` meanwhile, that stays so
             return latest
 
 

@@ -60,10 +60,10 @@ class GraphContents(NamedTuple):
 
 
 class Runtime(Protocol):
-    """A CUDA runtime: CuPy's, or an emulated one."""
+    """A CUDA runtime: CuPy's runtime, or an emulated one."""
 
     name: str
-    """``"cuda"`` or ``"emulated"``: for people to read, and the key of the table in ``_backend.py``."""
+    """``"cuda"`` or ``"emulated"``: the name in messages, and the key of the table in ``_backend.py``."""
 
     # Devices
 
@@ -105,7 +105,8 @@ class Runtime(Protocol):
     def streamSynchronize(self, stream: int) -> None: ...
     def streamWaitEvent(self, stream: int, event: int, flags: int = 0) -> None: ...
 
-    # Graphs. Captures forbid neither to instantiate nor to destroy them, as CUDA would: one may die at any time.
+    # Graphs. CUDA forbids graphInstantiate and graphExecDestroy during some captures. A runtime must allow both calls,
+    # because a graph may die at any time.
 
     def streamBeginCapture(self, stream: int, mode: int) -> None: ...
     def streamEndCapture(self, stream: int) -> int: ...
@@ -129,19 +130,19 @@ class Runtime(Protocol):
     def ipcGetEventHandle(self, event: int) -> bytes: ...
     def ipcOpenEventHandle(self, handle: bytes) -> int: ...
 
-    # What the driver and NVML know of the same devices
+    # Calls of the driver and of NVML
 
     def visibleDeviceCount(self) -> int:
-        """Return the number of devices, 0 where there is none; creates no context and never raises."""
+        """Return the number of devices, 0 without any; the call creates no context and never raises."""
 
     def pointerGetDevice(self, ptr: int) -> int:
-        """Return the device of the memory at ``ptr``, -1 for host memory (``cudaPointerGetAttributes``)."""
+        """Return the device of the memory at ``ptr``; -1 for host memory (``cudaPointerGetAttributes``)."""
 
     def graphContents(self, graph: int) -> GraphContents:
         """Return the number of nodes of ``graph`` and the addresses in their parameters (``cuGraphGetNodes``)."""
 
     def memoryDriver(self) -> Driver:
-        """Return the driver table by which the allocator takes memory of these devices."""
+        """Return the driver table through which the allocator takes memory of these devices."""
 
     def nvml(self) -> Any:
         """Return the NVML of these devices: ``pynvml``, or an object with the same functions."""

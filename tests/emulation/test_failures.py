@@ -113,7 +113,7 @@ def test_a_stream_whose_capture_is_invalidated_takes_no_kernel(runtime, backend)
 
 
 @pytest.mark.parametrize("mode", [CAPTURE_GLOBAL, CAPTURE_THREAD_LOCAL, CAPTURE_RELAXED])
-def test_an_array_that_lives_or_dies_during_a_capture_does_not_spoil_it(runtime, mode):
+def test_an_array_that_lives_or_dies_during_a_capture_does_not_invalidate_it(runtime, mode):
     array = xp.ones(100)  # on the default stream, which refuses operations during the capture
     other = xp.empty(100)
     blocking = runtime.streamCreateWithPriority(0, 0)

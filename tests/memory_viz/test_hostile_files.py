@@ -375,13 +375,13 @@ def check_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_pipe_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert main(["memory-viz", str(tmp_path / "pipe")]) == 1
-    assert "holds no allocator snapshot: it is no regular file. " in capsys.readouterr().err
+    assert "holds no allocator snapshot: it is not a regular file. " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "/dev/null"])
 def test_a_device_is_not_read(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["memory-viz", name]) == 1
-    assert "it is no regular file" in capsys.readouterr().err
+    assert "it is not a regular file" in capsys.readouterr().err
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ _FROM_CUPY = (
     "streamSynchronize",
     "streamWaitEvent",
 )
-"""The calls that CuPy has under the same name with the same meaning."""
+"""The calls that CuPy has under the same name and with the same meaning."""
 
 
 class CudaRuntime:
@@ -64,13 +64,13 @@ class CudaRuntime:
 
     name = "cuda"
 
-    if TYPE_CHECKING:  # bound in __init__, one by one, from _FROM_CUPY
+    if TYPE_CHECKING:  # __init__ sets the members of _FROM_CUPY
 
         def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
     def __init__(self) -> None:
         try:
-            import cupy  # noqa: F401  # its modules fail in other ways where CuPy cannot be used
+            import cupy  # noqa: F401  # the next import fails in other ways if CuPy cannot be used
             from cupy.cuda import driver, runtime
         except ImportError as error:
             raise RuntimeError(
@@ -81,7 +81,7 @@ class CudaRuntime:
         self._cuda_major = driver.get_build_version() // 1000
         for name in _FROM_CUPY:
             setattr(self, name, translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
-        # CuPy raises OverflowError for an index that CUDA's int cannot hold, and so there is no such device.
+        # CuPy raises OverflowError for an index that CUDA's int cannot hold. No device has such an index.
         self.setDevice: Callable[[int], None] = translating(
             (runtime.CUDARuntimeError, OverflowError), "setDevice", runtime.setDevice, Status.INVALID_DEVICE
         )
@@ -89,12 +89,12 @@ class CudaRuntime:
         self.streamIsCapturing: Callable[[int], bool] = translating(
             RuntimeError, "streamIsCapturing", runtime.streamIsCapturing, Status.STREAM_CAPTURE_INVALIDATED
         )
-        # These two return their status, and raise nothing that wants translation.
+        # These two calls return their status, and raise no error that must be translated.
         self.eventQuery: Callable[[int], int] = runtime.eventQuery
         self.streamQuery: Callable[[int], int] = runtime.streamQuery
 
     def getDeviceProperties(self, device: int) -> dict[str, Any]:
-        """Return CuPy's properties with all of the UUID, which CuPy cuts at its first zero byte."""
+        """Return CuPy's properties with the whole UUID, because CuPy cuts the UUID at the first zero byte."""
         call = translating(self._runtime.CUDARuntimeError, "getDeviceProperties", self._runtime.getDeviceProperties)
         properties: dict[str, Any] = call(device)
         status, uuid = self._calls.device_uuid(device)
@@ -102,7 +102,7 @@ class CudaRuntime:
         return properties | {"uuid": uuid}
 
     def visibleDeviceCount(self) -> int:
-        """Ask NVML, which makes no context that a later fork would inherit; ask CUDA where NVML cannot say."""
+        """Return the number of devices by NVML, which makes no context, or by CUDA if NVML has no answer."""
         count = visible_devices.count(self._cuda_major)
         if count is not None:
             return count
@@ -113,7 +113,7 @@ class CudaRuntime:
 
     def deviceGetStreamPriorityRange(self) -> tuple[int, int]:
         """Return (least, greatest) priority of the current device (``cuCtxGetStreamPriorityRange``)."""
-        self._runtime.free(0)  # the driver's call needs the context that this makes
+        self._runtime.free(0)  # the call makes the context, which the driver's call needs
         status, least, greatest = self._calls.stream_priority_range()
         _check(status, "cuCtxGetStreamPriorityRange()")
         return least, greatest
@@ -124,7 +124,7 @@ class CudaRuntime:
         _check(status, "cuEventRecordWithFlags({:#x}, {:#x}, {})", event, stream, flags)
 
     def pointerGetDevice(self, ptr: int) -> int:
-        """Return the device that ``cudaPointerGetAttributes`` tells."""
+        """Return the device of ``ptr``, -1 for host memory (``cudaPointerGetAttributes``)."""
         attributes = self._runtime.pointerGetAttributes(ptr)
         on_device = attributes.type in (self._runtime.memoryTypeDevice, self._runtime.memoryTypeManaged)
         return int(attributes.device) if on_device else -1
@@ -160,7 +160,7 @@ class CudaRuntime:
         return GraphContents(nodes, addresses)
 
     def memoryDriver(self) -> _core.Driver:
-        """Return the table of ``libcuda.so.1``."""
+        """Return the driver table of ``libcuda.so.1``."""
         return _core.CudaDriver()
 
     def nvml(self) -> Any:
@@ -171,6 +171,6 @@ class CudaRuntime:
 
 
 def _check(status: int, call: str, *arguments: int) -> None:
-    """Raise an error if ``status`` is a failure of ``call``, a format string for ``arguments``."""
+    """Raise an error for ``call``, a format string for ``arguments``, if ``status`` is a failure."""
     if status:
         raise AcceleratorError(status, call.format(*arguments))

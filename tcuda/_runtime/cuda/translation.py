@@ -1,4 +1,4 @@
-"""Failures of CuPy's calls, raised as :class:`tcuda.AcceleratorError`."""
+"""The translation of CuPy's exceptions to :class:`tcuda.AcceleratorError`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def translating(
     function: Callable[..., Any],
     otherwise: int = Status.UNKNOWN,
 ) -> Callable[..., Any]:
-    """Return ``function`` with CuPy's ``failure`` raised as :class:`tcuda.AcceleratorError`.
+    """Return a callable that calls ``function``, and raises :class:`tcuda.AcceleratorError` for CuPy's ``failure``.
 
-    A callable of the core translates, because every call of the runtime takes this path. A Python frame would cost 20
-    to 40 ns.
+    The callable is made by the core, because every call of the runtime takes this path, and a Python frame would cost
+    20 to 40 ns.
 
     Args:
-        failure: The exception of CuPy, or several.
+        failure: The exception of CuPy, or several exceptions.
         name: The name of the function in the CUDA runtime, without its prefix.
         function: The function.
-        otherwise: The status of an exception that has none.
+        otherwise: The status to report for an exception without a status.
     """
 
     def raise_translated(error: Exception, *args: Any) -> NoReturn:

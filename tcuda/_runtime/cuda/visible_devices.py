@@ -1,7 +1,7 @@
-"""How many devices CUDA will show, found without a CUDA context, which a later ``fork`` could not use.
+"""The number of devices that CUDA will show, found without a CUDA context, so that a later ``fork`` stays possible.
 
-``CUDA_VISIBLE_DEVICES`` is read here and nowhere else, and only to count: which device an index means depends on
-``CUDA_DEVICE_ORDER`` too, and only CUDA knows.
+This module alone reads ``CUDA_VISIBLE_DEVICES``, and only to count the devices. The device that an index means depends
+also on ``CUDA_DEVICE_ORDER``, and only CUDA knows that device.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-_INDEX = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]{1,20})")  # what strtoul reads of a text; 64 bits have 20 digits
+_INDEX = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]{1,20})")  # the text that strtoul reads; 64 bits have 20 digits
 _UUID_DIGITS = 32
 
 
 def count(cuda_major: int = 0, environ: Mapping[str, str] | None = None) -> int | None:
-    """Return how many devices CUDA will show, by NVML and ``CUDA_VISIBLE_DEVICES``.
+    """Return the number of devices that CUDA will show, by NVML and ``CUDA_VISIBLE_DEVICES``.
 
     Args:
-        cuda_major: The major version of the CUDA that asks; an older driver shows it nothing.
-        environ: Where to look for ``CUDA_VISIBLE_DEVICES``; None for ``os.environ``.
+        cuda_major: The major version of the CUDA runtime, to which an older driver shows no device.
+        environ: The environment with ``CUDA_VISIBLE_DEVICES``; ``os.environ`` if None.
 
     Returns:
-        The number, or None where NVML cannot say: it is not there, it failed, a GPU is in MIG mode and the variable
-        does not name a MIG device, or it names one that NVML does not know. Never raises.
+        The number, or None if NVML has no answer: NVML is missing, a call of NVML failed, a GPU is in MIG mode and the
+        variable does not name a MIG device, or the variable names a MIG device that NVML does not know. The function
+        never raises.
     """
     text = (os.environ if environ is None else environ).get("CUDA_VISIBLE_DEVICES")
     if text == "":
@@ -49,26 +50,27 @@ def count(cuda_major: int = 0, environ: Mapping[str, str] | None = None) -> int 
 
 
 def count_visible(text: str | None, uuids: Sequence[str], exists: Callable[[str], bool]) -> int | None:
-    """Return how many devices CUDA shows when ``CUDA_VISIBLE_DEVICES`` is ``text``.
+    """Return the number of devices that CUDA shows if ``CUDA_VISIBLE_DEVICES`` is ``text``.
 
-    The list ends at the first entry that names no device, and shows nothing at all if it names one twice. Its first
-    entry decides what the others have to be: UUIDs or the beginnings of UUIDs after ``GPU-``, else indices. So answers
-    CUDA on an H200; what it does with text around an index or a UUID is recorded in
-    ``tests/runtime/test_visible_devices.py``.
+    The list ends at the first entry that names no device. A list that names a device twice shows no device. If the
+    first entry begins with ``GPU-``, all entries are UUIDs or beginnings of UUIDs. Otherwise all entries are indices.
+    CUDA counts in this way on an H200. ``tests/runtime/test_visible_devices.py`` records how CUDA reads text around an
+    index or a UUID.
 
     Args:
-        text: The variable's value; None if it is not set, which shows every device.
+        text: The value of the variable; None if the variable is not set, which shows every device.
         uuids: The UUIDs of all GPUs, with ``GPU-`` in front.
-        exists: Tells whether there is a MIG device with the name that it is given.
+        exists: A function that returns whether a MIG device has the given name.
 
     Returns:
-        The number, or None for a MIG device that is not known by that name: CUDA may know it by a part of its UUID.
+        The number, or None for a MIG device whose name ``exists`` does not know. CUDA may know such a device by a part
+        of its UUID.
     """
     if text is None:
         return len(uuids)
     entries = text.split(",")
     if text.startswith("MIG-"):
-        return 1 if exists(entries[0]) else None  # CUDA shows a process one MIG device at most
+        return 1 if exists(entries[0]) else None  # CUDA shows at most one MIG device to a process
     find = _with_uuid if text.startswith("GPU-") else _at_index
     found: list[int] = []
     for entry in entries:
@@ -97,7 +99,7 @@ def _with_uuid(entry: str, uuids: Sequence[str]) -> int | None:
 
 
 def _digits(uuid: str) -> str:
-    """Return what CUDA reads of a UUID: hyphens and case mean nothing, nor does what follows the last digit."""
+    """Return the digits of a UUID; CUDA ignores hyphens, case, and any text after the 32nd digit."""
     return uuid.removeprefix("GPU-").replace("-", "").lower()[:_UUID_DIGITS]
 
 

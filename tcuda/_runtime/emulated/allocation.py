@@ -1,4 +1,4 @@
-"""Allocations: device memory that is given back when nobody holds it any more."""
+"""Allocations: device memory that is given back when no object refers to the allocation any more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Allocation:
 
     Args:
         ptr: The address.
-        release: Called with the address to give the memory back.
+        release: A function that gives the memory at an address back.
 
     Attributes:
         ptr: The address.

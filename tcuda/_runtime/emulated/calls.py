@@ -1,4 +1,4 @@
-"""Calls of the CUDA runtime, as the errors name them."""
+"""The names of calls of the CUDA runtime in errors."""
 
 from __future__ import annotations
 

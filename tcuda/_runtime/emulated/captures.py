@@ -23,18 +23,18 @@ class Capture:
     Streams are named by their handles.
 
     Args:
-        number: Tells the capture from every other; not 0.
+        number: The number of the capture, which no other capture has; not 0.
         origin: The stream on which the capture begins.
         device: The device of that stream.
         mode: The ``CAPTURE_...`` mode.
 
     Attributes:
-        number: Tells the capture from every other.
+        number: The number of the capture.
         origin: The stream on which the capture began.
         device: The device of that stream.
         active: Whether the capture has not ended.
         valid: Whether no call has invalidated the capture.
-        graph: The operations that were captured so far.
+        graph: The graph of the operations that were captured so far.
     """
 
     def __init__(self, number: int, origin: int, device: int, mode: int) -> None:
@@ -47,7 +47,7 @@ class Capture:
         self._mode = mode
         self._thread = threading.get_ident()
         self._last: dict[int, Places] = {origin: frozenset()}
-        """By stream, the nodes that the next operation on the stream waits for."""
+        """For each stream, the nodes that the next operation on the stream waits for."""
 
     def forbids_unsafe_calls(self) -> bool:
         """Return whether this thread may not synchronize, query or allocate now (``cudaStreamCaptureMode``)."""
@@ -100,7 +100,7 @@ class Captures:
         return Capture(next(self._numbers), origin, device, mode)
 
     def forbid_unsafe(self, call: Call) -> None:
-        """Refuse ``call``, which synchronizes, queries or allocates, where a capture forbids that to this thread.
+        """Refuse ``call``, which synchronizes, queries or allocates, if a capture forbids such calls in this thread.
 
         Raises:
             AcceleratorError: A capture forbids the call, which invalidates the capture (900).

@@ -34,8 +34,8 @@ class Clock:
             return self._now
 
     def wait_until(self, time: int) -> int:
-        """Let time pass until ``time`` (none if that is past) and return the new time, in nanoseconds."""
+        """Let time pass until ``time`` unless that is past, and return the new time in nanoseconds."""
         with self._lock:
-            if time > self._now:  # no call in between, where a garbage collection might move the clock
+            if time > self._now:  # no call may come between, because a garbage collection might move the clock
                 self._now = time
             return self._now

@@ -47,7 +47,7 @@ class EmulatedDevice:
         return uuid.uuid5(_UUIDS, str(self.index))
 
     def properties(self) -> dict[str, Any]:
-        """Return ``cudaDeviceProp`` under CuPy's keys, as far as it makes sense for host memory."""
+        """Return the members of ``cudaDeviceProp`` that make sense for host memory, under CuPy's keys."""
         major, minor = CAPABILITY
         return {
             "name": b"tcuda emulated device",

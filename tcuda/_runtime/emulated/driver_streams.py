@@ -1,7 +1,7 @@
 """The stream entries of the core's driver table: the questions of the allocator about the streams of emulated devices.
 
-The work of the allocator is no part of the work that a program captures: no capture forbids it. It takes no emulated
-time.
+No capture forbids these entries, because the allocator's calls are not among the calls that a program captures. The
+entries take no emulated time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CALL = "cudaStreamQuery({:#x})"
 
 
 class DriverStreams:
-    """The entries.
+    """The stream entries of the driver table.
 
     The events of the allocator are numbers: the time for which an event waits, in nanoseconds of the clock, plus 1. So
     no entry leaves anything behind, and each may be called again after an exception of a signal handler.
@@ -68,7 +68,8 @@ class DriverStreams:
     def capture_of(self, device: int, stream: int) -> int:
         """Return the number of the capture in which ``stream`` takes part, 0 for none.
 
-        Several streams that the default stream waits for may capture. So its number is none of theirs.
+        The default stream may wait for several streams that capture. The number for the default stream is then a number
+        that no capture has.
         """
         timeline = self._streams.find(stream, (_CALL, stream), device)
         if stream == 0:

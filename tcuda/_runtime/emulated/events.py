@@ -26,7 +26,7 @@ class Event:
     Attributes:
         time: The emulated time at which the work before the last record is complete; None if the event was never
             recorded, or was last recorded in a capture.
-        capture: The capture in which the event was last recorded; None if that was in none.
+        capture: The capture in which the event was last recorded; None if the last record was outside captures.
         places: The nodes of that capture for which the event stands.
         timed: Whether ``cudaEventElapsedTime`` takes the event.
         interprocess: Whether the event has an IPC handle.

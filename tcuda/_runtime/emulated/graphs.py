@@ -26,9 +26,9 @@ class Node:
     Args:
         name: The name of the node in a drawing of the graph.
         duration: The nanoseconds that the operation takes.
-        work: Does to the memory what the operation does.
+        work: A function that does the work of the operation on the memory.
         addresses: The device memory that the operation reads and writes.
-        nbytes: How much memory the operation moves.
+        nbytes: The bytes of memory that the operation moves.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Graph:
     """Nodes in the order of the capture, which is a legal order of execution.
 
     Attributes:
-        number: Tells the graph from others in a drawing.
+        number: The number by which a drawing tells the graph from other graphs.
         nodes: The nodes.
         dependencies: For each node the nodes that it waits for, all of which come before it.
         allocated: The memory that was allocated in the capture, by address. The graph keeps that memory, because every
@@ -100,7 +100,7 @@ class Graph:
         return last
 
     def contents(self) -> GraphContents:
-        """Return how many nodes the graph has, and which memory they work on."""
+        """Return the number of nodes, and the addresses of the memory that the nodes work on."""
         addresses = dict.fromkeys(address for node in self.nodes for address in node.addresses)
         return GraphContents(len(self.nodes), list(addresses))
 
@@ -127,7 +127,7 @@ class Executable:
     """A graph that can be launched again and again, but only one launch after the other.
 
     Args:
-        graph: The graph, to which nothing is added any more.
+        graph: The graph, to which no node is added any more.
 
     Attributes:
         graph: The graph.

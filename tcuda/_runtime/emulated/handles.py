@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-# Handles look like addresses, so that nobody takes them for small integers.
+# Handles look like addresses, so that a handle cannot be mistaken for an index.
 _FIRST = 0x7C0DA000
 _STEP = 0x10
 
 
 class Handles:
-    """Gives out handles, none of them twice. The caller holds the lock of the runtime."""
+    """The handles of a runtime, each of which is given out once. The caller holds the lock of the runtime."""
 
     def __init__(self) -> None:
         self._next = _FIRST

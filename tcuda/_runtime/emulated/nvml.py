@@ -65,7 +65,7 @@ class NVMLError_Uninitialized(NVMLError):
 
 
 class NVMLError_InvalidArgument(NVMLError):
-    """There is no such handle, sensor or clock."""
+    """A handle, sensor or clock does not exist."""
 
     value = 2
     _text = "Invalid Argument"
@@ -79,7 +79,7 @@ class NVMLError_NotFound(NVMLError):
 
 
 class NVMLError_DriverNotLoaded(NVMLError):
-    """Never raised, because emulated devices need no driver; ``except`` may name the class."""
+    """The driver is not loaded; never raised, because emulated devices need no driver."""
 
     value = 9
     _text = "Driver Not Loaded"
@@ -129,11 +129,11 @@ class EmulatedNvml:
         self._initialized = 0
 
     def nvmlInit(self) -> None:
-        """Count one user more."""
+        """Add one to the number of users."""
         self._initialized += 1
 
     def nvmlShutdown(self) -> None:
-        """Count one user less.
+        """Take one from the number of users.
 
         Raises:
             NVMLError_Uninitialized: NVML has no user.
@@ -159,7 +159,7 @@ class EmulatedNvml:
         return self._device(handle).index
 
     def nvmlDeviceGetUtilizationRates(self, handle: EmulatedDevice) -> Utilization:
-        """Return how much of the last second the device worked; every operation keeps the memory busy too."""
+        """Return the share of the last second in which the device worked; every operation keeps the memory busy too."""
         percent = self._busy_percent(handle)
         return Utilization(percent, percent)
 
@@ -220,7 +220,7 @@ def _covered(intervals: Iterable[tuple[int, int]], start: int, end: int) -> int:
     """Return how much of the time from ``start`` to ``end`` lies in at least one of ``intervals``."""
     covered = 0
     for first, last in sorted(intervals):
-        start = max(start, first)  # The time before is counted already, or lies in no interval.
+        start = max(start, first)  # the time before is counted already, or lies in no interval
         stop = min(last, end)
         if stop > start:
             covered += stop - start

@@ -5,7 +5,7 @@ An operation runs at once on the host, which is a legal order of any correctly s
 captures, the operation is kept instead, and runs when the graph is launched. Calls that CUDA refuses are refused with
 the status that CUDA gives on an H200.
 
-An entry looks up what the handles name, refuses what CUDA refuses, and does its work, in this order.
+A method finds the objects of the handles, refuses the calls that CUDA refuses, and does its work, in this order.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class EmulatedRuntime:
         thread: The state of the calling thread.
 
     Raises:
-        TypeError: ``devices`` or ``memory`` is no integer.
+        TypeError: ``devices`` or ``memory`` is not an integer.
         ValueError: ``devices`` or ``memory`` is too large, or not positive.
     """
 
@@ -350,13 +350,14 @@ class EmulatedRuntime:
         name: str = "kernel",
         addresses: Iterable[int] = (),
     ) -> None:
-        """Run ``work`` as a kernel on ``stream``; if the stream captures, at every launch of the graph instead.
+        """Run ``work`` as a kernel on ``stream``, or, if the stream captures, at every launch of the graph.
 
         Args:
             stream: The stream, which is of the current device.
-            work: Does to the memory what the kernel does. It must keep no memory alive, because a graph keeps it.
-            nbytes: How much memory the kernel moves.
-            flops: How many floating-point operations the kernel does.
+            work: A function that does the work of the kernel on the memory. The function must keep no memory alive,
+                because a graph keeps the function.
+            nbytes: The bytes of memory that the kernel moves.
+            flops: The number of floating-point operations of the kernel.
             name: The name of the kernel in a drawing of the graph.
             addresses: The device memory that the kernel reads and writes.
         """
@@ -381,14 +382,14 @@ class EmulatedRuntime:
             self._enqueue(self._on_current_device(stream, call), Node("tcuda_spin", duration), call)
 
     def _on_current_device(self, handle: int, call: Call) -> Timeline:
-        """Return a stream to which only a program on its device may add work."""
+        """Return the stream ``handle`` for work that is allowed only while the device of the stream is current."""
         timeline = self._streams.find(handle, call)
         if timeline.device != self.thread.device:
             raise failure(Status.INVALID_RESOURCE_HANDLE, call)
         return timeline
 
     def _enqueue(self, timeline: Timeline, node: Node, call: Call) -> int:
-        """Add an operation to ``timeline`` and return when the operation is complete."""
+        """Add an operation to ``timeline``, and return the time at which the operation is complete."""
         if timeline.capture is not None:
             if not timeline.capture.valid:
                 raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
@@ -399,7 +400,7 @@ class EmulatedRuntime:
         return self._streams.occupy(timeline, node.duration)
 
     def _run(self, timeline: Timeline, node: Node, call: Call) -> int:
-        """Add an operation to ``timeline``, do its work if the stream does not capture, and return when it is done."""
+        """Add an operation to ``timeline``, do its work unless the stream captures, and return the time of its end."""
         end = self._enqueue(timeline, node, call)
         if timeline.capture is None:
             node.work()
@@ -549,14 +550,15 @@ class EmulatedRuntime:
         """Return whether a stream takes part in a capture, also in an invalidated one.
 
         Args:
-            current_stream: Returns the stream, whose handle is its ``ptr``. It is called only if some stream captures.
+            current_stream: A function that returns the stream, whose handle is its ``ptr``. The function is called only
+                if a stream captures.
         """
         if not self._captures.in_progress:  # the common case, because every operation on an array asks
             return False
         return self._streams.find(current_stream().ptr, ("cudaStreamIsCapturing()",)).capture is not None
 
     def _capture_of(self, stream: int, call: Call) -> Capture | None:
-        """Return the capture in which ``stream`` takes part; refuse an answer that depends on other streams."""
+        """Return the capture in which ``stream`` takes part; refuse a default stream that waits for a capture."""
         timeline = self._streams.find(stream, call)
         if self._captures.in_progress and self._streams.capture_beside(timeline) is not None:
             raise failure(Status.STREAM_CAPTURE_IMPLICIT, call)
@@ -644,7 +646,7 @@ class EmulatedRuntime:
         return -1 if owner is None else owner.index
 
     def announceStreams(self, ledger: _core.Ledger) -> None:
-        """Tell ``ledger`` of every stream: of those that exist, and of each that is created or destroyed later."""
+        """Tell ``ledger`` of every stream that exists, and later of every stream that is created or destroyed."""
         self._ledger = ledger
         for handle, timeline in self._streams.created.items():
             ledger.stream_created(timeline.device, handle)

@@ -15,10 +15,10 @@ _UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
 def from_environment(environ: Mapping[str, str]) -> tuple[int, int]:
-    """Return the devices and the bytes of each that ``TCUDA_EMULATED_DEVICES`` and ``TCUDA_EMULATED_MEMORY`` ask for.
+    """Return the values of ``TCUDA_EMULATED_DEVICES`` and, in bytes, ``TCUDA_EMULATED_MEMORY``.
 
     Raises:
-        ValueError: A variable holds no number of devices, or no size.
+        ValueError: The value of a variable is not a number of devices, or not a size of memory.
     """
     devices = environ.get("TCUDA_EMULATED_DEVICES", "1")
     if not (devices.isascii() and devices.isdecimal() and len(devices) <= _MAX_DIGITS):
@@ -31,7 +31,7 @@ def check(devices: int, memory: int) -> None:
     """Refuse numbers of devices and sizes of memory that cannot be emulated.
 
     Raises:
-        TypeError: ``devices`` or ``memory`` is no integer.
+        TypeError: ``devices`` or ``memory`` is not an integer.
         ValueError: ``devices`` or ``memory`` is too large, or not positive.
     """
     for name, number in (("devices", devices), ("memory", memory)):

@@ -28,7 +28,7 @@ class Streams:
 
     Args:
         devices: The devices.
-        thread: Tells the current device.
+        thread: The state of each thread, with the current device.
         captures: The captures, which forbid some calls.
         clock: The clock.
 
@@ -45,13 +45,13 @@ class Streams:
         self._per_thread: dict[tuple[int, int], Timeline] = {}
         """The per-thread default streams, by thread and device."""
         self._rest: dict[tuple[int, int], Timeline] = {}
-        """By device and flags, one stream for all destroyed streams, whose work goes on."""
+        """For each device and flags, one stream that stands for all destroyed streams, whose work goes on."""
         for device in devices:
             for flags in (STREAM_DEFAULT, STREAM_NON_BLOCKING):
                 self._rest[device.index, flags] = Timeline(0, device.index, flags)
             device.blocking.append(self._rest[device.index, STREAM_DEFAULT])
 
-    # By handle
+    # Streams by their handles
 
     def find(self, handle: int, call: Call, device: int | None = None) -> Timeline:
         """Return the stream ``handle``.
@@ -62,7 +62,7 @@ class Streams:
             device: The device whose default streams are meant; the current one if None.
 
         Raises:
-            AcceleratorError: There is no such stream (400).
+            AcceleratorError: No stream has the handle (400).
         """
         timeline = self.created.get(handle)
         if timeline is not None:
@@ -81,7 +81,7 @@ class Streams:
         """Return the stream ``handle`` for a call that looks at its progress, which captures forbid.
 
         Raises:
-            AcceleratorError: There is no such stream (400), or a capture forbids the call (900, 906).
+            AcceleratorError: No stream has the handle (400), or a capture forbids the call (900, 906).
         """
         timeline = self.find(handle, call)
         if self._captures.in_progress:
@@ -92,7 +92,7 @@ class Streams:
         return timeline
 
     def ready(self, device: int) -> int:
-        """Return when all streams of ``device``, also destroyed ones, are idle."""
+        """Return the time at which all streams of ``device`` are idle, also the destroyed streams."""
         ready = self._devices[device].default.ready
         for timeline in (*self.created.values(), *self._per_thread.values(), *self._rest.values()):
             if timeline.device == device and timeline.ready > ready:
@@ -121,10 +121,10 @@ class Streams:
         self._devices[device].blocking.append(timeline)
         return timeline
 
-    # In time
+    # The time of operations
 
     def start(self, timeline: Timeline) -> int:
-        """Return when an operation that is added to ``timeline`` now may start; the call takes time of the host."""
+        """Return the earliest start of an operation that is added to ``timeline`` now; the call takes host time."""
         clock = self._clock
         start = clock._now = clock._now + CALL
         if timeline.ready > start:
@@ -140,14 +140,14 @@ class Streams:
         return start
 
     def occupy(self, timeline: Timeline, duration: int) -> int:
-        """Let ``timeline`` be busy for ``duration`` nanoseconds as soon as possible, and return when that ends."""
+        """Let ``timeline`` be busy for ``duration`` nanoseconds as soon as possible, and return the time of the end."""
         start = self.start(timeline)
         end = timeline.ready = start + duration
         if duration > 0:
             self._devices[timeline.device].activity.append((start, end))
         return end
 
-    # In captures
+    # Captures
 
     def capture_beside(self, timeline: Timeline) -> Capture | None:
         """Return the capture of a stream for which ``timeline``, if it is a default stream, would have to wait."""
@@ -162,7 +162,7 @@ class Streams:
         """Refuse ``call``, which would let a default stream wait for a stream that captures.
 
         Raises:
-            AcceleratorError: A stream captures for which ``timeline`` waits; its capture is invalidated (906).
+            AcceleratorError: ``timeline`` would wait for a stream that captures; that capture is invalidated (906).
         """
         capture = self.capture_beside(timeline)
         if capture is not None:
