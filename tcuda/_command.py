@@ -20,11 +20,11 @@ def is_command() -> bool:
 
 def end_at_ctrl_c() -> bool:
     """Let Ctrl-C end the process if it raised ``KeyboardInterrupt`` before; return whether this call changed that."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # the program ignores or handles it
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # the signal is ignored or handled
         return False
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    except ValueError:  # not the main thread, in which alone a handler can be set
+    except ValueError:  # only the main thread can set a handler
         return False
     return True
 

@@ -81,7 +81,7 @@ class CapturedState:
         owner: The object that keeps the memory of the words.
 
     Raises:
-        RuntimeError: There is no driver, or the driver is older than that of CUDA 12.4.
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
     """
 
     def __init__(self, state: PhiloxState, function: int, words: int, owner: object) -> None: ...
@@ -98,7 +98,7 @@ class CudaCalls:
     CUDA must have been initialised before.
 
     Raises:
-        RuntimeError: There is no driver, or the driver is older than that of CUDA 11.4.
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 11.4.
     """
 
     def __init__(self) -> None: ...
@@ -116,7 +116,7 @@ class CudaGraphs:
     """Calls for graphs and captures that CuPy lacks, made through the driver; each returns a status first.
 
     Raises:
-        RuntimeError: There is no driver, or the driver is older than that of CUDA 12.4.
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
     """
 
     def __init__(self) -> None: ...
@@ -137,7 +137,7 @@ class GraphLauncher:
         current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
 
     Raises:
-        RuntimeError: There is no driver, or the driver is older than that of CUDA 12.4.
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
     """
 
     def __init__(self, exec: int, current_stream: object) -> None: ...
@@ -147,8 +147,8 @@ class GraphLauncher:
     def launch(self) -> int:
         """Launch the graph on the current stream, and return a status.
 
-        Nothing is done, and the status is 201, if another device is current. Nothing is done, and the status is 900, if
-        the stream is capturing.
+        If another device is current, the method does nothing and returns 201. If the stream is capturing, the method
+        does nothing and returns 900.
         """
 
 class FillKernel:
@@ -158,7 +158,7 @@ class FillKernel:
     context. The status of the ``fill`` methods is 900 if the stream is capturing.
 
     Raises:
-        RuntimeError: There is no driver.
+        RuntimeError: The machine has no driver.
     """
 
     def __init__(self, function: int, itemsize: int, lanes: int, most_blocks: int) -> None: ...
@@ -251,7 +251,7 @@ class CudaDriver(Driver):
     """The table of ``libcuda.so.1``.
 
     Raises:
-        RuntimeError: There is no driver, the driver is too old, or the driver finds no device.
+        RuntimeError: The machine has no driver, the driver is too old, or the driver finds no device.
     """
 
 class HostDriver(Driver):
@@ -365,7 +365,7 @@ class Ledger:
             current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
         """
     def cupy_segment_functions(self, current_stream: object, refuse: Callable[[], NoReturn]) -> tuple[int, int, int]:
-        """Return the same for the segments of a CuPy pool.
+        """Return the same functions for the segments of a CuPy pool.
 
         Args:
             current_stream: The same as for :meth:`cupy_functions`.

@@ -157,7 +157,7 @@ def _whole(function: str, name: str, value: object, allowed: range, wanted: str)
 
 
 def _short(value: object) -> str:
-    """Return a value for a message; a huge number is not written out, because Python may refuse to."""
+    """Return a value for a message; a huge number is not written out, because Python may refuse to convert it."""
     if isinstance(value, int) and value.bit_length() > 128:
         return f"one of {value.bit_length()} bits"
     return reprlib.repr(value)

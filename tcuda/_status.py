@@ -1,6 +1,6 @@
 """Names and texts of the CUDA runtime's status codes, as ``cudaGetErrorName`` and ``cudaGetErrorString`` give them.
 
-Read off libcudart 13. The table lets an error explain itself on a machine that has no CUDA library.
+The texts are those of libcudart 13. The table lets an error explain itself on a machine without a CUDA library.
 """
 
 from __future__ import annotations

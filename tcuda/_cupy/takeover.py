@@ -114,7 +114,7 @@ def take_over(cupy: Any, malloc: Allocator, ledger: Ledger) -> None:
 
 def _refuse_in_child() -> None:
     if _first_use is not None:
-        _first_use.begin()  # every use then initialises tcuda, which raises the error for a forked child
+        _first_use.begin()  # every use then calls the initialisation, which raises the error for a forked child
 
 
 call_in_child(_refuse_in_child)

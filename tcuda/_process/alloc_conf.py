@@ -109,7 +109,7 @@ def _shown(text: str) -> str:
 
 
 class _NotAllowedError(Exception):
-    """An option cannot have a value; the message names the values that are allowed."""
+    """The value of an option is not allowed; the message names the values that are allowed."""
 
 
 def _read_backend(value: str) -> str:

@@ -80,14 +80,14 @@ def number_on(stream: int) -> int:
 
 
 def require_same_capture(call: str, stream: int, number: int) -> None:
-    """Refuse ``call`` if it lets a capturing stream wait for an event that was recorded outside of its capture.
+    """Refuse ``call`` if it lets a capturing stream wait for work outside of its capture.
 
-    A stream that does not capture may wait for an event of a capture. The stream then takes part in that capture.
+    A stream that does not capture may wait for the work of a capture. The stream then takes part in that capture.
 
     Args:
         call: The name of the call in the error.
         stream: The handle of the stream that waits.
-        number: The number of the capture in which the event was recorded; 0 if the event was recorded in no capture.
+        number: The number of the capture that has the work for which the stream waits; 0 if the work is in no capture.
             The number of an ended capture counts as 0.
 
     Raises:
@@ -103,13 +103,14 @@ def require_same_capture(call: str, stream: int, number: int) -> None:
 def require_no_capture(
     call: str, *, stream: int | None = None, device: int | None = None, event: int | None = None
 ) -> None:
-    """Refuse ``call`` where it would invalidate a capture.
+    """Refuse ``call`` if the call would invalidate a capture.
 
     Args:
         call: The name of the call in the error.
         stream: The handle of the stream that the call synchronizes or queries.
         device: The device that the call synchronizes.
-        event: The number of the capture in which the event was recorded that the call synchronizes or queries.
+        event: For a call that synchronizes or queries an event, the number of the capture in which the event was
+            recorded.
 
     Raises:
         AcceleratorError: The call would invalidate a capture (900, or 907 for an event). The capture goes on.

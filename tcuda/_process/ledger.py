@@ -68,7 +68,7 @@ def change_conf(changed: AllocConf) -> None:
     """Use the settings ``changed`` from now on; settings that name no backend do not change the source.
 
     Raises:
-        AllocatorSettingsError: The settings name another backend than the one in use.
+        AllocatorSettingsError: The settings name a backend that is not in use.
     """
     global _conf
     if _settled is not None and changed.backend not in (None, _settled):
@@ -111,7 +111,7 @@ def chosen_source() -> _core.Source | None:
 
 
 def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[..., NoReturn]) -> None:
-    """Make the ledger if there is none yet: a step of initialisation.
+    """Make the ledger unless it exists already: a step of initialisation.
 
     Args:
         cuda: The runtime.

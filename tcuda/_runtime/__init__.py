@@ -35,7 +35,7 @@ def emulate(devices: int, memory: int) -> None:
     """Choose ``devices`` emulated devices with ``memory`` bytes each.
 
     A program may look for GPUs first. If the CUDA runtime is in use and has no device, the emulated runtime replaces
-    the CUDA runtime, because no program can have used CUDA.
+    the CUDA runtime, because a program cannot have used CUDA without a device.
 
     Raises:
         RuntimeError: A runtime with devices is already in use.

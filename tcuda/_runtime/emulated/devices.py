@@ -18,7 +18,7 @@ _UUIDS = uuid.UUID("8f0c6bb4-39a8-5a5c-9d0e-7c1e6d6f7463")
 
 
 class EmulatedDevice:
-    """One device.
+    """An emulated device.
 
     Args:
         index: The place of the device among the devices.

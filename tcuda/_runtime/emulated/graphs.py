@@ -21,7 +21,7 @@ def _nothing() -> None:
 
 
 class Node:
-    """One operation.
+    """An operation of a graph.
 
     Args:
         name: The name of the node in a drawing of the graph.

@@ -110,7 +110,7 @@ class ProcessInfo(NamedTuple):
 class EmulatedNvml:
     """NVML over emulated devices, in the spelling of ``pynvml``; a handle is the device itself.
 
-    As in NVML, initialisations are counted, and every other call needs one.
+    As in NVML, initialisations are counted, and every other call needs an initialisation.
 
     Args:
         devices: The devices.

@@ -558,7 +558,7 @@ class EmulatedRuntime:
         return self._streams.find(current_stream().ptr, ("cudaStreamIsCapturing()",)).capture is not None
 
     def _capture_of(self, stream: int, call: Call) -> Capture | None:
-        """Return the capture in which ``stream`` takes part; refuse a default stream that waits for a capture."""
+        """Return the capture in which ``stream`` takes part; refuse a default stream if another stream captures."""
         timeline = self._streams.find(stream, call)
         if self._captures.in_progress and self._streams.capture_beside(timeline) is not None:
             raise failure(Status.STREAM_CAPTURE_IMPLICIT, call)
