@@ -27,13 +27,14 @@ class StreamRing:
     def __init__(self, device: int, priority: int) -> None:
         self._device = device
         self._priority = priority
-        self._handles: dict[int, int] = {}
-        self._turns = itertools.count()
+        self._created: dict[int, int] = {}
+        self._handles = [0] * _STREAMS  # the same handles, where Python finds them faster
+        self._next_turn = itertools.count().__next__
 
     def take(self) -> int:
         """Return the handle of the stream whose turn it is."""
-        turn = next(self._turns) % _STREAMS
-        return self._handles.get(turn) or self._create(turn)
+        turn = self._next_turn() % _STREAMS
+        return self._handles[turn] or self._create(turn)
 
     def _create(self, turn: int) -> int:
         previous = exchange_device(self._device)
@@ -41,7 +42,7 @@ class StreamRing:
             made = cuda.streamCreateWithPriority(STREAM_NON_BLOCKING, self._priority)
             known = ledger()
             known.stream_created(self._device, made)
-            handle = self._handles.setdefault(turn, made)
+            handle = self._handles[turn] = self._created.setdefault(turn, made)
             if handle != made:  # 32 others were taken meanwhile, and one of them was created for the same turn
                 known.stream_about_to_be_destroyed(self._device, made)
                 cuda.streamDestroy(made)
