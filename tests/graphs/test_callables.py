@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.busy_streams import LONG
 from support.pools import held_by, pool_of
 from tcuda.graphs._tree import describe, flatten, flatten_as, paths, unflatten
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from support.fixture_types import Changes
     from tcuda._runtime.protocol import Runtime
-
-LONG = 100_000_000
 
 
 class Pair(NamedTuple):

@@ -9,6 +9,7 @@ import pytest
 
 import tcuda
 from support.captures import MODES, captured, nothing_captures
+from support.sizes import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
-
-KIB, MIB = 1 << 10, 1 << 20
 
 
 class TestErrors:

@@ -10,6 +10,7 @@ import pytest
 import tcuda
 from support.captures import MODES, captured, nothing_captures
 from support.pools import pool_of
+from support.sizes import MIB
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
-
-KIB, MIB = 1 << 10, 1 << 20
 
 
 class TestReplay:

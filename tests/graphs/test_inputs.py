@@ -10,10 +10,9 @@ import pytest
 
 import tcuda
 from support.captures import captured
+from support.sizes import KIB, MIB
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
-
-KIB, MIB = 1 << 10, 1 << 20
 
 
 class TestInputs:

@@ -11,10 +11,9 @@ import pytest
 import tcuda
 from support.captures import MODES, captured
 from support.pools import held_by, pool_of
+from support.sizes import MIB
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
-
-KIB, MIB = 1 << 10, 1 << 20
 
 
 class TestMemory:

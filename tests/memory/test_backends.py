@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from support.sizes import MIB
+
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf, RunPython
 
-KIB, MIB = 1 << 10, 1 << 20
 VARIABLES = ("TCUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 

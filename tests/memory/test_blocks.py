@@ -9,6 +9,7 @@ import pytest
 
 import tcuda
 from support.blocks import block_of
+from support.sizes import KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from support.fixture_types import Changes, OutputOf
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
-
-KIB, MIB = 1 << 10, 1 << 20
 
 
 def whole(xp: Any, array: Any) -> Any:

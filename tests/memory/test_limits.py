@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.busy_streams import LONG
+from support.sizes import GIB, MIB
 from tcuda.memory import _out_of_memory
 
 if TYPE_CHECKING:
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-LONG = 100_000_000
 TOO_MUCH = 1 << 50
 
 

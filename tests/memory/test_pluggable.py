@@ -15,6 +15,7 @@ import pytest
 
 import tcuda
 from support.folders import DATA, REPOSITORY
+from support.sizes import MIB
 from tcuda import _core
 from tcuda.memory._allocators import _CUDAAllocator
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from support.fixture_types import Changes, CompiledCpp, HoldAtMost, OutputOf
     from tcuda._runtime.protocol import Runtime
 
-MIB = 1 << 20
 
 not_of_the_device = pytest.mark.xfail(
     os.environ["TCUDA_RUNTIME"] == "emulated", reason="emulated devices take the memory of a library for the host's"

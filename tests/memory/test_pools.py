@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.busy_streams import LONG
 from support.devices import last_device
 from support.pools import held_by, pool_of
+from support.sizes import KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
 
-KIB, MIB = 1 << 10, 1 << 20
-LONG = 100_000_000
 COMMON = (0, 0)
 
 

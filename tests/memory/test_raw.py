@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.busy_streams import LONG
 from support.foreign_streams import ForeignStream
+from support.sizes import KIB, MIB
 from tcuda._process.ledger import ledger
 from tcuda.memory import caching_allocator_disabled
 
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
 
-KIB, MIB = 1 << 10, 1 << 20
-LONG = 100_000_000
 NO_POINTER = "^invalid device pointer: {:#x}. It is not what caching_allocator_alloc"
 
 

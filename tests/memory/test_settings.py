@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.busy_streams import LONG
+from support.sizes import KIB, MIB
 from tcuda._errors import AllocatorSettingsError
 from tcuda._process import ledger
 from tcuda.memory import _set_allocator_settings
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from support.fixture_types import Changes, HoldAtMost
 
     AllocSettings = Callable[[str], AbstractContextManager[None]]
-
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
 def fractions() -> set[float]:
@@ -120,7 +120,7 @@ class TestChanging:
                     side = tcuda.Stream()
                     with tcuda.stream(side):
                         xp.empty(80 * MIB, "B")
-                        tcuda._sleep(100_000_000)  # what is in use is not given back for less memory's sake alone
+                        tcuda._sleep(LONG)  # without a threshold, the memory of a busy stream stays
                     with changes() as changed:
                         kept = xp.empty(60 * MIB, "B")
                     assert ("reserved_bytes.all.freed" in changed) == collected

@@ -11,6 +11,8 @@ import pytest
 
 import tcuda
 from support.blocks import block_of
+from support.busy_streams import LONG
+from support.sizes import MIB
 from support.traces import events
 from tcuda.memory import _dump_snapshot, _record_memory_history, _snapshot
 
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
     from support.fixture_types import OutputOf
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found", "no_history_left")
-
-MIB = 1 << 20
-LONG = 100_000_000
 
 
 def allocate(size: int = 1000) -> Any:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.busy_streams import LONG
 from support.devices import last_device
+from support.sizes import KIB, MIB
 from tcuda.memory import _summary
 
 if TYPE_CHECKING:
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
 
-KIB, MIB = 1 << 10, 1 << 20
-LONG = 100_000_000
 FIGURES = ("allocated", "current", "freed", "peak")
 
 

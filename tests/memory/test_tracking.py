@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.busy_streams import LONG
+from support.sizes import KIB, MIB
 from tcuda.memory import Usage, track
 
 if TYPE_CHECKING:
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
-
-KIB, MIB = 1 << 10, 1 << 20
-LONG = 100_000_000
 
 
 def in_a_thread(function: Any) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.sizes import MIB
 from tcuda._errors import AllocatorSettingsError
 from tcuda._process.alloc_conf import AllocConf, from_environment, parse
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     AllocSettings = Callable[[str], AbstractContextManager[None]]
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 OPTIONS = (
     "backend, expandable_segments, garbage_collection_threshold, graph_capture_record_stream_reuse, "
     "max_non_split_rounding_mb, max_split_size_mb, per_process_memory_fraction, pinned_num_register_threads, "

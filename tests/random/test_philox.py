@@ -18,7 +18,6 @@ from tcuda.random._philox import derived_seed, most_blocks
 
 DRAWS = json.loads((DATA / "torch_random.json").read_text())["draws"]
 H200 = most_blocks({"multiProcessorCount": 132, "maxThreadsPerMultiProcessor": 2048})
-GIB = 1 << 30
 
 
 class TestState:

@@ -1,10 +1,11 @@
-"""Snapshots of memory in torch's schema, made by hand, and files of them."""
+"""Handmade snapshots of memory in torch's schema, and their files."""
 
 from __future__ import annotations
 
 import pickle
 from typing import TYPE_CHECKING, Any
 
+from support.sizes import MIB
 from tcuda._memory_viz import devices
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from tcuda._memory_viz import Device
 
 
-MIB = 1 << 20
 BASE = 0x7F0000000000
 
 
@@ -92,7 +92,7 @@ def snapshot(*segments: dict[str, Any], traces: Any = ()) -> dict[str, Any]:
 
 
 def two_devices() -> dict[str, Any]:
-    """Training on device 0 that ends without memory; on device 1 little happens."""
+    """Return a snapshot of a training that runs out of memory on device 0, and of a few allocations on device 1."""
     start = 1_700_000_000_000_000
     trace = [
         event("segment_alloc", BASE, 20 * MIB, LOAD),
