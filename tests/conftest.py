@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def run_python(tmp_path: Path) -> RunPython:
-    """Run code in a process of its own, away from the source tree; None removes an environment variable."""
+    """Run code in a new process whose working folder is empty; None removes an environment variable."""
 
     def run(code: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
         merged: dict[str, str | None] = {**os.environ, **environment}
@@ -39,7 +39,7 @@ def run_python(tmp_path: Path) -> RunPython:
 
 @pytest.fixture
 def output_of(run_python: RunPython) -> OutputOf:
-    """Run code as ``run_python`` does, insist that it succeeds, and return its output."""
+    """Run code as ``run_python`` does, check that the process succeeds, and return its output."""
 
     def output(code: str, **environment: str | None) -> str:
         done = run_python(code, **environment)
@@ -59,13 +59,13 @@ def xp(runtime: Runtime) -> Any:
 
 @pytest.fixture
 def changes(runtime: Runtime) -> Changes:
-    """Tell by how much the figures of ``memory_stats()`` changed in a block; unchanged figures are left out."""
+    """Measure by how much the figures of ``memory_stats()`` change in a scope; unchanged figures are left out."""
     import tcuda
 
     @contextlib.contextmanager
     def measured(device: int | None = None) -> Iterator[dict[str, int]]:
         collecting = gc.isenabled()
-        gc.disable()  # the collector might free arrays of earlier tests
+        gc.disable()  # the garbage collector may free arrays of earlier tests
         try:
             before = tcuda.memory_stats(device)
             changed: dict[str, int] = {}
@@ -81,7 +81,7 @@ def changes(runtime: Runtime) -> Changes:
 
 @pytest.fixture
 def allocator_as_found(runtime: Runtime) -> Iterator[None]:
-    """A test frees all its memory, and leaves the allocator as it was."""
+    """Check that the test frees all its memory and leaves the settings of the allocator unchanged."""
     import tcuda
     from tcuda._process.ledger import conf, ledger
 
@@ -109,7 +109,7 @@ def allocator_as_found(runtime: Runtime) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def plugged_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The shared library of ``tests/data/pluggable_allocator.c``."""
+    """The path of the shared library that is built from ``tests/data/pluggable_allocator.c``."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("needs a C compiler, and there is no cc")
@@ -122,7 +122,7 @@ def plugged_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def compiled_cpp(tmp_path: Path) -> CompiledCpp:
-    """The path of a shared library made of a source file in ``tests/data``."""
+    """Build a shared library from a C++ source file in ``tests/data`` and return the path of the library."""
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("needs a C++ compiler, and there is no c++")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def graph(runtime: Runtime) -> Iterator[tcuda.CUDAGraph]:
-    """A graph that is reset at the end, also where the test failed in its capture."""
+    """A graph that is reset at the end, also if the test fails during the capture."""
     made = tcuda.CUDAGraph()
     yield made
     made._abandon_capture()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def hold_at_most(runtime: Runtime) -> HoldAtMost:
-    """Let the allocator hold ``more`` bytes and 4 KiB in addition to its present memory; the value is the limit."""
+    """Limit the allocator to ``more`` bytes and 4 KiB above its reserved memory in a scope; yield the limit."""
     import tcuda
 
     @contextlib.contextmanager
@@ -42,7 +42,7 @@ def hold_at_most(runtime: Runtime) -> HoldAtMost:
 
 @pytest.fixture
 def alloc_settings(runtime: Runtime) -> Callable[[str], contextlib.AbstractContextManager[None]]:
-    """Change the settings of the allocator in a block."""
+    """Change the settings of the allocator in a scope."""
     from tcuda._process import ledger
     from tcuda.memory import _set_allocator_settings
 
@@ -60,14 +60,14 @@ def alloc_settings(runtime: Runtime) -> Callable[[str], contextlib.AbstractConte
 
 @pytest.fixture(scope="session")
 def torch_memory() -> dict[str, Any]:
-    """The facts about memory that were read off torch."""
+    """The facts about memory that were recorded with torch."""
     facts: dict[str, Any] = json.loads((DATA / "torch_memory.json").read_text())
     return facts
 
 
 @pytest.fixture(scope="session")
 def plugged() -> ModuleType:
-    """The module ``tests/data/plugged.py``, which the programs of tests import too."""
+    """The module ``tests/data/plugged.py``; the programs of tests import it too."""
     spec = importlib.util.spec_from_file_location("plugged", DATA / "plugged.py")
     assert spec is not None
     assert spec.loader is not None
@@ -79,7 +79,7 @@ def plugged() -> ModuleType:
 
 @pytest.fixture
 def no_history_left(runtime: Runtime) -> Iterator[None]:
-    """A test begins without a history, and leaves none behind."""
+    """Switch the history off before and after the test."""
     import tcuda
     from tcuda.memory import _record_memory_history
 

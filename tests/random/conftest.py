@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def states_as_found(runtime: Runtime) -> Iterator[None]:
-    """A test leaves the states of the default generators as they were."""
+    """Restore the states of the default generators after the test."""
     states = tcuda.get_rng_state_all()
     yield
     tcuda.set_rng_state_all(states)

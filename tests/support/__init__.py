@@ -1,1 +1,1 @@
-"""Helpers of several test modules. pytest has ``tests`` on the path of imports."""
+"""Helpers of several test modules; pytest puts ``tests`` on the import path."""

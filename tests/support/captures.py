@@ -13,7 +13,7 @@ MODES = ["global", "thread_local", "relaxed"]
 
 
 def captured(function: Callable[[], Any], graph: tcuda.CUDAGraph | None = None, **options: Any) -> Any:
-    """Capture ``function`` and return the graph and what it returned."""
+    """Capture ``function``; return the graph and the result of ``function``."""
     graph = graph or tcuda.CUDAGraph()
     with tcuda.graph(graph, **options):
         result = function()
@@ -21,7 +21,7 @@ def captured(function: Callable[[], Any], graph: tcuda.CUDAGraph | None = None, 
 
 
 def nothing_captures() -> bool:
-    """Whether all is as if no capture had ever been: the streams, and where memory comes from."""
+    """Return whether no stream captures, the default stream is current, and arrays can be created."""
     side = tcuda.graph.default_capture_stream
     made = tcuda.xp.zeros(10)
     return (

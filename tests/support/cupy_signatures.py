@@ -1,6 +1,6 @@
-"""The parameters of CuPy's functions and methods, as the installed CuPy has them.
+"""The parameters of the functions and methods of the installed CuPy.
 
-``tcuda/emulation/cupy_signatures.json`` holds them for the emulated devices. To bring the file up to date with another
+``tcuda/emulation/cupy_signatures.json`` has the parameters for the emulated devices. To update the file for another
 CuPy, run ``python tests/support/cupy_signatures.py`` where CuPy is installed; no GPU is needed. The entries
 ``operands`` of the file were read from CuPy's sources, and the script leaves them as they are.
 """
@@ -24,7 +24,7 @@ def names() -> list[str]:
 
 
 def signature(name: str) -> str | None:
-    """Return the parameters of CuPy's function of that name as a text, None if CuPy does not tell them."""
+    """Return the parameters of CuPy's function ``name`` as a text; None if CuPy does not document the parameters."""
     import cupy
 
     function: Any = cupy
@@ -42,7 +42,7 @@ def signature(name: str) -> str | None:
 
 
 def _documented(function: Any) -> str | None:
-    """Return the parameters that the first line of the docstring of a compiled function tells."""
+    """Return the parameters in the first line of the docstring of a compiled function."""
     told = re.match(r"[\w.]+(\(.*?\))(?: ->.*)?$", (function.__doc__ or "").split("\n")[0])
     return None if told is None else _C_TYPES.sub("", told[1])
 
@@ -55,7 +55,7 @@ def as_text(table: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write the parameters that the installed CuPy has to the table."""
+    """Write the parameters of the installed CuPy to the table."""
     import cupy
 
     table = json.loads(TABLE.read_text())

@@ -1,4 +1,4 @@
-"""Devices: which there are, and what is in use on each."""
+"""The devices, and the memory that is in use on each."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def last_device() -> int:
 
 
 def allocated() -> list[int]:
-    """Return how many bytes arrays take up on each device."""
+    """Return the allocated bytes of each device."""
     return [tcuda.memory_allocated(index) for index in range(tcuda.device_count())]

@@ -1,4 +1,4 @@
-"""The functions of ``xp.random`` that draw, with the laws of their numbers."""
+"""The functions of ``xp.random`` that draw numbers, and the distributions of the numbers."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SEED = 20_240_229
 
 @dataclasses.dataclass(frozen=True)
 class Law:
-    """The law of a function.
+    """The distribution of the numbers that a function draws.
 
     Attributes:
         first: Parameters of the function.
-        second: Others; what algorithms of NumPy's and CuPy's have other branches for.
-        scipy: Returns the law with given parameters, as the module ``scipy.stats`` has it.
+        second: Other parameters, for which the algorithms of NumPy and CuPy take other branches.
+        scipy: A function that returns the distribution of ``scipy.stats`` with given parameters.
     """
 
     first: tuple[float, ...]
@@ -38,7 +38,7 @@ class Law:
 
 
 def on_circle(line: Any) -> Any:
-    """Return a law of angles in [-pi, pi], of SciPy's which goes on around the circle."""
+    """Return the distribution of angles in [-pi, pi], from SciPy's distribution, which continues past pi."""
     return types.SimpleNamespace(cdf=lambda angles: line.cdf(angles) - line.cdf(-np.pi))
 
 
@@ -97,7 +97,7 @@ LAWS = REALS | INTEGERS
 KINDS = [(name, dtype) for name in REALS for dtype in ("float64", "float32")] + [
     (name, dtype) for name in INTEGERS for dtype in ("int64", "int32")
 ]
-# CuPy's randint takes arrays of the full shape alone, and has a test of its own.
+# CuPy's randint takes only arrays of the full shape; test_laws.py has a test of its own for randint.
 WITH_ARRAYS = [name for name, law in LAWS.items() if law.first and name != "randint"]
 MEAN = [1.0, -2.0, 0.5]
 COVARIANCE = [[2.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 0.5]]
@@ -106,7 +106,7 @@ ALPHA = [0.6, 2.0, 3.5]
 
 
 def draw(name: str, random: Any, parameters: Sequence[Any], size: Any, dtype: Any) -> Any:
-    """Return what the function of that name, which has a law, draws."""
+    """Return the numbers that the function ``name`` draws."""
     function = getattr(random, name)
     if name in ("rand", "randn"):
         return function(*((size,) if isinstance(size, int) else size or ()), dtype=dtype)
@@ -114,7 +114,7 @@ def draw(name: str, random: Any, parameters: Sequence[Any], size: Any, dtype: An
 
 
 def pairs(law: Law) -> list[Any]:
-    """Return each parameter as an array of both values."""
+    """Return each parameter as an array of its first and its second value."""
     return [xp.asarray(values) for values in zip(law.first, law.second, strict=True)]
 
 
@@ -163,11 +163,11 @@ ROWS: dict[str, Draw] = {
     "shuffle of rows": lambda random, count: shuffled(random, xp.arange(3.0 * count).reshape(count, 3)),
     "tomaxint": lambda random, count: random.get_random_state().tomaxint(count),
 }
-NUMBERS = 101  # odd, and so many that no row draws the same ones twice by chance
+NUMBERS = 101  # an odd number, and large enough that no row draws the same numbers twice by chance
 
 
 def numbers(row: str, count: int = NUMBERS) -> bytes:
-    """Return the bits of what a row draws."""
+    """Return the bits of the numbers that a row draws."""
     host = ROWS[row](xp.random, count).get()
     return f"{host.dtype} {host.shape} ".encode() + host.tobytes()
 
@@ -177,7 +177,7 @@ def offset() -> int:
 
 
 def digests(state: str) -> dict[str, str]:
-    """Return a digest of what each row draws from a state."""
+    """Return a digest of the numbers that each row draws from a state."""
     found = {}
     for row in ROWS:
         tcuda.set_rng_state(np.frombuffer(bytes.fromhex(state), np.uint8))

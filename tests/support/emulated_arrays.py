@@ -1,4 +1,4 @@
-"""Arrays of emulated devices beside those of NumPy."""
+"""Comparisons of arrays of emulated devices with arrays of NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tcuda.emulation import ndarray
 
 
 def numbers(dtype, shape=(3, 4)):
-    """Return small numbers of which none is zero, some negative where the dtype has negative numbers."""
+    """Return small numbers other than zero; some are negative if the dtype has negative numbers."""
     size = int(np.prod(shape))
     values = np.arange(1, size + 1).reshape(shape)
     if np.dtype(dtype).kind in "if":
@@ -19,7 +19,7 @@ def numbers(dtype, shape=(3, 4)):
 
 
 def assert_same_array(actual, expected):
-    """Check that ``actual`` is an array of the device with type, shape and elements of ``expected``."""
+    """Check that ``actual`` is an array of a device with the dtype, shape and elements of ``expected``."""
     assert isinstance(actual, ndarray), type(actual)
     assert actual.dtype == np.asarray(expected).dtype
     assert actual.shape == np.shape(expected)
@@ -27,7 +27,7 @@ def assert_same_array(actual, expected):
 
 
 def assert_same(actual, expected):
-    """Check that both are alike: arrays on the device where NumPy has arrays or scalars, in the same containers."""
+    """Check that ``actual`` has the containers of ``expected``, and equal arrays of a device in them."""
     if isinstance(expected, (tuple, list)):
         assert len(actual) == len(expected)
         assert isinstance(actual, (tuple, list))
@@ -40,7 +40,7 @@ def assert_same(actual, expected):
 
 @contextlib.contextmanager
 def on_device(runtime, index):
-    """Make a device the current one in a block."""
+    """Make ``index`` the current device in a scope."""
     previous = runtime.getDevice()
     runtime.setDevice(index)
     try:

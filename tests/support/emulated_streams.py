@@ -21,7 +21,7 @@ def new_stream(r: EmulatedRuntime, flags: int = STREAM_NON_BLOCKING) -> int:
 
 @contextlib.contextmanager
 def temporary_stream(runtime: EmulatedRuntime) -> Iterator[types.SimpleNamespace]:
-    """A stream of the current device, as CuPy's streams look; the end of the block destroys it."""
+    """Yield a stream of the current device with the attributes of CuPy's streams; destroy the stream at the end."""
     handle = runtime.streamCreateWithPriority(STREAM_NON_BLOCKING, 0)
     stream = types.SimpleNamespace(ptr=handle, device_id=runtime.getDevice())
     try:

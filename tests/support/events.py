@@ -1,4 +1,4 @@
-"""Events that were recorded."""
+"""Recorded events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tcuda
 
 
 def mark() -> tcuda.Event:
-    """Return an event, recorded on the current stream, that knows its time."""
+    """Return a timing event that is recorded on the current stream."""
     event = tcuda.Event(enable_timing=True)
     event.record()
     return event

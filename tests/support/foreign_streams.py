@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ForeignStream:
-    """A stream of a library that shares only the protocol ``__cuda_stream__`` with tcuda."""
+    """A stream of another library, which has only the protocol ``__cuda_stream__`` in common with tcuda."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle

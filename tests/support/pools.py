@@ -1,4 +1,4 @@
-"""Pools of memory, as snapshots tell them."""
+"""Pools of memory, read from snapshots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tcuda
 
 
 def pool_of(array: Any) -> tuple[int, int]:
-    """Return the number of the pool whose memory ``array`` has."""
+    """Return the id of the pool that the memory of ``array`` comes from."""
     address = int(array.data.ptr)
     [pool] = [
         segment["segment_pool_id"]
@@ -19,5 +19,5 @@ def pool_of(array: Any) -> tuple[int, int]:
 
 
 def held_by(pool: tuple[int, int]) -> int:
-    """Return how many bytes the pool of this number holds."""
+    """Return how many bytes the segments of the pool have."""
     return sum(segment["total_size"] for segment in tcuda.memory_snapshot(pool))

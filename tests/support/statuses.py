@@ -1,4 +1,4 @@
-"""Statuses of failed calls."""
+"""CUDA statuses of failed calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def status_of(call: Callable[[], object]) -> int:
-    """Return the status with which ``call`` fails, 0 if it does not."""
+    """Return the CUDA status with which ``call`` fails; 0 if ``call`` succeeds."""
     try:
         call()
     except AcceleratorError as error:

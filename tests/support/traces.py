@@ -1,4 +1,4 @@
-"""Traces of memory: the events of the history."""
+"""The events of the memory history."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tcuda.memory import _snapshot
 
 
 def events(device: int = 0) -> list[dict[str, Any]]:
-    """Return what the history of a device holds, but for the segments and the snapshots."""
+    """Return the events in the history of a device, without those of segments and snapshots."""
     return [event for event in trace_of(device) if not event["action"].startswith("segment")]
 
 
 def trace_of(device: int = 0) -> list[dict[str, Any]]:
-    """Return what the history of a device holds, but for the snapshots, of which this function takes one."""
+    """Return the events in the history of a device, without snapshots: this function takes a snapshot itself."""
     trace = _snapshot()["device_traces"][device]
     return [event for event in trace if event["action"] != "snapshot"]

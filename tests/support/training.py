@@ -25,21 +25,21 @@ def trained(**settings: Any) -> Result:
 
 
 def initial_parameters(hidden_units: int) -> Any:
-    """Draw parameters, the same at every call."""
+    """Draw initial parameters; every call returns equal ones."""
     with tcuda.random.fork_rng([0]), tcuda.device(0):
         tcuda.manual_seed(0)
         return network.initial_parameters(hidden_units)
 
 
 def assert_same(result: Result, expected: Result) -> None:
-    """Check that two trainings gave the same bits."""
+    """Check that two trainings have the same results, bit for bit."""
     assert result.parameters.tobytes() == expected.parameters.tobytes()
     assert result.epochs == expected.epochs
     assert result.accuracy == expected.accuracy
 
 
 def checkpoint_of(**settings: Any) -> Checkpoint:
-    """Train with these settings, and return the checkpoint that was made."""
+    """Train with these settings, and return the only checkpoint of the training."""
     made: list[Checkpoint] = []
     train(Config(**settings), DIGITS, on_checkpoint=made.append)
     (checkpoint,) = made
