@@ -1,4 +1,4 @@
-"""Each source of memory: arrays hold the right values, the figures are exact, and all memory goes back."""
+"""Each backend of the allocator: array contents are right, figures are exact, and all memory is given back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BACKENDS = [
     Backend("backend:cudaMallocAsync", "cudaMallocAsync"),
 ]
 
-# One process for each backend does all that the tests look at.
+# One process for each backend runs this program; each test checks a part of the results.
 _PROGRAM = """
 import gc, json, random, sys, threading
 import tcuda
@@ -47,7 +47,7 @@ def counted():
     return {name: stats[f"{name}.all.current"] for name in names}
 
 def consistent():
-    '''What a snapshot says, beside what the statistics say.'''
+    '''Return the differences between a snapshot and the statistics.'''
     segments = tcuda.memory_snapshot()
     blocks = [block for segment in segments for block in segment["blocks"]]
     live = [block for block in blocks if block["state"] == "active_allocated"]
@@ -67,7 +67,7 @@ def consistent():
         figures += [(sum(segment["total_size"] for segment in segments), total("reserved_bytes"))]
     gaps = 0  # the blocks of a segment follow each other without gaps, and segments do not overlap
     end, device = 0, 0
-    for segment in segments:  # in the order of devices and addresses
+    for segment in segments:  # snapshots are in the order of devices and addresses
         gaps += segment["device"] < device or (segment["device"] == device and segment["address"] < end)
         device = segment["device"]
         at = segment["address"]
@@ -184,7 +184,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture
 def told(backend: Backend, results: dict[str, Any], output_of: OutputOf) -> dict[str, Any]:
-    """What the program told of the backend; it runs once."""
+    """The results of the program with the backend; the program runs once for each backend."""
     if backend.settings not in results:
         environment = dict.fromkeys(VARIABLES) | {"TCUDA_ALLOC_CONF": backend.settings}
         results[backend.settings] = json.loads(output_of(_PROGRAM, **environment))
@@ -193,13 +193,15 @@ def told(backend: Backend, results: dict[str, Any], output_of: OutputOf) -> dict
 
 
 class TestEveryBackend:
-    def test_it_has_its_name_before_and_after_initialisation(self, told: dict[str, Any], backend: Backend) -> None:
+    def test_the_backend_has_its_name_before_and_after_initialisation(
+        self, told: dict[str, Any], backend: Backend
+    ) -> None:
         assert (told["before"], told["after"]) == (backend.name, backend.name)
 
-    def test_arrays_are_right(self, told: dict[str, Any]) -> None:
+    def test_array_contents_are_right(self, told: dict[str, Any]) -> None:
         assert told["right"] == [pytest.approx(4_950_000_000.0), pytest.approx(900.0), [12001.0, 12003.0, 12005.0]]
 
-    def test_what_is_allocated_is_counted_exactly(self, told: dict[str, Any]) -> None:
+    def test_allocations_and_bytes_are_counted_exactly(self, told: dict[str, Any]) -> None:
         sizes = (1, 512, 513, 100_000, MIB, MIB + 1, 12_000_000)
         rounded = [-(-size // 512) * 512 for size in sizes]
         assert told["sizes"] == [len(sizes), sum(rounded), sum(sizes), len(sizes)]
@@ -212,60 +214,60 @@ class TestEveryBackend:
     def test_a_snapshot_says_the_same_as_the_statistics(self, told: dict[str, Any]) -> None:
         assert told["consistent"] == [[]] * 5
 
-    def test_a_part_of_a_program_can_be_measured(self, told: dict[str, Any]) -> None:
+    def test_track_measures_an_array_that_is_freed(self, told: dict[str, Any]) -> None:
         assert told["tracked"] == [0, 3072, 3072, 3072, 1]
 
-    def test_memory_that_another_stream_uses_is_held_back(self, told: dict[str, Any]) -> None:
+    def test_memory_that_another_stream_uses_is_freed_later(self, told: dict[str, Any]) -> None:
         assert told["recorded"] == [0, -1]
 
     def test_a_lack_of_memory_is_reported(self, told: dict[str, Any]) -> None:
         assert told["oom"] == "CUDA out of memory. Tried to allocate 1048576.00 GiB"
         assert told["ooms"] == 1
 
-    def test_limits_are_kept(self, told: dict[str, Any]) -> None:
+    def test_the_memory_fraction_limits_the_process(self, told: dict[str, Any]) -> None:
         assert told["limited"]
 
-    def test_its_history_is_kept(self, told: dict[str, Any]) -> None:
+    def test_the_history_records_an_array_that_is_freed(self, told: dict[str, Any]) -> None:
         line = _PROGRAM.splitlines().index('xp.empty(100, "B")') + 1
         here = [{"name": "<module>", "filename": "<string>", "line": line}]
         assert told["history"] == [["alloc", here], ["free_requested", here], ["free_completed", here]]
 
-    def test_its_segments_have_the_stacks_of_what_took_them_and_gave_them_back(
-        self, told: dict[str, Any], backend: Backend
-    ) -> None:
+    def test_segment_events_have_the_stacks_of_their_calls(self, told: dict[str, Any], backend: Backend) -> None:
         taking = _PROGRAM.splitlines().index('xp.empty(90 * MIB, "B")') + 1
         taken = {line for action, line in told["segments"] if action in ("segment_alloc", "segment_map")}
         given = {line for action, line in told["segments"] if action in ("segment_free", "segment_unmap")}
-        if backend.name == "cudaMallocAsync":  # does not say what it takes
+        if backend.name == "cudaMallocAsync":  # CUDA does not report what its own pool takes
             assert taken == given == set()
         else:
             assert (taken, given) == ({taking}, {taking + 1})
 
-    def test_threads_do_not_confuse_it(self, told: dict[str, Any]) -> None:
+    def test_threads_at_once_leave_the_figures_right(self, told: dict[str, Any]) -> None:
         assert told["churned"] == [0, 0, 0, 0]
 
-    def test_everything_goes_back(self, told: dict[str, Any]) -> None:
+    def test_all_memory_is_given_back_at_the_end(self, told: dict[str, Any]) -> None:
         assert set(told["end"]) == {0}
         assert told["reserved at the end"] == 0
-        if os.environ["TCUDA_RUNTIME"] == "emulated":  # where nobody else has memory
+        if os.environ["TCUDA_RUNTIME"] == "emulated":  # no other process uses the memory
             assert told["free"] == 0
 
 
 class TestChoosing:
     @pytest.mark.parametrize("variable", VARIABLES)
-    def test_each_variable_is_read(self, output_of: OutputOf, variable: str) -> None:
+    def test_each_environment_variable_is_read(self, output_of: OutputOf, variable: str) -> None:
         environment = dict.fromkeys(VARIABLES) | {variable: "backend:cupy"}
         program = "import tcuda; x = tcuda.xp.empty(1000, 'B'); print(tcuda.get_allocator_backend())"
         assert output_of(program, **environment) == "cupy"
 
-    def test_the_first_that_is_set_is_read_alone(self, output_of: OutputOf) -> None:
+    def test_only_the_first_variable_that_is_set_is_read(self, output_of: OutputOf) -> None:
         settings = {"TCUDA_ALLOC_CONF": "", "PYTORCH_ALLOC_CONF": "backend:cupy", "PYTORCH_CUDA_ALLOC_CONF": "nonsense"}
         program = "import tcuda; print(tcuda.get_allocator_backend())"
         assert output_of(program, **settings) == "native"
         settings |= {"TCUDA_ALLOC_CONF": None}  # type: ignore[dict-item]
         assert output_of(program, **settings) == "cupy"
 
-    def test_nonsense_is_refused_when_it_is_needed_and_says_where_it_is_from(self, run_python: RunPython) -> None:
+    def test_an_unknown_backend_is_refused_at_first_use_and_the_message_names_the_variable(
+        self, run_python: RunPython
+    ) -> None:
         program = """
 import tcuda
 print("imported")

@@ -21,13 +21,13 @@ pytestmark = pytest.mark.usefixtures("allocator_as_found")
 
 
 def whole(xp: Any, array: Any) -> Any:
-    """Return an array of bytes over all the memory that an array has."""
+    """Return an array of bytes over the whole block of ``array``."""
     return xp.ndarray((array.data.mem.size,), "B", memptr=array.data)
 
 
 class TestSizes:
     @pytest.mark.parametrize("size", [1, 511, 512, 513, 1000, 1024, 100_001, MIB, MIB + 1, 3 * MIB + 5, 30 * MIB + 1])
-    def test_memory_is_as_large_as_the_block_and_requests_are_counted_as_they_were(
+    def test_the_memory_has_the_size_of_its_block_and_requested_bytes_are_not_rounded(
         self, xp: Any, changes: Changes, size: int
     ) -> None:
         with changes() as changed:
@@ -39,7 +39,7 @@ class TestSizes:
         assert changed["requested_bytes.all.current"] == size
         assert array.nbytes == size
 
-    def test_nothing_has_no_size(self, xp: Any) -> None:
+    def test_an_empty_array_has_memory_of_size_0(self, xp: Any) -> None:
         assert xp.empty(0).data.mem.size == 0
 
     def test_views_have_the_memory_of_their_array(self, xp: Any) -> None:
@@ -48,13 +48,13 @@ class TestSizes:
         assert view.data.mem is array.data.mem
         assert view.data.mem.size == 1536
 
-    def test_settings_that_round_sizes_show(
+    def test_settings_that_round_sizes_change_the_size_of_the_memory(
         self, xp: Any, alloc_settings: Callable[[str], AbstractContextManager[None]]
     ) -> None:
         with alloc_settings("roundup_power2_divisions:4"):
             assert xp.empty(1200 * KIB, "B").data.mem.size == 1280 * KIB
 
-    def test_a_block_that_is_not_split_is_larger_than_what_was_asked_for_rounded(
+    def test_a_block_that_is_not_split_is_larger_than_the_rounded_request(
         self, xp: Any, alloc_settings: Callable[[str], AbstractContextManager[None]]
     ) -> None:
         with alloc_settings("expandable_segments:False"), tcuda.use_mem_pool(tcuda.MemPool()):
@@ -66,11 +66,11 @@ class TestSizes:
         assert array.data.mem.size == 1024
         whole(xp, array).fill(7)
 
-    def test_allocations_within_an_allocation_do_not_confuse_it(self, xp: Any) -> None:
+    def test_an_allocation_within_an_allocation_leaves_both_sizes_right(self, xp: Any) -> None:
         sizes: list[int] = []
 
         class Finalized:
-            """Allocates when the garbage collector finds it, which may be in the middle of an allocation."""
+            """An object whose finalizer allocates; the garbage collector may run the finalizer during an allocation."""
 
             def __init__(self) -> None:
                 self.itself = self
@@ -93,7 +93,7 @@ class TestSizes:
 
 
 class TestContents:
-    def test_all_of_it_can_be_written_without_harm_to_others(self, xp: Any) -> None:
+    def test_the_whole_block_can_be_written_without_harm_to_other_arrays(self, xp: Any) -> None:
         with tcuda.use_mem_pool(tcuda.MemPool()):
             before, array, after = (xp.zeros(1000, "B") for _ in range(3))
         assert (
@@ -107,8 +107,8 @@ class TestContents:
         assert not after.get().any()
         del before, after
 
-    def test_what_was_freed_can_be_filled_with_nan_to_find_reads_beyond_an_end(self, xp: Any) -> None:
-        """CuPy looks in this way for percentiles that read too far."""
+    def test_the_whole_block_can_be_filled_with_nan_to_find_reads_beyond_the_end(self, xp: Any) -> None:
+        """A test of CuPy looks in this way for percentiles that read beyond their input."""
         array = xp.empty(10, "f8")
         pointer = array.data
         size = pointer.mem.size
@@ -121,9 +121,7 @@ class TestContents:
 
 
 class TestLibraries:
-    def test_memory_of_a_library_is_what_the_library_was_asked_for(
-        self, output_of: OutputOf, plugged_path: str
-    ) -> None:
+    def test_memory_of_a_library_has_the_requested_size(self, output_of: OutputOf, plugged_path: str) -> None:
         program = f"""
 import tcuda
 from tcuda.memory import CUDAPluggableAllocator, change_current_allocator
@@ -132,7 +130,7 @@ print(*[tcuda.xp.empty(size, "B").data.mem.size for size in (1, 513, 1000, 5000)
 """
         assert output_of(program) == "1 513 1000 5000"
 
-    def test_a_pool_divides_what_its_library_gave(self, xp: Any, plugged: Any, plugged_path: str) -> None:
+    def test_a_pool_splits_the_segments_of_its_library(self, xp: Any, plugged: Any, plugged_path: str) -> None:
         library = plugged.Plugged(plugged_path)
         pool = tcuda.MemPool(library.allocator.allocator())
         with tcuda.use_mem_pool(pool):
@@ -143,9 +141,9 @@ print(*[tcuda.xp.empty(size, "B").data.mem.size for size in (1, 513, 1000, 5000)
 
 @pytest.mark.gpu
 class TestCupy:
-    """What CuPy's own functions make of the allocator."""
+    """The allocator behind CuPy's own functions."""
 
-    def test_the_allocator_can_be_asked_for_and_called(self, xp: Any) -> None:
+    def test_get_allocator_returns_a_function_that_allocates(self, xp: Any) -> None:
         allocate = xp.cuda.get_allocator()
         pointer = allocate(1000)
         assert type(pointer) is xp.cuda.MemoryPointer
@@ -154,7 +152,7 @@ class TestCupy:
         assert allocate(0).mem.size == 0
         assert callable(allocate.__wrapped__)
 
-    def test_the_allocator_can_be_put_in_force_for_a_block(self, xp: Any) -> None:
+    def test_using_allocator_puts_the_allocator_in_force(self, xp: Any) -> None:
         allocate = xp.cuda.get_allocator()
         with xp.cuda.using_allocator(xp.get_default_memory_pool().malloc):
             foreign = xp.empty(1000, "B")
@@ -170,7 +168,7 @@ class TestCupy:
         with pytest.raises((TypeError, OverflowError)):
             xp.cuda.get_allocator()(size)
 
-    def test_a_lack_of_memory_is_raised_through_it(self, xp: Any) -> None:
+    def test_the_allocator_raises_out_of_memory_errors(self, xp: Any) -> None:
         with pytest.raises(tcuda.OutOfMemoryError):
             xp.cuda.get_allocator()(1 << 50)
         assert xp.cuda.get_allocator()(1000).mem.size == 1024

@@ -21,7 +21,7 @@ BACKENDS = ["backend:native", "expandable_segments:False", "backend:cupy", "back
 
 @pytest.fixture
 def ends_well(run_python: RunPython) -> Callable[..., None]:
-    """Run a program that prints "end" last, and insist that nothing goes wrong after it either."""
+    """Run a program that prints "end" last, and check that the exit of the process succeeds without a message."""
 
     def check(program: str, **environment: str | None) -> None:
         code = "import atexit\nimport tcuda\nfrom tcuda import xp\n" + program
@@ -86,7 +86,7 @@ print("end")
 """
         ends_well(program)
 
-    def test_in_the_middle_of_the_block_of_a_pool(self, ends_well: Callable[..., None]) -> None:
+    def test_in_the_scope_of_a_pool(self, ends_well: Callable[..., None]) -> None:
         program = """
 import builtins, contextlib
 stack = contextlib.ExitStack()
@@ -190,7 +190,7 @@ atexit.register(early)
         ends_well(program)
 
     def test_with_atexit_handlers_that_run_after_tcudas(self, ends_well: Callable[..., None]) -> None:
-        # What is registered first runs last: after tcuda's own handler, which there is from initialisation on.
+        # The handler that is registered first runs last. tcuda registers its own handler at initialisation.
         program = """
 def late():
     array[:] = []
@@ -200,7 +200,9 @@ array = [xp.ones(1000)]
 """
         ends_well(program)
 
-    def test_a_library_gets_nothing_back_any_more(self, ends_well: Callable[..., None], plugged_path: str) -> None:
+    def test_after_the_exit_a_library_gets_no_memory_back(
+        self, ends_well: Callable[..., None], plugged_path: str
+    ) -> None:
         program = f"""
 from plugged import Plugged
 def late():
@@ -231,7 +233,7 @@ print("end")
 """
         ends_well(program)
 
-    def test_with_an_observer_and_an_error_that_nobody_looked_at(self, ends_well: Callable[..., None]) -> None:
+    def test_with_an_observer_and_a_kept_error(self, ends_well: Callable[..., None]) -> None:
         program = """
 facts = []
 tcuda.memory.attach_out_of_memory_observer(lambda *told: facts.append(xp.ones(10)))
@@ -249,9 +251,9 @@ print("end")
 
 
 class TestDaemonThreads:
-    """Threads that the interpreter's end stops, wherever they are in the core; before Python 3.14 it unwinds them."""
+    """Threads that the end of the interpreter stops inside the core; before Python 3.14 their stacks are unwound."""
 
-    RUNS = 4  # of each program: a thread is not in the core every time
+    RUNS = 4  # runs of each program, because a thread is not inside the core at the end of every run
 
     LOOPS: ClassVar = {
         "arrays": "kept = [*kept[-10:], xp.empty(1000, 'B')]",
@@ -260,7 +262,7 @@ class TestDaemonThreads:
 with tcuda.use_mem_pool(tcuda.MemPool()):
     xp.empty(1000, "B")
 """,
-        # In turn: where a replayed graph is dropped, the device is waited for, which may end captures of other threads.
+        # The threads take turns: the end of a replayed graph waits for the device, which may end captures of others.
         "captures": """
 with turn:
     graph = tcuda.CUDAGraph()
@@ -299,7 +301,7 @@ _core.LibrarySource(0, 0, Owner())
 
     @staticmethod
     def program(loop: str) -> str:
-        """Return a program that ends while four threads do the same again and again."""
+        """Return a program that ends while four threads repeat ``loop``."""
         indented = "\n        ".join(loop.strip().splitlines())
         return f"""
 import os, sys, threading
@@ -307,7 +309,7 @@ from tcuda import _core
 sys.setswitchinterval(1e-5)
 tcuda.init()
 turn = threading.Lock()
-def fail(raised):  # else nobody would set the event
+def fail(raised):  # a thread that fails does not set its event
     print(repr(raised.exc_value), file=sys.stderr, flush=True)
     os._exit(1)
 threading.excepthook = fail
@@ -327,12 +329,12 @@ print("end", flush=True)
 """
 
     @pytest.mark.parametrize("loop", LOOPS)
-    def test_each_may_be_stopped_by_the_end(self, ends_well: Callable[..., None], loop: str) -> None:
+    def test_a_thread_may_be_stopped_inside_each_call(self, ends_well: Callable[..., None], loop: str) -> None:
         for _ in range(self.RUNS):
             ends_well(self.program(self.LOOPS[loop]))
 
     @pytest.mark.parametrize("settings", BACKENDS[1:])
-    def test_each_source_may_be_stopped_by_the_end(self, ends_well: Callable[..., None], settings: str) -> None:
+    def test_a_thread_may_be_stopped_inside_each_backend(self, ends_well: Callable[..., None], settings: str) -> None:
         for loop in ("arrays", "the cache"):
             for _ in range(self.RUNS // 2):
                 ends_well(self.program(self.LOOPS[loop]), TCUDA_ALLOC_CONF=settings)
@@ -342,7 +344,7 @@ class TestFork:
     def test_a_child_may_free_what_the_parent_allocated(self, ends_well: Callable[..., None]) -> None:
         program = """
 import gc, os, sys, warnings
-warnings.simplefilter("ignore")  # that a process with threads forks
+warnings.simplefilter("ignore")  # Python warns when a process with threads forks
 arrays = [xp.ones(1000) for _ in range(10)]
 pool = tcuda.MemPool()
 with tcuda.use_mem_pool(pool):
@@ -357,7 +359,7 @@ if child == 0:
     address = arrays[9].data.ptr
     del arrays[:5], inside, pool, usage
     gc.collect()
-    assert core.free(address) and core.free(address)  # it does nothing, whatever it is asked to free
+    assert core.free(address) and core.free(address)  # in a child, free() does nothing for every address
     assert tcuda.memory_allocated() == 0
     for call in (lambda: xp.empty(1000), lambda: tcuda.caching_allocator_delete(address)):
         try:
@@ -368,7 +370,7 @@ if child == 0:
         else:
             os._exit(2)
     print("end")
-    sys.exit(0)  # all handlers of the interpreter's end run
+    sys.exit(0)  # runs all exit handlers
 assert os.waitpid(child, 0)[1] == 0
 assert tcuda.memory_stats() == before
 del arrays[:5], inside, pool
@@ -405,11 +407,11 @@ print("end")
 
 @pytest.mark.usefixtures("allocator_as_found")
 class TestCollecting:
-    """Frees by the garbage collector, wherever it strikes."""
+    """Frees by the garbage collector, which may run at any moment."""
 
     @pytest.fixture
     def eager(self) -> Iterator[None]:
-        """Let the collector run as often as it can."""
+        """Let the garbage collector run as often as possible."""
         before = gc.get_threshold()
         gc.set_threshold(1, 1, 1)
         yield
@@ -420,7 +422,7 @@ class TestCollecting:
         cycle: list[Any] = [xp.empty(size, "B")]
         cycle.append(cycle)
 
-    def test_it_may_strike_in_the_middle_of_everything(self, xp: Any, eager: None) -> None:
+    def test_a_collection_may_run_inside_every_call(self, xp: Any, eager: None) -> None:
         tcuda.memory._record_memory_history(max_entries=100)
         try:
             with tcuda.memory.track() as usage:
@@ -441,7 +443,7 @@ class TestCollecting:
         finally:
             tcuda.memory._record_memory_history(None)
 
-    def test_what_it_finalizes_may_allocate(self, xp: Any, eager: None) -> None:
+    def test_a_finalizer_may_allocate(self, xp: Any, eager: None) -> None:
         made: list[int] = []
 
         class Node:

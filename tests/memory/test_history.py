@@ -1,4 +1,4 @@
-"""The history of memory: its events, and their stacks."""
+"""The memory history: its events, and the stacks of the events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ALLOCATING_LINE = allocate.__code__.co_firstlineno + 1
 
 
 def drop(arrays: list[Any]) -> int:
-    """Free arrays, and return the line that does."""
+    """Free arrays, and return the line that frees them."""
     arrays.clear()
     return here() - 1
 
@@ -61,7 +61,7 @@ def first_of(event: dict[str, Any]) -> str | None:
 
 
 class TestRecording:
-    def test_everything_that_happens_is_noted_in_order(self, xp: Any) -> None:
+    def test_an_allocation_and_its_free_are_recorded_in_order(self, xp: Any) -> None:
         _record_memory_history()
         array = allocate()
         address = array.data.ptr
@@ -72,7 +72,7 @@ class TestRecording:
             ("free_completed", address),
         ]
 
-    def test_before_it_is_switched_on_and_after_it_is_switched_off_nothing_is_noted(self, xp: Any) -> None:
+    def test_nothing_is_recorded_while_the_history_is_off(self, xp: Any) -> None:
         allocate()
         assert actions() == []
         _record_memory_history()
@@ -84,7 +84,7 @@ class TestRecording:
         assert actions() == []
 
     @pytest.mark.parametrize(("enabled", "count"), [("all", 3), (True, 3), ("state", 0), (None, 0), (False, 0)])
-    def test_each_kind_of_recording(self, xp: Any, enabled: Any, count: int) -> None:
+    def test_each_value_of_enabled(self, xp: Any, enabled: Any, count: int) -> None:
         _record_memory_history(enabled)
         allocate()
         assert len(actions()) == count
@@ -96,7 +96,9 @@ class TestRecording:
         ("context", "live", "freeing"),
         [(None, False, None), ("state", True, None), ("alloc", True, "allocate"), ("all", True, "drop")],
     )
-    def test_the_context_says_what_gets_a_stack(self, xp: Any, context: Any, live: bool, freeing: str | None) -> None:
+    def test_the_context_selects_the_events_with_a_stack(
+        self, xp: Any, context: Any, live: bool, freeing: str | None
+    ) -> None:
         _record_memory_history(context=context)
         drop([allocate()])
         kept = allocate()
@@ -116,7 +118,7 @@ class TestRecording:
         ],
     )
     @pytest.mark.parametrize("expandable", [True, False])
-    def test_segments_have_the_stack_of_the_call_that_took_or_gave_them(
+    def test_segment_events_have_the_stack_of_their_call(
         self, xp: Any, alloc_settings: Any, expandable: bool, context: Any, allocating: str | None, freeing: str | None
     ) -> None:
         with alloc_settings(f"expandable_segments:{expandable}"), tcuda.stream(tcuda.Stream()):
@@ -130,9 +132,7 @@ class TestRecording:
         assert (taken, given) == ({allocating}, {freeing})
 
     @pytest.mark.parametrize(("context", "innermost"), [("state", None), ("alloc", "allocate"), ("all", "allocate")])
-    def test_a_lack_of_memory_has_the_stack_of_the_allocation(
-        self, xp: Any, context: Any, innermost: str | None
-    ) -> None:
+    def test_an_oom_event_has_the_stack_of_the_allocation(self, xp: Any, context: Any, innermost: str | None) -> None:
         _record_memory_history(context=context)
         with pytest.raises(tcuda.OutOfMemoryError):
             allocate(1 << 50)
@@ -142,12 +142,17 @@ class TestRecording:
         ("context", "completing", "requested", "completed"),
         [
             ("alloc", "allocate", "allocate", "allocate_again"),
-            ("alloc", "give_back", "allocate", "allocate"),  # giving back has no stack here: the block's stands in
+            (
+                "alloc",
+                "give_back",
+                "allocate",
+                "allocate",
+            ),  # empty_cache() has no stack with "alloc", so the event has the stack of the block
             ("all", "allocate", "drop", "allocate_again"),
             ("all", "give_back", "drop", "give_back"),
         ],
     )
-    def test_a_free_that_is_completed_later_has_the_stack_of_what_completes_it(
+    def test_a_free_that_is_completed_later_has_the_stack_of_the_completing_call(
         self, xp: Any, context: Any, completing: str, requested: str, completed: str
     ) -> None:
         def allocate_again() -> Any:
@@ -169,7 +174,7 @@ class TestRecording:
             ("free_completed", completed),
         ]
 
-    def test_a_snapshot_is_noted_after_what_it_shows_as_torch_does(self, xp: Any) -> None:
+    def test_a_snapshot_does_not_show_its_own_event_as_in_torch(self, xp: Any) -> None:
         kept = allocate()
         _record_memory_history()
         assert _snapshot()["device_traces"][0] == []
@@ -181,7 +186,7 @@ class TestRecording:
             assert event["frames"] == []
         del kept
 
-    def test_a_thread_whose_stack_found_no_room_gets_stacks_later(
+    def test_a_thread_gets_stacks_again_after_host_memory_was_short(
         self, output_of: OutputOf, compiled_cpp: CompiledCpp
     ) -> None:
         program = """
@@ -212,7 +217,7 @@ print(sum(failed) >= 4, len(framed), all(framed))
 """
         assert output_of(program, LD_PRELOAD=compiled_cpp("failing_new")) == "True 12 True"
 
-    def test_segments_are_noted_with_what_caused_them(self, xp: Any) -> None:
+    def test_a_segment_is_mapped_by_the_first_allocation_and_unmapped_with_its_pool(self, xp: Any) -> None:
         pool = tcuda.MemPool()
         _record_memory_history()
         with tcuda.use_mem_pool(pool):
@@ -236,7 +241,7 @@ print(sum(failed) >= 4, len(framed), all(framed))
         assert (trace[0]["addr"], trace[0]["size"]) == (trace[-1]["addr"], trace[-1]["size"])
         assert trace[0]["size"] == 2 * MIB
 
-    def test_only_so_many_events_are_kept(self, xp: Any) -> None:
+    def test_only_the_last_max_entries_events_are_kept(self, xp: Any) -> None:
         _record_memory_history(max_entries=4)
         for size in (100, 200, 300):
             allocate(size)
@@ -245,7 +250,7 @@ print(sum(failed) >= 4, len(framed), all(framed))
         assert kept[-2:] == [("free_requested", 300), ("free_completed", 300)]
         assert kept[0] == ("free_completed", 200)
 
-    def test_the_number_that_is_kept_can_change_on_the_way(self, xp: Any) -> None:
+    def test_max_entries_can_change_while_recording(self, xp: Any) -> None:
         _record_memory_history(max_entries=5, skip_actions=["snapshot"])
         for _ in range(3):
             allocate()
@@ -271,7 +276,7 @@ print(sum(failed) >= 4, len(framed), all(framed))
             ([], ["alloc", "free_requested", "free_completed", "oom"]),
         ],
     )
-    def test_kinds_of_events_can_be_left_out(self, xp: Any, skipped: list[str], left: list[str]) -> None:
+    def test_skip_actions_leaves_out_kinds_of_events(self, xp: Any, skipped: list[str], left: list[str]) -> None:
         _record_memory_history(skip_actions=skipped)
         allocate()
         with pytest.raises(tcuda.OutOfMemoryError):
@@ -281,7 +286,7 @@ print(sum(failed) >= 4, len(framed), all(framed))
         allocate()
         assert len(actions()) == len(left) + 3
 
-    def test_the_history_goes_on_or_begins_anew(self, xp: Any) -> None:
+    def test_clear_history_begins_a_new_history(self, xp: Any) -> None:
         _record_memory_history()
         allocate()
         _record_memory_history()
@@ -348,7 +353,7 @@ print(sum(failed) >= 4, len(framed), all(framed))
     @pytest.mark.parametrize(
         ("device", "kind"), [("cpu", ValueError), (99, RuntimeError), ("nonsense", RuntimeError), (-2, RuntimeError)]
     )
-    def test_a_device_that_there_is_not_is_refused(self, xp: Any, device: Any, kind: type[Exception]) -> None:
+    def test_a_device_that_does_not_exist_is_refused(self, xp: Any, device: Any, kind: type[Exception]) -> None:
         _record_memory_history()
         allocate()
         for call in (_snapshot, functools.partial(_record_memory_history, clear_history=True)):
@@ -357,13 +362,13 @@ print(sum(failed) >= 4, len(framed), all(framed))
         assert len(actions()) == 3
 
     @pytest.mark.parametrize("entries", [2**63, 2**64 - 1, True, np.int64(1000)])
-    def test_every_number_that_the_core_counts_to_is_taken(self, xp: Any, entries: Any) -> None:
+    def test_max_entries_may_be_every_integer_of_64_bits(self, xp: Any, entries: Any) -> None:
         _record_memory_history(max_entries=entries)
         allocate()
         assert actions()[-1] == "free_completed"
 
     @pytest.mark.parametrize("stacks", ["python", "all"])
-    def test_arguments_of_torch_that_mean_nothing_here_are_taken(self, xp: Any, stacks: str) -> None:
+    def test_arguments_of_torch_without_an_effect_are_accepted(self, xp: Any, stacks: str) -> None:
         _record_memory_history(
             "all", "all", stacks, 1000, "cuda:0", False, compile_context=True, global_record_annotations=True
         )
@@ -372,7 +377,7 @@ print(sum(failed) >= 4, len(framed), all(framed))
 
 
 class TestStacks:
-    def test_they_have_the_functions_files_and_lines_innermost_first(self, xp: Any) -> None:
+    def test_a_stack_has_functions_files_and_lines_innermost_first(self, xp: Any) -> None:
         def outer() -> tuple[Any, int]:
             array = [allocate() for _ in range(1)]
             return array, here() - 1
@@ -382,8 +387,8 @@ class TestStacks:
         line = here() - 1
         [event] = events()
         frames = own_frames(event["frames"])
-        name = "test_they_have_the_functions_files_and_lines_innermost_first"
-        # From Python 3.12 on a comprehension is no function.
+        name = "test_a_stack_has_functions_files_and_lines_innermost_first"
+        # Since Python 3.12 a comprehension is no longer a function of its own.
         assert [frame for frame in frames if frame[0] != "<listcomp>"] == [
             ("allocate", ALLOCATING_LINE),
             ("outer", middle),
@@ -403,13 +408,13 @@ class TestStacks:
         assert stacks[0] != stacks[1] == stacks[3]
         assert own_frames(stacks[1])[1][1] == own_frames(stacks[0])[1][1] + 1
 
-    def test_a_free_has_the_stack_of_what_freed_it(self, xp: Any) -> None:
+    def test_a_free_has_the_stack_of_the_call_that_frees(self, xp: Any) -> None:
         arrays = [allocate()]
         _record_memory_history()
         line = drop(arrays)
         assert own_frames(events()[0]["frames"])[0] == ("drop", line)
 
-    def test_stacks_of_threads_are_theirs(self, xp: Any) -> None:
+    def test_an_event_has_the_stack_of_its_own_thread(self, xp: Any) -> None:
         def work() -> None:
             allocate()
 
@@ -422,7 +427,7 @@ class TestStacks:
             ("work", work.__code__.co_firstlineno + 1),
         ]
 
-    def test_deep_recursion_is_noted_to_its_end(self, xp: Any) -> None:
+    def test_a_deep_recursion_is_recorded_in_full(self, xp: Any) -> None:
         def descend(depth: int) -> Any:
             return descend(depth - 1) if depth else allocate()
 
@@ -431,7 +436,7 @@ class TestStacks:
         frames = own_frames(events()[0]["frames"])
         assert [name for name, _ in frames].count("descend") == 201
 
-    def test_code_may_be_gone_when_it_is_asked_for(self, xp: Any) -> None:
+    def test_a_stack_names_code_that_no_longer_exists(self, xp: Any) -> None:
         namespace: dict[str, Any] = {"allocate": allocate}
         exec(compile("def passing():\n    return allocate()\n", "nowhere.py", "exec"), namespace)
         _record_memory_history()
@@ -440,7 +445,7 @@ class TestStacks:
         assert frame == {"name": "passing", "filename": "nowhere.py", "line": 2}
         del kept
 
-    def test_a_block_has_the_stack_of_the_array_that_has_it_now(self, xp: Any) -> None:
+    def test_a_reused_block_has_the_stack_of_its_present_array(self, xp: Any) -> None:
         def first() -> int:
             return int(allocate().data.ptr)
 
@@ -454,7 +459,7 @@ class TestStacks:
 
 
 class TestEvents:
-    def test_they_have_sizes_streams_and_times(self, xp: Any) -> None:
+    def test_events_have_sizes_streams_and_times(self, xp: Any) -> None:
         side = tcuda.Stream()
         _record_memory_history()
         before = time.time_ns() // 1000
@@ -468,7 +473,7 @@ class TestEvents:
         assert before <= times[0]
         assert times[-1] <= after
 
-    def test_their_sizes_are_what_was_asked_for_as_torchs_are(self, xp: Any, torch_memory: dict[str, Any]) -> None:
+    def test_event_sizes_are_the_requested_sizes_as_in_torch(self, xp: Any, torch_memory: dict[str, Any]) -> None:
         assert [event["size"] for event in torch_memory["trace_example"]] == [
             12 * MIB,
             12_000_000,
@@ -479,7 +484,7 @@ class TestEvents:
         allocate(12_000_000)
         assert [event["size"] for event in events()] == [12_000_000] * 3
 
-    def test_memory_that_is_held_back_is_requested_and_completed_apart(self, xp: Any) -> None:
+    def test_a_free_that_waits_for_a_stream_is_completed_later(self, xp: Any) -> None:
         side = tcuda.Stream()
         array = allocate()
         with tcuda.stream(side):
@@ -492,7 +497,7 @@ class TestEvents:
         tcuda.empty_cache()
         assert actions() == ["free_requested", "free_completed"]
 
-    def test_a_lack_of_memory_is_one(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+    def test_a_failed_allocation_is_an_oom_event(self, xp: Any, hold_at_most: HoldAtMost) -> None:
         kept = allocate(30 * MIB)
         with hold_at_most(20 * MIB):
             _record_memory_history()
@@ -506,7 +511,7 @@ class TestEvents:
         assert "addr" not in event
         assert own_frames(event["frames"])[0] == ("allocate", ALLOCATING_LINE)
 
-    def test_a_text_can_be_attached(self, xp: Any) -> None:
+    def test_metadata_is_attached_to_events(self, xp: Any) -> None:
         _record_memory_history()
         assert tcuda.memory._get_memory_metadata() == ""
         for text in ("first layer", "", "zweite Schicht \N{SNOWMAN}"):
@@ -520,13 +525,13 @@ class TestEvents:
         ]
 
     @pytest.mark.parametrize("metadata", [5, None, b"text", ["text"], "\ud800"])
-    def test_what_is_no_text_cannot_be_attached(self, xp: Any, metadata: Any) -> None:
+    def test_metadata_that_is_no_text_is_refused(self, xp: Any, metadata: Any) -> None:
         tcuda.memory._set_memory_metadata("before")
         with pytest.raises(TypeError, match="^Expected the metadata as a str"):
             tcuda.memory._set_memory_metadata(metadata)
         assert tcuda.memory._get_memory_metadata() == "before"
 
-    def test_texts_that_no_event_has_are_not_kept(self, output_of: OutputOf) -> None:
+    def test_metadata_without_an_event_is_not_kept(self, output_of: OutputOf) -> None:
         program = """
 import resource
 import tcuda
@@ -555,7 +560,7 @@ print(tcuda.memory._snapshot()["device_traces"][0][-1]["user_metadata"][-6:], tc
         assert max(int(unrecorded), int(recorded)) < 4 * MIB
         assert texts == "199900 199999"
 
-    def test_every_device_has_its_own(self, xp: Any) -> None:
+    def test_every_device_has_its_own_history(self, xp: Any) -> None:
         last = tcuda.device_count() - 1
         _record_memory_history(device=0)
         with tcuda.device(last):
@@ -564,10 +569,10 @@ print(tcuda.memory._snapshot()["device_traces"][0][-1]["user_metadata"][-6:], tc
         [event] = events(last)
         assert event["addr"] == kept.data.ptr
         assert len(actions(0)) == (1 if last == 0 else 0)
-        assert len(_snapshot(last)["device_traces"]) == tcuda.device_count()  # as in torch: all of them
+        assert len(_snapshot(last)["device_traces"]) == tcuda.device_count()  # a snapshot has all devices, as in torch
         del kept
 
-    def test_threads_may_record_allocate_and_look_at_once(self, xp: Any) -> None:
+    def test_threads_may_record_allocate_and_take_snapshots_at_once(self, xp: Any) -> None:
         _record_memory_history(max_entries=50)
         together = threading.Barrier(4)
         failed: list[BaseException] = []

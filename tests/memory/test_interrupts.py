@@ -1,4 +1,4 @@
-"""Signal handlers that raise while the allocator calls emulated streams, which are Python code: no error is lost."""
+"""Signal handlers that raise while the allocator calls the Python code of emulated streams: no exception is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ raised, arrived, ignored = [], [], []
 def handle(number, frame):
     while frame is not None and frame.f_code not in entries:
         frame = frame.f_back
-    if frame is not None:  # in a call of the core's
+    if frame is not None:  # the core has called this Python code
         error = (KeyboardInterrupt, Private)[len(raised) % 2](len(raised))
         raised.append(error)
         raise error
@@ -43,7 +43,7 @@ def arrive(error):
             arrived.append(error)
         error = error.__context__
 
-def ignore(unraisable):  # as Python does with exceptions of signal handlers in __del__()
+def ignore(unraisable):  # Python ignores exceptions of signal handlers in __del__() in this way
     assert unraisable.object.__name__ == "__del__", unraisable
     ignored.append(unraisable.exc_value)
     arrive(unraisable.exc_value)
@@ -128,14 +128,14 @@ if array is not None:
 
 
 @pytest.mark.parametrize("steps", STEPS)
-def test_every_exception_arrives_as_itself(output_of: OutputOf, steps: str) -> None:
+def test_every_exception_of_a_signal_handler_is_raised_or_reported(output_of: OutputOf, steps: str) -> None:
     indented = textwrap.indent(STEPS[steps].strip(), "    ")
     output = output_of(PROGRAM.replace("STEPS", indented))
     assert output.startswith("end ")
 
 
 class Broken:
-    """The streams of a device, which cannot record an event: an error without a status."""
+    """The streams of a device; each call fails with an exception that has no CUDA status."""
 
     def capture_of(self, device: int, stream: int) -> int:
         return 0
@@ -150,7 +150,7 @@ class Broken:
 
 
 class TestErrorsWithoutStatus:
-    """What streams raise that is no CUDA error tells its own text, and no status 999."""
+    """An exception of the streams that is no CUDA error is raised unchanged, not as an error with the status 999."""
 
     @pytest.fixture
     def ledger(self) -> _core.Ledger:
@@ -165,24 +165,26 @@ class TestErrorsWithoutStatus:
         assert ledger.record_stream(0, address, 16)
         return address
 
-    def test_a_call_that_waits_raises_it(self, ledger: _core.Ledger) -> None:
+    def test_a_call_that_waits_raises_the_exception(self, ledger: _core.Ledger) -> None:
         assert ledger.free(ledger.allocate(0, 1000, 0))
         with pytest.raises(LookupError, match="there is no stream"):
             ledger.empty_cache(0)
 
-    def test_a_call_that_allocates_raises_it_and_keeps_nothing(self, ledger: _core.Ledger) -> None:
+    def test_an_allocation_raises_the_exception_and_keeps_no_memory(self, ledger: _core.Ledger) -> None:
         assert ledger.free(ledger.allocate(0, 1000, 0))
         with pytest.raises(LookupError, match="there is no stream"):
             ledger.allocate(0, 3 << 20, 0)
         assert ledger.allocated(0) == 0
 
-    def test_a_free_in_the_main_thread_raises_it(self, ledger: _core.Ledger) -> None:
+    def test_a_free_in_the_main_thread_raises_the_exception(self, ledger: _core.Ledger) -> None:
         address = self.used_elsewhere(ledger)
         with pytest.raises(LookupError, match="there are no events"):
             ledger.free(address)
         assert ledger.allocated(0) == 0
 
-    def test_a_free_in_another_thread_tells_of_it(self, ledger: _core.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_free_in_another_thread_reports_the_exception(
+        self, ledger: _core.Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         told: list[str] = []
         monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(str(unraisable.exc_value)))
         address = self.used_elsewhere(ledger)

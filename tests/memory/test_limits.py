@@ -25,21 +25,21 @@ TOO_MUCH = 1 << 50
 
 
 def message_of(size: int) -> str:
-    """Return what the error says of an array that there is no memory for."""
+    """Return the message of the error for an array of ``size`` bytes that does not fit."""
     with pytest.raises(tcuda.OutOfMemoryError) as raised:
         tcuda.xp.empty(size, "B")
     return str(raised.value)
 
 
 class TestFraction:
-    def test_it_is_1_and_becomes_what_it_is_set_to(self, runtime: Any) -> None:
+    def test_the_fraction_is_1_until_it_is_set(self, runtime: Any) -> None:
         assert tcuda.get_per_process_memory_fraction() == 1.0
         tcuda.set_per_process_memory_fraction(0.25)
         assert tcuda.get_per_process_memory_fraction() == 0.25
         tcuda.set_per_process_memory_fraction(1.0)
         assert tcuda.get_per_process_memory_fraction() == 1.0
 
-    def test_every_device_has_its_own(self, runtime: Any) -> None:
+    def test_every_device_has_its_own_fraction(self, runtime: Any) -> None:
         last = tcuda.device_count() - 1
         tcuda.set_per_process_memory_fraction(0.5, f"cuda:{last}")
         assert tcuda.get_per_process_memory_fraction(last) == 0.5
@@ -60,13 +60,13 @@ class TestFraction:
             (None, TypeError, "Invalid type for fraction argument, must be `float`; got None"),
         ],
     )
-    def test_what_is_no_fraction_is_refused(self, runtime: Any, fraction: Any, error: Any, text: str) -> None:
+    def test_an_invalid_fraction_is_refused(self, runtime: Any, fraction: Any, error: Any, text: str) -> None:
         with pytest.raises(error) as raised:
             tcuda.set_per_process_memory_fraction(fraction)
         assert str(raised.value) == text
         assert tcuda.get_per_process_memory_fraction() == 1.0
 
-    def test_what_is_no_device_is_refused(self, runtime: Any) -> None:
+    def test_an_invalid_device_is_refused(self, runtime: Any) -> None:
         count = tcuda.device_count()
         with pytest.raises(RuntimeError, match=f"Invalid device argument {count}: did you call init"):
             tcuda.set_per_process_memory_fraction(0.5, count)
@@ -77,7 +77,7 @@ class TestFraction:
         with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
             tcuda.get_per_process_memory_fraction("cpu")
 
-    def test_it_limits_what_is_reserved(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+    def test_the_fraction_limits_reserved_memory(self, xp: Any, hold_at_most: HoldAtMost) -> None:
         with hold_at_most(32 * MIB) as limit:
             kept = xp.empty(30 * MIB, "B")
             with pytest.raises(tcuda.OutOfMemoryError):
@@ -87,13 +87,13 @@ class TestFraction:
             xp.empty(30 * MIB, "B")
         xp.empty(60 * MIB, "B")
 
-    def test_it_can_be_reached_to_the_last_segment(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+    def test_the_last_segment_may_reach_the_limit_exactly(self, xp: Any, hold_at_most: HoldAtMost) -> None:
         with hold_at_most(32 * MIB), tcuda.use_mem_pool(tcuda.MemPool()):
             xp.empty(32 * MIB, "B")
             with pytest.raises(tcuda.OutOfMemoryError):
                 xp.empty(34 * MIB, "B")
 
-    def test_what_is_held_already_stays(self, xp: Any) -> None:
+    def test_memory_above_a_new_limit_stays_usable(self, xp: Any) -> None:
         kept = xp.zeros(30 * MIB, "B")
         tcuda.set_per_process_memory_fraction(0.0)
         try:
@@ -115,7 +115,7 @@ class TestFraction:
         finally:
             tcuda.set_per_process_memory_fraction(1.0, 0)
 
-    def test_the_settings_can_have_it(self, output_of: OutputOf) -> None:
+    def test_the_settings_can_set_the_fraction(self, output_of: OutputOf) -> None:
         program = """
 import tcuda
 print(*[tcuda.get_per_process_memory_fraction(device) for device in range(tcuda.device_count())])
@@ -128,7 +128,7 @@ print(tcuda.get_per_process_memory_fraction())
 
 
 class TestError:
-    def test_everybody_can_catch_it(self, xp: Any) -> None:
+    def test_the_error_is_a_runtime_error_and_a_memory_error(self, xp: Any) -> None:
         assert issubclass(tcuda.OutOfMemoryError, RuntimeError)
         assert issubclass(tcuda.OutOfMemoryError, MemoryError)
         for kind in (tcuda.OutOfMemoryError, RuntimeError, MemoryError):
@@ -138,26 +138,26 @@ class TestError:
             assert type(raised.value).__module__ == tcuda.OutOfMemoryError.__module__
 
     @pytest.mark.gpu
-    def test_programs_for_cupy_can_catch_it(self, xp: Any) -> None:
+    def test_the_error_is_an_out_of_memory_error_of_cupy(self, xp: Any) -> None:
         from cupy.cuda.memory import OutOfMemoryError
 
         with pytest.raises(OutOfMemoryError):
             xp.empty(TOO_MUCH, "B")
 
-    def test_it_can_be_pickled_and_copied(self, xp: Any) -> None:
+    def test_the_error_can_be_pickled_and_copied(self, xp: Any) -> None:
         with pytest.raises(tcuda.OutOfMemoryError) as raised:
             xp.empty(TOO_MUCH, "B")
         for again in (pickle.loads(pickle.dumps(raised.value)), copy.copy(raised.value)):
             assert isinstance(again, tcuda.OutOfMemoryError)
             assert str(again) == str(raised.value)
 
-    def test_a_buffer_without_an_array_raises_it_too(self, runtime: Any) -> None:
+    def test_an_allocation_without_an_array_raises_the_error(self, runtime: Any) -> None:
         with pytest.raises(tcuda.OutOfMemoryError, match="Tried to allocate 1048576.00 GiB"):
             tcuda.caching_allocator_alloc(TOO_MUCH)
 
 
 class TestMessage:
-    def test_it_has_every_figure(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+    def test_the_message_has_every_figure(self, xp: Any, hold_at_most: HoldAtMost) -> None:
         pool = tcuda.MemPool()
         with tcuda.use_mem_pool(pool):
             kept = xp.empty(3 * MIB, "B")
@@ -178,28 +178,30 @@ class TestMessage:
                 assert sentence in message
         del kept
 
-    def test_it_says_what_this_process_has(self, xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_message_has_the_memory_of_the_process_if_it_is_known(
+        self, xp: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(_out_of_memory, "process_memory", lambda device: 5 * MIB)
         assert "is free. This process has 5.00 MiB memory in use. Of the reserved" in message_of(TOO_MUCH)
         monkeypatch.setattr(_out_of_memory, "process_memory", lambda device: None)
         assert "is free. Of the reserved" in message_of(TOO_MUCH)
 
     @pytest.mark.emulated
-    def test_it_knows_the_memory_of_this_process(self, xp: Any) -> None:
-        gc.collect()  # a pool of another test may be garbage
+    def test_the_memory_of_the_process_is_its_reserved_memory(self, xp: Any) -> None:
+        gc.collect()  # the garbage of another test may hold a pool
         kept = xp.empty(30 * MIB, "B")
-        tcuda.empty_cache()  # as the failing allocation does
+        tcuda.empty_cache()  # the failing allocation empties the cache, too
         held = _out_of_memory.size_text(tcuda.memory_reserved())
         assert f"This process has {held} memory in use." in message_of(TOO_MUCH)
         del kept
 
-    def test_it_names_the_device_and_its_memory(self, xp: Any) -> None:
+    def test_the_message_names_the_device(self, xp: Any) -> None:
         last = tcuda.device_count() - 1
         with tcuda.device(last):
             assert f" GPU {last} has a total capacity of " in message_of(TOO_MUCH)
 
-    def test_it_has_the_largest_free_block(self, xp: Any) -> None:
-        # Free blocks of several sizes, each beside one that is in use, the largest not on the last stream.
+    def test_the_message_has_the_largest_free_block(self, xp: Any) -> None:
+        # Free blocks of several sizes, each beside a block in use. The largest is not on the last stream.
         kept = []
         for sizes in ([7 * MIB, 3 * MIB, 2 * MIB, 3 * MIB], [3000, 1000]):
             with tcuda.stream(tcuda.Stream()):
@@ -218,7 +220,7 @@ class TestMessage:
         assert f"the largest free block of it {_out_of_memory.size_text(max(blocks))}." in message
         del kept
 
-    def test_it_says_nothing_of_a_limit_where_there_is_none(self, xp: Any) -> None:
+    def test_without_a_limit_the_message_names_no_limit(self, xp: Any) -> None:
         assert "set_per_process_memory_fraction" not in message_of(TOO_MUCH)
 
     @pytest.mark.parametrize(
@@ -234,7 +236,7 @@ class TestMessage:
             (TOO_MUCH, "1048576.00 GiB"),
         ],
     )
-    def test_sizes_are_for_people_to_read(self, size: int, text: str) -> None:
+    def test_sizes_are_written_with_a_unit(self, size: int, text: str) -> None:
         assert _out_of_memory.size_text(size) == text
 
     @pytest.mark.parametrize(
@@ -249,23 +251,23 @@ class TestMessage:
             ({"requested": 5, "free": 2, "unallocated": 4}, "Drop arrays that are no longer needed; tcuda.memory_summ"),
         ],
     )
-    def test_the_advice_is_for_what_stands_in_the_way(self, situation: dict[str, Any], advice: str) -> None:
+    def test_the_advice_depends_on_the_cause(self, situation: dict[str, Any], advice: str) -> None:
         assert advice in _out_of_memory._advice(
             **({"total": 10, "limit": None, "free": 0, "unallocated": 0} | situation)
         )
 
-    def test_more_than_the_device_has_is_told_as_such(self, xp: Any) -> None:
+    def test_the_advice_for_more_memory_than_the_device_has(self, xp: Any) -> None:
         assert message_of(TOO_MUCH).endswith("No device of this kind has that much: allocate less at a time.")
 
     @pytest.mark.emulated
-    def test_a_full_device_is_told_as_such(self, xp: Any) -> None:
+    def test_the_advice_for_a_full_device(self, xp: Any) -> None:
         free, _ = tcuda.mem_get_info()
-        kept = xp.empty(free - 64 * MIB, "B")  # nobody touches it, so it costs the host nothing
+        kept = xp.empty(free - 64 * MIB, "B")  # pages that nobody touches take no memory of the host
         assert "Drop arrays that are no longer needed; tcuda.memory_summary()" in message_of(128 * MIB)
         del kept
 
     @pytest.mark.emulated
-    def test_memory_that_only_another_pool_may_use_is_told_as_such(self, xp: Any) -> None:
+    def test_the_advice_for_memory_that_only_another_pool_may_use(self, xp: Any) -> None:
         pool = tcuda.MemPool()
         free, _ = tcuda.mem_get_info()
         with tcuda.use_mem_pool(pool):
@@ -286,7 +288,7 @@ class TestNothingIsLeftBehind:
             xp.empty(10 * MIB, "B")
         del kept
 
-    def test_what_is_in_use_stays_as_it_is(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+    def test_arrays_keep_their_contents_after_a_failure(self, xp: Any, hold_at_most: HoldAtMost) -> None:
         kept = xp.arange(1000)
         with hold_at_most(20 * MIB):
             message_of(100 * MIB)
@@ -362,13 +364,15 @@ class TestRetry:
 class TestObservers:
     @pytest.fixture
     def seen(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-        """What an observer is called with."""
+        """The arguments of every call of an observer."""
         seen: list[tuple[int, ...]] = []
         monkeypatch.setattr(_out_of_memory, "_observers", [])
         tcuda.memory.attach_out_of_memory_observer(lambda *facts: seen.append(facts))
         return seen
 
-    def test_they_get_the_facts(self, xp: Any, seen: list[tuple[int, ...]]) -> None:
+    def test_an_observer_gets_the_device_the_sizes_and_the_free_memory(
+        self, xp: Any, seen: list[tuple[int, ...]]
+    ) -> None:
         last = tcuda.device_count() - 1
         with tcuda.device(last):
             kept = xp.empty(30 * MIB, "B")
@@ -380,7 +384,7 @@ class TestObservers:
         xp.empty(1000, "B")
         assert len(seen) == 1
 
-    def test_all_of_them_are_called_in_order_before_the_error(self, xp: Any, seen: list[tuple[int, ...]]) -> None:
+    def test_observers_are_called_in_order_before_the_error(self, xp: Any, seen: list[tuple[int, ...]]) -> None:
         order: list[str] = []
         tcuda.memory.attach_out_of_memory_observer(lambda *facts: order.append(f"second of {len(seen) + 1}"))
         try:
@@ -389,7 +393,7 @@ class TestObservers:
             order.append("error")
         assert order == ["second of 2", "error"]
 
-    def test_what_one_raises_takes_the_place_of_the_error(self, xp: Any, seen: list[tuple[int, ...]]) -> None:
+    def test_an_exception_of_an_observer_replaces_the_error(self, xp: Any, seen: list[tuple[int, ...]]) -> None:
         def refuse(*facts: int) -> None:
             raise KeyError("no")
 
@@ -399,7 +403,7 @@ class TestObservers:
         assert len(seen) == 1
         xp.empty(1000, "B")
 
-    def test_they_may_ask_allocate_and_free(self, xp: Any, seen: list[tuple[int, ...]]) -> None:
+    def test_an_observer_may_call_tcuda_allocate_and_free(self, xp: Any, seen: list[tuple[int, ...]]) -> None:
         doomed = [xp.empty(1000, "B")]
 
         def look(*facts: int) -> None:
@@ -413,7 +417,9 @@ class TestObservers:
         message_of(TOO_MUCH)
         assert not doomed
 
-    def test_an_allocation_that_fails_in_one_is_told_to_it_as_well(self, xp: Any, seen: list[tuple[int, ...]]) -> None:
+    def test_an_allocation_that_fails_in_an_observer_calls_the_observers_again(
+        self, xp: Any, seen: list[tuple[int, ...]]
+    ) -> None:
         def again(*facts: int) -> None:
             if len(seen) < 3:
                 message_of(TOO_MUCH)
@@ -424,7 +430,7 @@ class TestObservers:
 
 
 class TestEmptyCache:
-    def test_it_gives_everything_back(self, xp: Any, runtime: Any) -> None:
+    def test_empty_cache_gives_all_free_memory_back(self, xp: Any, runtime: Any) -> None:
         last = tcuda.device_count() - 1
         devices = range(last + 1)
         held = [tcuda.memory_reserved(device) for device in devices]
@@ -440,7 +446,7 @@ class TestEmptyCache:
         tcuda.empty_cache()
         assert [tcuda.memory_reserved(device) for device in devices] == held
         assert tcuda.memory_snapshot() == segments
-        if runtime.name == "emulated":  # nobody else has memory there
+        if runtime.name == "emulated":  # no other process uses the memory
             assert [tcuda.mem_get_info(device)[0] for device in devices] == free
 
     def test_arrays_keep_their_contents(self, xp: Any) -> None:
@@ -452,7 +458,7 @@ class TestEmptyCache:
         del kept
 
 
-def test_threads_that_run_out_of_memory_at_once_all_get_their_error(xp: Any, changes: Changes) -> None:
+def test_threads_that_run_out_of_memory_at_once_each_get_their_own_error(xp: Any, changes: Changes) -> None:
     together = threading.Barrier(4)
     told: list[str] = []
 
@@ -479,7 +485,7 @@ def test_threads_that_run_out_of_memory_at_once_all_get_their_error(xp: Any, cha
     assert "allocation.all.current" not in changed
 
 
-def test_threads_at_the_limit_get_memory_as_others_give_it_back(
+def test_threads_at_the_limit_get_the_memory_that_other_threads_free(
     xp: Any, changes: Changes, hold_at_most: HoldAtMost
 ) -> None:
     together = threading.Barrier(4)
@@ -494,7 +500,7 @@ def test_threads_at_the_limit_get_memory_as_others_give_it_back(
         except BaseException as error:
             failed.append(error)
 
-    # What all their streams would keep is 640 MiB: each takes 20 MiB, and there are 32.
+    # Without a limit the 32 streams of the stream pool would keep 640 MiB, 20 MiB each.
     with hold_at_most(256 * MIB) as limit, changes() as changed:
         tcuda.reset_peak_memory_stats()
         workers = [threading.Thread(target=work) for _ in range(4)]

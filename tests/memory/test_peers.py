@@ -18,7 +18,7 @@ extern "C" __global__ void twice(const float *x, float *y, int n) {
 
 
 @pytest.mark.parametrize("megabytes", [0.5, 40])
-def test_a_copy_between_devices_arrives(megabytes: float) -> None:
+def test_a_copy_between_devices_has_the_right_contents(megabytes: float) -> None:
     with tcuda.device(0):
         x = xp.arange(int(megabytes * 2**18), dtype="float32")
     with tcuda.device(1):
@@ -43,7 +43,7 @@ def test_a_kernel_reads_the_memory_of_a_device_that_it_can_access() -> None:
         assert (y.get() == 2 * x.get()).all()
 
 
-def test_each_device_counts_its_own() -> None:
+def test_each_device_counts_its_own_memory() -> None:
     before = [tcuda.memory_allocated(device) for device in (0, 1)]
     with tcuda.device(1):
         kept = xp.empty(1 << 20, dtype="uint8")

@@ -1,4 +1,4 @@
-"""Memory from a shared library: all of it, or that of a pool."""
+"""Memory from a shared library, for the whole process or for a pool."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ if TYPE_CHECKING:
 
 
 not_of_the_device = pytest.mark.xfail(
-    os.environ["TCUDA_RUNTIME"] == "emulated", reason="emulated devices take the memory of a library for the host's"
+    os.environ["TCUDA_RUNTIME"] == "emulated",
+    reason="emulated devices take the memory of a library for memory of the host",
 )
 
 
 class TestWholeProcess:
-    """All memory from the library: each test is a process of its own, which tells what the library saw."""
+    """The library gives all memory: each test starts a process, which reports the calls of the library."""
 
     @pytest.fixture
     def told(self, output_of: OutputOf, plugged_path: str) -> Callable[[str], Any]:
-        """Run a program in which ``library`` is the allocator, and return what it assigned to ``told``."""
+        """Run a program that can use ``library``, and return the value that the program assigns to ``told``."""
 
         def run(program: str) -> Any:
             code = f"""
@@ -51,7 +52,7 @@ print(json.dumps(told))
 
         return run
 
-    def test_it_is_changed_before_the_first_allocation(self, told: Callable[[str], Any]) -> None:
+    def test_the_allocator_can_be_changed_before_the_first_allocation(self, told: Callable[[str], Any]) -> None:
         program = """
 told = [tcuda.get_allocator_backend()]
 tcuda.change_current_allocator(library.allocator)
@@ -75,7 +76,7 @@ told = (x * 2).tolist()
 """
         assert told(program) == [2, 4, 6]
 
-    def test_arrays_in_a_pool_have_their_contents_in_it(self, told: Callable[[str], Any]) -> None:
+    def test_arrays_in_a_pool_of_the_library_have_the_right_contents(self, told: Callable[[str], Any]) -> None:
         program = """
 with tcuda.use_mem_pool(tcuda.MemPool(library.allocator)):
     arrays = [tcuda.xp.arange(size) for size in (1000, 300_000)]
@@ -83,7 +84,7 @@ told = [int((array * 2).sum()) for array in arrays]
 """
         assert told(program) == [999_000, 299_999 * 300_000]
 
-    def test_it_can_be_changed_after_initialisation_too(self, told: Callable[[str], Any]) -> None:
+    def test_the_allocator_can_be_changed_after_initialisation(self, told: Callable[[str], Any]) -> None:
         program = """
 tcuda.init()
 tcuda.empty_cache()
@@ -115,7 +116,7 @@ told = [calls == [tuple(call) for call in expected], library.live(), len(library
 """
         assert told(program) == [True, [], 4]
 
-    def test_everything_is_counted(self, told: Callable[[str], Any]) -> None:
+    def test_memory_of_the_library_is_counted(self, told: Callable[[str], Any]) -> None:
         program = """
 tcuda.change_current_allocator(library.allocator)
 xp = tcuda.xp
@@ -147,7 +148,7 @@ told.append(figures())
             [0, 0, 0, 0, 0, 0, 0, 4, 4],
         ]
 
-    def test_null_is_a_lack_of_memory(self, told: Callable[[str], Any]) -> None:
+    def test_a_null_pointer_of_the_library_is_an_out_of_memory_error(self, told: Callable[[str], Any]) -> None:
         program = """
 tcuda.change_current_allocator(library.allocator)
 xp = tcuda.xp
@@ -166,10 +167,10 @@ told.append([call.size for call in library.frees()])
 """
         result = told(program)
         assert result[:5] == ["CUDA out of memory. Tried to allocate 19.53 KiB", 1, 1, 0, 0]
-        assert result[5] == [20_000, 20_000]  # it is asked again after all that is free was given back
+        assert result[5] == [20_000, 20_000]  # the second call follows after all free memory was given back
         assert result[6:] == [[10_000, 20_000]]
 
-    def test_memory_that_is_still_in_use_is_not_taken_twice(self, told: Callable[[str], Any]) -> None:
+    def test_an_address_in_use_that_the_library_returns_again_is_refused(self, told: Callable[[str], Any]) -> None:
         program = """
 tcuda.change_current_allocator(library.allocator)
 xp = tcuda.xp
@@ -199,7 +200,7 @@ told.append(tcuda.memory_allocated())
             0,
         ]
 
-    def test_a_segment_that_is_still_in_use_is_not_taken_twice(self, told: Callable[[str], Any]) -> None:
+    def test_a_segment_in_use_that_the_library_returns_again_is_refused(self, told: Callable[[str], Any]) -> None:
         program = """
 pool = tcuda.MemPool(library.allocator)
 xp = tcuda.xp
@@ -220,7 +221,7 @@ with tcuda.use_mem_pool(pool):
 """
         assert told(program) == ["The allocator returned ADDRESS, which it had returned before", [], 0]
 
-    def test_after_the_first_allocation_it_is_too_late(self, told: Callable[[str], Any]) -> None:
+    def test_the_allocator_cannot_be_changed_after_the_first_allocation(self, told: Callable[[str], Any]) -> None:
         program = """
 tcuda.xp.empty(1000)
 try:
@@ -235,7 +236,9 @@ told.append(library.calls())
         assert text.startswith("Can't swap an already initialized allocator: memory was allocated before.")
         assert (backend, calls) == ("native", [])
 
-    def test_it_can_be_changed_only_once_memory_has_come_from_it(self, told: Callable[[str], Any]) -> None:
+    def test_the_allocator_cannot_be_changed_after_an_allocation_of_the_library(
+        self, told: Callable[[str], Any]
+    ) -> None:
         program = """
 tcuda.change_current_allocator(library.allocator)
 tcuda.change_current_allocator(library.allocator)
@@ -247,7 +250,7 @@ except RuntimeError as error:
 """
         assert told(program) == "Can't swap an already initialized allocator"
 
-    def test_memory_that_another_stream_uses_is_freed_when_that_is_done(self, told: Callable[[str], Any]) -> None:
+    def test_memory_that_another_stream_uses_is_freed_when_the_stream_is_done(self, told: Callable[[str], Any]) -> None:
         program = """
 tcuda.change_current_allocator(library.allocator)
 side = tcuda.Stream()
@@ -263,7 +266,7 @@ told += [len(library.live()), tcuda.memory_stats()["active.all.current"]]
 """
         assert told(program) == [1, 1, 0, 0]
 
-    def test_limits_are_kept(self, told: Callable[[str], Any]) -> None:
+    def test_the_memory_fraction_limits_the_memory_of_the_library(self, told: Callable[[str], Any]) -> None:
         program = """
 tcuda.change_current_allocator(library.allocator)
 total = tcuda.mem_get_info()[1]
@@ -278,7 +281,7 @@ kept = tcuda.xp.empty(30_000_000, "B")
 """
         assert told(program) == [True, 1]
 
-    def test_without_the_cache_the_library_is_not_asked(self, told: Callable[[str], Any]) -> None:
+    def test_without_the_cache_the_library_is_not_called(self, told: Callable[[str], Any]) -> None:
         program = """
 tcuda.change_current_allocator(library.allocator)
 with tcuda.caching_allocator_disabled():
@@ -290,7 +293,7 @@ told.append(len(library.live()))
 """
         assert told(program) == [1, 1]
 
-    def test_threads_may_call_it_at_once(self, told: Callable[[str], Any]) -> None:
+    def test_threads_may_allocate_at_once(self, told: Callable[[str], Any]) -> None:
         program = """
 import threading
 tcuda.change_current_allocator(library.allocator)
@@ -307,7 +310,7 @@ told = [library.live(), sorted(call.size for call in library.frees()) == sorted(
 """
         assert told(program) == [[], True]
 
-    def test_the_history_tells_of_it(self, told: Callable[[str], Any]) -> None:
+    def test_the_history_records_memory_of_the_library(self, told: Callable[[str], Any]) -> None:
         program = """
 tcuda.change_current_allocator(library.allocator)
 tcuda.memory._record_memory_history()
@@ -324,18 +327,18 @@ told = [(e["action"], e["size"]) for e in tcuda.memory._snapshot()["device_trace
 
 
 class TestLoading:
-    def test_a_file_that_is_not_there(self) -> None:
+    def test_a_missing_library_is_refused(self) -> None:
         with pytest.raises(OSError, match="nowhere.so: cannot open shared object file"):
             tcuda.CUDAPluggableAllocator("./nowhere.so", "alloc", "free")
 
     @pytest.mark.parametrize(
         ("names", "missing"), [(("no_alloc", "logged_free"), "no_alloc"), (("logged_alloc", "no_free"), "no_free")]
     )
-    def test_a_function_that_is_not_there(self, plugged_path: str, names: tuple[str, str], missing: str) -> None:
+    def test_a_missing_function_is_refused(self, plugged_path: str, names: tuple[str, str], missing: str) -> None:
         with pytest.raises(AttributeError, match=f"undefined symbol: {missing}"):
             tcuda.CUDAPluggableAllocator(plugged_path, *names)
 
-    def test_it_initialises_nothing(self, output_of: OutputOf, plugged_path: str) -> None:
+    def test_loading_a_library_initialises_nothing(self, output_of: OutputOf, plugged_path: str) -> None:
         program = f"""
 import tcuda
 a = tcuda.CUDAPluggableAllocator({plugged_path!r}, "logged_alloc", "logged_free")
@@ -345,11 +348,11 @@ print(tcuda.is_initialized(), isinstance(a, tcuda.memory._CUDAAllocator), type(a
         assert output_of(program) == "False True LibrarySource"
 
     @pytest.mark.parametrize("what", [None, 5, "native", object()])
-    def test_only_an_allocator_can_be_the_current_one(self, what: Any) -> None:
+    def test_only_an_allocator_can_become_the_current_allocator(self, what: Any) -> None:
         with pytest.raises(TypeError, match=f"got {type(what).__name__}."):
             tcuda.change_current_allocator(what)
 
-    def test_the_one_that_is_no_library_cannot_be_chosen(self, runtime: Runtime) -> None:
+    def test_the_native_allocator_cannot_be_chosen_again(self, runtime: Runtime) -> None:
         assert tcuda.memory._get_current_allocator().allocator() is None
         with pytest.raises(RuntimeError, match="Can't swap an already initialized allocator"):
             tcuda.change_current_allocator(tcuda.memory._get_current_allocator())
@@ -357,11 +360,11 @@ print(tcuda.is_initialized(), isinstance(a, tcuda.memory._CUDAAllocator), type(a
 
 @pytest.mark.usefixtures("allocator_as_found")
 class TestPool:
-    """A pool whose segments are a library's."""
+    """A pool whose segments come from a library."""
 
     @pytest.fixture
     def library(self, plugged: Any, plugged_path: str, runtime: Runtime) -> Iterator[Any]:
-        """The library, which has nothing to do with other tests."""
+        """The library with an empty log; all its memory must be free at the end."""
         library = plugged.Plugged(plugged_path)
         assert not library.live()
         library.forget()
@@ -373,7 +376,7 @@ class TestPool:
         assert library.live() == []
 
     @pytest.mark.parametrize("wrapped", [True, False])
-    def test_its_segments_are_the_librarys(self, xp: Any, library: Any, wrapped: bool) -> None:
+    def test_segments_of_the_pool_come_from_the_library(self, xp: Any, library: Any, wrapped: bool) -> None:
         pool = tcuda.MemPool(library.allocator if wrapped else library.allocator.allocator())
         assert pool.allocator is library.allocator.allocator()
         side = tcuda.Stream()
@@ -396,7 +399,7 @@ class TestPool:
         assert segments.keys().isdisjoint({outside.data.ptr})
         del small, middle, large, aside, outside, pool
 
-    def test_everything_goes_back_to_the_library(self, xp: Any, library: Any, changes: Changes) -> None:
+    def test_segments_go_back_to_the_library_with_the_pool(self, xp: Any, library: Any, changes: Changes) -> None:
         pool = tcuda.MemPool(library.allocator)
         with tcuda.use_mem_pool(pool):
             arrays = [xp.empty(1000, "B"), xp.empty(31 * MIB, "B")]
@@ -411,7 +414,9 @@ class TestPool:
         assert changed["segment.all.current"] == -2
         assert {(call.size, call.stream) for call in library.frees()} == {(2 * MIB, 0), (32 * MIB, 0)}
 
-    def test_arrays_may_outlive_it_and_its_names(self, xp: Any, plugged: Any, plugged_path: str, library: Any) -> None:
+    def test_an_array_may_outlive_the_pool_and_the_library_object(
+        self, xp: Any, plugged: Any, plugged_path: str, library: Any
+    ) -> None:
         def make() -> Any:
             pool = tcuda.MemPool(plugged.Plugged(plugged_path).allocator)
             with tcuda.use_mem_pool(pool):
@@ -425,7 +430,7 @@ class TestPool:
         assert library.live() == []
 
     def test_the_pool_keeps_the_allocator(self, xp: Any, runtime: Runtime) -> None:
-        # Functions of Python stand for those of a library: what would crash is a call of one that is gone.
+        # Python functions take the place of the functions of a library. A call of a function that is gone would crash.
         functions = PythonFunctions(runtime)
         pool = tcuda.MemPool(functions.allocator())
         alive = functions.alive
@@ -441,7 +446,9 @@ class TestPool:
         del array
         tcuda.empty_cache()
 
-    def test_null_is_a_lack_of_memory(self, xp: Any, library: Any, changes: Changes) -> None:
+    def test_a_null_pointer_of_the_library_is_an_out_of_memory_error(
+        self, xp: Any, library: Any, changes: Changes
+    ) -> None:
         pool = tcuda.MemPool(library.allocator)
         library.refuse_above(10 * MIB)
         with tcuda.use_mem_pool(pool):
@@ -453,7 +460,9 @@ class TestPool:
             xp.empty(3 * MIB, "B")
         del kept, pool
 
-    def test_limits_are_kept(self, xp: Any, library: Any, hold_at_most: HoldAtMost) -> None:
+    def test_the_memory_fraction_limits_the_memory_of_the_library(
+        self, xp: Any, library: Any, hold_at_most: HoldAtMost
+    ) -> None:
         pool = tcuda.MemPool(library.allocator)
         with hold_at_most(30 * MIB), tcuda.use_mem_pool(pool):
             xp.empty(3 * MIB, "B")
@@ -462,7 +471,7 @@ class TestPool:
         assert [call.size for call in library.calls()] == [20 * MIB]
         del pool
 
-    def test_every_array_may_have_a_segment_of_its_own(self, xp: Any, library: Any) -> None:
+    def test_no_split_gives_every_array_a_segment(self, xp: Any, library: Any) -> None:
         pool = tcuda.MemPool(library.allocator, no_split=True)
         with tcuda.use_mem_pool(pool):
             arrays = [xp.empty(1000, "B"), xp.empty(1000, "B"), xp.empty(3 * MIB, "B")]
@@ -481,7 +490,7 @@ class TestPool:
         tcuda.caching_allocator_delete(address)
         del pool
 
-    def test_the_library_may_come_back_to_tcuda(self, xp: Any, runtime: Runtime) -> None:
+    def test_the_library_may_call_tcuda(self, xp: Any, runtime: Runtime) -> None:
         functions = PythonFunctions(runtime)
         spare = [xp.empty(1000, "B"), xp.empty(3 * MIB, "B")]
 
@@ -502,7 +511,7 @@ class TestPool:
 
 
 class TestThrowing:
-    """Libraries of C++ may throw."""
+    """Libraries whose functions throw C++ exceptions."""
 
     THROWN: ClassVar = {"error": 1, "bad_alloc": 2, "number": 3}
     TEXTS: ClassVar = {"error": "^the library is on strike$", "bad_alloc": "bad_alloc", "number": "no std::exception"}
@@ -544,7 +553,7 @@ def refused(allocate):
 
     @pytest.mark.parametrize("runtime", RUNTIMES)
     @pytest.mark.parametrize("thrown", THROWN)
-    def test_in_a_pool(
+    def test_exceptions_in_a_pool_of_the_library(
         self, output_of: OutputOf, compiled_cpp: CompiledCpp, plugged_path: str, thrown: str, runtime: str
     ) -> None:
         program = f"""
@@ -568,7 +577,7 @@ assert tcuda.memory_reserved() == 0
         self.run(output_of, compiled_cpp, plugged_path, thrown, program, *self.RUNTIMES[runtime])
 
     @pytest.mark.parametrize("thrown", THROWN)
-    def test_where_all_memory_comes_from_the_library(
+    def test_exceptions_where_the_library_gives_all_memory(
         self, output_of: OutputOf, compiled_cpp: CompiledCpp, plugged_path: str, thrown: str
     ) -> None:
         program = f"""
@@ -592,7 +601,7 @@ assert tcuda.memory_allocated() == 0
 
 
 class PythonFunctions:
-    """Two functions of Python with the signatures of a library's, which get their memory from the runtime."""
+    """Two Python functions with the signatures of a library; the runtime gives the memory."""
 
     def __init__(self, runtime: Runtime) -> None:
         signature = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
@@ -618,7 +627,7 @@ class PythonFunctions:
         return _CUDAAllocator(_core.LibrarySource(*addresses, self._functions))
 
 
-def test_the_example_of_the_documentation_is_built_and_used_as_it_says(tmp_path: Path, output_of: OutputOf) -> None:
+def test_the_example_of_the_documentation_works(tmp_path: Path, output_of: OutputOf) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("needs a C compiler, and there is no cc")

@@ -1,4 +1,4 @@
-"""Pools of memory: their use, their figures, and the return of their memory."""
+"""Pools of memory: allocation in a pool, its figures, and the end of its memory."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ COMMON = (0, 0)
 
 
 class TestNumbers:
-    def test_every_pool_has_one_of_its_own(self, runtime: Runtime) -> None:
+    def test_every_pool_has_its_own_id(self, runtime: Runtime) -> None:
         numbers = [tcuda.MemPool().id, tcuda.graph_pool_handle(), tcuda.MemPool().id, tcuda.graph_pool_handle()]
         assert [first for first, _ in numbers] == [0, 0, 0, 0]
         assert [second for _, second in numbers] == list(range(numbers[0][1], numbers[0][1] + 4))
         assert numbers[0][1] > 0
         assert all(type(number) is tuple for number in numbers)
 
-    def test_threads_never_get_the_same(self, runtime: Runtime) -> None:
+    def test_threads_never_get_the_same_id(self, runtime: Runtime) -> None:
         numbers: list[tuple[int, int]] = []
         together = threading.Barrier(4)
 
@@ -50,12 +50,12 @@ class TestNumbers:
             thread.join()
         assert len(set(numbers)) == 200
 
-    def test_the_allocator_is_none_for_the_memory_of_the_device(self, runtime: Runtime) -> None:
+    def test_the_allocator_of_a_pool_without_a_library_is_none(self, runtime: Runtime) -> None:
         assert tcuda.MemPool().allocator is None
 
 
 class TestUsing:
-    def test_what_is_allocated_in_the_block_comes_from_the_pool(self, xp: Any, changes: Changes) -> None:
+    def test_arrays_in_the_scope_come_from_the_pool(self, xp: Any, changes: Changes) -> None:
         pool = tcuda.MemPool()
         before = xp.empty(1000, "B")
         with changes() as changed, tcuda.use_mem_pool(pool):
@@ -65,7 +65,7 @@ class TestUsing:
         assert changed["reserved_bytes.all.current"] == 2 * MIB
         del before, inside, after
 
-    def test_blocks_nest(self, xp: Any) -> None:
+    def test_scopes_nest(self, xp: Any) -> None:
         outer, inner = tcuda.MemPool(), tcuda.MemPool()
         used = []
         with tcuda.use_mem_pool(outer):
@@ -78,21 +78,21 @@ class TestUsing:
             used.append(pool_of(xp.empty(1000)))
         assert used == [outer.id, inner.id, outer.id, inner.id, outer.id]
 
-    def test_a_block_that_an_exception_leaves_is_left(self, xp: Any) -> None:
+    def test_an_exception_ends_the_scope(self, xp: Any) -> None:
         pool = tcuda.MemPool()
         with pytest.raises(KeyError), tcuda.use_mem_pool(pool):
             raise KeyError
         assert pool_of(xp.empty(1000)) == COMMON
         assert pool.use_count() == 1
 
-    def test_other_threads_are_not_concerned(self, xp: Any) -> None:
+    def test_every_thread_has_its_own_scopes(self, xp: Any) -> None:
         pools = [tcuda.MemPool() for _ in range(3)]
         together = threading.Barrier(4)
         used: dict[int, tuple[int, int]] = {}
 
         def work(number: int) -> None:
             with tcuda.use_mem_pool(pools[number]):
-                together.wait()  # now all of them are in their blocks
+                together.wait()  # now every thread is in its scope
                 used[number] = pool_of(xp.empty(1000))
                 together.wait()
 
@@ -107,7 +107,7 @@ class TestUsing:
         assert mine == COMMON
         assert used == {number: pools[number].id for number in range(3)}
 
-    def test_a_thread_that_is_started_in_the_block_is_another_thread(self, xp: Any) -> None:
+    def test_a_thread_that_is_started_in_the_scope_does_not_use_the_pool(self, xp: Any) -> None:
         used: list[tuple[int, int]] = []
         with tcuda.use_mem_pool(tcuda.MemPool()):
             thread = threading.Thread(target=lambda: used.append(pool_of(xp.empty(1000))))
@@ -115,14 +115,14 @@ class TestUsing:
             thread.join()
         assert used == [COMMON]
 
-    def test_buffers_without_arrays_come_from_it_too(self, runtime: Runtime) -> None:
+    def test_buffers_without_arrays_come_from_the_pool(self, runtime: Runtime) -> None:
         pool = tcuda.MemPool()
         with tcuda.use_mem_pool(pool):
             address = tcuda.caching_allocator_alloc(1000)
         assert [segment["address"] for segment in pool.snapshot()] == [address]
         tcuda.caching_allocator_delete(address)
 
-    def test_freed_memory_of_the_pool_is_used_by_the_pool_alone(self, xp: Any) -> None:
+    def test_freed_memory_of_the_pool_is_reused_only_in_the_pool(self, xp: Any) -> None:
         pool = tcuda.MemPool()
         with tcuda.use_mem_pool(pool):
             address = xp.empty(1000).data.ptr
@@ -130,7 +130,7 @@ class TestUsing:
         with tcuda.use_mem_pool(pool):
             assert xp.empty(1000).data.ptr == address
 
-    def test_streams_have_their_own_memory_in_it(self, xp: Any) -> None:
+    def test_every_stream_has_its_own_memory_in_the_pool(self, xp: Any) -> None:
         pool = tcuda.MemPool()
         side = tcuda.Stream()
         with tcuda.use_mem_pool(pool):
@@ -141,7 +141,7 @@ class TestUsing:
         assert pool_of(kept) == pool_of(other) == pool.id
         del kept, other
 
-    def test_running_out_of_memory_in_it_leaves_it_usable(self, xp: Any) -> None:
+    def test_a_pool_stays_usable_after_an_out_of_memory_error(self, xp: Any) -> None:
         pool = tcuda.MemPool()
         with tcuda.use_mem_pool(pool):
             with pytest.raises(tcuda.OutOfMemoryError):
@@ -158,13 +158,13 @@ class TestUsing:
         assert pool_of(xp.empty(1000)) == COMMON
 
     @pytest.mark.parametrize("what", [5, "pool", (0, 1), object()])
-    def test_only_an_allocator_can_be_its_allocator(self, runtime: Runtime, what: Any) -> None:
+    def test_only_an_allocator_can_be_the_allocator_of_a_pool(self, runtime: Runtime, what: Any) -> None:
         with pytest.raises(TypeError, match="Expected a tcuda.memory.CUDAPluggableAllocator, or what its allocator()"):
             tcuda.MemPool(what)
 
 
 class TestCounting:
-    def test_the_pool_itself_is_one_and_every_block_is_another(self, runtime: Runtime) -> None:
+    def test_use_count_counts_the_pool_and_its_scopes(self, runtime: Runtime) -> None:
         pool = tcuda.MemPool()
         assert pool.use_count() == 1
         with tcuda.use_mem_pool(pool):
@@ -174,7 +174,7 @@ class TestCounting:
             assert pool.use_count() == 2
         assert pool.use_count() == 1
 
-    def test_every_device_counts_for_itself(self, runtime: Runtime) -> None:
+    def test_every_device_has_its_own_use_count(self, runtime: Runtime) -> None:
         last = last_device()
         if last == 0:
             pytest.skip("needs two devices, and there is one")
@@ -201,7 +201,7 @@ class TestDevices:
         del arrays, pool
         assert held_by(number) == 0
 
-    def test_only_the_device_of_the_block_is_concerned(self, xp: Any) -> None:
+    def test_the_scope_concerns_only_its_device(self, xp: Any) -> None:
         last = last_device()
         if last == 0:
             pytest.skip("needs two devices, and there is one")
@@ -213,7 +213,7 @@ class TestDevices:
         with tcuda.use_mem_pool(pool), tcuda.device(last):
             assert pool_of(xp.empty(1000)) == COMMON
 
-    def test_what_is_no_device_is_refused(self, xp: Any) -> None:
+    def test_an_invalid_device_is_refused(self, xp: Any) -> None:
         pool = tcuda.MemPool()
         count = tcuda.device_count()
         with (
@@ -228,7 +228,7 @@ class TestDevices:
 
 
 class TestSnapshot:
-    def test_it_has_the_segments_of_the_pool_alone(self, xp: Any) -> None:
+    def test_a_snapshot_of_a_pool_has_only_its_segments(self, xp: Any) -> None:
         pool, other = tcuda.MemPool(), tcuda.MemPool()
         assert pool.snapshot() == []
         outside = xp.empty(1000, "B")
@@ -250,14 +250,14 @@ class TestSnapshot:
 
 
 class TestGivingBack:
-    def test_free_memory_stays_as_long_as_the_pool_is_there(self, xp: Any) -> None:
+    def test_free_memory_stays_as_long_as_the_pool_lives(self, xp: Any) -> None:
         pool = tcuda.MemPool()
         with tcuda.use_mem_pool(pool):
             xp.empty(1000)
         tcuda.empty_cache()
         assert held_by(pool.id) == 2 * MIB
 
-    def test_the_arrays_may_go_first(self, xp: Any, changes: Changes) -> None:
+    def test_memory_goes_back_with_the_pool_if_its_arrays_are_dropped_first(self, xp: Any, changes: Changes) -> None:
         pool = tcuda.MemPool()
         with tcuda.use_mem_pool(pool):
             array = xp.empty(1000)
@@ -267,7 +267,7 @@ class TestGivingBack:
         assert changed["reserved_bytes.all.current"] == -2 * MIB
         assert changed["segment.all.current"] == -1
 
-    def test_the_pool_may_go_first(self, xp: Any, changes: Changes) -> None:
+    def test_memory_goes_back_with_the_last_array_if_the_pool_is_dropped_first(self, xp: Any, changes: Changes) -> None:
         pool = tcuda.MemPool()
         number = pool.id
         with tcuda.use_mem_pool(pool):
@@ -281,7 +281,7 @@ class TestGivingBack:
         del array
         assert held_by(number) == 0
 
-    def test_what_no_array_uses_goes_back_with_the_pool_and_the_rest_later(self, xp: Any, changes: Changes) -> None:
+    def test_unused_segments_go_back_with_the_pool_and_used_segments_stay(self, xp: Any, changes: Changes) -> None:
         pool = tcuda.MemPool()
         with tcuda.use_mem_pool(pool):
             small, large = xp.empty(1000), xp.empty(30 * MIB, "B")
@@ -303,7 +303,7 @@ class TestGivingBack:
             del array
             xp.empty(50 * MIB, "B")
 
-    def test_work_that_uses_the_memory_is_waited_for(self, xp: Any, changes: Changes) -> None:
+    def test_the_end_of_a_pool_waits_for_work_on_its_memory(self, xp: Any, changes: Changes) -> None:
         pool, side = tcuda.MemPool(), tcuda.Stream()
         with tcuda.use_mem_pool(pool), tcuda.stream(side):
             xp.empty(1000)
@@ -314,14 +314,14 @@ class TestGivingBack:
         assert changed["reserved_bytes.all.current"] == -2 * MIB
         assert side.query()
 
-    def test_a_block_keeps_the_pool(self, xp: Any) -> None:
+    def test_a_scope_keeps_its_pool_alive(self, xp: Any) -> None:
         with tcuda.use_mem_pool(tcuda.MemPool()):
             gc.collect()
             kept = [xp.empty(1000) for _ in range(3)]
             assert len({pool_of(array) for array in kept} | {COMMON}) == 2
         del kept
 
-    def test_a_pool_in_a_cycle_goes_with_it(self, xp: Any) -> None:
+    def test_a_pool_in_a_garbage_cycle_is_collected(self, xp: Any) -> None:
         class Owner:
             pass
 
@@ -338,7 +338,7 @@ class TestGivingBack:
 
 
 class TestOptions:
-    def test_others_may_use_what_is_free_in_a_pool_that_allows_it(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+    def test_use_on_oom_lends_free_memory_when_no_other_memory_is_left(self, xp: Any, hold_at_most: HoldAtMost) -> None:
         for allowed in (False, True):
             pool = tcuda.MemPool(use_on_oom=allowed)
             with hold_at_most(60 * MIB):
@@ -349,7 +349,7 @@ class TestOptions:
                     assert borrowed.data.ptr == address
                     assert pool_of(borrowed) == pool.id
                     small = xp.empty(1000)
-                    assert pool_of(small) == COMMON  # only what there is no other memory for
+                    assert pool_of(small) == COMMON  # a pool lends memory only if no other memory is left
                     del borrowed, small
                 else:
                     with pytest.raises(tcuda.OutOfMemoryError):
@@ -358,7 +358,7 @@ class TestOptions:
                 assert xp.empty(40 * MIB, "B").data.ptr == address
             del pool
 
-    def test_memory_that_is_borrowed_goes_back_to_the_pool(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+    def test_borrowed_memory_goes_back_to_the_pool(self, xp: Any, hold_at_most: HoldAtMost) -> None:
         pool = tcuda.MemPool(use_on_oom=True)
         with hold_at_most(60 * MIB):
             with tcuda.use_mem_pool(pool):
@@ -371,7 +371,7 @@ class TestOptions:
             xp.empty(50 * MIB, "B")
         assert held_by(number) == 0
 
-    def test_every_array_may_have_a_segment_of_its_own(self, xp: Any) -> None:
+    def test_no_split_gives_every_array_a_segment(self, xp: Any) -> None:
         pool = tcuda.MemPool(no_split=True)
         with tcuda.use_mem_pool(pool):
             arrays = [xp.empty(1000, "B"), xp.empty(1000, "B"), xp.empty(3 * MIB, "B"), xp.empty(3 * MIB, "B")]
@@ -380,7 +380,7 @@ class TestOptions:
         assert [len(segment["blocks"]) for segment in segments] == [1, 1, 1, 1]
         del arrays
 
-    def test_every_array_may_have_a_segment_of_its_own_where_segments_do_not_grow(
+    def test_no_split_gives_every_array_a_segment_without_expandable_segments(
         self, xp: Any, alloc_settings: Callable[[str], AbstractContextManager[None]]
     ) -> None:
         with alloc_settings("expandable_segments:False"):
@@ -390,7 +390,7 @@ class TestOptions:
                     arrays = [xp.empty(1000, "B"), xp.empty(1000, "B"), xp.empty(3 * MIB, "B"), xp.empty(3 * MIB, "B")]
                 assert sorted(segment["total_size"] // MIB for segment in pool.snapshot()) == sizes
                 del arrays
-                with tcuda.use_mem_pool(pool):  # it is used again, as a whole
+                with tcuda.use_mem_pool(pool):  # whole segments are used again
                     again = [xp.empty(1000, "B"), xp.empty(5 * MIB, "B")]
                 assert sorted(segment["total_size"] // MIB for segment in pool.snapshot()) == sizes
                 del again, pool

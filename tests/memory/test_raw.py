@@ -1,4 +1,4 @@
-"""Memory without arrays, memory without a cache, and the second use of freed memory."""
+"""Memory without arrays, memory without the cache, and the reuse of freed memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_POINTER = "^invalid device pointer: {:#x}. It is not what caching_allocator_a
 
 @contextlib.contextmanager
 def raw(size: int, **where: Any) -> Iterator[int]:
-    """Memory without an array."""
+    """Allocate memory without an array for a scope, and yield its address."""
     address = tcuda.caching_allocator_alloc(size, **where)
     try:
         yield address
@@ -46,7 +46,7 @@ def segment_of(address: int) -> dict[str, Any]:
 
 
 def address_of_freed(xp: Any, size: int) -> int:
-    """Return where memory of ``size`` bytes was, which is free now."""
+    """Allocate ``size`` bytes, free them, and return their address."""
     return int(xp.empty(size, "B").data.ptr)
 
 
@@ -67,7 +67,7 @@ class TestAllocating:
         assert changed["allocated_bytes.all.current"] == -1 * KIB
         del source, back
 
-    def test_nothing_is_allocated_for_no_bytes(self, runtime: Runtime, changes: Changes) -> None:
+    def test_a_size_of_0_allocates_nothing(self, runtime: Runtime, changes: Changes) -> None:
         with changes() as changed:
             assert tcuda.caching_allocator_alloc(0) == 0
             tcuda.caching_allocator_delete(0)
@@ -82,11 +82,11 @@ class TestAllocating:
         assert changed == {}
 
     @pytest.mark.parametrize("size", [1.5, "1000", None])
-    def test_a_size_that_is_no_number_of_bytes_is_refused(self, runtime: Runtime, size: Any) -> None:
+    def test_a_size_that_is_no_integer_is_refused(self, runtime: Runtime, size: Any) -> None:
         with pytest.raises(TypeError):
             tcuda.caching_allocator_alloc(size)
 
-    def test_it_comes_from_the_device_that_is_asked_for(self, runtime: Runtime, changes: Changes) -> None:
+    def test_memory_comes_from_the_given_or_current_device(self, runtime: Runtime, changes: Changes) -> None:
         last = tcuda.device_count() - 1
         for device in (last, f"cuda:{last}"):
             with changes(last) as changed, raw(1000, device=device) as address:
@@ -96,14 +96,14 @@ class TestAllocating:
         with tcuda.device(last), raw(1000) as address:
             assert segment_of(address)["device"] == last
 
-    def test_what_is_no_device_is_refused(self, runtime: Runtime) -> None:
+    def test_an_invalid_device_is_refused(self, runtime: Runtime) -> None:
         count = tcuda.device_count()
         with pytest.raises(RuntimeError, match=f"Invalid device argument {count}: did you call init"):
             tcuda.caching_allocator_alloc(1000, count)
         with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
             tcuda.caching_allocator_alloc(1000, "cpu")
 
-    def test_the_stream_may_be_given_in_every_way(self, runtime: Runtime) -> None:
+    def test_a_stream_may_be_an_object_a_handle_or_none(self, runtime: Runtime) -> None:
         side = tcuda.Stream()
         for stream in (side, side.cuda_stream, ForeignStream(side.cuda_stream), tcuda.ExternalStream(side.cuda_stream)):
             with raw(1000, stream=stream) as address:
@@ -116,21 +116,21 @@ class TestAllocating:
         with tcuda.stream(side), raw(1000, stream=0) as address:
             assert segment_of(address)["stream"] == 0
 
-    def test_without_a_stream_it_is_the_current_one_of_the_device(self, runtime: Runtime) -> None:
+    def test_without_a_stream_the_current_stream_of_the_device_is_used(self, runtime: Runtime) -> None:
         last = tcuda.device_count() - 1
         side = tcuda.Stream(last)
         with tcuda.stream(side), tcuda.device(0), raw(1000, device=last) as address:
             assert segment_of(address)["stream"] == side.cuda_stream
 
     @pytest.mark.parametrize("stream", ["default", 1.5, object()])
-    def test_what_is_no_stream_is_refused(self, runtime: Runtime, changes: Changes, stream: Any) -> None:
+    def test_an_invalid_stream_is_refused(self, runtime: Runtime, changes: Changes, stream: Any) -> None:
         with changes() as changed, pytest.raises(TypeError, match="Invalid type for stream argument, must be"):
             tcuda.caching_allocator_alloc(1000, stream=stream)
         assert changed == {}
 
 
 class TestDeleting:
-    def test_what_was_deleted_cannot_be_deleted_again(self, runtime: Runtime, changes: Changes) -> None:
+    def test_memory_cannot_be_deleted_twice(self, runtime: Runtime, changes: Changes) -> None:
         address = tcuda.caching_allocator_alloc(1000)
         tcuda.caching_allocator_delete(address)
         with changes() as changed, pytest.raises(RuntimeError, match=NO_POINTER.format(address)):
@@ -138,18 +138,18 @@ class TestDeleting:
         assert changed == {}
 
     @pytest.mark.parametrize("address", [0x3039, -1, -512, 1 << 64, 1 << 70])
-    def test_what_is_no_address_cannot_be_deleted(self, runtime: Runtime, address: int) -> None:
+    def test_an_unknown_address_cannot_be_deleted(self, runtime: Runtime, address: int) -> None:
         with pytest.raises(RuntimeError, match=NO_POINTER.format(address)):
             tcuda.caching_allocator_delete(address)
 
-    def test_memory_can_be_deleted_only_by_where_it_begins(self, runtime: Runtime, changes: Changes) -> None:
+    def test_an_address_inside_a_block_cannot_be_deleted(self, runtime: Runtime, changes: Changes) -> None:
         with raw(2000) as address, changes() as changed:
             for inside in (address + 1, address + 512, address + 2048):
                 with pytest.raises(RuntimeError, match=NO_POINTER.format(inside)):
                     tcuda.caching_allocator_delete(inside)
         assert changed == {}
 
-    def test_it_makes_no_difference_which_device_is_current(self, runtime: Runtime, changes: Changes) -> None:
+    def test_memory_can_be_deleted_while_another_device_is_current(self, runtime: Runtime, changes: Changes) -> None:
         last = tcuda.device_count() - 1
         address = tcuda.caching_allocator_alloc(1000, last)
         with changes(last) as changed:
@@ -174,13 +174,13 @@ class TestWithoutCache:
             assert changed["num_device_free"] == 3
             assert changed["reserved_bytes.all.current"] == -3 * KIB
 
-    def test_large_ones_are_counted_as_large(self, xp: Any, changes: Changes) -> None:
+    def test_a_large_allocation_counts_in_the_large_pool(self, xp: Any, changes: Changes) -> None:
         with caching_allocator_disabled(), changes() as changed:
             xp.empty(5 * MIB + 1, "B")
         assert changed["segment.large_pool.allocated"] == changed["segment.large_pool.freed"] == 1
         assert changed["reserved_bytes.large_pool.allocated"] == 5 * MIB + 512
 
-    def test_it_goes_on_and_off(self, xp: Any, changes: Changes) -> None:
+    def test_caching_allocator_enable_switches_the_cache(self, xp: Any, changes: Changes) -> None:
         try:
             tcuda.caching_allocator_enable(False)
             with changes() as changed:
@@ -193,7 +193,7 @@ class TestWithoutCache:
             xp.empty(1000, "B")
         assert "num_device_alloc" not in changed
 
-    def test_afterwards_it_is_as_it_was_before(self, xp: Any) -> None:
+    def test_the_scope_restores_the_cache_also_after_an_exception(self, xp: Any) -> None:
         assert ledger().caching
         with contextlib.suppress(KeyError), caching_allocator_disabled():
             with caching_allocator_disabled():
@@ -202,7 +202,7 @@ class TestWithoutCache:
             raise KeyError
         assert ledger().caching
 
-    def test_what_was_allocated_before_goes_back_where_it_came_from(self, xp: Any, changes: Changes) -> None:
+    def test_memory_goes_back_to_the_cache_only_if_it_came_from_it(self, xp: Any, changes: Changes) -> None:
         cached = xp.empty(1000, "B")
         with caching_allocator_disabled():
             apart = xp.empty(1000, "B")
@@ -213,7 +213,9 @@ class TestWithoutCache:
             del apart
         assert changed["num_device_free"] == 1
 
-    def test_it_works_for_every_device_and_runs_out_of_memory_as_usual(self, xp: Any, changes: Changes) -> None:
+    def test_allocations_without_the_cache_on_every_device_may_run_out_of_memory(
+        self, xp: Any, changes: Changes
+    ) -> None:
         last = tcuda.device_count() - 1
         with caching_allocator_disabled(), tcuda.device(last):
             with changes(last) as changed:
@@ -226,7 +228,7 @@ class TestWithoutCache:
             del kept
 
     @pytest.mark.parametrize("name", ["TCUDA_NO_MEMORY_CACHING", "PYTORCH_NO_CUDA_MEMORY_CACHING"])
-    def test_an_environment_variable_switches_it_off(self, output_of: OutputOf, name: str) -> None:
+    def test_an_environment_variable_switches_the_cache_off(self, output_of: OutputOf, name: str) -> None:
         program = """
 import tcuda
 kept = tcuda.xp.empty(1000, "B")
@@ -250,7 +252,7 @@ class TestUsingAgain:
         side.synchronize()
 
     def test_freed_memory_of_one_stream_is_not_used_on_another(self, xp: Any) -> None:
-        kept = xp.empty(3000, "B")  # so that the segment stays
+        kept = xp.empty(3000, "B")  # keeps the segment
         address = address_of_freed(xp, 3000)
         with tcuda.stream(tcuda.Stream()):
             other = xp.empty(3000, "B")
@@ -259,7 +261,7 @@ class TestUsingAgain:
         assert address_of_freed(xp, 3000) == address
         del kept, other
 
-    def test_memory_belongs_to_the_stream_on_which_it_was_allocated_wherever_it_is_freed(self, xp: Any) -> None:
+    def test_freed_memory_belongs_to_its_stream_whichever_stream_is_current(self, xp: Any) -> None:
         side = tcuda.Stream()
         array = xp.empty(3000, "B")
         address = array.data.ptr
@@ -268,7 +270,7 @@ class TestUsingAgain:
             assert address_of_freed(xp, 3000) != address
         assert address_of_freed(xp, 3000) == address
 
-    def test_neighbours_that_are_free_become_one(self, xp: Any) -> None:
+    def test_free_neighbours_are_merged(self, xp: Any) -> None:
         with tcuda.use_mem_pool(tcuda.MemPool()):
             first, second, third = (xp.empty(1 * KIB, "B") for _ in range(3))
             address = first.data.ptr
@@ -278,7 +280,7 @@ class TestUsingAgain:
             del second
             assert address_of_freed(xp, MIB) == address
 
-    def test_a_recorded_stream_is_waited_for(self, xp: Any) -> None:
+    def test_memory_is_not_reused_before_the_recorded_stream_is_done(self, xp: Any) -> None:
         side = tcuda.Stream()
         with tcuda.stream(side):
             tcuda._sleep(LONG)
@@ -292,9 +294,7 @@ class TestUsingAgain:
         side.synchronize()
         assert address_of_freed(xp, 3000) == address
 
-    def test_a_recorded_stream_counts_for_the_memory_and_not_for_what_comes_after_it(
-        self, xp: Any, changes: Changes
-    ) -> None:
+    def test_a_recorded_stream_does_not_concern_the_next_array_in_the_memory(self, xp: Any, changes: Changes) -> None:
         side = tcuda.Stream()
         array = xp.empty(3000, "B")
         address = array.data.ptr
@@ -307,7 +307,7 @@ class TestUsingAgain:
         assert not side.query()
         side.synchronize()
 
-    def test_the_stream_of_the_memory_itself_need_not_be_recorded(self, xp: Any) -> None:
+    def test_recording_the_stream_of_the_memory_itself_has_no_effect(self, xp: Any) -> None:
         side = tcuda.Stream()
         with tcuda.stream(side):
             tcuda._sleep(LONG)
@@ -319,7 +319,7 @@ class TestUsingAgain:
         assert not side.query()
         side.synchronize()
 
-    def test_what_cannot_be_recorded_is_refused(self, xp: Any) -> None:
+    def test_record_stream_refuses_other_types(self, xp: Any) -> None:
         side = tcuda.Stream()
         with pytest.raises(TypeError, match=r"record_stream\(\) takes an array of tcuda.xp; got list."):
             tcuda.memory.record_stream([1, 2], side)
@@ -330,7 +330,7 @@ class TestUsingAgain:
         del kept
 
     @pytest.mark.gpu
-    def test_memory_that_is_not_tcudas_cannot_be_recorded(self, xp: Any) -> None:
+    def test_record_stream_refuses_memory_of_another_allocator(self, xp: Any) -> None:
         memory = xp.cuda.memory.Memory(1000)
         foreign = xp.ndarray(1000, "B", memptr=xp.cuda.MemoryPointer(memory, 0))
         with pytest.raises(ValueError, match=f"at {memory.ptr:#x}, was not allocated by tcuda"):
@@ -340,23 +340,23 @@ class TestUsingAgain:
 class TestDeadStreams:
     @pytest.fixture
     def handle(self, runtime: Runtime) -> int:
-        """A stream that is destroyed by the test."""
+        """The handle of a stream that the test destroys."""
         return runtime.streamCreateWithPriority(1, 0)
 
     @staticmethod
     def destroy(runtime: Runtime, handle: int) -> None:
-        """Destroy a stream as a library does that tells tcuda of it."""
-        if runtime.name == "cuda":  # of emulated streams the ledger learns by itself
+        """Destroy a stream, and announce the end of the stream to tcuda before."""
+        if runtime.name == "cuda":  # emulated streams announce their end themselves
             ledger().stream_about_to_be_destroyed(0, handle)
         runtime.streamDestroy(handle)
 
     @staticmethod
     def announce(runtime: Runtime, handle: int) -> None:
-        """Let tcuda know of a stream."""
+        """Announce a new stream to tcuda."""
         if runtime.name == "cuda":
             ledger().stream_created(0, handle)
 
-    def test_its_arrays_live_on(self, xp: Any, runtime: Runtime, handle: int) -> None:
+    def test_arrays_of_a_destroyed_stream_keep_their_contents(self, xp: Any, runtime: Runtime, handle: int) -> None:
         self.announce(runtime, handle)
         with tcuda.stream(tcuda.ExternalStream(handle)):
             array = xp.arange(1000)
@@ -364,7 +364,7 @@ class TestDeadStreams:
         assert int(array.sum()) == 499_500
         del array
 
-    def test_its_memory_goes_back_when_it_is_needed(
+    def test_empty_cache_gives_memory_of_a_destroyed_stream_back(
         self, xp: Any, runtime: Runtime, handle: int, changes: Changes
     ) -> None:
         self.announce(runtime, handle)
@@ -377,12 +377,12 @@ class TestDeadStreams:
             tcuda.empty_cache()
         assert changed["reserved_bytes.all.freed"] >= 60 * MIB
 
-    def test_a_stream_with_the_same_handle_does_not_inherit_it(self, runtime: Runtime, handle: int) -> None:
+    def test_a_new_stream_with_the_same_handle_does_not_inherit_the_memory(self, runtime: Runtime, handle: int) -> None:
         self.announce(runtime, handle)
         with raw(1000, stream=handle) as kept:
             with raw(1000, stream=handle) as address:
                 pass
-            # The driver may give a handle out again, but cannot be made to: the ledger is told that it did.
+            # The driver may reuse the handle of a destroyed stream, but a test cannot force it: the ledger is told so.
             ledger().stream_about_to_be_destroyed(0, handle)
             ledger().stream_created(0, handle)
             with raw(1000, stream=handle) as again:
@@ -390,7 +390,7 @@ class TestDeadStreams:
                 assert segment_of(again)["address"] != segment_of(kept)["address"] == segment_of(address)["address"]
         self.destroy(runtime, handle)
 
-    def test_memory_that_a_dead_stream_was_recorded_for_is_free_when_its_work_is_done(
+    def test_memory_recorded_for_a_destroyed_stream_is_free_when_the_work_is_done(
         self, xp: Any, runtime: Runtime, handle: int
     ) -> None:
         self.announce(runtime, handle)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def fractions() -> set[float]:
-    """Return the shares of memory that the devices may hold."""
+    """Return the memory fractions of all devices."""
     return {tcuda.get_per_process_memory_fraction(device) for device in range(tcuda.device_count())}
 
 
@@ -33,7 +33,7 @@ class TestChanging:
 
     @pytest.fixture
     def size_of(self, xp: Any, changes: Changes) -> Callable[[int], int]:
-        """Return what an array of so many bytes takes up."""
+        """A function that returns the allocated bytes of an array of ``requested`` bytes."""
 
         def measured(requested: int) -> int:
             with changes() as changed:
@@ -53,22 +53,22 @@ class TestChanging:
             ("[32:1,>:8]", {17 * MIB: 17 * MIB, 33 * MIB: 36 * MIB}),
         ],
     )
-    def test_sizes_are_rounded_otherwise_from_then_on(
+    def test_new_sizes_are_rounded_by_the_new_settings(
         self, alloc_settings: AllocSettings, size_of: Callable[[int], int], divisions: str, sizes: dict[int, int]
     ) -> None:
         with alloc_settings(f"roundup_power2_divisions:{divisions}"):
             assert {requested: size_of(requested) for requested in sizes} == sizes
         assert size_of(1200 * KIB) == 1200 * KIB
 
-    def test_what_is_allocated_already_stays_as_it_is(
-        self, alloc_settings: AllocSettings, xp: Any, changes: Changes
-    ) -> None:
+    def test_allocated_blocks_keep_their_size(self, alloc_settings: AllocSettings, xp: Any, changes: Changes) -> None:
         kept = xp.empty(1200 * KIB, "B")
         with alloc_settings("roundup_power2_divisions:4"), changes() as changed:
             del kept
         assert changed["allocated_bytes.all.current"] == -1200 * KIB
 
-    def test_segments_need_not_grow(self, alloc_settings: AllocSettings, xp: Any) -> None:
+    def test_without_expandable_segments_segments_have_fixed_sizes(
+        self, alloc_settings: AllocSettings, xp: Any
+    ) -> None:
         with alloc_settings("expandable_segments:False"), tcuda.use_mem_pool(tcuda.MemPool()):
             kept = [xp.empty(1000), xp.empty(3 * MIB, "B"), xp.empty(29 * MIB, "B")]
             segments = tcuda.memory_snapshot()
@@ -77,13 +77,15 @@ class TestChanging:
             assert not any(segment["is_expandable"] for segment in new)
         del kept
 
-    def test_large_blocks_are_kept_whole(self, alloc_settings: AllocSettings, xp: Any) -> None:
+    def test_blocks_above_max_split_size_are_not_split(self, alloc_settings: AllocSettings, xp: Any) -> None:
         with alloc_settings("expandable_segments:False,max_split_size_mb:30,max_non_split_rounding_mb:20"):
             assert tcuda.memory_stats()["max_split_size"] == 30 * MIB
             with tcuda.use_mem_pool(tcuda.MemPool()):
                 address = xp.empty(60 * MIB, "B").data.ptr
-                assert xp.empty(20 * MIB, "B").data.ptr != address  # would split it
-                assert xp.empty(32 * MIB, "B").data.ptr != address  # would waste more than 20 MiB of it
+                assert xp.empty(20 * MIB, "B").data.ptr != address  # the array would split the block
+                assert (
+                    xp.empty(32 * MIB, "B").data.ptr != address
+                )  # the array would waste more than 20 MiB of the block
                 assert xp.empty(50 * MIB, "B").data.ptr == address
         assert tcuda.memory_stats()["max_split_size"] == -1
 
@@ -104,11 +106,11 @@ class TestChanging:
             assert changed["oversize_allocations.current"] == changed["oversize_segments.current"] == -1
             del kept
 
-    def test_arrays_just_below_the_limit_for_splitting_get_memory(self, alloc_settings: AllocSettings, xp: Any) -> None:
+    def test_arrays_just_below_max_split_size_get_memory(self, alloc_settings: AllocSettings, xp: Any) -> None:
         with alloc_settings("expandable_segments:False,max_split_size_mb:30"):
-            assert xp.empty(29 * MIB, "B").nbytes == 29 * MIB  # in a segment of 30 MiB
+            assert xp.empty(29 * MIB, "B").nbytes == 29 * MIB  # the segment has 30 MiB
 
-    def test_old_memory_is_given_back_above_a_threshold(
+    def test_free_memory_is_given_back_above_the_garbage_collection_threshold(
         self, alloc_settings: AllocSettings, xp: Any, changes: Changes, hold_at_most: HoldAtMost
     ) -> None:
         settings = "expandable_segments:False"
@@ -129,7 +131,7 @@ class TestChanging:
                     side.synchronize()
             tcuda.empty_cache()
 
-    def test_the_memory_fraction_is_set_and_goes_back(self, alloc_settings: AllocSettings) -> None:
+    def test_settings_set_and_reset_the_memory_fraction(self, alloc_settings: AllocSettings) -> None:
         with alloc_settings("per_process_memory_fraction:0.25"):
             assert fractions() == {0.25}
             _set_allocator_settings("per_process_memory_fraction:0.5")
@@ -149,7 +151,7 @@ class TestChanging:
             assert tcuda.get_per_process_memory_fraction() == 0.5
             with alloc_settings("per_process_memory_fraction:0.25"):
                 assert fractions() == {0.25}
-                tcuda.set_per_process_memory_fraction(0.25)  # from now on the program's
+                tcuda.set_per_process_memory_fraction(0.25)  # the fraction is now set by the program
             assert tcuda.get_per_process_memory_fraction() == 0.25
             others = range(1, tcuda.device_count())
             assert {tcuda.get_per_process_memory_fraction(device) for device in others} <= {1.0}
@@ -162,7 +164,7 @@ class TestChanging:
             assert ledger.conf().max_split_size == -1
             assert tcuda.memory_stats()["max_split_size"] == -1
 
-    def test_a_snapshot_has_them(self, alloc_settings: AllocSettings) -> None:
+    def test_a_snapshot_has_the_settings(self, alloc_settings: AllocSettings) -> None:
         text = "max_split_size_mb:30,garbage_collection_threshold:0.5,roundup_power2_divisions:[2:4]"
         with alloc_settings(text):
             settings = tcuda.memory._snapshot()["allocator_settings"]
@@ -182,7 +184,7 @@ class TestChanging:
             "per_process_memory_fraction:1e400",
         ],
     )
-    def test_what_is_wrong_changes_nothing(self, alloc_settings: AllocSettings, wrong: str) -> None:
+    def test_invalid_settings_change_nothing(self, alloc_settings: AllocSettings, wrong: str) -> None:
         with alloc_settings("max_split_size_mb:40,per_process_memory_fraction:0.5"):
             before = ledger.conf()
             with pytest.raises(AllocatorSettingsError):
@@ -193,13 +195,13 @@ class TestChanging:
             assert fractions() == {0.5}
 
     @pytest.mark.parametrize("env", [None, 5, b"max_split_size_mb:30", ["backend:native"]])
-    def test_what_is_no_text_is_a_type_error(self, runtime: Any, env: Any) -> None:
+    def test_settings_that_are_no_text_are_a_type_error(self, runtime: Any, env: Any) -> None:
         before = ledger.conf()
         with pytest.raises(TypeError, match="^Expected the allocator's settings as a str such as"):
             _set_allocator_settings(env)
         assert ledger.conf() is before
 
-    def test_the_backend_is_settled(self, runtime: Any) -> None:
+    def test_the_backend_cannot_change_after_initialisation(self, runtime: Any) -> None:
         before = ledger.conf()
         with pytest.raises(ValueError, match="backend") as raised:
             _set_allocator_settings("backend:cupy")
@@ -211,7 +213,7 @@ class TestChanging:
         assert tcuda.get_allocator_backend() == "native"
 
 
-def test_before_initialisation_the_backend_can_be_set_too(output_of: Any) -> None:
+def test_the_backend_can_be_set_before_initialisation(output_of: Any) -> None:
     program = """
 import tcuda
 tcuda.memory._set_allocator_settings("backend:cupy,roundup_power2_divisions:4")
@@ -223,7 +225,7 @@ print(tcuda.get_allocator_backend(), len(tcuda.memory_snapshot()))
 
 
 @pytest.mark.parametrize("backend", ["cupy", "cudaMallocAsync"])
-def test_settings_that_do_not_name_the_backend_leave_it(output_of: Any, backend: str) -> None:
+def test_settings_that_do_not_name_the_backend_keep_it(output_of: Any, backend: str) -> None:
     program = """
 import tcuda
 tcuda.init()

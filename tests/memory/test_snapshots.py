@@ -37,7 +37,7 @@ def own_frames(frames: list[dict[str, Any]]) -> list[tuple[str, int]]:
 
 
 def assert_matches(schema: Any, value: Any, path: str = "snapshot") -> None:
-    """Check keys and types against a schema: a dictionary, a list of one kind of thing, or the name of a type."""
+    """Check keys and types against a schema: a dictionary, a list with the schema of its items, or a type name."""
     if isinstance(schema, dict):
         assert type(value) is dict, path
         assert set(value) == set(schema), path
@@ -52,7 +52,7 @@ def assert_matches(schema: Any, value: Any, path: str = "snapshot") -> None:
 
 
 class TestSnapshots:
-    def test_they_have_torchs_keys_and_types(self, xp: Any, torch_memory: dict[str, Any]) -> None:
+    def test_a_snapshot_has_torchs_keys_and_types(self, xp: Any, torch_memory: dict[str, Any]) -> None:
         _record_memory_history()
         pool = tcuda.MemPool()
         with tcuda.use_mem_pool(pool):
@@ -66,7 +66,7 @@ class TestSnapshots:
         assert type(snapshot["segments"][0]["segment_pool_id"]) is tuple
         del kept, inside
 
-    def test_a_lack_of_memory_differs_only_by_its_address(self, xp: Any, torch_memory: dict[str, Any]) -> None:
+    def test_an_oom_event_has_device_free_in_place_of_the_address(self, xp: Any, torch_memory: dict[str, Any]) -> None:
         _record_memory_history()
         with pytest.raises(tcuda.OutOfMemoryError):
             allocate(1 << 50)
@@ -75,7 +75,7 @@ class TestSnapshots:
         [event] = events()
         assert_matches(expected, event)
 
-    def test_blocks_are_live_waiting_or_free(self, xp: Any) -> None:
+    def test_states_and_sizes_of_live_waiting_and_free_blocks(self, xp: Any) -> None:
         side = tcuda.Stream()
         with tcuda.use_mem_pool(tcuda.MemPool()):
             live, waiting, free = (allocate() for _ in range(3))
@@ -95,7 +95,7 @@ class TestSnapshots:
         tcuda.empty_cache()
         del live
 
-    def test_blocks_that_wait_are_called_what_torch_calls_them(self, xp: Any) -> None:
+    def test_a_block_that_waits_for_a_stream_is_active_pending_free(self, xp: Any) -> None:
         side = tcuda.Stream()
         waiting = allocate()
         address = waiting.data.ptr
@@ -120,7 +120,7 @@ class TestSnapshots:
         assert block_of(kept)["state"] == "active_allocated"
         del kept
 
-    def test_they_can_be_of_one_pool(self, xp: Any) -> None:
+    def test_a_snapshot_may_be_of_one_pool(self, xp: Any) -> None:
         pool = tcuda.MemPool()
         with tcuda.use_mem_pool(pool):
             inside = allocate()
@@ -131,14 +131,14 @@ class TestSnapshots:
         del inside, outside
 
     @pytest.mark.parametrize("pool", [5, "x", (1,), (1, 2, 3), (-1, 0), (0, 2**64), (0, 1.0), (None, 0)])
-    def test_what_is_no_number_of_a_pool_is_refused(self, xp: Any, pool: Any) -> None:
+    def test_an_invalid_pool_id_is_refused(self, xp: Any, pool: Any) -> None:
         with pytest.raises(TypeError, match="mempool_id must be what graph_pool_handle\\(\\), MemPool.id"):
             tcuda.memory_snapshot(pool)
 
-    def test_a_pool_that_there_is_not_has_no_segments(self, xp: Any) -> None:
+    def test_an_unknown_pool_has_no_segments(self, xp: Any) -> None:
         assert tcuda.memory_snapshot((0, 2**64 - 1)) == []
 
-    def test_they_are_in_the_order_of_devices_and_addresses(self, xp: Any) -> None:
+    def test_segments_are_in_the_order_of_devices_and_addresses(self, xp: Any) -> None:
         last = tcuda.device_count() - 1
         kept = []
         for device in (last, 0):
@@ -151,7 +151,7 @@ class TestSnapshots:
         assert {device for device, _ in places} == {0, last}
         del kept
 
-    def test_segments_are_full_of_blocks_without_gaps(self, xp: Any) -> None:
+    def test_the_blocks_of_a_segment_have_no_gaps(self, xp: Any) -> None:
         kept = [allocate(size) for size in (1000, 3 * MIB, 100_000, 30 * MIB)]
         del kept[1]
         for segment in tcuda.memory_snapshot():
@@ -166,12 +166,12 @@ class TestSnapshots:
 
 class TestDumping:
     class Plain(pickle.Unpickler):
-        """Loads what needs no module at all."""
+        """An unpickler that imports nothing."""
 
         def find_class(self, module: str, name: str) -> Any:
             raise AssertionError(f"{module}.{name}")
 
-    def test_the_file_has_the_snapshot_and_needs_nothing_to_be_loaded(self, xp: Any, tmp_path: Path) -> None:
+    def test_the_file_has_the_snapshot_and_can_be_loaded_without_imports(self, xp: Any, tmp_path: Path) -> None:
         _record_memory_history(skip_actions=["snapshot"])
         kept = allocate()
         path = tmp_path / "snapshot.pickle"
@@ -181,15 +181,13 @@ class TestDumping:
         assert own_frames(loaded["device_traces"][0][-1]["frames"])[0] == ("allocate", ALLOCATING_LINE)
         del kept
 
-    def test_it_has_torchs_name_in_the_current_folder(
-        self, xp: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_default_file_name_is_torchs(self, xp: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
         _dump_snapshot()
         _dump_snapshot("other.pickle", True)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["dump_snapshot.pickle", "other.pickle"]
 
-    def test_a_file_that_cannot_be_written_says_so(self, xp: Any, tmp_path: Path) -> None:
+    def test_a_file_that_cannot_be_written_is_an_error(self, xp: Any, tmp_path: Path) -> None:
         _record_memory_history()
         with pytest.raises(FileNotFoundError):
             _dump_snapshot(tmp_path / "nowhere" / "snapshot.pickle")
@@ -199,11 +197,11 @@ class TestDumping:
         assert _snapshot()["device_traces"][0] == []
 
     @pytest.mark.parametrize("filename", [1, None, 2.5, ["a"]])
-    def test_what_is_no_name_of_a_file_is_refused(self, xp: Any, filename: Any) -> None:
-        with pytest.raises(TypeError, match="PathLike"):  # 1 would be the standard output
+    def test_an_invalid_file_name_is_refused(self, xp: Any, filename: Any) -> None:
+        with pytest.raises(TypeError, match="PathLike"):  # open(1) would write to the standard output
             _dump_snapshot(filename)
 
-    def test_a_file_is_not_touched_where_there_is_no_device(self, output_of: OutputOf, tmp_path: Path) -> None:
+    def test_without_a_device_the_file_is_not_touched(self, output_of: OutputOf, tmp_path: Path) -> None:
         path = tmp_path / "snapshot.pickle"
         path.write_text("before")
         program = f"""
@@ -217,9 +215,9 @@ except RuntimeError as error:
         assert path.read_text() == "before"
 
     @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch, which is not installed")
-    def test_the_tools_of_torch_read_it(self, output_of: OutputOf) -> None:
+    def test_the_tools_of_torch_read_the_file(self, output_of: OutputOf) -> None:
         program = """
-import warnings; warnings.simplefilter("ignore")  # what torch warns of when it is imported is not ours to mend
+import warnings; warnings.simplefilter("ignore")  # of the import of torch
 import pickle, tcuda
 from torch.cuda import _memory_viz
 from tcuda import xp
@@ -262,7 +260,7 @@ print("read")
 
 
 def block_pool(array: Any) -> tuple[int, int]:
-    """Return the number of the pool that an array is in."""
+    """Return the id of the pool of the block of ``array``."""
     [pool] = [
         segment["segment_pool_id"]
         for segment in tcuda.memory_snapshot()

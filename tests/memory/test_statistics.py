@@ -25,7 +25,7 @@ FIGURES = ("allocated", "current", "freed", "peak")
 
 
 def spread(counters: dict[str, int], pool: str, figures: tuple[str, ...]) -> dict[str, int]:
-    """Return what changes when ``counters`` go up in ``pool``, and so in the sum of both pools; down if negative."""
+    """Return the changes when ``counters`` change in ``pool``, and therefore in the sum of both pools."""
     changed = {}
     for counter, amount in counters.items():
         for scope in ("all", pool):
@@ -39,7 +39,7 @@ def without_peaks(changed: dict[str, int]) -> dict[str, int]:
 
 
 class TestKeys:
-    def test_they_are_torchs_in_torchs_order(self, runtime: Any, torch_memory: dict[str, Any]) -> None:
+    def test_keys_and_their_order_are_torchs(self, runtime: Any, torch_memory: dict[str, Any]) -> None:
         stats = tcuda.memory_stats()
         assert list(stats) == torch_memory["memory_stats_keys"]
         assert len(stats) == 122
@@ -65,7 +65,7 @@ class TestKeys:
         assert len(tcuda.memory_stats()) == 122
         assert tcuda.memory_stats_as_nested_dict()["allocation"]
 
-    def test_the_short_questions_are_figures_of_it(self, xp: Any) -> None:
+    def test_memory_allocated_and_its_kin_are_figures_of_the_statistics(self, xp: Any) -> None:
         xp.empty(40 * MIB, "B")
         tcuda.empty_cache()
         kept = xp.empty(3000, "B")
@@ -79,7 +79,7 @@ class TestKeys:
 
 
 class TestCounting:
-    def test_a_small_array_in_memory_of_its_own(self, xp: Any, changes: Changes) -> None:
+    def test_a_small_array_in_a_new_pool(self, xp: Any, changes: Changes) -> None:
         pool = tcuda.MemPool()
         with changes() as changed, tcuda.use_mem_pool(pool):
             kept = xp.empty(1000, "B")
@@ -98,7 +98,7 @@ class TestCounting:
         assert without_peaks(changed) == expected
         del kept
 
-    def test_a_large_array_in_memory_of_its_own(self, xp: Any, changes: Changes) -> None:
+    def test_a_large_array_in_a_new_pool(self, xp: Any, changes: Changes) -> None:
         pool = tcuda.MemPool()
         with changes() as changed, tcuda.use_mem_pool(pool):
             kept = xp.empty(12_000_000, "B")
@@ -217,7 +217,7 @@ class TestCounting:
         assert changed["active_bytes.all.current"] == -1 * KIB
         assert changed["requested_bytes.all.current"] == -1000
 
-    def test_every_device_counts_for_itself(self, xp: Any, changes: Changes) -> None:
+    def test_every_device_has_its_own_statistics(self, xp: Any, changes: Changes) -> None:
         last = last_device()
         with tcuda.device(last), changes(last) as there, changes(0) as here:
             kept = xp.empty(1000, "B")
@@ -330,14 +330,16 @@ class TestOldNames:
             ),
         ],
     )
-    def test_they_warn_in_torchs_words_where_they_are_called(self, runtime: Any, name: str, warning: str) -> None:
+    def test_old_names_warn_in_torchs_words_at_the_line_of_the_caller(
+        self, runtime: Any, name: str, warning: str
+    ) -> None:
         with pytest.warns(FutureWarning) as caught:
             getattr(tcuda, name)()
         assert [str(one.message) for one in caught] == [warning]
         assert caught[0].filename == __file__
 
     @pytest.mark.filterwarnings("ignore::FutureWarning")
-    def test_they_do_what_the_new_ones_do(self, xp: Any) -> None:
+    def test_old_names_do_the_same_as_the_new_names(self, xp: Any) -> None:
         last = last_device()
         with tcuda.device(last):
             kept = xp.empty(40 * MIB, "B")
@@ -365,7 +367,7 @@ RESETTING = [tcuda.reset_peak_memory_stats, tcuda.reset_accumulated_memory_stats
 
 class TestDeviceArguments:
     @pytest.mark.parametrize("function", ASKING, ids=lambda function: function.__name__)
-    def test_a_device_may_be_given_in_every_way(self, xp: Any, function: Callable[..., Any]) -> None:
+    def test_a_device_may_be_an_index_a_text_an_object_or_none(self, xp: Any, function: Callable[..., Any]) -> None:
         last = last_device()
         tcuda.reset_peak_memory_stats(0)
         with tcuda.device(last):
@@ -378,7 +380,7 @@ class TestDeviceArguments:
         del kept
 
     @pytest.mark.parametrize("function", ASKING + RESETTING, ids=lambda function: function.__name__)
-    def test_what_is_no_device_is_refused(self, runtime: Any, function: Callable[..., Any]) -> None:
+    def test_an_invalid_device_is_refused(self, runtime: Any, function: Callable[..., Any]) -> None:
         count = tcuda.device_count()
         for index in (count, 99, -1, f"cuda:{count}"):
             number = str(index).removeprefix("cuda:")
@@ -390,7 +392,7 @@ class TestDeviceArguments:
             function("hello")
 
 
-def test_before_initialisation_there_is_nothing_and_asking_does_not_initialise(output_of: OutputOf) -> None:
+def test_before_initialisation_the_figures_are_0_and_reading_them_does_not_initialise(output_of: OutputOf) -> None:
     program = """
 import json, tcuda
 m = tcuda.memory
@@ -403,7 +405,7 @@ print(json.dumps([told, tcuda.is_initialized()]))
 
 
 def torchs_statistics() -> dict[str, int]:
-    """Return the statistics that torch's summary is of, as far as it shows them."""
+    """Return the statistics that are shown in the recorded summary of torch."""
     large = {
         "allocated_bytes": (12 * MIB, 12 * MIB, 24 * MIB, 12 * MIB),
         "active_bytes": (12 * MIB, 12 * MIB, 24 * MIB, 12 * MIB),
@@ -440,16 +442,14 @@ def torchs_statistics() -> dict[str, int]:
 
 class TestSummary:
     @pytest.mark.parametrize("abbreviated", [False, True])
-    def test_it_is_torchs_to_the_letter_but_for_the_title(
-        self, torch_memory: dict[str, Any], abbreviated: bool
-    ) -> None:
+    def test_the_summary_is_torchs_except_for_the_title(self, torch_memory: dict[str, Any], abbreviated: bool) -> None:
         expected = torch_memory["memory_summary_abbrev" if abbreviated else "memory_summary"]
         lines = [f"|{line}|" for line in _summary._lines(0, torchs_statistics(), abbreviated)]
         assert lines[:1] + lines[2:] == expected[:1] + expected[2:]
         assert lines[1].strip("| ") == "tcuda memory summary, device ID 0"
         assert {len(line) for line in lines} == {77}
 
-    def test_it_ends_with_a_line_and_shows_the_statistics_of_now(self, xp: Any) -> None:
+    def test_the_summary_shows_the_present_statistics_and_ends_with_a_line(self, xp: Any) -> None:
         last = last_device()
         with tcuda.device(last):
             kept = xp.empty(1000, "B")
@@ -466,7 +466,7 @@ class TestSummary:
         assert (int(ooms), int(retries)) == (stats["num_ooms"], stats["num_alloc_retries"])
         del kept
 
-    def test_the_short_form_leaves_the_pools_out(self, runtime: Any) -> None:
+    def test_the_abbreviated_summary_has_no_pools(self, runtime: Any) -> None:
         full, short = tcuda.memory_summary(), tcuda.memory_summary(abbreviated=True)
         assert [line for line in full.splitlines() if "pool" not in line] == short.splitlines()
         assert len(short.splitlines()) == len(full.splitlines()) - 18

@@ -1,4 +1,4 @@
-"""Memory that several streams use: when the allocator hands it out again, and to which stream."""
+"""Memory that several streams use: when the allocator reuses the memory, and on which stream."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def new_array() -> Any:
 
 
 def is_next(address: int) -> bool:
-    """Return whether the next array is laid there, as it is if that memory is free."""
+    """Return whether the next array gets ``address``, as it does if the memory there is free."""
     return bool(new_array().data.ptr == address)
 
 
 def active() -> int:
-    """Return the bytes that live arrays take up, and dead ones that a stream still uses."""
+    """Return the bytes of live arrays, and of freed arrays that a stream still uses."""
     return int(tcuda.memory_stats()["active_bytes.all.current"])
 
 
 def temporary_stream(runtime: Runtime) -> Any:
-    """Return a stream that is destroyed with the object, as CuPy's are."""
+    """Return a stream that is destroyed together with its object, as a stream of CuPy is."""
     if runtime.name == "cuda":
         return tcuda.xp.cuda.Stream(non_blocking=True)
     stream = tcuda.ExternalStream(runtime.streamCreateWithPriority(STREAM_NON_BLOCKING, 0))
@@ -93,7 +93,7 @@ class TestAnArrayThatAnotherStreamUses:
         assert is_next(address)
         assert active() == before[1]
 
-    def test_loses_it_at_once_if_nobody_is_told(self) -> None:
+    def test_loses_its_memory_at_once_without_record_stream(self) -> None:
         array, other = new_array(), tcuda.Stream()
         address = array.data.ptr
         keep_busy(other, BUSY)
@@ -101,7 +101,7 @@ class TestAnArrayThatAnotherStreamUses:
         assert is_next(address)
         assert not other.query()
 
-    def test_needs_not_be_held_back_for_its_own_stream(self) -> None:
+    def test_does_not_keep_its_memory_for_its_own_stream(self) -> None:
         own = tcuda.Stream()
         with tcuda.stream(own):
             array = new_array()
@@ -112,7 +112,7 @@ class TestAnArrayThatAnotherStreamUses:
             assert is_next(address)
             assert not own.query()
 
-    def test_waits_for_what_comes_between_the_record_and_its_end(self) -> None:
+    def test_waits_for_work_submitted_after_record_stream_and_before_the_free(self) -> None:
         array, other = new_array(), tcuda.Stream()
         address = array.data.ptr
         record_stream(array, other)
@@ -121,7 +121,7 @@ class TestAnArrayThatAnotherStreamUses:
         assert not is_next(address)
         assert not other.query()
 
-    def test_waits_for_nothing_that_comes_after_its_end(self) -> None:
+    def test_does_not_wait_for_work_submitted_after_the_free(self) -> None:
         array, other = new_array(), tcuda.Stream()
         address = array.data.ptr
         record_stream(array, other)
@@ -151,7 +151,7 @@ class TestAnArrayThatAnotherStreamUses:
         assert active() == before
 
     @pytest.mark.parametrize("outlives", ["the array", "the view"])
-    def test_may_be_named_by_a_view_of_it(self, outlives: str) -> None:
+    def test_may_be_recorded_by_a_view(self, outlives: str) -> None:
         array, other = new_array(), tcuda.Stream()
         address, view = array.data.ptr, array[SIZE // 2 :]
         keep_busy(other, BUSY)
@@ -168,7 +168,7 @@ class TestAnArrayThatAnotherStreamUses:
         other.synchronize()
         assert is_next(address)
 
-    def test_may_die_in_another_thread(self) -> None:
+    def test_may_be_freed_in_another_thread(self) -> None:
         arrays, other = [new_array()], tcuda.Stream()
         address = arrays[0].data.ptr
         keep_busy(other, BUSY)
@@ -180,7 +180,7 @@ class TestAnArrayThatAnotherStreamUses:
         assert not other.query()
 
     @pytest.mark.parametrize("handle", [0, STREAM_LEGACY, STREAM_PER_THREAD], ids=["null", "legacy", "per thread"])
-    def test_knows_the_default_streams_of_its_own_device(self, handle: int) -> None:
+    def test_waits_for_a_default_stream_of_its_own_device(self, handle: int) -> None:
         last = tcuda.device_count() - 1
         own = tcuda.Stream(last)
         with tcuda.stream(own):
@@ -188,7 +188,7 @@ class TestAnArrayThatAnotherStreamUses:
             keep_busy(other, BUSY)
             record_stream(array, other)
         address = array.data.ptr
-        del array  # where another device may be current, which has default streams of its own
+        del array  # another device, with its own default streams, may be current here
         with tcuda.stream(own):
             assert not is_next(address)
             assert not other.query()
@@ -235,7 +235,7 @@ class TestMemoryThatIsHeldBack:
 
 
 class TestFreeMemory:
-    """It may be of a stream that still works with what was in it."""
+    """Free memory whose stream may still work on the former contents."""
 
     @pytest.mark.parametrize("handle", [None, 0, STREAM_PER_THREAD], ids=["own", "null", "per thread"])
     def test_is_waited_for_when_the_cache_is_emptied(self, handle: int | None) -> None:
@@ -251,7 +251,7 @@ class TestFreeMemory:
         assert tcuda.memory_reserved() == reserved
 
     @pytest.mark.parametrize("handle", [0, STREAM_PER_THREAD], ids=["null", "per thread"])
-    def test_stays_while_a_capture_forbids_to_wait_for_its_stream(self, runtime: Runtime, handle: int) -> None:
+    def test_stays_while_a_capture_forbids_the_wait_for_its_stream(self, runtime: Runtime, handle: int) -> None:
         reserved = tcuda.memory_reserved()
         blocking = runtime.streamCreateWithPriority(STREAM_DEFAULT, 0)
         with tcuda.stream(tcuda.ExternalStream(handle)):
@@ -265,7 +265,7 @@ class TestFreeMemory:
 
     @pytest.mark.parametrize(("busy", "more"), [(False, 0), (True, SIZE)], ids=["idle", "busy"])
     def test_goes_to_another_stream_if_its_own_is_idle(self, output_of: OutputOf, busy: bool, more: int) -> None:
-        # In a process of its own, for how much may change hands depends on how much has before.
+        # A new process, because the memory that may move between streams depends on the memory that moved before.
         assert (
             output_of(f"""
 import tcuda
@@ -288,7 +288,7 @@ print(own.query(), tcuda.memory_reserved() - reserved)
 
 class TestAStreamThatIsDestroyed:
     @pytest.mark.parametrize("first", ["array", "stream"])
-    def test_is_waited_for_all_the_same(self, runtime: Runtime, first: str) -> None:
+    def test_keeps_memory_that_was_recorded_for_it_until_its_work_is_done(self, runtime: Runtime, first: str) -> None:
         array, other, done = new_array(), temporary_stream(runtime), tcuda.Event()
         address = array.data.ptr
         keep_busy(other, BUSY)
@@ -321,7 +321,7 @@ class TestAStreamThatIsDestroyed:
         assert done.query()
         assert tcuda.memory_reserved() == reserved
 
-    def test_leaves_its_arrays_alone(self, runtime: Runtime) -> None:
+    def test_leaves_the_contents_of_its_arrays_unchanged(self, runtime: Runtime) -> None:
         own = temporary_stream(runtime)
         with tcuda.stream(own):
             array = tcuda.xp.arange(1000)
@@ -332,7 +332,7 @@ class TestAStreamThatIsDestroyed:
 
     @pytest.mark.parametrize(("first", "second"), [("array", "own"), ("own", "array")], ids=["array", "stream"])
     def test_leaves_its_memory_to_other_streams(self, output_of: OutputOf, first: str, second: str) -> None:
-        # In a process of its own, for how much may change hands depends on how much has before.
+        # A new process, because the memory that may move between streams depends on the memory that moved before.
         assert (
             output_of(f"""
 import weakref
@@ -358,7 +358,7 @@ print(reserved, tcuda.memory_reserved())
 
 
 def foreign_array(runtime: Runtime) -> Any:
-    """Return what looks like an array over memory of the host."""
+    """Return an object with the attributes of an array, over memory of the host."""
     host = np.zeros(8)
     memory = types.SimpleNamespace(ptr=host.ctypes.data)
     return types.SimpleNamespace(data=types.SimpleNamespace(mem=memory, device_id=0), host=host)
@@ -366,13 +366,13 @@ def foreign_array(runtime: Runtime) -> Any:
 
 class TestWhatItTakes:
     @pytest.mark.parametrize("array", [None, 7, [1, 2], np.zeros(3)], ids=lambda array: type(array).__name__)
-    def test_what_is_no_array_of_a_device_is_refused(self, array: object) -> None:
+    def test_only_an_array_of_a_device_is_accepted(self, array: object) -> None:
         with pytest.raises(TypeError, match=rf"takes an array of tcuda.xp; got {type(array).__name__}\."):
             record_stream(array, tcuda.Stream())
 
     @pytest.mark.parametrize("stream", [None, 7, "cuda", object()], ids=lambda stream: type(stream).__name__)
     @pytest.mark.parametrize("size", [0, 3])
-    def test_what_is_no_stream_is_refused(self, stream: Any, size: int) -> None:
+    def test_only_a_stream_is_accepted(self, stream: Any, size: int) -> None:
         before = active()
         array = tcuda.xp.empty(size)
         with pytest.raises(RuntimeError, match="expected stream to be a"):
@@ -380,11 +380,11 @@ class TestWhatItTakes:
         del array
         assert active() == before
 
-    def test_memory_of_others_is_refused(self, runtime: Runtime) -> None:
+    def test_memory_of_another_allocator_is_refused(self, runtime: Runtime) -> None:
         with pytest.raises(ValueError, match="was not allocated by tcuda"):
             record_stream(foreign_array(runtime), tcuda.Stream())
 
-    def test_an_array_without_elements_has_nothing_to_keep(self) -> None:
+    def test_an_array_without_elements_is_accepted(self) -> None:
         record_stream(tcuda.xp.empty((3, 0)), tcuda.Stream())
 
     @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ class TestWhatItTakes:
         ],
         ids=["__cuda_stream__", "CuPy", "torch"],
     )
-    def test_streams_of_other_libraries_will_do(self, wrap: Callable[[tcuda.Stream], Any]) -> None:
+    def test_streams_of_other_libraries_are_accepted(self, wrap: Callable[[tcuda.Stream], Any]) -> None:
         array, other = new_array(), tcuda.Stream()
         address = array.data.ptr
         keep_busy(other, BUSY)
@@ -418,7 +418,7 @@ def test_a_copy_from_memory_that_was_given_back_is_refused(runtime: Runtime) -> 
         runtime.memcpy(ctypes.addressof(into), address, 8, 4)
 
 
-def test_streams_that_come_and_go_leave_nothing(runtime: Runtime) -> None:
+def test_short_lived_streams_leave_no_memory_behind(runtime: Runtime) -> None:
     device = tcuda.current_device()
     in_use = ledger.ledger()
     before = tcuda.memory_reserved()

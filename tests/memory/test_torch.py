@@ -16,10 +16,10 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch, which is not installed"),
 ]
 
-# Both libraries in one program: a training step of torch on one stream, CuPy's work on another, in turns.
+# One program uses both libraries: torch trains on one stream, and CuPy works on another stream, in turns.
 _PROGRAM = """
 import json, os, warnings
-warnings.simplefilter("ignore")  # what torch warns of when it is imported is not ours to mend
+warnings.simplefilter("ignore")  # of the import of torch
 import numpy, torch, tcuda
 from tcuda import xp
 
@@ -70,7 +70,7 @@ print(json.dumps({
 """
 
 
-def test_torch_and_cupy_compute_the_same_out_of_one_pool_and_hold_less(output_of: OutputOf) -> None:
+def test_torch_and_cupy_share_one_pool_get_the_same_results_and_reserve_less(output_of: OutputOf) -> None:
     apart, together = (json.loads(output_of(_PROGRAM, SHARED=shared)) for shared in ("0", "1"))
     assert together["losses"] == pytest.approx(apart["losses"], rel=1e-5)
     assert together["losses"][-1] < together["losses"][0]
@@ -82,7 +82,7 @@ def test_torch_and_cupy_compute_the_same_out_of_one_pool_and_hold_less(output_of
     assert "Tried to allocate 32768.00 GiB" in together["message"]
 
 
-def test_record_stream_of_a_tensor_reaches_the_pool(output_of: OutputOf) -> None:
+def test_record_stream_of_a_tensor_keeps_its_memory_in_the_pool(output_of: OutputOf) -> None:
     program = """
 import warnings; warnings.simplefilter("ignore")
 import torch, tcuda
@@ -105,7 +105,7 @@ print("held back")
     assert output_of(program) == "held back"
 
 
-def test_a_process_whose_tensors_outlive_everything_ends_well(output_of: OutputOf) -> None:
+def test_a_process_with_live_tensors_at_its_end_exits_without_an_error(output_of: OutputOf) -> None:
     program = """
 import warnings; warnings.simplefilter("ignore")
 import torch, tcuda, builtins

@@ -31,7 +31,7 @@ def in_a_thread(function: Any) -> None:
 
 
 class TestBlocks:
-    def test_everything_that_happens_in_the_block_is_measured(self, xp: Any) -> None:
+    def test_allocations_and_frees_in_the_scope_are_measured(self, xp: Any) -> None:
         before = xp.empty(5000, "B")
         with track() as usage:
             kept = xp.empty(1000, "B")
@@ -40,7 +40,7 @@ class TestBlocks:
         assert usage.usage == Usage(current=1024, peak=3072, allocated=3072, freed=2048, allocations=2)
         del before, kept, after
 
-    def test_the_attributes_are_those_of_now_and_stay_at_the_end(self, xp: Any) -> None:
+    def test_attributes_are_current_in_the_scope_and_fixed_after_it(self, xp: Any) -> None:
         usage = track()
         assert usage.usage == Usage() == (0, 0, 0, 0, 0)
         with usage:
@@ -58,7 +58,7 @@ class TestBlocks:
         xp.empty(5000, "B")
         assert usage.usage == Usage(0, 1024, 1024, 1024, 1)
 
-    def test_what_was_there_before_and_goes_makes_it_negative(self, xp: Any) -> None:
+    def test_a_free_of_older_memory_makes_current_negative(self, xp: Any) -> None:
         old = xp.empty(5 * KIB, "B")
         with track() as usage:
             del old
@@ -67,14 +67,14 @@ class TestBlocks:
         assert usage.usage == Usage(current=-3 * KIB, peak=0, allocated=2 * KIB, freed=5 * KIB, allocations=1)
         del new
 
-    def test_sizes_are_those_of_memory_allocated(self, xp: Any) -> None:
+    def test_sizes_are_rounded_as_in_memory_allocated(self, xp: Any) -> None:
         before = tcuda.memory_allocated()
         with track() as usage:
             kept = [xp.empty(size, "B") for size in (1, 513, 12_000_001)]
         assert usage.current == tcuda.memory_allocated() - before == 512 + 1024 + 12_000_256
         del kept
 
-    def test_a_measurement_can_be_used_again_after_its_block(self, xp: Any) -> None:
+    def test_a_measurement_can_be_used_again_after_its_scope(self, xp: Any) -> None:
         usage = track()
         with usage:
             xp.empty(1000, "B")
@@ -83,7 +83,7 @@ class TestBlocks:
             xp.empty(3000, "B")
         assert usage.usage == Usage(0, 3072, 6144, 6144, 2)
 
-    def test_blocks_nest(self, xp: Any) -> None:
+    def test_scopes_nest(self, xp: Any) -> None:
         with track() as outer:
             kept = [xp.empty(KIB, "B")]
             with track() as inner:
@@ -96,7 +96,7 @@ class TestBlocks:
         assert outer.usage == Usage(2 * KIB, 7 * KIB, 7 * KIB, 5 * KIB, 3)
         del kept
 
-    def test_blocks_overlap(self, xp: Any) -> None:
+    def test_scopes_may_overlap(self, xp: Any) -> None:
         first, second = track(), track()
         first.__enter__()
         kept = [xp.empty(KIB, "B")]
@@ -109,7 +109,7 @@ class TestBlocks:
         assert second.usage == Usage(6 * KIB, 6 * KIB, 6 * KIB, 0, 2)
         del kept
 
-    def test_an_exception_ends_the_block_and_passes(self, xp: Any) -> None:
+    def test_an_exception_ends_the_scope(self, xp: Any) -> None:
         usage = track()
         with contextlib.suppress(KeyError), usage:
             xp.empty(KIB, "B")
@@ -117,14 +117,14 @@ class TestBlocks:
         xp.empty(KIB, "B")
         assert usage.allocations == 1
 
-    def test_memory_that_runs_out_is_not_counted(self, xp: Any) -> None:
+    def test_a_failed_allocation_is_not_counted(self, xp: Any) -> None:
         with track() as usage:
             with pytest.raises(tcuda.OutOfMemoryError):
                 xp.empty(1 << 50, "B")
             xp.empty(KIB, "B")
         assert usage.usage == Usage(0, KIB, KIB, KIB, 1)
 
-    def test_the_statistics_are_left_alone(self, xp: Any, changes: Changes) -> None:
+    def test_a_measurement_does_not_change_the_statistics(self, xp: Any, changes: Changes) -> None:
         xp.empty(3 * MIB, "B")
         tcuda.memory_stats()
         with changes() as changed, track(), track():
@@ -138,7 +138,7 @@ class TestBlocks:
             tcuda.reset_accumulated_memory_stats()
         assert tcuda.max_memory_allocated() == peak
 
-    def test_resetting_the_statistics_leaves_it_alone(self, xp: Any) -> None:
+    def test_resetting_the_statistics_does_not_change_a_measurement(self, xp: Any) -> None:
         with track() as usage:
             xp.empty(3 * KIB, "B")
             tcuda.reset_peak_memory_stats()
@@ -165,7 +165,7 @@ class TestBlocks:
 
 
 class TestDevices:
-    def test_it_measures_the_device_that_is_current_when_the_block_begins(self, xp: Any) -> None:
+    def test_the_device_is_the_current_device_at_the_start_of_the_scope(self, xp: Any) -> None:
         last = tcuda.device_count() - 1
         with tcuda.device(last), track() as there:
             xp.empty(KIB, "B")
@@ -180,7 +180,7 @@ class TestDevices:
             xp.empty(KIB, "B")
         assert usage.allocated == KIB
 
-    def test_what_is_no_device_is_refused_at_the_block(self, runtime: Runtime) -> None:
+    def test_an_invalid_device_is_refused_at_the_start_of_the_scope(self, runtime: Runtime) -> None:
         with pytest.raises(RuntimeError, match="Invalid device argument 99: did you call init"), track(99):
             pass
         with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"), track("cpu"):
@@ -188,14 +188,14 @@ class TestDevices:
 
 
 class TestThreads:
-    def test_other_threads_count_unless_it_is_one_threads(self, xp: Any) -> None:
+    def test_other_threads_count_unless_thread_is_true(self, xp: Any) -> None:
         with track() as everybody, track(thread=True) as mine:
             in_a_thread(lambda: xp.empty(4 * KIB, "B"))
             xp.empty(KIB, "B")
         assert everybody.usage == Usage(0, 4 * KIB, 5 * KIB, 5 * KIB, 2)
         assert mine.usage == Usage(0, KIB, KIB, KIB, 1)
 
-    def test_what_another_thread_frees_does_not_count_for_one_threads(self, xp: Any) -> None:
+    def test_a_free_in_another_thread_does_not_count_if_thread_is_true(self, xp: Any) -> None:
         with track(thread=True) as usage:
             kept = [xp.empty(KIB, "B")]
             in_a_thread(kept.clear)
@@ -224,7 +224,7 @@ class TestThreads:
         assert (everybody.allocations, everybody.current) == (200, 0)
         assert everybody.allocated == 50 * (1 + 2 + 3 + 4) * KIB
 
-    def test_a_block_may_end_in_another_thread(self, xp: Any) -> None:
+    def test_a_scope_may_end_in_another_thread(self, xp: Any) -> None:
         usage = track()
         usage.__enter__()
         xp.empty(KIB, "B")
@@ -234,7 +234,7 @@ class TestThreads:
 
 
 class TestFunctions:
-    def test_every_call_is_measured_and_the_function_stays_what_it_is(self, xp: Any) -> None:
+    def test_every_call_is_measured_and_the_function_keeps_its_name_and_docstring(self, xp: Any) -> None:
         reports: list[Usage] = []
 
         @track(report=reports.append)
@@ -249,7 +249,7 @@ class TestFunctions:
         assert reports == [Usage(0, 1024, 2048, 2048, 2), Usage(0, 5120, 15360, 15360, 3)]
         assert (double.__name__, double.__doc__) == ("double", "Do it.")
 
-    def test_the_usage_is_that_of_the_last_call(self, xp: Any) -> None:
+    def test_the_usage_is_of_the_last_call(self, xp: Any) -> None:
         usage = track()
         function = usage(functools.partial(xp.empty, dtype="B"))
         function(1000)
@@ -257,7 +257,7 @@ class TestFunctions:
         function(513)
         assert usage.allocated == 1024
 
-    def test_calls_nest_and_each_is_measured_by_itself(self, xp: Any) -> None:
+    def test_nested_calls_are_measured_separately(self, xp: Any) -> None:
         reports: list[Usage] = []
 
         @track(report=reports.append)
@@ -313,14 +313,14 @@ class TestFunctions:
 
 
 class TestReports:
-    def test_a_block_reports_once_at_its_end(self, xp: Any) -> None:
+    def test_a_scope_reports_once_at_its_end(self, xp: Any) -> None:
         reports: list[Usage] = []
         with track(report=reports.append) as usage:
             xp.empty(KIB, "B")
             assert reports == []
         assert reports == [usage.usage] == [Usage(0, KIB, KIB, KIB, 1)]
 
-    def test_a_report_that_raises_leaves_nothing_measuring(self, xp: Any) -> None:
+    def test_a_report_that_raises_ends_the_measurement(self, xp: Any) -> None:
         def refuse(usage: Usage) -> None:
             raise KeyError("no")
 
@@ -330,7 +330,7 @@ class TestReports:
         xp.empty(KIB, "B")
         assert usage.allocations == 1
 
-    def test_it_prints_as_a_tuple_with_names(self) -> None:
+    def test_the_repr_of_a_usage_names_its_fields(self) -> None:
         assert repr(Usage(1, 2, 3, 4, 5)) == "Usage(current=1, peak=2, allocated=3, freed=4, allocations=5)"
 
 
@@ -342,19 +342,19 @@ class TestMisuse:
             xp.empty(KIB, "B")
         assert usage.allocations == 1
 
-    def test_arguments_that_there_are_not(self) -> None:
+    def test_unknown_arguments_are_refused(self) -> None:
         with pytest.raises(TypeError):
             track(0, True)  # type: ignore[misc]
         with pytest.raises(TypeError, match="peak"):
             track(peak=True)  # type: ignore[call-arg]
 
-    def test_a_block_that_is_never_left_ends_when_the_measurement_is_gone(self, xp: Any) -> None:
+    def test_a_dropped_measurement_ends_its_scope(self, xp: Any) -> None:
         for _ in range(50):
             stack = contextlib.ExitStack()
             stack.enter_context(track())
             del stack
         gc.collect()
-        # What were freed trackers would take the place of the others, and count for them.
+        # If a dropped tracker stayed attached, a new tracker in its memory would count twice.
         others = [track() for _ in range(50)]
         for other in others:
             other.__enter__()
@@ -363,7 +363,7 @@ class TestMisuse:
         for other in others:
             other.__exit__(None, None, None)
 
-    def test_a_generator_that_is_dropped_leaves_its_block(self, xp: Any) -> None:
+    def test_a_dropped_generator_ends_its_scope(self, xp: Any) -> None:
         seen: list[track] = []
 
         def steps() -> Iterator[None]:
