@@ -1,4 +1,4 @@
-// A libcuda.so.1 with two devices and without graphs, which notes its calls.
+// A libcuda.so.1 with two devices and without calls for graphs, which records the names of all calls.
 #include <cstddef>
 #include <cstring>
 #include <string>

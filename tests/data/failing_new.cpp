@@ -1,9 +1,9 @@
-// For LD_PRELOAD: lets one `new` of a program fail.
+// A library for LD_PRELOAD in which one call of operator new fails.
 #include <cstdlib>
 #include <new>
 
 extern "C" {
-thread_local long news_left = -1; // until the one that fails; negative: none does
+thread_local long news_left = -1; // the calls before the failing call; no call fails if negative
 long *news_left_here() { return &news_left; }
 }
 

@@ -1,4 +1,4 @@
-/* The allocator of the documentation with a log of its calls, which tests read; plugged.py knows this layout. */
+/* The allocator of the documentation with a log of its calls for tests. plugged.py depends on this layout. */
 #include "../../docs/examples/pluggable_allocator.c"
 
 enum { room = 4096 };
@@ -9,8 +9,8 @@ struct call {
 
 struct call calls[room];
 atomic_int number_of_calls;
-int64_t most = INT64_MAX; /* what is larger is refused */
-void *repeated;           /* what is returned instead of new memory, if it is not NULL */
+int64_t most = INT64_MAX; /* larger requests are refused */
+void *repeated;           /* if not NULL, returned instead of new memory */
 
 static void note(int freed, ssize_t size, int device, void *stream, void *address) {
     const int number = atomic_fetch_add(&number_of_calls, 1);

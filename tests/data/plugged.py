@@ -1,4 +1,4 @@
-"""The library of ``pluggable_allocator.c`` for tests, and for the programs that they start."""
+"""The library of ``pluggable_allocator.c``, for tests and for the programs that tests start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Entry(ctypes.Structure):
 
 
 class Plugged:
-    """The library at ``path``, with what it was called for; where it is loaded again, it is the same one."""
+    """The library at ``path`` and the log of its calls; all objects of one process share the library and the log."""
 
     def __init__(self, path: str) -> None:
         self._library = ctypes.CDLL(path)
@@ -40,15 +40,15 @@ class Plugged:
         return [Call(*(getattr(entry, name) for name in Call._fields)) for entry in self._calls[:count]]
 
     def allocations(self) -> list[Call]:
-        """Return what was allocated."""
+        """Return the calls that allocated memory."""
         return [call for call in self.calls() if not call.freed and call.address]
 
     def frees(self) -> list[Call]:
-        """Return what was freed."""
+        """Return the calls that freed memory."""
         return [call for call in self.calls() if call.freed]
 
     def live(self) -> list[Call]:
-        """Return what was allocated and not freed; a free that does not fit its allocation is an error."""
+        """Return the allocations without a free; raise AssertionError for a free that does not match its allocation."""
         live: dict[int, Call] = {}
         for call in self.calls():
             if call.freed:
@@ -59,13 +59,13 @@ class Plugged:
         return list(live.values())
 
     def refuse_above(self, size: int | None) -> None:
-        """Let the library have nothing larger, or whatever there is."""
+        """Let the library refuse requests above ``size`` bytes, or no request if None."""
         self._most.value = (1 << 63) - 1 if size is None else size
 
     def repeat(self, address: int | None) -> None:
-        """Let the library return ``address`` every time, or again what it should."""
+        """Let the library return ``address`` for every request, or new memory again if None."""
         self._repeated.value = address
 
     def forget(self) -> None:
-        """Begin a new log."""
+        """Clear the log."""
         self._number.value = 0

@@ -1,4 +1,4 @@
-// An allocator whose functions throw; memory is given and taken by the functions of another library, which tests set.
+// An allocator whose functions throw. Tests set the functions of another library that allocate and free the memory.
 #include <cstddef>
 #include <new>
 #include <stdexcept>

@@ -1,15 +1,15 @@
-// Threads that do everything at once to one ledger, on a driver that looks closely at what it is asked.
+// Threads that call all functions of one ledger at once, on a driver that checks its arguments.
 //
 //     stress [operations per thread] [seed]
 //
-// It runs with expandable segments and without. What it holds to be true:
-//   * No block overlaps another: each is filled with a pattern of its own, which is there again when it is freed.
-//   * Nothing is used too early: memory that a stream still works on goes to no other stream, nor back to the driver.
-//   * The driver is asked by the rules: no handle of a destroyed stream, nothing that waits for a stream that captures,
-//     nothing under the lock of the ledger.
-//   * Whenever the threads pause, the statistics are the sums of what the snapshot shows, and of what the threads hold.
+// The program runs with expandable segments and without them. It checks these rules:
+//   * No block overlaps another block: the program fills each block with a pattern, and checks the pattern at the free.
+//   * No memory is reused too early: memory that a stream still uses goes to no other stream and not to the driver.
+//   * The driver is called by the rules: no handle of a destroyed stream, no wait for a stream that captures, no stream
+//     entry or event entry under the lock of the ledger.
+//   * When the threads pause, the statistics equal the sums over the snapshot and over the blocks of the threads.
 //   * Nothing is left at the end.
-// The first violation is printed and ends the program with the status 1.
+// The program prints the first violation and ends with the status 1.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -40,13 +40,13 @@ namespace {
 using namespace tcuda;
 
 constexpr std::size_t threads = 8;
-constexpr std::size_t phases = 8; // between them the threads pause, and everything is compared
+constexpr std::size_t phases = 8; // the threads pause after each phase, and everything is compared
 constexpr std::size_t mib = std::size_t(1) << 20;
 constexpr std::size_t page = HostMemory::page;
 constexpr std::size_t device_memory = 2048 * mib;
 constexpr std::size_t library_memory = 1024 * mib;
-constexpr std::size_t most_held = 48; // blocks of one thread
-constexpr std::size_t most_of_a_ledger = 10000; // operations of a thread, before all start again with another ledger
+constexpr std::size_t most_held = 48; // blocks that one thread holds
+constexpr std::size_t most_of_a_ledger = 10000; // operations of a thread on one ledger
 constexpr int gone = 400;             // cudaErrorInvalidResourceHandle
 constexpr int broken = 999;           // cudaErrorUnknown
 
@@ -54,7 +54,7 @@ std::uint64_t seed = 1;
 const char *run_name = "";
 
 [[noreturn]] __attribute__((format(printf, 1, 2))) void violation(const char *format, ...) {
-    static std::mutex once; // for ever
+    static std::mutex once; // stays locked: only the first violation is printed
     once.lock();
     std::printf("stress: %s, seed %llu: ", run_name, static_cast<unsigned long long>(seed));
     va_list arguments;
@@ -90,15 +90,15 @@ std::size_t rounded(std::size_t size) { return (size + unit - 1) / unit * unit; 
 
 // Streams
 
-// What is submitted to one stream, in numbered pieces, and how far it has come. It outlives the stream.
+// The numbered pieces of work on one stream, and how many of them are complete. The object outlives the stream.
 struct Work {
     Stream handle = 0;
-    std::size_t owner = threads; // the thread that submits to it and destroys it; or all of them
+    std::size_t owner = threads; // the thread that uses and destroys the stream; `threads`: all threads
     bool announced = false;
-    bool of_one_thread = false; // as the per-thread default stream: other threads cannot name it
+    bool of_one_thread = false; // like the per-thread default stream: other threads cannot name the stream
     std::atomic<std::uint64_t> submitted{0}, completed{0};
-    std::atomic<std::uint64_t> captures{0}; // odd while it captures
-    std::array<std::uint64_t, threads + 1> told_captures{}; // the capture that each thread was last told of
+    std::atomic<std::uint64_t> captures{0}; // odd while the stream captures
+    std::array<std::uint64_t, threads + 1> told_captures{}; // `captures` at the last capture_of() of each thread
 
     bool is_announced() const { return announced || handle == 0; }
     bool submits_here() const { return owner == threads || owner == this_thread; }
@@ -117,14 +117,14 @@ struct Work {
         if ((known % 2 == 1) != on)
             captures.compare_exchange_strong(known, known + 1, std::memory_order_relaxed);
     }
-    // Whether this thread was told of a capture that is still going on.
+    // Whether this thread has seen a capture that is still in progress.
     bool known_to_capture() const {
         return capturing() && told_captures[this_thread] == captures.load(std::memory_order_relaxed);
     }
 };
 
 struct Recorded {
-    static constexpr std::uint64_t alive = 0x65766E74; // while it is not destroyed
+    static constexpr std::uint64_t alive = 0x65766E74; // the mark of an event that is not destroyed
     std::uint64_t mark = alive;
     Work *work;
     std::uint64_t number;
@@ -137,7 +137,7 @@ public:
 
     Streams() { create(threads, false, false); } // the default stream, 0
 
-    // A new stream, often with the handle of a destroyed one.
+    // Returns a new stream, often with the handle of a destroyed stream.
     Work *create(std::size_t owner, bool announced, bool of_one_thread) {
         const std::lock_guard lock(mutex_);
         const auto is_free = [](const auto &slot) { return slot.load(std::memory_order_relaxed) == nullptr; };
@@ -154,7 +154,7 @@ public:
         free->store(&work, std::memory_order_release);
         return &work;
     }
-    // What was submitted runs on.
+    // The submitted work stays unfinished.
     void destroy(Work *work) { slots_.at(work->handle / 16).store(nullptr, std::memory_order_release); }
 
     Work &at(Stream handle, const char *call) {
@@ -182,7 +182,7 @@ private:
     std::array<std::atomic<Work *>, slots> slots_{};
 };
 
-// Memory that was freed while streams had still work to do with it
+// Memory that was freed while streams still used it
 
 class Unfinished {
 public:
@@ -193,7 +193,7 @@ public:
         add_at((address + size - 1) / unit, work, number);
     }
 
-    // It is handed out for use on `stream`: what works on it must be of that stream itself, which keeps its order.
+    // The memory is handed out for use on `stream`. Only unfinished work of `stream` itself may still use the memory.
     void handed_out(Address address, std::size_t size, const Work *stream) {
         each(address, size, [&](std::uint64_t at, std::vector<Piece> &pieces) {
             for (const Piece &piece : pieces)
@@ -207,7 +207,7 @@ public:
         });
     }
 
-    // It goes back to where it came from. Some calls wait for what works on the memory, by themselves.
+    // The memory is given back to its source. Some calls wait themselves for work on the memory (`call_waits`).
     void given_back(Address address, std::size_t size, bool call_waits, const char *call) {
         each(address, size, [&](std::uint64_t at, std::vector<Piece> &pieces) {
             for (const Piece &piece : pieces)
@@ -243,7 +243,7 @@ private:
             found->number = std::max(found->number, number);
     }
 
-    // `visit` says whether to forget what is there.
+    // `visit` returns whether to forget the pieces.
     template <typename Visit> void each(Address address, std::size_t size, Visit visit) {
         const std::uint64_t first = address / unit, end = (address + size - 1) / unit + 1;
         for (std::uint64_t at = first; at < end; at = (at / region + 1) * region) {
@@ -265,11 +265,11 @@ public:
     CountingDriver(HostMemory &memory, Streams &streams, Unfinished &unfinished)
         : HostDriver({&memory}), memory_(memory), streams_(streams), unfinished_(unfinished) {}
 
-    // The stream that the caller of the ledger names, in this thread.
+    // The stream that the caller of the ledger names in this thread.
     static thread_local const Work *current;
     Ledger *ledger = nullptr;
-    std::atomic<bool> unlucky{true}; // memory is sometimes refused without a reason ...
-    std::atomic<bool> fragile{false}; // ... and what is given back is not always taken
+    std::atomic<bool> unlucky{true}; // the driver sometimes refuses memory without a reason
+    std::atomic<bool> fragile{false}; // the driver sometimes fails to take memory back
 
     int events() const { return events_; }
 
@@ -281,7 +281,7 @@ public:
     int free(int device, Address address) override {
         if (breaks())
             return broken;
-        // As cudaFree(), it waits; but the caching allocator, whose segments have such sizes, must not need that.
+        // Like cudaFree(), free() waits. The caching allocator, with segments of whole pages, must not rely on that.
         if (const auto block = memory_.block_at(address))
             unfinished_.given_back(address, block->size, block->size % page != 0, "free");
         return good(HostDriver::free(device, address), "free");
@@ -393,10 +393,10 @@ private:
         return status;
     }
 
-    // These calls take a while, and may come back to the ledger: under its lock that would never end.
+    // The calls take a while and sometimes call the ledger: under the lock of the ledger that would be a deadlock.
     void use_the_ledger() {
         if (chance.one_in(300))
-            std::this_thread::sleep_for(std::chrono::microseconds(200)); // others come by
+            std::this_thread::sleep_for(std::chrono::microseconds(200)); // lets other threads run
         if (chance.one_in(200))
             ledger->of(0).bytes();
     }
@@ -442,7 +442,7 @@ struct Library {
 
 void *library_allocate(std::ptrdiff_t size, int, void *) {
     if (chance.one_in(50))
-        library.ledger->of(0).bytes(); // it may come back to the ledger
+        library.ledger->of(0).bytes(); // a library may call the ledger
     const std::lock_guard lock(library.mutex);
     const auto bytes = static_cast<std::size_t>(size);
     if (size <= 0)
@@ -460,7 +460,7 @@ void library_free(void *memory, std::ptrdiff_t size, int, void *) {
         library.ledger->of(0).bytes();
     const auto address = reinterpret_cast<Address>(memory);
     const auto bytes = static_cast<std::size_t>(size);
-    // Segments of a pool must be out of use. What is allocated on its own is freed at once: the library has to wait.
+    // A segment of a pool must be unused. A block of its own is freed at once: the library has to wait for streams.
     library.unfinished->given_back(address, bytes, bytes % page != 0, "library_free");
     const std::lock_guard lock(library.mutex);
     const auto found = library.blocks.find(address);
@@ -479,9 +479,9 @@ struct Held {
     std::size_t size = 0;
     std::uint64_t id = 0;
     Work *work = nullptr;
-    std::vector<Work *> uses; // other streams that it is recorded for
+    std::vector<Work *> uses; // other streams that the block is recorded for
 
-    // Visits words of it: all of a small block, the first and the last 64 bytes of a larger one.
+    // Visits the words of a small block, and the first and the last 64 bytes of a larger block.
     template <typename Visit> void each_word(Visit visit) const {
         constexpr std::size_t edge = 64, small = 512;
         for (std::size_t at = 0; at < size; at += 8) {
@@ -509,7 +509,7 @@ struct Inbox {
     std::vector<Held> blocks;
 };
 
-// Lets threads pause together; the last to come does something.
+// A barrier of all threads; the last thread to arrive runs an action.
 class Meeting {
 public:
     template <typename Action> void wait(Action action) {
@@ -535,7 +535,7 @@ std::atomic<StackId> stacks_noted{0};
 
 StackId note_stack() { return stacks_noted.fetch_add(1, std::memory_order_relaxed) % 1000 + 1; }
 
-// What the snapshot of a moment adds up to
+// The sums over a snapshot.
 struct Sums {
     std::int64_t allocations = 0, allocated = 0, active = 0, active_bytes = 0, requested = 0, reserved = 0,
                  segments = 0, split = 0, split_bytes = 0;
@@ -550,7 +550,7 @@ public:
 
     std::vector<Held> held;
     std::vector<Work *> streams;
-    std::uint64_t lacks = 0; // of memory
+    std::uint64_t lacks = 0; // how often memory ran out
 
     void allocate();
     void free_one(std::size_t which);
@@ -591,9 +591,9 @@ private:
     PoolId pool_{0, 0};
     bool pool_is_own_ = false, pool_begun_ = false;
     PoolId graph_pool_{0, 0};
-    CaptureId capture_ = 0, captures_ = 0; // of this thread: none of a stream
+    CaptureId capture_ = 0, captures_ = 0; // the capture is of this thread and of no stream
     std::vector<Address> graph_holds_;
-    std::vector<Held> kept_; // what this thread has freed, and the capture or the graph keeps
+    std::vector<Held> kept_; // blocks that this thread has freed and that the capture or the graph keeps
     std::unique_ptr<Tracker> tracker_;
     bool tracks_thread_ = false;
     Tracker expected_{false};
@@ -728,7 +728,7 @@ void Worker::operate() {
     }
 }
 
-// Never a size that could be taken for that of a segment.
+// Returns a size that is not a whole number of pages, as the sizes of segments are.
 std::size_t Worker::pick_size() {
     const std::size_t dice = chance.below(1000);
     const std::size_t large = dice < 990 ? 4 * mib : dice < 999 ? 40 * mib : 200 * mib;
@@ -783,7 +783,7 @@ void Worker::free_one(std::size_t which) {
     const Held block = std::move(held.back());
     held.pop_back();
     block.verify();
-    // Here and there the streams are still at work when the block is freed.
+    // For one block in three, the streams still work on the block when it is freed.
     const bool at_work = chance.one_in(3);
     const auto leave = [&](Work *work) {
         const bool submits = at_work && work->submits_here() && all_.streams.is_there(work);
@@ -802,7 +802,7 @@ void Worker::free_one(std::size_t which) {
         kept_.push_back(block);
 }
 
-// More than there is, or than any number may be.
+// Asks for more memory than the device has, or for sizes near the largest number.
 void Worker::lack_memory() {
     constexpr std::size_t most = ~std::size_t(0);
     const std::array<std::size_t, 5> sizes{device_memory + 1, 4 * device_memory, most / 2, most - 600, most};
@@ -854,7 +854,7 @@ void Worker::record_use() {
         block.uses.push_back(work);
 }
 
-// Other threads may hold blocks that this stream works on, and free them right now.
+// Destroys a stream while other threads may hold and free blocks of the stream.
 void Worker::renew_stream() {
     if (++renewed_ > 25)
         return;
@@ -868,14 +868,14 @@ void Worker::renew_stream() {
     for (std::size_t pause = chance.below(8); pause > 0; --pause)
         std::this_thread::yield();
     Work *old = work;
-    if (chance.one_in(2)) { // else it gets the handle of the old one
+    if (chance.one_in(2)) { // otherwise the new stream may get the handle of the old stream
         work = all_.new_stream(number_, true);
         all_.destroy_stream(old);
     } else {
         all_.destroy_stream(old);
         work = all_.new_stream(number_, true);
     }
-    for (Held &block : held) // to the ledger the same handle, but not the same stream
+    for (Held &block : held) // for the ledger the new stream is another stream, even with the same handle
         if (block.work == old && ledger_.record_stream(block.address, work->handle))
             block.uses.push_back(work);
 }
@@ -908,7 +908,7 @@ void Worker::leave_pool() {
     }
 }
 
-// A capture, then the graph that comes of it, then none.
+// Begins a capture, ends it with a graph, or releases the graph, in turns.
 void Worker::change_graph() {
     if (capture_ != 0) {
         end_capture();
@@ -966,7 +966,7 @@ void Worker::check_tracker() {
     tracker_ = nullptr;
     if (seen.current != seen.allocated - seen.freed || seen.peak < seen.current || seen.peak > seen.allocated)
         violation("a tracker contradicts itself");
-    // Of all threads it tells at least what was done here.
+    // A tracker of all threads counts at least the calls of this thread.
     const auto differs = [&](std::int64_t number, std::int64_t least) {
         return tracks_thread_ ? number != least : number < least;
     };
@@ -1064,7 +1064,7 @@ void Worker::stop() {
         change_graph();
 }
 
-// All of them
+// The program
 
 Stress::Stress(const Settings &settings, bool fragile, std::size_t operations)
     : settings(settings), operations(operations) {
@@ -1078,7 +1078,7 @@ Stress::Stress(const Settings &settings, bool fragile, std::size_t operations)
         workers.push_back(std::make_unique<Worker>(*this, number));
 }
 
-// Checks a snapshot, and adds up what it shows.
+// Checks a snapshot, and returns its sums.
 Sums Stress::look_at(const PoolId *only) {
     Sums sums;
     Address end = 0;
@@ -1119,7 +1119,7 @@ Sums Stress::look_at(const PoolId *only) {
     return sums;
 }
 
-// Called while nothing else goes on.
+// Compares everything while the threads pause.
 void Stress::inspect() {
     const Statistics seen = ledger.of(0).statistics();
     const Sums sums = look_at(nullptr);
@@ -1154,7 +1154,7 @@ void Stress::inspect() {
     if (!driver.fragile)
         same("bytes of the device and the library", seen.reserved_bytes,
              static_cast<std::int64_t>(memory.used() + library.used));
-    // The handle of a stream that all threads use may mean another one from now on.
+    // The new shared stream may get the handle of the destroyed stream.
     Work *&shared = shared_streams[1 + chance.below(2)];
     destroy_stream(shared);
     shared = new_stream(threads, true);
@@ -1176,7 +1176,7 @@ std::uint64_t Stress::run() {
     return lacks;
 }
 
-// Frees everything, and looks whether anything is left.
+// Frees everything, and checks that nothing is left.
 void Stress::end() {
     driver.unlucky = driver.fragile = false;
     for (Inbox &inbox : inboxes)
@@ -1206,7 +1206,7 @@ void Stress::end() {
                   library.used);
     if (!ledger.of(0).snapshot(nullptr).empty())
         violation("the snapshot has something at the end");
-    // What may stay: the addresses reserved for small and for large blocks of the streams that are still there.
+    // Only address ranges may stay: one for small and one for large blocks of each live stream.
     std::size_t streams_left = 1;
     const auto count_left = [&](const std::vector<Work *> &works) {
         for (Work *work : works)
@@ -1221,7 +1221,7 @@ void Stress::end() {
         violation("%d events were not destroyed", driver.events());
 }
 
-// A ledger that is destroyed gives back everything, also what is still in use.
+// Checks that a destroyed ledger gives all memory back, even memory in use.
 void leave_blocks_behind(const Settings &settings) {
     HostMemory memory(device_memory);
     Streams streams;

@@ -1,8 +1,8 @@
-// The structures of the core, each next to a plain one that must say the same after every step.
+// The data structures of the core, each compared with a structure of the standard library after every step.
 //
 //     structures [steps] [seed]
 //
-// The first difference is printed and ends the program with the status 1.
+// The program prints the first difference and ends with the status 1.
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ void expect(bool holds, const char *what) {
         fail("%s", what);
 }
 
-// AddressMap, on addresses as blocks have them: multiples of 512, here and there in long rows.
+// AddressMap, with the addresses of blocks: multiples of 512, many of them adjacent.
 void check_address_map(std::size_t steps) {
     AddressMap<int> map;
     std::unordered_map<std::uintptr_t, int *> model;
@@ -89,7 +89,7 @@ void check_address_map(std::size_t steps) {
     }
 }
 
-// BlockTree, in the order of addresses, as for the holes of a segment.
+// BlockTree in the order of addresses, as the tree of the holes of a segment.
 void check_block_tree(std::size_t steps) {
     BlockTree<Block, ByAddress> tree;
     std::set<Block *, ByAddress> model;
@@ -121,8 +121,8 @@ void check_block_tree(std::size_t steps) {
     }
 }
 
-// FreeBlocks: below 2 MiB the best fit is any block of the smallest size that fits, from there on that with the lowest
-// address of them.
+// FreeBlocks: the best fit is a block of the smallest size that fits; from 2 MiB on, the block with the lowest address
+// among the blocks of this size.
 void check_free_blocks(std::size_t steps) {
     constexpr std::size_t listed = std::size_t(2) << 20;
     const auto free = std::make_unique<FreeBlocks>();
@@ -171,7 +171,7 @@ void check_free_blocks(std::size_t steps) {
     }
 }
 
-// Whether a byte can be read, and what it is: the kernel is asked, as a read of our own would be the end.
+// Reads a byte with write() into a pipe, so that an unreadable address is an error (-1) and not a crash.
 class Probe {
 public:
     Probe() { expect(pipe(ends_) == 0, "no pipe"); }
@@ -190,7 +190,7 @@ private:
     int ends_[2];
 };
 
-// The virtual memory of HostMemory: every call is tried with right and with wrong arguments.
+// HostMemory: every call is tried with right and with wrong arguments.
 void check_host_memory(std::size_t steps) {
     constexpr std::size_t page = HostMemory::page, limit = 100 * page;
     const auto memory = std::make_unique<HostMemory>(limit);
@@ -270,7 +270,7 @@ void check_host_memory(std::size_t steps) {
             const auto known = physical.find(name);
             const auto is_mapped = [&](const auto &mapping) { return mapping.second.physical == name; };
             if (std::any_of(mappings.begin(), mappings.end(), is_mapped))
-                break; // it would live on without its name
+                break; // physical memory that is mapped would stay without its name
             expect(memory->destroy(name) == (known != physical.end()), "destroy() is wrong about what it can do");
             if (known != physical.end()) {
                 used -= known->second * page;
@@ -289,10 +289,10 @@ void check_host_memory(std::size_t steps) {
             const auto [start, reserved] = *any_of(reservations);
             std::uintptr_t at = start + below(reserved + 1) * page + (one_in(10) ? 512 : 0);
             if (const auto before = mapping_at(at); before != mappings.end() && !one_in(4))
-                at = before->first + before->second.pages * page; // right behind it
+                at = before->first + before->second.pages * page; // directly behind the mapping
             const std::size_t asked = one_in(6) ? 1 + below(30) : pages;
             if (at >= start + reserved * page)
-                break; // it may lie in another reservation
+                break; // the address may lie in another reservation
             bool right = asked == pages && at % page == 0 && at + asked * page <= start + reserved * page;
             for (std::size_t i = 0; i < asked && right; ++i)
                 right = mapping_at(at + i * page) == mappings.end();
