@@ -1,4 +1,4 @@
-"""Each function of ``xp.random`` that draws goes on from the state of the generator, for all shapes and parameters."""
+"""Each drawing function of ``xp.random`` uses and moves the state of the generator, for all shapes and parameters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     Draw = Callable[[Any, int], Any]
 
-# CuPy says so of multivariate_normal.
+# CuPy gives this warning for multivariate_normal.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:cupy.random.* is experimental:FutureWarning"),
     pytest.mark.usefixtures("states_as_found"),
@@ -107,7 +107,7 @@ def test_another_process_draws_the_same_numbers(output_of: OutputOf) -> None:
 
 
 @rows
-def test_another_device_and_another_stream_change_nothing(row: str) -> None:
+def test_draws_on_another_stream_continue_the_sequence_and_other_devices_do_not_affect_it(row: str) -> None:
     tcuda.manual_seed(SEED)
     state = tcuda.get_rng_state()
     expected = [numbers(row), numbers(row)]
@@ -230,7 +230,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize("call", REFUSED)
-def test_what_is_refused_draws_nothing(call: str) -> None:
+def test_a_refused_call_draws_nothing(call: str) -> None:
     error, refused = REFUSED[call]
     state = tcuda.get_rng_state()
     with pytest.raises(error):
@@ -265,7 +265,7 @@ def test_sizes(name: str, size: Any) -> None:
 
 @pytest.mark.parametrize("name", WITH_ARRAYS)
 def test_parameters_broadcast(name: str) -> None:
-    """Columns by the first parameter, rows by the others."""
+    """The first parameter varies by rows, the other parameters by columns."""
     first, *others = pairs(LAWS[name])
     shape = (2, 2) if others else (2, 1)
     for size, expected in ((None, shape), ((5, *shape), (5, *shape)), ((0, *shape), (0, *shape))):
@@ -285,7 +285,7 @@ def test_a_parameter_may_be_an_array_beside_a_scalar(name: str) -> None:
 
 
 @pytest.mark.parametrize("size", [(), 0, 5, (2, 3)], ids=str)
-def test_sizes_of_what_has_no_law_of_one_number(size: Any) -> None:
+def test_sizes_of_functions_without_a_law(size: Any) -> None:
     random = xp.random
     shape = (size,) if isinstance(size, int) else size
     assert random.choice(5, size).shape == shape
@@ -302,7 +302,7 @@ def test_sizes_of_what_has_no_law_of_one_number(size: Any) -> None:
     assert multivariate_normal(random, size).shape == (*shape, 3)
 
 
-def test_sizes_that_are_left_out() -> None:
+def test_calls_without_a_size() -> None:
     random = xp.random
     assert random.multinomial(10, xp.asarray(CHANCES)).shape == (4,)
     assert random.dirichlet(xp.asarray(ALPHA)).shape == (3,)
@@ -325,12 +325,12 @@ def test_a_size_may_be_an_integer_of_numpy() -> None:
     assert multivariate_normal(xp.random, size).shape == (5, 3)
 
 
-def test_no_trials() -> None:
+def test_zero_trials_and_an_empty_choice() -> None:
     assert xp.random.multinomial(0, xp.asarray(CHANCES), 5).get().tolist() == [[0] * 4] * 5
     assert xp.random.choice(0, 0).shape == (0,)
 
 
-def test_powers_of_zero() -> None:
-    """CuPy goes on with 1 / 0, which is infinite, where Python raises an exception."""
+def test_power_and_weibull_with_the_parameter_0() -> None:
+    """CuPy computes with 1 / 0 = infinity, and Python would raise an exception."""
     assert xp.random.power(0.0, 3).get().tolist() == xp.random.power(0, 3).get().tolist() == [0.0] * 3
     assert set(xp.random.weibull(0.0, 100).get().tolist()) <= {0.0, 1.0, math.inf}

@@ -38,7 +38,7 @@ def bytes_of(seed: int, offset: int = 0) -> np.ndarray[Any, Any]:
 
 
 def draw(generator: tcuda.Generator | None = None, size: int = 100) -> bytes:
-    """Return the bytes of some numbers, of the default generator if none is given."""
+    """Return the bytes of ``size`` numbers from ``generator``, or from the default generator if None."""
     source: Any = xp.random if generator is None else generator
     data: bytes = source.random_sample(size).get().tobytes()
     return data
@@ -51,7 +51,7 @@ class TestDefaultGenerators:
         assert tcuda.default_generators[0] is tcuda.random.default_generators[0]
         assert tcuda.default_generators[:1] == (tcuda.default_generators[0],)
 
-    def test_the_array_module_draws_from_them(self) -> None:
+    def test_the_array_module_draws_from_the_default_generator(self) -> None:
         generator = tcuda.default_generators[0]
         assert isinstance(generator, tcuda.Generator)
         assert isinstance(generator, xp.random.RandomState)
@@ -73,7 +73,7 @@ class TestDefaultGenerators:
             : len(DEVICES)
         ]
 
-    def test_seeding_by_the_array_module_seeds_them(self) -> None:
+    def test_seeding_by_the_array_module_seeds_the_default_generator(self) -> None:
         xp.random.seed(77)
         assert tcuda.initial_seed() == 77
         np.testing.assert_array_equal(tcuda.get_rng_state(), bytes_of(77))
@@ -84,7 +84,7 @@ class TestDefaultGenerators:
         with pytest.raises(ValueError, match="between 0 and 2"):
             xp.random.seed(-1)
 
-    def test_another_generator_may_take_its_place(self) -> None:
+    def test_set_random_state_replaces_the_generator_of_the_array_module(self) -> None:
         other = tcuda.Generator().manual_seed(9)
         before = xp.random.get_random_state()
         xp.random.set_random_state(other)
@@ -117,7 +117,9 @@ class TestSeeds:
             function(seed)
         np.testing.assert_array_equal(tcuda.get_rng_state_all(), before)
 
-    def test_the_module_takes_what_int_takes_and_a_generator_integers(self, generator: tcuda.Generator) -> None:
+    def test_manual_seed_of_the_module_accepts_texts_and_floats_and_of_a_generator_only_integers(
+        self, generator: tcuda.Generator
+    ) -> None:
         tcuda.manual_seed("12")  # type: ignore[arg-type]
         tcuda.manual_seed(12.7)  # type: ignore[arg-type]
         assert tcuda.initial_seed() == 12
@@ -137,7 +139,7 @@ class TestSeeds:
             assert tcuda.initial_seed() == 2
         assert tcuda.initial_seed() == 1
 
-    def test_seeds_that_nobody_knows_differ(self) -> None:
+    def test_seed_sets_a_different_random_seed_at_every_call(self) -> None:
         seeds = set()
         for _ in range(20):
             tcuda.seed()
@@ -157,7 +159,7 @@ class TestStates:
         state = tcuda.get_rng_state()
         assert (type(state), state.dtype, state.shape) == (np.ndarray, np.uint8, (16,))
         assert state.tobytes().hex() == "8877665544332211" + "0400000000000000"
-        state[:] = 0  # a copy
+        state[:] = 0  # changes only a copy
         assert tcuda.initial_seed() == 0x1122334455667788
 
     def test_drawing_goes_on_from_a_state(self) -> None:
@@ -169,17 +171,17 @@ class TestStates:
         assert draw() == numbers
 
     @pytest.mark.parametrize("device", ["cuda", "cuda:0", 0, None])
-    def test_a_device_may_be_named_in_each_way(self, device: Any) -> None:
+    def test_a_device_may_be_a_text_an_index_or_none(self, device: Any) -> None:
         tcuda.set_rng_state(bytes_of(3, 8), device)
         np.testing.assert_array_equal(tcuda.get_rng_state(device), bytes_of(3, 8))
         np.testing.assert_array_equal(tcuda.default_generators[0].get_state(), bytes_of(3, 8))
 
-    def test_all_states_at_once(self) -> None:
+    def test_set_rng_state_all_sets_the_states_of_all_devices(self) -> None:
         states = [bytes_of(index, 4 * index) for index in DEVICES]
         tcuda.set_rng_state_all(iter(states))
         np.testing.assert_array_equal(tcuda.get_rng_state_all(), states)
 
-    def test_one_bad_state_of_many_changes_none(self) -> None:
+    def test_one_invalid_state_of_many_changes_no_generator(self) -> None:
         before = tcuda.get_rng_state_all()
         with pytest.raises(RuntimeError, match="RNG state is wrong size"):
             tcuda.set_rng_state_all([bytes_of(1), bytes_of(1)[:3]])
@@ -195,22 +197,22 @@ class TestStates:
         assert generator.get_offset() == 0
 
     @pytest.mark.parametrize("state", [np.zeros(16), np.zeros(16, np.int8), [0] * 16, b"0" * 16, 1, None])
-    def test_what_is_no_state_is_refused(self, generator: tcuda.Generator, state: Any) -> None:
+    def test_a_state_of_another_type_is_refused(self, generator: tcuda.Generator, state: Any) -> None:
         for change in (tcuda.set_rng_state, generator.set_state):
             with pytest.raises(TypeError, match=r"RNG state must be a torch.ByteTensor, or an array of NumPy's"):
                 change(state)
         assert generator.initial_seed() == 67280421310721
 
-    def test_an_array_of_a_device_is_no_state(self) -> None:
+    def test_a_state_on_a_device_is_refused(self) -> None:
         with pytest.raises(TypeError, match=r"RNG state must be a torch.ByteTensor.* on the host"):
             tcuda.set_rng_state(xp.zeros(16, xp.uint8))
 
-    def test_a_seed_alone_means_offset_0(self, generator: tcuda.Generator) -> None:
+    def test_a_state_of_8_bytes_is_a_seed_with_offset_0(self, generator: tcuda.Generator) -> None:
         generator.set_offset(8)
         generator.set_state(bytes_of(5)[:8])
         np.testing.assert_array_equal(generator.get_state(), bytes_of(5))
 
-    def test_any_array_that_numpy_can_read_will_do(self, generator: tcuda.Generator) -> None:
+    def test_a_state_may_be_any_array_that_numpy_can_read(self, generator: tcuda.Generator) -> None:
         class Tensor:
             dtype = "torch.uint8"
 
@@ -237,7 +239,7 @@ class TestStates:
         np.testing.assert_array_equal(generator.get_state(), bytes_of(67280421310721, 8))
 
     @pytest.mark.parametrize("device", [len(DEVICES), -1, 2**70, "cuda:99"])
-    def test_a_generator_needs_a_device_that_is_there(self, device: Any) -> None:
+    def test_a_generator_of_a_missing_device_is_refused(self, device: Any) -> None:
         with pytest.raises(RuntimeError, match="invalid device ordinal"):
             tcuda.Generator(device)
 
@@ -250,7 +252,7 @@ class TestStates:
             (-1, RuntimeError, "Device index must not be negative; got -1"),
         ],
     )
-    def test_a_device_that_is_not_there_is_refused(self, device: Any, error: type[Exception], text: str) -> None:
+    def test_a_missing_device_is_refused(self, device: Any, error: type[Exception], text: str) -> None:
         for call in (
             lambda: tcuda.get_rng_state(device),
             lambda: tcuda.set_rng_state(bytes_of(1), device),
@@ -262,7 +264,7 @@ class TestStates:
 
 
 class TestFork:
-    def test_the_sequence_goes_on_as_if_nothing_had_been_drawn(self) -> None:
+    def test_fork_rng_restores_the_state(self) -> None:
         tcuda.manual_seed(1)
         with tcuda.random.fork_rng():
             numbers = draw()
@@ -270,7 +272,7 @@ class TestFork:
         assert tcuda.initial_seed() == 1
         assert draw() == numbers
 
-    def test_also_after_an_exception(self) -> None:
+    def test_fork_rng_restores_the_state_after_an_exception(self) -> None:
         state = tcuda.get_rng_state()
 
         def fail() -> None:
@@ -282,7 +284,7 @@ class TestFork:
             fail()
         np.testing.assert_array_equal(tcuda.get_rng_state(), state)
 
-    def test_it_may_be_left_out(self) -> None:
+    def test_fork_rng_without_devices_or_not_enabled_does_nothing(self) -> None:
         tcuda.manual_seed(1)
         with tcuda.random.fork_rng(enabled=False):
             draw()
@@ -292,33 +294,33 @@ class TestFork:
         assert tcuda.default_generators[0].get_offset() == 8
 
     @needs_two
-    def test_only_the_devices_that_are_named(self) -> None:
+    def test_fork_rng_restores_only_the_given_devices(self) -> None:
         tcuda.manual_seed_all(1)
         with tcuda.random.fork_rng(iter(["cuda:1"])):
             tcuda.manual_seed_all(2)
         assert [tcuda.default_generators[index].initial_seed() for index in (0, 1)] == [2, 1]
 
-    def test_a_device_that_is_not_there_changes_nothing(self) -> None:
+    def test_fork_rng_of_a_missing_device_is_refused(self) -> None:
         with pytest.raises(IndexError, match="no generator for device"), tcuda.random.fork_rng([len(DEVICES)]):
-            pytest.fail("the block was entered")
+            pytest.fail("the scope was entered")
 
 
 class TestGenerator:
-    def test_it_begins_with_the_seed_of_torch(self, generator: tcuda.Generator) -> None:
+    def test_a_new_generator_has_the_default_seed_of_torch(self, generator: tcuda.Generator) -> None:
         assert generator.initial_seed() == 67280421310721
         assert generator.get_offset() == 0
         assert generator.device == ("cuda", 0)
 
-    def test_it_is_apart_from_the_default_one(self, generator: tcuda.Generator) -> None:
+    def test_a_generator_does_not_affect_the_default_generator(self, generator: tcuda.Generator) -> None:
         before = tcuda.get_rng_state()
         draw(generator)
         np.testing.assert_array_equal(tcuda.get_rng_state(), before)
         assert generator.get_offset() == 4
 
-    def test_seeding_by_chance_returns_the_seed(self, generator: tcuda.Generator) -> None:
+    def test_seed_returns_the_random_seed(self, generator: tcuda.Generator) -> None:
         assert generator.seed() == generator.initial_seed() != generator.seed()
 
-    def test_a_clone_goes_its_own_way_from_here(self, generator: tcuda.Generator) -> None:
+    def test_a_clone_continues_independently(self, generator: tcuda.Generator) -> None:
         draw(generator)
         clone = generator.clone_state()
         assert type(clone) is type(generator)
@@ -352,7 +354,7 @@ class TestGenerator:
 
     @needs_two
     @pytest.mark.parametrize("name", ["random_sample", "standard_normal", "tomaxint", "standard_cauchy"])
-    def test_it_fills_arrays_of_its_own_device_only(self, name: str) -> None:
+    def test_a_generator_fills_only_arrays_of_its_own_device(self, name: str) -> None:
         generator = tcuda.Generator(1)
         with pytest.raises(RuntimeError, match="Expected a 'cuda:0' generator device but found 'cuda:1'"):
             getattr(generator, name)(3)
@@ -361,7 +363,7 @@ class TestGenerator:
             assert getattr(generator, name)(3).device.id == 1
 
     @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
-    def test_a_copy_goes_on_from_the_same_state(self, generator: tcuda.Generator, copied: Callable[..., Any]) -> None:
+    def test_a_copy_has_the_same_state_and_device(self, generator: tcuda.Generator, copied: Callable[..., Any]) -> None:
         generator.manual_seed(WORD)
         draw(generator)
         made = copied(generator)
@@ -369,7 +371,7 @@ class TestGenerator:
         assert made.device == generator.device
         assert draw(made) == numbers
 
-    def test_its_text_tells_the_state(self, generator: tcuda.Generator) -> None:
+    def test_the_repr_shows_device_seed_and_offset(self, generator: tcuda.Generator) -> None:
         generator.set_state(bytes_of(3, 8))
         assert repr(generator) == "<tcuda.Generator device='cuda:0' seed=3 offset=8>"
 
@@ -412,7 +414,7 @@ class TestGenerator:
 
 
 class TestDefaultRng:
-    def test_it_has_the_names_of_the_new_generators(self) -> None:
+    def test_default_rng_has_the_methods_of_a_numpy_generator(self) -> None:
         rng: Any = tcuda.random.default_rng(seed=4)
         assert rng.initial_seed() == 4
         old = tcuda.Generator().manual_seed(4)
@@ -423,10 +425,10 @@ class TestDefaultRng:
         )
         np.testing.assert_array_equal(rng.standard_normal((2, 3), "f").get(), old.randn(2, 3, dtype="f").get())
 
-    def test_without_a_seed_each_is_another(self) -> None:
+    def test_generators_without_a_seed_differ(self) -> None:
         assert tcuda.random.default_rng().initial_seed() != tcuda.random.default_rng("cuda:0").initial_seed()
 
-    def test_it_writes_to_an_array(self) -> None:
+    def test_out_is_filled_and_returned(self) -> None:
         rng: Any = tcuda.random.default_rng(seed=4)
         out = xp.zeros((2, 5), xp.float32)
         assert rng.random(out=out, dtype=xp.float32) is out
@@ -435,7 +437,7 @@ class TestDefaultRng:
         assert rng.standard_normal((2, 5), xp.float32, out) is out
         np.testing.assert_array_equal(out.get(), same.standard_normal((2, 5), xp.float32).get())
 
-    def test_an_array_that_does_not_fit_is_refused(self) -> None:
+    def test_an_unsuitable_out_is_refused(self) -> None:
         rng: Any = tcuda.random.default_rng(seed=4)
         with pytest.raises(TypeError, match="Expected float64, got float32"):
             rng.random(out=xp.zeros(3, xp.float32))
@@ -445,7 +447,7 @@ class TestDefaultRng:
             rng.random(out=xp.zeros((3, 3))[:, 1])
         assert rng.get_offset() == 0
 
-    def test_its_state_is_pickled(self) -> None:
+    def test_pickling_keeps_the_state(self) -> None:
         rng: Any = tcuda.random.default_rng()
         rng.random(5)
         again = pickle.loads(pickle.dumps(rng))
@@ -453,7 +455,7 @@ class TestDefaultRng:
 
 
 class TestBeforeInitialisation:
-    def test_seeds_are_remembered_in_their_order_and_nothing_is_initialised(self, output_of: OutputOf) -> None:
+    def test_seeds_are_kept_in_order_until_initialisation(self, output_of: OutputOf) -> None:
         code = """
             import tcuda
             tcuda.manual_seed_all(5)
@@ -465,7 +467,7 @@ class TestBeforeInitialisation:
         swapped = code.replace("_all(5)", "(5)").replace("seed(7)", "seed_all(7)")
         assert output_of(dedented(swapped)) == f"7 {[7] * (len(DEVICES) - 1)}"
 
-    def test_states_are_remembered_as_they_were(self, output_of: OutputOf) -> None:
+    def test_a_state_is_copied_until_initialisation(self, output_of: OutputOf) -> None:
         code = """
             import numpy, tcuda
             state = numpy.zeros(16, numpy.uint8)
@@ -477,7 +479,7 @@ class TestBeforeInitialisation:
         """
         assert output_of(dedented(code)) == str([9, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0])
 
-    def test_bad_ones_are_refused_at_once(self, output_of: OutputOf) -> None:
+    def test_invalid_seeds_and_states_are_refused_before_initialisation(self, output_of: OutputOf) -> None:
         code = """
             import numpy, tcuda
             for call, value in ((tcuda.manual_seed, 1 << 64), (tcuda.manual_seed_all, 1 << 64),
@@ -490,17 +492,17 @@ class TestBeforeInitialisation:
         """
         assert output_of(dedented(code)).split() == ["ValueError", "ValueError", "RuntimeError"]
 
-    def test_without_seeds_every_process_draws_other_numbers(self, output_of: OutputOf) -> None:
+    def test_without_a_seed_every_process_has_a_different_seed(self, output_of: OutputOf) -> None:
         code = "import tcuda; print(tcuda.initial_seed())"
         assert output_of(code) != output_of(code)
         assert output_of(code, CUPY_SEED="31") == "31"
 
-    def test_a_seed_given_to_the_array_module_first_holds(self, output_of: OutputOf) -> None:
+    def test_a_seed_may_be_set_by_the_array_module_first(self, output_of: OutputOf) -> None:
         code = "import tcuda; xp = tcuda.xp; xp.random.seed(8); print(tcuda.initial_seed())"
         assert output_of(code) == "8"
 
     @pytest.mark.parametrize("first", ["rand(3)", "gamma(2.0, size=3)", "seed(5)", "get_random_state()"])
-    def test_a_first_draw_is_from_the_generator_that_was_seeded(self, output_of: OutputOf, first: str) -> None:
+    def test_the_first_draw_uses_the_seed_from_before_initialisation(self, output_of: OutputOf, first: str) -> None:
         code = f"""
             import tcuda
             from tcuda import xp
@@ -511,17 +513,17 @@ class TestBeforeInitialisation:
         """
         assert output_of(dedented(code)) == f"5 {4 if first in ('seed(5)', 'get_random_state()') else 8}"
 
-    def test_looking_at_the_generators_initialises(self, output_of: OutputOf) -> None:
+    def test_reading_the_default_generators_initialises(self, output_of: OutputOf) -> None:
         code = "import tcuda; len(tcuda.default_generators); print(tcuda.is_initialized())"
         assert output_of(code) == "True"
 
     @pytest.mark.gpu
     @pytest.mark.parametrize("device", [0, pytest.param(1, marks=pytest.mark.multigpu)])
-    def test_no_context_is_made(self, output_of: OutputOf, device: int) -> None:
+    def test_seeding_creates_no_cuda_context(self, output_of: OutputOf, device: int) -> None:
         code = f"""
             import ctypes, tcuda
             if {device}:
-                tcuda.xp.random.rand(3)  # the other device, which is in use
+                tcuda.xp.random.rand(3)  # device 0 is in use
             tcuda.manual_seed(1); tcuda.manual_seed_all(1); tcuda.seed_all()
             if {device}:
                 tcuda.set_rng_state(tcuda.get_rng_state({device}), {device})

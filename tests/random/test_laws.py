@@ -1,9 +1,9 @@
-"""Each function of ``xp.random`` that draws has the law of its name.
+"""The numbers of each drawing function of ``xp.random`` have the right distribution, which the tests call a law.
 
-The tests of laws have a fixed seed, so that a runtime passes all of them at every run, or fails the same ones. They ask
-for a p-value above 1e-4: some 200 tests of right laws all pass with 49 of 50 seeds, so that a failure is a bug rather
-than bad luck. And 20,000 numbers tell a wrong law: it passes only where its distribution function is off by less than
-0.016, as that of a normal law with a mean of 0.04 is, or with a scale of 1.07.
+The tests of laws have a fixed seed, so every run of a runtime has the same result. The tests ask for a p-value above
+1e-4: with 49 of 50 seeds all of the about 200 tests pass if the laws are right, so a failure is more likely a bug than
+bad luck. 20,000 numbers are enough to find a wrong law: a wrong law passes only if its distribution function is off by
+less than 0.016. A normal law with the mean 0.04, or with the scale 1.07, is off by about 0.016.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     Draw = Callable[[Any, int], Any]
 
-# CuPy says so of multivariate_normal.
+# CuPy gives this warning for multivariate_normal.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:cupy.random.* is experimental:FutureWarning"),
     pytest.mark.usefixtures("states_as_found"),
@@ -59,7 +59,7 @@ def stats() -> Any:
 
 
 def p_value(stats: Any, drawn: Any, law: Any) -> float:
-    """Return how likely numbers of a law are as far from it as those drawn."""
+    """Return the p-value of a test that the drawn numbers have the given law."""
     if drawn.dtype.kind == "f":
         return float(stats.kstest(drawn.astype(float), law.cdf).pvalue)
     least, largest = law.support()
@@ -69,7 +69,7 @@ def p_value(stats: Any, drawn: Any, law: Any) -> float:
 
 
 def cells(drawn: Any, law: Any) -> tuple[Any, Any]:
-    """Return how many integers there are, and how many are to be expected, in cells of ten or more."""
+    """Return the observed and the expected counts of integers, in cells that expect ten or more integers."""
     ends = []
     last = 0.0
     for value in range(int(drawn.min()), min(int(drawn.max()), int(drawn.min()) + 1000)):
@@ -118,7 +118,7 @@ FURTHER: dict[str, tuple[Draw, Callable[[Any], Any]]] = {
     "random_integers from 1": (lambda r, n: r.random_integers(12, size=n), lambda s: s.randint(1, 13)),
     "randint from 0": (lambda r, n: r.randint(12, size=n), lambda s: s.randint(0, 12)),
     "tomaxint": (lambda r, n: r.get_random_state().tomaxint(n) / 2.0**63, lambda s: s.uniform()),
-    # The parts of several numbers have laws too.
+    # Each component of a vector has a law of its own.
     **{
         f"dirichlet {dtype} {i}": (
             lambda r, n, i=i, dtype=dtype: r.dirichlet(xp.asarray(ALPHA), n, dtype)[:, i],
@@ -169,12 +169,12 @@ def test_covariance_of_multivariate_normal(method: str, dtype: str) -> None:
     assert (abs(drawn.mean(axis=0) - MEAN) < 4 * np.sqrt(variances / COUNT)).all()
 
 
-def test_parts_of_dirichlet_and_multinomial_belong_together() -> None:
+def test_components_of_dirichlet_and_multinomial_have_their_sum_and_correlation() -> None:
     shares = xp.random.dirichlet(xp.asarray(ALPHA), COUNT).get()
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     counts = xp.random.multinomial(30, xp.asarray(CHANCES), COUNT).get()
     assert (counts.sum(axis=1) == 30).all()
-    # Where one part takes much, little is left for the others.
+    # The components have a fixed sum, so the correlation of two components is negative.
     for parts, weights in ((shares, ALPHA), (counts, CHANCES)):
         first, second = (weight / sum(weights) for weight in weights[:2])
         expected = -math.sqrt(first * second / ((1 - first) * (1 - second)))
@@ -199,7 +199,7 @@ def test_every_order_is_equally_likely(name: str, stats: Any) -> None:
 
 
 @pytest.mark.parametrize("items", ["a number", "an array"])
-def test_every_item_is_chosen_as_often_at_every_place(items: str, stats: Any) -> None:
+def test_every_item_is_equally_likely_at_every_place(items: str, stats: Any) -> None:
     tcuda.manual_seed(SEED)
     count = 20
     source = count if items == "a number" else xp.arange(count)
@@ -209,7 +209,7 @@ def test_every_item_is_chosen_as_often_at_every_place(items: str, stats: Any) ->
         assert stats.chisquare(np.bincount(place, minlength=count)).pvalue > LEAST
 
 
-def test_rows_are_kept_whole() -> None:
+def test_permutations_keep_rows_whole() -> None:
     array = np.arange(300).reshape(100, 3)
     for permuted in (xp.random.permutation(xp.asarray(array)), shuffled(xp.random, xp.asarray(array))):
         host = permuted.get()
@@ -229,14 +229,14 @@ def test_numbers_are_independent(name: str, dtype: str) -> None:
 
 
 def assert_independent(one: Any, other: Any) -> None:
-    for power in (1, 2):  # the sizes of numbers may depend on each other where the numbers do not correlate
+    for power in (1, 2):  # numbers without a correlation may have correlated squares
         correlation = np.corrcoef((one - one.mean()) ** power, (other - other.mean()) ** power)[0, 1]
         assert abs(correlation) < 4 / math.sqrt(one.size)
 
 
 @pytest.mark.parametrize("name", ["rand float64", "rand float32", "randn float64", "randn float32", "tomaxint"])
 def test_numbers_of_one_thread_are_independent(name: str, stats: Any) -> None:
-    """A thread makes two or four numbers of a draw, which lie a whole grid apart, and then draws again."""
+    """A thread of the GPU draws two or four numbers at once and stores them a whole grid apart, then draws again."""
     properties = tcuda.get_device_properties(0)
     threads = properties.multi_processor_count * properties.max_threads_per_multi_processor
     tcuda.manual_seed(SEED)
@@ -249,10 +249,10 @@ def test_numbers_of_one_thread_are_independent(name: str, stats: Any) -> None:
         assert_independent(one, other)
 
 
-def test_one_is_no_uniform_number() -> None:
-    """Of float32, the 128 largest words of 2**32 round to 1."""
+def test_uniform_numbers_are_below_1() -> None:
+    """The 128 largest words of 32 bits round to 1 as float32; the functions return 0 instead."""
     tcuda.manual_seed(0)
-    tcuda.default_generators[0].set_offset(4 * 19169)  # where thread 157 draws one of these words
+    tcuda.default_generators[0].set_offset(4 * 19169)  # at this offset, thread 157 draws one of these words
     state = tcuda.get_rng_state()
     drawn = xp.random.rand(256, dtype="float32").get()
     assert drawn[157] == 0
@@ -260,7 +260,7 @@ def test_one_is_no_uniform_number() -> None:
     tcuda.set_rng_state(state)
     assert (xp.random.uniform(-5, 3, 256, "float32").get()[157]) == -5
     tcuda.set_rng_state(state)
-    # Of numbers that have their logarithm taken, it is 0 that must not be one.
+    # The logarithm is taken of a number above 0 and up to 1, so the result may be 0.
     assert xp.random.standard_exponential(256, "float32").get()[157] == 0
 
 
@@ -303,8 +303,8 @@ def test_every_integer_is_reached(dtype: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["int32", "int64", "uint32", "uint64"])
-def test_randint_between_the_ends_of_arrays(kind: str) -> None:
-    """The distance of the ends of a signed type does not fit into it."""
+def test_randint_between_arrays_of_limits(kind: str) -> None:
+    """The distance between the smallest and the largest number of a signed type does not fit into the type."""
     limits = np.iinfo(kind)
     low = np.array([[limits.min], [limits.min // 2], [limits.max - 10]], kind)
     high = np.array([limits.max, limits.max - 1, limits.max - 5, limits.max - 9], kind)
@@ -321,7 +321,7 @@ def test_randint_between_the_ends_of_arrays(kind: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "uint8", "uint32", "int64"])
-def test_randint_of_arrays_has_the_type_asked_for(dtype: str) -> None:
+def test_randint_of_arrays_has_the_requested_dtype(dtype: str) -> None:
     low, high = xp.asarray([[0], [3]]), xp.asarray([4, 5, 6])
     drawn = xp.random.randint(low, high, (2, 3), dtype)
     assert drawn.dtype == dtype

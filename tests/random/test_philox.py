@@ -21,13 +21,13 @@ H200 = most_blocks({"multiProcessorCount": 132, "maxThreadsPerMultiProcessor": 2
 
 
 class TestState:
-    def test_an_advance_is_the_callers_own(self) -> None:
+    def test_advance_returns_the_state_before_the_advance(self) -> None:
         state = PhiloxState(7)
         assert state.advance(4) == (7, 0)
         assert state.advance(8) == (7, 4)
         assert state.read() == (7, 12)
 
-    def test_seed_and_offset_have_64_bits_and_the_offset_starts_over(self) -> None:
+    def test_seed_and_offset_have_64_bits_and_the_offset_wraps_around(self) -> None:
         state = PhiloxState((1 << 64) - 1, (1 << 64) - 4)
         assert state.advance(8) == ((1 << 64) - 1, (1 << 64) - 4)
         assert state.read() == ((1 << 64) - 1, 4)
@@ -35,14 +35,14 @@ class TestState:
             state.write(1 << 64, 0)
         assert state.read() == ((1 << 64) - 1, 4)
 
-    def test_writing_and_moving(self) -> None:
+    def test_write_sets_seed_and_offset_and_move_to_only_the_offset(self) -> None:
         state = PhiloxState(1, 4)
         state.move_to(40)
         assert state.read() == (1, 40)
         state.write(2, 8)
         assert state.read() == (2, 8)
 
-    def test_it_is_stored_in_16_bytes_and_loaded_from_them(self) -> None:
+    def test_a_state_is_stored_in_16_bytes_and_loaded_again(self) -> None:
         state = PhiloxState(1 << 63, 8)
         target = np.zeros(16, np.uint8)
         state.store(target)
@@ -56,17 +56,17 @@ class TestState:
         [np.zeros(8, np.uint8), np.zeros(32, np.uint8)[::2], np.array([1, 6], "<u8"), "text of 16 bytes"],
         ids=["short", "apart", "half a draw", "text"],
     )
-    def test_what_is_no_state_is_not_loaded(self, source: Any) -> None:
+    def test_an_invalid_state_is_not_loaded(self, source: Any) -> None:
         state = PhiloxState(5, 4)
         assert not state.load(source)
         assert state.read() == (5, 4)
 
     @pytest.mark.parametrize("target", [bytearray(15), bytes(16), np.zeros(32, np.uint8)[::2]])
-    def test_it_is_not_stored_where_it_has_no_room(self, target: Any) -> None:
+    def test_an_unsuitable_target_is_refused(self, target: Any) -> None:
         with pytest.raises(ValueError, match="a state has 16 bytes, which lie side by side"):
             PhiloxState(5).store(target)
 
-    def test_threads_get_offsets_of_their_own(self) -> None:
+    def test_threads_get_different_offsets(self) -> None:
         state = PhiloxState(0)
         start = threading.Barrier(8)
         taken: list[list[int]] = [[] for _ in range(8)]
@@ -83,7 +83,7 @@ class TestState:
         assert sorted(offset for mine in taken for offset in mine) == list(range(0, 8 * 2000 * 4, 4))
         assert state.read() == (0, 8 * 2000 * 4)
 
-    def test_seeds_derived_of_it_differ(self) -> None:
+    def test_derived_seeds_differ_by_seed_and_offset(self) -> None:
         seeds = {derived_seed(seed, offset) for seed in (0, 1, 2**64 - 1) for offset in range(0, 400, 4)}
         assert len(seeds) == 300
         assert max(seeds) > 2**60
@@ -93,7 +93,7 @@ class TestState:
 
 
 class TestPasses:
-    def test_a_device_holds_a_grid_at_a_time(self) -> None:
+    def test_most_blocks_fills_the_multiprocessors(self) -> None:
         assert H200 == 1056
         assert most_blocks({"multiProcessorCount": 8, "maxThreadsPerMultiProcessor": 1536}) == 48
 
@@ -110,19 +110,19 @@ class TestPasses:
             (3_000_000, 4, 1056, 12),
         ],
     )
-    def test_the_grid_grows_to_what_the_device_holds(self, size: int, lanes: int, blocks: int, increment: int) -> None:
+    def test_the_grid_grows_until_the_device_is_full(self, size: int, lanes: int, blocks: int, increment: int) -> None:
         assert philox_passes(size, 4, lanes, H200) == [(0, size, blocks, increment)]
 
-    def test_nothing_is_filled_by_nothing(self) -> None:
+    def test_an_empty_array_needs_no_kernel(self) -> None:
         assert philox_passes(0, 4, 4, H200) == []
 
     @pytest.mark.parametrize(("size", "itemsize"), [((1 << 29), 4), ((1 << 28), 8), ((1 << 31) - 1, 1)])
-    def test_what_an_index_of_32_bits_reaches_is_one_kernel(self, size: int, itemsize: int) -> None:
-        # The offset of the last element, of (1 << 31) - itemsize, is what counts.
+    def test_an_array_within_an_index_of_32_bits_is_filled_by_one_kernel(self, size: int, itemsize: int) -> None:
+        # The offset of the last element in bytes must fit into 31 bits.
         assert len(philox_passes(size, itemsize, 4, H200)) == 1
         assert len(philox_passes(size + 1, itemsize, 4, H200)) == 3
 
-    def test_larger_arrays_are_halved_after_the_offset_has_moved_for_the_whole(self) -> None:
+    def test_larger_arrays_are_halved_after_the_offset_has_moved_for_the_whole_array(self) -> None:
         size = 5 * (1 << 28) + 3
         waste, *parts = philox_passes(size, 4, 4, H200)
         assert waste == (0, 0, 0, philox_passes(size, 1, 4, H200)[0][3])
@@ -132,7 +132,7 @@ class TestPasses:
 
 
 def drawn(name: str, size: int, seed: int) -> tuple[np.ndarray[Any, Any], int]:
-    """Return what a kernel gives on a device like the H200, and the offset afterwards."""
+    """Return the numbers of a kernel on a device like the H200, and the offset afterwards."""
     kind, *rest = name.split()
     numbers, lanes, dtype = {
         "rand float32": (philox.uniforms, 4, np.float32),
@@ -158,13 +158,13 @@ def drawn(name: str, size: int, seed: int) -> tuple[np.ndarray[Any, Any], int]:
 
 
 @pytest.mark.parametrize("fact", DRAWS, ids=lambda fact: f"{fact['draw']}-{fact['size']}-{fact['seed']}")
-def test_emulated_kernels_give_what_torch_gave_on_an_h200(fact: dict[str, Any]) -> None:
+def test_emulated_kernels_draw_the_numbers_of_torch_on_an_h200(fact: dict[str, Any]) -> None:
     numbers, offset = drawn(fact["draw"], fact["size"], fact["seed"])
     assert offset == fact["offset"]
     if "sha256" in fact:
         assert hashlib.sha256(numbers.tobytes()).hexdigest() == fact["sha256"]
         return
-    # The sine, the cosine and the logarithm of a GPU are others than the host's, and those of float32 not very exact.
+    # A GPU rounds sine, cosine and logarithm in another way than the host, and less exactly for float32.
     tolerance = 4e-6 if numbers.dtype == np.float32 else 4e-15
     for key, part in (("first8", numbers[:8]), ("last8", numbers[-8:])):
         np.testing.assert_allclose(part, [float.fromhex(text) for text in fact[key]], rtol=tolerance, atol=tolerance)
@@ -181,7 +181,7 @@ def test_a_product_and_a_sum_are_rounded_once(dtype: Any, factor: float, addend:
 
 
 def test_known_answers_of_philox() -> None:
-    """Those of the authors' own library, Random123 (``kat_vectors``)."""
+    """The known answers come from Random123, the library of the authors of Philox (``kat_vectors``)."""
 
     def answer(counter: list[int], key: list[int]) -> list[int]:
         position, subsequence = (np.array([low | high << 32], np.uint64) for low, high in (counter[:2], counter[2:]))

@@ -30,7 +30,7 @@ DTYPES = ["float32", "float64"]
 @pytest.fixture(scope="module")
 def torch() -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what torch warns of when it is imported is not ours to mend
+        warnings.simplefilter("ignore")  # of the import of torch
         import torch
 
         torch.cuda.init()
@@ -39,7 +39,7 @@ def torch() -> Any:
 
 @pytest.fixture
 def same(torch: Any) -> Callable[..., None]:
-    """Check that both libraries draw the same, from the beginning and from the middle of a sequence."""
+    """Check that both libraries draw the same numbers, at the beginning and in the middle of a sequence."""
 
     def check(ours: Callable[[], Any], theirs: Callable[[], Any]) -> None:
         mine, other = tcuda.default_generators[0], torch.cuda.default_generators[0]
@@ -47,7 +47,7 @@ def same(torch: Any) -> Callable[..., None]:
             tcuda.manual_seed(seed)
             torch.cuda.manual_seed(seed)
             for _ in range(2):
-                # On the device: to compare there takes a fraction of the time of a copy to the host.
+                # A comparison on the device is much faster than a copy to the host.
                 drawn, expected = torch.as_tensor(ours(), device="cuda"), theirs()
                 assert drawn.dtype == expected.dtype
                 assert drawn.shape == expected.shape
@@ -109,8 +109,8 @@ def test_types_of_integers(torch: Any, same: Callable[..., None], dtype: str) ->
 
 
 @pytest.mark.parametrize(("size", "dtype"), [((1 << 29) + 10, "float32"), ((1 << 28) + 7, "float64")])
-def test_arrays_that_an_index_of_32_bits_does_not_reach(torch: Any, size: int, dtype: str) -> None:
-    """They take gigabytes, so that each library draws once."""
+def test_arrays_beyond_an_index_of_32_bits(torch: Any, size: int, dtype: str) -> None:
+    """Each library draws only once, because the arrays take gigabytes."""
     if tcuda.mem_get_info()[0] < 12 << 30:
         pytest.skip("needs 12 GiB of memory")
     tcuda.manual_seed(1)
@@ -123,7 +123,7 @@ def test_arrays_that_an_index_of_32_bits_does_not_reach(torch: Any, size: int, d
     torch.cuda.empty_cache()
 
 
-def test_a_program_may_move_between_the_libraries(torch: Any) -> None:
+def test_states_can_be_passed_between_the_libraries(torch: Any) -> None:
     torch.cuda.manual_seed(5)
     torch.rand(77, device="cuda")
     tcuda.set_rng_state(torch.cuda.get_rng_state())
@@ -137,15 +137,15 @@ def test_a_program_may_move_between_the_libraries(torch: Any) -> None:
     )
 
 
-def test_a_tensor_of_a_device_is_no_state(torch: Any) -> None:
+def test_a_tensor_on_a_device_or_of_another_dtype_is_no_state(torch: Any) -> None:
     with pytest.raises(TypeError, match="RNG state must be a torch.ByteTensor"):
         tcuda.set_rng_state(torch.cuda.get_rng_state().cuda())
     with pytest.raises(TypeError, match=r"got torch.float32"):
         tcuda.set_rng_state(torch.zeros(16))
 
 
-def test_a_thread_without_a_context_draws_too(output_of: OutputOf) -> None:
-    """A program of its own, whose main thread has used the device: a new thread has no current context then."""
+def test_a_thread_without_a_current_context_can_draw(output_of: OutputOf) -> None:
+    """The test starts a process whose main thread uses the device: a new thread then has no current context."""
     code = """
 import threading, tcuda
 xp = tcuda.xp
@@ -165,7 +165,7 @@ print([draw(5).get().tobytes() for draw in (generator.rand, generator.tomaxint)]
 
 
 def emulated(numbers: Callable[..., Any], like: np.ndarray[Any, Any], seed: int) -> np.ndarray[Any, Any]:
-    """Return what an emulated device with as many multiprocessors draws."""
+    """Return the numbers of an emulated device with as many multiprocessors as the GPU."""
     from tcuda._core import philox_passes
     from tcuda.emulation import philox
     from tcuda.random._philox import most_blocks
@@ -180,7 +180,7 @@ def emulated(numbers: Callable[..., Any], like: np.ndarray[Any, Any], seed: int)
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.3, 7.1), (1e-3, 1e3)])
-def test_uniform_numbers_of_emulated_devices_are_those_of_a_gpu(dtype: str, low: float, high: float) -> None:
+def test_uniform_numbers_of_emulated_devices_equal_those_of_a_gpu(dtype: str, low: float, high: float) -> None:
     from tcuda.emulation import philox
     from tcuda.emulation.philox import RULES
 
