@@ -47,7 +47,7 @@ class TestNestedContainers:
             ([Empty(), None], [None], "[Empty(), x]", ["[1]"]),
         ],
     )
-    def test_they_are_taken_apart_and_put_together(
+    def test_a_tree_is_flattened_described_and_unflattened(
         self, tree: Any, leaves: list[Any], described: str, ways: list[str]
     ) -> None:
         found, structure = flatten(tree)
@@ -58,7 +58,7 @@ class TestNestedContainers:
         again = unflatten(structure, leaves)
         assert (again, type(again)) == (tree, type(tree))
 
-    def test_the_containers_are_new_ones(self) -> None:
+    def test_unflatten_makes_new_containers(self) -> None:
         tree: Any = ([1], {"k": [2]})
         leaves, structure = flatten(tree)
         again = unflatten(structure, leaves)
@@ -68,7 +68,7 @@ class TestNestedContainers:
         assert unflatten(structure, leaves) == tree
 
     @pytest.mark.parametrize("tree", [OrderedDict(k=1), {1, 2}, "text", range(3), np.zeros(2)])
-    def test_whatever_is_not_one_of_them_is_a_leaf(self, tree: Any) -> None:
+    def test_an_object_of_another_type_is_a_leaf(self, tree: Any) -> None:
         leaves, structure = flatten([tree])
         assert len(leaves) == 1
         assert leaves[0] is tree
@@ -92,11 +92,11 @@ class TestNestedContainers:
             1,
         ],
     )
-    def test_another_structure_has_no_leaves_of_this_one(self, other: Any) -> None:
+    def test_flatten_as_returns_none_for_another_structure(self, other: Any) -> None:
         _, structure = flatten((1, [2], {"a": 3, "b": 4}))
         assert flatten_as(structure, other) is None
 
-    def test_two_named_tuples_of_different_types_are_different(self) -> None:
+    def test_a_named_tuple_and_a_tuple_are_different_structures(self) -> None:
         _, structure = flatten(Pair(1, 2))
         assert flatten_as(structure, (1, 2)) is None
 
@@ -106,7 +106,7 @@ class TestNestedContainers:
 
 
 class TestOne:
-    def test_a_call_does_with_its_arguments_what_the_callable_does(self, xp: Any) -> None:
+    def test_a_call_has_the_result_of_the_callable(self, xp: Any) -> None:
         weights = xp.arange(12, dtype="f").reshape(3, 4)
 
         def layer(x: Any, bias: Any) -> Any:
@@ -117,7 +117,7 @@ class TestOne:
             x, bias = xp.full((2, 3), number / 100, "f"), xp.full(4, -number, "f")
             np.testing.assert_allclose(graphed(x, bias).get(), layer(x, bias).get(), rtol=1e-5)
 
-    def test_it_returns_the_same_memory_each_time(self, xp: Any) -> None:
+    def test_every_call_returns_the_same_memory(self, xp: Any) -> None:
         graphed = tcuda.make_graphed_callables(xp.square, (xp.zeros(3),))
         first = graphed(xp.full(3, 2.0))
         assert first.get().tolist() == [4, 4, 4]
@@ -125,7 +125,7 @@ class TestOne:
         assert second.data.ptr == first.data.ptr
         assert first.get().tolist() == [9, 9, 9]
 
-    def test_the_samples_are_what_the_graph_reads(self, xp: Any) -> None:
+    def test_the_graph_reads_its_samples(self, xp: Any) -> None:
         sample = xp.zeros(3)
         graphed = tcuda.make_graphed_callables(xp.square, (sample,))
         graphed(xp.full(3, 2.0))
@@ -133,7 +133,7 @@ class TestOne:
         sample[...] = 5
         assert graphed(sample).get().tolist() == [25, 25, 25]
 
-    def test_other_arrays_are_read_and_written_where_they_are(self, xp: Any) -> None:
+    def test_the_graph_reads_and_writes_other_arrays_in_place(self, xp: Any) -> None:
         weight, calls = xp.ones(3), xp.zeros(1)
 
         def counted(x: Any) -> Any:
@@ -147,7 +147,7 @@ class TestOne:
         graphed(xp.full(3, 2.0))
         assert calls.get().tolist() == [2]
 
-    def test_what_it_does_to_its_arguments_it_does_to_the_samples(self, xp: Any) -> None:
+    def test_in_place_changes_apply_to_the_samples_and_not_to_the_arguments(self, xp: Any) -> None:
         def halve(x: Any) -> None:
             x /= 2
 
@@ -187,7 +187,7 @@ class TestOne:
         results = [array.get().tolist() for array in graphed(xp.arange(4.0))]
         assert results == [[1, 2, 3, 4], [2, 3, 4], [[1, 3], [2, 4]]]
 
-    def test_it_may_have_no_arguments(self, xp: Any) -> None:
+    def test_a_callable_may_have_no_arguments(self, xp: Any) -> None:
         counter = xp.zeros(1)
 
         def count() -> Any:
@@ -203,7 +203,7 @@ class TestOne:
         doubled, nothing = graphed(xp.full((), 4.0), xp.ones((0, 3)))
         assert (doubled.get().item(), nothing.shape) == (8, (0, 3))
 
-    def test_it_looks_like_the_callable(self, xp: Any) -> None:
+    def test_the_graphed_callable_has_the_name_docstring_and_signature_of_the_callable(self, xp: Any) -> None:
         def add_one(x: Any) -> Any:
             """Add one."""
             return x + 1
@@ -213,7 +213,7 @@ class TestOne:
         assert graphed.__wrapped__ is add_one  # type: ignore[attr-defined]
         assert inspect.signature(graphed) == inspect.signature(add_one)
 
-    def test_any_object_that_can_be_called_will_do(self, xp: Any) -> None:
+    def test_any_callable_object_is_accepted(self, xp: Any) -> None:
         class Scale:
             """Scale by a factor."""
 
@@ -229,9 +229,9 @@ class TestOne:
             assert graphed(xp.ones(2)).get().tolist() == [3, 3]
         graphed = tcuda.make_graphed_callables(scale, (xp.zeros(2),))
         assert graphed.__doc__ == "Scale by a factor."
-        assert not hasattr(graphed, "factor")  # a copy, which would not change with the object's
+        assert not hasattr(graphed, "factor")  # a copied attribute would not follow a change of the object
 
-    def test_it_takes_no_keywords(self, xp: Any) -> None:
+    def test_keyword_arguments_are_refused(self, xp: Any) -> None:
         graphed = tcuda.make_graphed_callables(lambda x: x + 1, (xp.zeros(2),))
         with pytest.raises(TypeError, match="unexpected keyword argument 'x'"):
             graphed(x=xp.zeros(2))
@@ -243,7 +243,7 @@ class TestCopying:
         result = graphed(xp.asarray([1.75, -1.75, 3]))
         assert (result.dtype, result.get().tolist()) == (np.dtype("i"), [2, -2, 6])
 
-    def test_any_strides_will_do(self, xp: Any) -> None:
+    def test_arguments_may_have_any_strides(self, xp: Any) -> None:
         graphed = tcuda.make_graphed_callables(lambda x: x + 0, (xp.zeros((2, 3)).T,))
         given = xp.arange(12.0).reshape(3, 4)[:, ::2]
         assert graphed(given).get().tolist() == given.get().tolist()
@@ -318,14 +318,14 @@ class TestSeveral:
         assert graphed(xp.ones(2)).get().tolist() == [2, 2]
         assert tcuda.make_graphed_callables((), ()) == ()
 
-    def test_they_share_a_pool_of_their_own(self, xp: Any) -> None:
+    def test_callables_made_together_share_a_private_pool(self, xp: Any) -> None:
         graphed = tcuda.make_graphed_callables((xp.square, xp.sqrt), ((xp.ones(2),), (xp.ones(2),)))
         first, second = (pool_of(each(xp.ones(2))) for each in graphed)
         other = pool_of(tcuda.make_graphed_callables(xp.square, (xp.ones(2),))(xp.ones(2)))
         assert first == second != other
         assert (0, 0) not in (first, other)
 
-    def test_or_the_pool_that_is_given(self, xp: Any) -> None:
+    def test_callables_use_the_given_pool(self, xp: Any) -> None:
         pool = tcuda.graph_pool_handle()
         graphed = tcuda.make_graphed_callables(xp.square, (xp.ones(2),), pool=pool)
         assert pool_of(graphed(xp.ones(2))) == pool
@@ -341,8 +341,10 @@ class TestWarmingUp:
     @pytest.mark.parametrize(
         ("options", "warmups"), [({}, 3), ({"num_warmup_iters": 0}, 0), ({"num_warmup_iters": 5}, 5)]
     )
-    def test_each_runs_so_often_and_is_then_captured(self, xp: Any, options: dict[str, Any], warmups: int) -> None:
-        xp.square(xp.zeros(2))  # compiled
+    def test_each_callable_runs_num_warmup_iters_times_and_is_then_captured(
+        self, xp: Any, options: dict[str, Any], warmups: int
+    ) -> None:
+        xp.square(xp.zeros(2))  # compiles the kernel before the capture
         runs: list[tuple[str, bool, tcuda.Stream]] = []
 
         def noted(name: str) -> Callable[[Any], Any]:
@@ -360,7 +362,7 @@ class TestWarmingUp:
         assert before not in [stream for *_, stream in runs]
         assert tcuda.current_stream() == before
 
-    def test_it_waits_for_the_samples(self, xp: Any) -> None:
+    def test_the_warm_up_waits_for_the_samples(self, xp: Any) -> None:
         seen = xp.zeros(3)
         side = tcuda.Stream()
         with tcuda.stream(side):
@@ -373,7 +375,7 @@ class TestWarmingUp:
             tcuda.make_graphed_callables(keep, (sample,), num_warmup_iters=1)
         assert seen.get().tolist() == [4, 4, 4]
 
-    def test_what_a_warm_up_raises_is_seen(self, xp: Any) -> None:
+    def test_an_exception_of_a_warm_up_is_raised(self, xp: Any) -> None:
         def broken(x: Any) -> Any:
             raise KeyError("broken")
 
@@ -384,7 +386,7 @@ class TestWarmingUp:
 
 
 class TestLifetime:
-    def test_the_samples_and_the_callable_live_as_long(self, xp: Any) -> None:
+    def test_the_graphed_callable_keeps_the_samples_and_the_callable_alive(self, xp: Any) -> None:
         class Scale:
             def __init__(self) -> None:
                 self.factor = xp.full(1000, 3.0)
@@ -398,14 +400,14 @@ class TestLifetime:
         del scale
         gc.collect()
         tcuda.empty_cache()
-        others = [xp.full(1000, 9.0) for _ in range(20)]  # would take the place of what was freed
+        others = [xp.full(1000, 9.0) for _ in range(20)]  # new arrays would overwrite freed memory of the graph
         assert set(graphed(xp.full(1000, 2.0)).get().tolist()) == {6}
         assert alive() is not None
         del graphed, others
         gc.collect()
         assert alive() is None
 
-    def test_all_memory_goes_back_afterwards(self, xp: Any) -> None:
+    def test_all_memory_is_given_back_after_the_end_of_the_graphed_callable(self, xp: Any) -> None:
         pool = tcuda.graph_pool_handle()
         graphed = tcuda.make_graphed_callables(xp.square, (xp.zeros(1000),), pool=pool)
         result = graphed(xp.ones(1000))
@@ -444,11 +446,13 @@ class TestRefusals:
             ((abs,), ((), ()), ValueError, r"^sample_args must have a tuple .*; got 2 for 1 callables\.$"),
         ],
     )
-    def test_bad_arguments(self, callables: Any, samples: Any, error: Any, text: str, runtime: Runtime) -> None:
+    def test_invalid_callables_and_samples_are_refused(
+        self, callables: Any, samples: Any, error: Any, text: str, runtime: Runtime
+    ) -> None:
         with pytest.raises(error, match=text):
             tcuda.make_graphed_callables(callables, samples)
 
-    def test_a_sample_alone_is_no_tuple(self, xp: Any) -> None:
+    def test_a_sample_outside_a_tuple_is_refused(self, xp: Any) -> None:
         with pytest.raises(TypeError, match=r"^sample_args must be a tuple, such as \(x,\) for one argument; got a"):
             tcuda.make_graphed_callables(abs, xp.zeros(2))
 
@@ -459,11 +463,11 @@ class TestRefusals:
             (1.5, TypeError, "^num_warmup_iters must be an integer; got a float.$"),
         ],
     )
-    def test_the_callable_runs_some_times(self, count: Any, error: Any, text: str, xp: Any) -> None:
+    def test_an_invalid_number_of_warm_ups_is_refused(self, count: Any, error: Any, text: str, xp: Any) -> None:
         with pytest.raises(error, match=text):
             tcuda.make_graphed_callables(abs, (xp.zeros(2),), num_warmup_iters=count)
 
-    def test_a_pool_must_be_one(self, xp: Any) -> None:
+    def test_an_invalid_pool_is_refused(self, xp: Any) -> None:
         with pytest.raises(TypeError, match="pool"):
             tcuda.make_graphed_callables(xp.square, (xp.zeros(2),), pool="mine")  # type: ignore[call-overload]
 
@@ -482,7 +486,9 @@ class TestRefusals:
             (lambda xp: (xp.ones((1, 3)), {"k": xp.ones(3)}), RuntimeError, "args[0] of total() has the shape (1, 3)"),
         ],
     )
-    def test_a_call_with_other_arguments_changes_nothing(self, make: Any, error: Any, text: str, xp: Any) -> None:
+    def test_a_call_with_unsuitable_arguments_is_refused_and_changes_nothing(
+        self, make: Any, error: Any, text: str, xp: Any
+    ) -> None:
         def total(x: Any, y: dict[str, Any]) -> Any:
             return x + y["k"]
 
@@ -527,12 +533,12 @@ class TestFailures:
         assert not tcuda.is_current_stream_capturing()
         gc.collect()
         tcuda.empty_cache()
-        assert held_by(pool) == 0  # though the exception, and so its traceback, is alive
+        assert held_by(pool) == 0  # although the exception and its traceback are alive
         assert raised.value.__context__ is None
         graphed = tcuda.make_graphed_callables(xp.square, (xp.ones(3),))
         assert graphed(xp.full(3, 3.0)).get().tolist() == [9, 9, 9]
 
-    def test_what_a_capture_forbids_is_what_is_raised(self, xp: Any) -> None:
+    def test_the_error_of_a_call_that_a_capture_forbids_is_raised(self, xp: Any) -> None:
         def waits(x: Any) -> Any:
             y = x * 2
             tcuda.synchronize()
@@ -541,6 +547,6 @@ class TestFailures:
         with pytest.raises(tcuda.AcceleratorError) as raised:
             tcuda.make_graphed_callables(waits, (xp.ones(3),))
         assert raised.value.error_code == 900
-        tcuda.synchronize()  # nothing captures any more
+        tcuda.synchronize()  # fails while a stream captures
         graphed = tcuda.make_graphed_callables(xp.square, (xp.ones(3),))
         assert graphed(xp.full(3, 3.0)).get().tolist() == [9, 9, 9]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("allocator_as_found")
 
 
 class TestErrors:
-    def test_torchs_for_what_comes_too_early(self, runtime: Runtime) -> None:
+    def test_calls_that_come_too_early_raise_torchs_errors(self, runtime: Runtime) -> None:
         graph = tcuda.CUDAGraph()
         with pytest.raises(RuntimeError, match="^Called CUDAGraph::replay without a preceding successful capture.$"):
             graph.replay()
@@ -43,7 +43,7 @@ class TestErrors:
             graph.capture_begin()
         assert nothing_captures()
 
-    def test_an_unknown_mode(self, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
+    def test_an_unknown_mode_is_refused(self, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
         with (
             pytest.raises(RuntimeError, match="Expected `global`, `thread_local`, or `relaxed`, got lax"),
             tcuda.graph(graph, capture_error_mode="lax"),
@@ -52,7 +52,7 @@ class TestErrors:
         assert nothing_captures()
 
     @pytest.mark.parametrize("mode", [5, None, [], b"global"])
-    def test_a_mode_that_is_no_text(self, runtime: Runtime, graph: tcuda.CUDAGraph, mode: Any) -> None:
+    def test_a_mode_that_is_no_text_is_refused(self, runtime: Runtime, graph: tcuda.CUDAGraph, mode: Any) -> None:
         with (
             pytest.raises(TypeError, match="capture_error_mode must be a str"),
             tcuda.graph(graph, capture_error_mode=mode),
@@ -61,18 +61,18 @@ class TestErrors:
         assert nothing_captures()
 
     @pytest.mark.parametrize("bad", [5, None, "graph", [], object()])
-    def test_what_is_no_graph(self, runtime: Runtime, bad: Any) -> None:
+    def test_another_object_than_a_graph_is_refused(self, runtime: Runtime, bad: Any) -> None:
         with pytest.raises(TypeError, match=r"tcuda\.graph\(\) takes a tcuda\.CUDAGraph; got"):
             tcuda.graph(bad)
         assert nothing_captures()
 
     @pytest.mark.parametrize("pool", [5, (0, 0), (0,), (1, "a"), (-1, 2), (1, 2**64), [0, 1]])
-    def test_what_is_no_pool(self, runtime: Runtime, graph: tcuda.CUDAGraph, pool: Any) -> None:
+    def test_another_object_than_a_pool_is_refused(self, runtime: Runtime, graph: tcuda.CUDAGraph, pool: Any) -> None:
         with pytest.raises(TypeError, match="pool (must be|is)"), tcuda.graph(graph, pool=pool):
             raise AssertionError("entered")
         assert nothing_captures()
 
-    def test_a_stream_that_captures_already(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_a_stream_that_already_captures_is_refused(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         other = tcuda.CUDAGraph()
         pools = {segment["segment_pool_id"] for segment in tcuda.memory_snapshot()}
         with tcuda.stream(tcuda.Stream()):
@@ -100,11 +100,11 @@ class TestErrors:
             graph.capture_end()
         graph.replay()
 
-    def test_annotations_are_torchs(self, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
+    def test_annotations_are_not_implemented(self, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
         with pytest.raises(NotImplementedError, match="enable_annotations"):
             tcuda.graph(graph, enable_annotations=True)
 
-    def test_what_is_no_generator(self, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
+    def test_another_object_than_a_generator_is_refused(self, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
         with pytest.raises(TypeError, match="expected a Generator, but got int"):
             graph.register_generator_state(5)  # type: ignore[arg-type]
 
@@ -119,7 +119,7 @@ class TestErrors:
         inner.replay()
         assert (x.get() == 11).all()
 
-    def test_a_replay_on_another_stream_is_fine(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_a_replay_on_another_stream_is_allowed_during_a_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x, stream = xp.zeros(10), tcuda.Stream()
         inner, _ = captured(lambda: x.__iadd__(1))
         with tcuda.graph(graph):
@@ -165,7 +165,9 @@ class TestCallsThatInvalidateCaptures:
         graph.replay()
         assert (x.get() == 1).all()
 
-    def test_the_wait_for_an_event_of_before_is_refused_too(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_the_wait_for_an_event_recorded_before_the_capture_is_refused(
+        self, xp: Any, graph: tcuda.CUDAGraph
+    ) -> None:
         x, event = xp.zeros(10), tcuda.Event()
         event.record()
         with tcuda.graph(graph):
@@ -174,13 +176,13 @@ class TestCallsThatInvalidateCaptures:
                     wait()
                 assert caught.value.error_code == 905
                 assert caught.value.call == "Event.wait()"
-            event.record()  # from here on it is of the capture
+            event.record()  # from here on the event belongs to the capture
             event.wait()
             x += 1
         graph.replay()
         assert (x.get() == 1).all()
 
-    def test_the_wait_for_a_stream_outside_is_refused_too(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_the_wait_for_a_stream_outside_of_the_capture_is_refused(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x, outside = xp.zeros(10), tcuda.Stream()
         with tcuda.graph(graph):
             for other in (outside, tcuda.default_stream()):
@@ -192,7 +194,7 @@ class TestCallsThatInvalidateCaptures:
         graph.replay()
         assert (x.get() == 1).all()
 
-    def test_captures_are_not_merged(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_the_wait_for_a_stream_of_another_capture_is_refused(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x, y, other = xp.zeros(10), xp.zeros(10), tcuda.CUDAGraph()
         streams = [tcuda.Stream(), tcuda.Stream()]
         for made, stream in zip((graph, other), streams, strict=True):
@@ -211,7 +213,7 @@ class TestCallsThatInvalidateCaptures:
         assert (y.get() == 1).all()
         other.reset()
 
-    def test_an_event_that_stands_for_nothing_may_be_asked(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_an_event_that_was_never_recorded_may_be_used(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x, event = xp.zeros(10), tcuda.Event()
         with tcuda.graph(graph):
             assert event.query()
@@ -221,7 +223,9 @@ class TestCallsThatInvalidateCaptures:
         graph.replay()
         assert (x.get() == 1).all()
 
-    def test_an_event_of_the_capture_is_not_asked(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_query_and_synchronize_of_an_event_of_the_capture_are_refused(
+        self, xp: Any, graph: tcuda.CUDAGraph
+    ) -> None:
         x, event = xp.zeros(10), tcuda.Event()
         with tcuda.graph(graph, capture_error_mode="relaxed"):
             event.record()
@@ -235,7 +239,9 @@ class TestCallsThatInvalidateCaptures:
         graph.replay()
         assert (x.get() == 1).all()
 
-    def test_ends_the_capture_and_nothing_else(self, xp: Any, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
+    def test_an_unsafe_runtime_call_ends_only_the_capture(
+        self, xp: Any, runtime: Runtime, graph: tcuda.CUDAGraph
+    ) -> None:
         def work() -> None:
             xp.zeros(10)
             runtime.streamQuery(tcuda.current_stream().cuda_stream)
@@ -252,7 +258,7 @@ class TestCallsThatInvalidateCaptures:
 
 
 class TestExceptions:
-    def test_in_the_block_are_what_the_user_sees(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_in_the_scope_are_raised_and_end_the_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x = xp.zeros(10)
 
         def work() -> None:

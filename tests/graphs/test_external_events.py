@@ -91,7 +91,7 @@ class TestWaitingForLaterRecords:
             event.wait()
             x += 1
         recording = tcuda.CUDAGraph()
-        tcuda._sleep(10)  # loads the kernel, which a capture cannot
+        tcuda._sleep(10)  # loads the kernel, because a capture cannot load a kernel
         with tcuda.graph(recording):
             tcuda._sleep(LONG)
             event.record()
@@ -106,7 +106,7 @@ class TestWaitingForLaterRecords:
 
 
 class TestOutsideOfCaptures:
-    def test_waiting_asking_and_timing_create_nothing(self, runtime: Runtime) -> None:
+    def test_wait_query_synchronize_and_elapsed_time_create_no_cuda_event(self, runtime: Runtime) -> None:
         event = tcuda.Event(enable_timing=True, external=True)
         event.wait()
         event.wait(tcuda.Stream())
@@ -116,7 +116,7 @@ class TestOutsideOfCaptures:
             event.elapsed_time(event)
         assert (event.cuda_event, event.device) == (0, None)
 
-    def test_an_event_that_a_graph_waits_for_was_not_recorded(self, graph: tcuda.CUDAGraph) -> None:
+    def test_an_event_that_a_graph_waits_for_counts_as_not_recorded(self, graph: tcuda.CUDAGraph) -> None:
         event = tcuda.Event(enable_timing=True, external=True)
         x = tcuda.xp.zeros(10)
         with tcuda.graph(graph):
@@ -130,7 +130,7 @@ class TestOutsideOfCaptures:
         event.synchronize()
         assert event.elapsed_time(event) == 0.0
 
-    def test_another_process_can_open_it_before_and_after(self, graph: tcuda.CUDAGraph) -> None:
+    def test_an_ipc_handle_can_be_taken_after_the_capture(self, graph: tcuda.CUDAGraph) -> None:
         event = tcuda.Event(interprocess=True, external=True)
         x = tcuda.xp.zeros(10)
         with tcuda.graph(graph):
@@ -142,7 +142,7 @@ class TestOutsideOfCaptures:
 
 
 class TestFailure:
-    def test_a_wait_that_fails_creates_nothing(self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_wait_that_fails_leaves_no_cuda_event(self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
         from tcuda._process.lazy import cuda
 
         def refuse(stream: int, event: int, flags: int = 0) -> None:
@@ -178,7 +178,7 @@ class TestLifetime:
         gc.collect()
         assert known() is None
 
-    def test_a_capture_that_fails_keeps_none(self, graph: tcuda.CUDAGraph) -> None:
+    def test_a_failed_capture_keeps_no_events(self, graph: tcuda.CUDAGraph) -> None:
         event: Any = tcuda.Event(external=True)
 
         def fail() -> None:

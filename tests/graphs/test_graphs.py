@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("allocator_as_found")
 
 
 class TestReplay:
-    def test_works_on_the_memory_of_the_capture(self, xp: Any) -> None:
+    def test_reads_and_writes_the_memory_of_the_capture(self, xp: Any) -> None:
         x = xp.arange(10.0)
         graph, y = captured(lambda: xp.sqrt(x) + 1)
         for first in (0.0, 100.0):
@@ -31,7 +31,7 @@ class TestReplay:
             graph.replay()
             assert (y.get() == (xp.sqrt(x) + 1).get()).all()
 
-    def test_runs_what_the_capture_only_noted(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_runs_the_work_that_the_capture_only_recorded(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x = xp.zeros(10)
         with tcuda.graph(graph):
             x += 1
@@ -40,7 +40,7 @@ class TestReplay:
             graph.replay()
             assert (x.get() == times).all()
 
-    def test_is_work_of_the_current_stream(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_runs_on_the_current_stream(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x, stream, event = xp.zeros(10), tcuda.Stream(), tcuda.Event()
         captured(lambda: x.__iadd__(1), graph)
         tcuda.synchronize()
@@ -52,7 +52,7 @@ class TestReplay:
         event.synchronize()
         assert (x.get() == 1).all()
 
-    def test_each_launch_follows_the_one_before(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_runs_after_the_replay_before(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x = xp.zeros(10)
         captured(lambda: x.__iadd__(1), graph)
         for _ in range(50):
@@ -60,7 +60,7 @@ class TestReplay:
         assert (x.get() == 50).all()
 
     @pytest.mark.parametrize("index", range(2))
-    def test_goes_to_the_device_of_the_capture(self, xp: Any, index: int) -> None:
+    def test_runs_on_the_device_of_the_capture(self, xp: Any, index: int) -> None:
         if index >= tcuda.device_count():
             pytest.skip("needs more devices")
         with tcuda.device(index):
@@ -74,7 +74,7 @@ class TestReplay:
             assert (x.get() == 1).all()
             graph.reset()
 
-    def test_of_a_graph_that_is_used_by_two_streams_keeps_their_order(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_on_two_streams_in_turn_keeps_the_order_of_the_replays(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x, streams = xp.zeros(1000), [tcuda.Stream(), tcuda.Stream()]
         captured(lambda: x.__iadd__(1), graph)
         tcuda.synchronize()
@@ -87,7 +87,9 @@ class TestReplay:
 
 class TestCapture:
     @pytest.mark.parametrize("mode", MODES)
-    def test_is_known_to_the_streams(self, runtime: Runtime, graph: tcuda.CUDAGraph, mode: str) -> None:
+    def test_is_shown_by_the_stream_and_by_the_graph_class(
+        self, runtime: Runtime, graph: tcuda.CUDAGraph, mode: str
+    ) -> None:
         stream = tcuda.Stream()
         with tcuda.stream(stream):
             assert not tcuda.is_current_stream_capturing()
@@ -120,7 +122,9 @@ class TestCapture:
             graph.replay()
             assert (total.get() == 2 * times + 5 * times).all()
 
-    def test_of_a_stream_that_is_not_joined_fails_and_leaves_nothing(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_with_an_unjoined_stream_fails_and_no_stream_captures_afterwards(
+        self, xp: Any, graph: tcuda.CUDAGraph
+    ) -> None:
         side, x = tcuda.Stream(), xp.zeros(10)
 
         def work() -> None:
@@ -134,7 +138,7 @@ class TestCapture:
         assert nothing_captures()
         assert not side.is_capturing()
 
-    def test_takes_the_stream_that_it_is_given(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_uses_the_given_stream(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         stream = tcuda.Stream()
         with tcuda.graph(graph, stream=stream):
             assert tcuda.current_stream() == stream
@@ -150,7 +154,7 @@ class TestCapture:
                 assert tcuda.current_device() == index
                 graph.reset()
 
-    def test_collects_garbage_and_empties_the_cache_before(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_begins_with_a_garbage_collection_and_an_empty_cache(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         class Holder:
             def __init__(self) -> None:
                 self.itself = self
@@ -165,13 +169,13 @@ class TestCapture:
             gc.enable()
         assert tcuda.memory_reserved() <= before - 30 * MIB
 
-    def test_of_nothing_warns(self, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
+    def test_without_work_warns(self, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
         with pytest.warns(UserWarning, match="The CUDA Graph is empty") as warned, tcuda.graph(graph):
             pass
         assert warned[0].filename == __file__
         graph.replay()
 
-    def test_after_a_reset_is_a_new_one(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_after_a_reset_replaces_the_old_graph(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x = xp.zeros(10)
         captured(lambda: x.__iadd__(1), graph)
         graph.reset()
@@ -182,7 +186,7 @@ class TestCapture:
 
 
 class TestRawGraphs:
-    def test_are_kept_for_those_who_ask(self, xp: Any) -> None:
+    def test_are_available_with_keep_graph(self, xp: Any) -> None:
         x, graph = xp.zeros(10), tcuda.CUDAGraph(keep_graph=True)
         with pytest.raises(RuntimeError, match=r"until capture_end\(\) has been called"):
             graph.raw_cuda_graph()
@@ -200,7 +204,7 @@ class TestRawGraphs:
         graph.replay()
         assert (x.get() == 2).all()
 
-    def test_can_be_launched_by_others(self, xp: Any, runtime: Runtime) -> None:
+    def test_can_be_instantiated_and_launched_by_the_runtime(self, xp: Any, runtime: Runtime) -> None:
         x = xp.zeros(10)
         graph, _ = captured(lambda: x.__iadd__(1), tcuda.CUDAGraph(keep_graph=True))
         made = runtime.graphInstantiate(graph.raw_cuda_graph(), 0)
@@ -209,7 +213,7 @@ class TestRawGraphs:
         runtime.graphExecDestroy(made)
         assert (x.get() == 1).all()
 
-    def test_are_not_kept_for_others(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_are_not_available_without_keep_graph(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         captured(lambda: xp.zeros(10), graph)
         with pytest.raises(RuntimeError, match="unless CUDAGraph was initialized with keep_graph=true"):
             graph.raw_cuda_graph()
@@ -239,7 +243,7 @@ class TestRawGraphs:
             graph.debug_dump(tmp_path / "graph.dot")
         assert not (tmp_path / "graph.dot").exists()
 
-    def test_where_they_cannot_be_written(self, xp: Any, tmp_path: Path) -> None:
+    def test_that_cannot_be_written_raise_an_error(self, xp: Any, tmp_path: Path) -> None:
         graph, _ = captured(lambda: xp.zeros(10), tcuda.CUDAGraph(keep_graph=True))
         graph.enable_debug_mode()
         with pytest.raises(tcuda.AcceleratorError) as caught:
@@ -249,7 +253,7 @@ class TestRawGraphs:
 
 class TestTheEnd:
     @pytest.mark.parametrize("order", ["graph, y, x", "x, y, graph", "y, graph, x"])
-    def test_they_die_in_any_order(self, output_of: OutputOf, order: str) -> None:
+    def test_graph_and_arrays_may_be_dropped_in_any_order(self, output_of: OutputOf, order: str) -> None:
         code = f"""
             import tcuda
             x = tcuda.xp.zeros(10)
@@ -264,7 +268,7 @@ class TestTheEnd:
         assert output_of(_dedented(code)) == "0 0"
 
     @pytest.mark.parametrize("keep", ["graph", "y", "graph, y", "tcuda"])
-    def test_at_the_exit_of_the_interpreter(self, output_of: OutputOf, keep: str) -> None:
+    def test_live_graphs_and_arrays_at_the_exit_of_the_interpreter(self, output_of: OutputOf, keep: str) -> None:
         code = f"""
             import sys
             import tcuda
@@ -279,7 +283,7 @@ class TestTheEnd:
         """
         assert output_of(_dedented(code)) == "fine"
 
-    def test_in_the_middle_of_a_capture(self, output_of: OutputOf) -> None:
+    def test_the_interpreter_may_exit_during_a_capture(self, output_of: OutputOf) -> None:
         code = """
             import tcuda
             graph = tcuda.CUDAGraph()
@@ -296,12 +300,12 @@ def _dedented(code: str) -> str:
     return "\n".join(line[12:] for line in code.splitlines())
 
 
-def test_nothing_is_initialised_for_a_question(output_of: OutputOf) -> None:
+def test_is_current_stream_capturing_does_not_initialise(output_of: OutputOf) -> None:
     code = "import tcuda; print(tcuda.is_current_stream_capturing(), tcuda.is_initialized())"
     assert output_of(code) == "False False"
 
 
-def test_a_capture_of_cupys_or_ones_own_has_no_pool(xp: Any, runtime: Runtime) -> None:
+def test_a_capture_of_another_library_uses_the_common_pool(xp: Any, runtime: Runtime) -> None:
     stream = tcuda.Stream()
     with tcuda.stream(stream):
         runtime.streamBeginCapture(stream.cuda_stream, CAPTURE_RELAXED)

@@ -1,4 +1,4 @@
-"""Memory that a graph reads: the graph keeps it, also where the arrays die."""
+"""Memory that a graph reads: the graph keeps the memory, also if the arrays are freed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.usefixtures("allocator_as_found")
 
 
 class TestInputs:
-    """Memory that a graph reads stays, whatever becomes of the arrays."""
+    """Inputs of a graph: arrays that were allocated before the capture."""
 
     @staticmethod
     def clutter(xp: Any) -> list[Any]:
         return [xp.full(1000, -1.0) for _ in range(30)]
 
-    def test_are_kept_when_they_die_after_the_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_are_kept_if_they_are_freed_after_the_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x = xp.full(1000, 3.0)
         _, y = captured(partial(xp.multiply, x, 2), graph)
         del x
@@ -31,7 +31,7 @@ class TestInputs:
         assert (y.get() == 6).all()
         del others
 
-    def test_are_kept_when_they_die_in_the_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_are_kept_if_they_are_freed_during_the_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         inputs = [xp.full(1000, 3.0)]
         _, y = captured(lambda: inputs.pop() * 2, graph)
         others = self.clutter(xp)
@@ -39,7 +39,7 @@ class TestInputs:
         assert (y.get() == 6).all()
         del others
 
-    def test_are_kept_where_the_graph_reads_the_middle(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_are_kept_if_the_graph_reads_only_a_part(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x = xp.arange(1000.0)
         part = x[500:600]
         _, y = captured(partial(xp.multiply, part, 2), graph)
@@ -63,7 +63,7 @@ class TestInputs:
         others = self.clutter(xp)
         assert not addresses & {other.data.ptr for other in others}
 
-    def test_of_another_graphs_pool_are_kept(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_in_the_pool_of_another_graph_are_kept(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         handle = tcuda.graph_pool_handle()
         first, y = captured(lambda: xp.full(1000, 3.0), pool=handle)
         _, z = captured(partial(xp.multiply, y, 2), graph, pool=handle)
@@ -78,7 +78,7 @@ class TestInputs:
         first.reset()
         third.reset()
 
-    def test_are_free_after_the_reset(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_are_freed_by_the_reset(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         before = tcuda.memory_stats()["active_bytes.all.current"]
         x = xp.full(MIB, 3.0)
         _, y = captured(partial(xp.multiply, x, 2), graph)
@@ -99,7 +99,7 @@ class TestInputs:
         assert tcuda.memory_stats()["active_bytes.all.current"] <= before + KIB
         del y
 
-    def test_survive_a_reset_in_the_middle_of_another_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_are_freed_by_a_reset_during_another_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x = xp.full(1000, 3.0)
         first, y = captured(partial(xp.multiply, x, 2))
         before = tcuda.memory_stats()["active_bytes.all.current"]
@@ -112,7 +112,9 @@ class TestInputs:
         assert (z.get() == 0).all()
         assert tcuda.memory_stats()["active_bytes.all.current"] < before
 
-    def test_survive_garbage_collection_of_a_graph_in_a_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_may_belong_to_a_graph_that_is_collected_during_another_capture(
+        self, xp: Any, graph: tcuda.CUDAGraph
+    ) -> None:
         x = xp.zeros(1000)
         holder: list[Any] = list(captured(lambda: x + 1))
         holder.append(holder)

@@ -46,7 +46,7 @@ class TestMemory:
             graph.replay()
             assert (total.get() == 10).all()
 
-    def test_is_not_used_by_others_while_the_graph_lives(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_is_not_reused_by_other_arrays_while_the_graph_lives(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x = xp.ones(1000)
         with tcuda.graph(graph):
             temporary = x * 2
@@ -71,7 +71,7 @@ class TestMemory:
         assert held_by(pool) == 0
         assert tcuda.memory_reserved() == before
 
-    def test_goes_back_when_the_graph_dies(self, xp: Any) -> None:
+    def test_goes_back_when_the_graph_is_dropped(self, xp: Any) -> None:
         tcuda.empty_cache()
         before = tcuda.memory_reserved()
         graph, y = captured(lambda: xp.zeros(64 * MIB, xp.uint8))
@@ -100,7 +100,7 @@ class TestMemory:
         graph.replay()
         graph.reset()
         tcuda._sleep(20_000_000)
-        z = y + 1  # on the default stream, which the pool knows nothing of
+        z = y + 1  # the memory was not recorded for the default stream
         del y
         assert held_by(pool) > 0
         assert (z.get() == 8).all()
@@ -115,7 +115,7 @@ class TestMemory:
             temporary = x[0] + 1
             y.__iadd__(temporary)
 
-        tcuda._sleep(10)  # the kernel is loaded before the capture
+        tcuda._sleep(10)  # loads the kernel before the capture
         graph, _ = captured(slowly)
         with tcuda.stream(tcuda.Stream()):
             graph.replay()
@@ -145,7 +145,7 @@ class TestMemory:
         tcuda.empty_cache()
         assert held_by(handle) == 0
 
-    def test_of_other_threads_is_their_own(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_of_other_threads_comes_from_the_common_pool(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         made = []
         with tcuda.graph(graph):
             y = xp.zeros(1000)
@@ -155,7 +155,7 @@ class TestMemory:
         assert pool_of(y) == graph.pool()
         assert pool_of(made[0]) == (0, 0)
 
-    def test_of_streams_of_other_devices_is_the_graphs_too(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_of_captured_streams_of_other_devices_belongs_to_the_graph(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         if tcuda.device_count() < 2:
             pytest.skip("needs two devices")
         side = tcuda.Stream(1)
@@ -189,7 +189,7 @@ class TestMemory:
         assert tcuda.memory_snapshot(pool[0]["segment_pool_id"]) == []
 
     @pytest.mark.parametrize("mode", ["thread_local", "relaxed"])
-    def test_of_captures_in_two_threads_is_apart(self, xp: Any, mode: str) -> None:
+    def test_of_captures_in_two_threads_is_separate(self, xp: Any, mode: str) -> None:
         x = xp.arange(1000.0)
         tcuda.synchronize()
         meet = threading.Barrier(2)
@@ -218,7 +218,9 @@ class TestMemory:
         assert all(pool_of(y) == graph.pool() for graph, y in found)
         assert sorted(float(y.get()[0]) for _, y in found) == [0.0, 2.0]
 
-    def test_of_a_stream_that_does_not_capture_is_common(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_of_a_stream_that_does_not_capture_comes_from_the_common_pool(
+        self, xp: Any, graph: tcuda.CUDAGraph
+    ) -> None:
         with tcuda.graph(graph):
             xp.zeros(1000)
             with tcuda.stream(tcuda.Stream()):
@@ -237,7 +239,7 @@ class TestMemory:
         assert (y.get() == 2).all()
         assert pool_of(y) == graph.pool()
 
-    def test_a_thousand_captures_leave_as_it_was(self, xp: Any) -> None:
+    def test_stays_constant_over_a_thousand_captures(self, xp: Any) -> None:
         graph, stream = tcuda.CUDAGraph(), tcuda.Stream()
         reserved = set()
         for turn in range(1_000):
@@ -253,7 +255,7 @@ class TestMemory:
         assert len(reserved) == 1
 
     @pytest.mark.gpu
-    def test_ten_thousand_captures_leave_as_it_was(self, xp: Any) -> None:
+    def test_stays_constant_over_ten_thousand_captures(self, xp: Any) -> None:
         graph, stream = tcuda.CUDAGraph(), tcuda.Stream()
         x = xp.zeros(10)
 
@@ -265,7 +267,7 @@ class TestMemory:
             del y
             graph.reset()
 
-        capture()  # which loads kernels, and makes the handle of cuBLAS
+        capture()  # loads kernels and creates the handle of cuBLAS
         free, _ = tcuda.mem_get_info()
         reserved = tcuda.memory_reserved()
         for _ in range(10_000):

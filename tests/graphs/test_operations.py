@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Inputs:
-    """What the operations work on; :meth:`change` puts other numbers into the same memory."""
+    """The arrays that the operations use; :meth:`change` puts other numbers into the same memory."""
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
@@ -42,7 +42,7 @@ class Inputs:
 
 
 def written(write: Callable[[Inputs], object]) -> Callable[[Inputs], Any]:
-    """Return an operation whose result is what it writes."""
+    """Return an operation whose result is the array that ``write`` changes."""
 
     def operate(i: Inputs) -> Any:
         write(i)
@@ -183,7 +183,7 @@ def bytes_of(result: Any) -> list[bytes]:
 @pytest.mark.parametrize(("kind", "name"), ROWS)
 def test_is_captured(inputs: Inputs, kind: str, name: str) -> None:
     operate = CAPTURED[kind][name]
-    operate(inputs)  # plans of transforms, and the kernels of libraries, are made before the capture
+    operate(inputs)  # makes plans of transforms and loads kernels of libraries before the capture
     graph = tcuda.CUDAGraph()
     with tcuda.graph(graph):
         result = operate(inputs)
@@ -213,7 +213,7 @@ def test_is_refused_before_the_capture_is_invalidated(inputs: Inputs, name: str)
 
 @pytest.mark.parametrize("kind", ["elementwise", "reductions", "products", "sorting", "creation"])
 def test_needs_no_call_before_the_capture(inputs: Inputs, kind: str, output_of: Any) -> None:
-    """CuPy compiles its kernels in the capture, in whichever mode."""
+    """CuPy can compile its kernels during a capture."""
     code = f"""
 import sys
 sys.path.insert(0, {str(__file__).rsplit("/", 1)[0]!r})
@@ -236,7 +236,7 @@ print("fine")
 
 @pytest.mark.gpu
 class TestKernelsOfOnesOwn:
-    """What emulated devices have no kernels for."""
+    """Kernels of the user and of libraries, which emulated devices do not have."""
 
     @pytest.fixture
     def kernels(self, inputs: Inputs) -> dict[str, Callable[[Inputs], Any]]:
@@ -275,7 +275,7 @@ class TestKernelsOfOnesOwn:
             assert bytes_of(kernels[name](inputs)) == bytes_of(result)
         graph.reset()
 
-    def test_of_sparse_matrices_are_refused(self, inputs: Inputs) -> None:
+    def test_of_cusparse_are_refused(self, inputs: Inputs) -> None:
         from cupyx.scipy import sparse
 
         matrix = sparse.eye(16, dtype="f", format="csr")
@@ -289,10 +289,10 @@ class TestKernelsOfOnesOwn:
         assert (inputs.target.get() == 1).all()
         graph.reset()
 
-    def test_of_cublas_are_refused_in_a_capture_of_cupys(self, inputs: Inputs) -> None:
+    def test_of_cublas_are_refused_in_a_capture_of_cupy(self, inputs: Inputs) -> None:
         import cupy
 
-        tcuda.make_graphed_callables(lambda x: x @ x, (inputs.x,))  # from now on products can be captured
+        tcuda.make_graphed_callables(lambda x: x @ x, (inputs.x,))  # allows products in later captures of tcuda
         stream = cupy.cuda.Stream(non_blocking=True)
         with stream:
             stream.begin_capture()
@@ -300,7 +300,7 @@ class TestKernelsOfOnesOwn:
                 inputs.x @ inputs.other
             stream.end_capture()
 
-    def test_products_have_the_bits_of_those_outside(self, inputs: Inputs) -> None:
+    def test_products_are_bitwise_equal_inside_and_outside_of_a_graph(self, inputs: Inputs) -> None:
         import cupy
 
         a, b = (cupy.random.random((300, 784), cupy.float32) for _ in range(2))

@@ -38,7 +38,7 @@ class TestRandomNumbers:
     def values(arrays: list[Any]) -> list[bytes]:
         return [array.get().tobytes() for array in arrays]
 
-    def test_are_those_that_the_functions_would_give(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_of_replays_are_those_of_the_same_calls_outside_of_a_graph(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         generator = tcuda.default_generators[0]
         _, arrays = captured(lambda: self.draw(xp), graph)
         assert generator.get_offset() == 0
@@ -53,7 +53,7 @@ class TestRandomNumbers:
             assert generator.get_offset() == offset
         assert len({values[0] for values in replayed}) == 3
 
-    def test_follow_the_state_at_the_replay(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_depend_on_the_state_at_the_replay(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         _, arrays = captured(lambda: self.draw(xp), graph)
         tcuda.manual_seed(99)
         self.draw(xp)
@@ -66,7 +66,7 @@ class TestRandomNumbers:
         tcuda.set_rng_state(state)
         assert self.values(self.draw(xp)) == first
 
-    def test_mix_with_those_outside(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_of_replays_and_of_calls_outside_continue_one_sequence(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         _, arrays = captured(lambda: self.draw(xp), graph)
         graph.replay()
         mixed = [self.values(arrays), self.values(self.draw(xp))]
@@ -75,7 +75,7 @@ class TestRandomNumbers:
         tcuda.manual_seed(5)
         assert [self.values(self.draw(xp)) for _ in range(3)] == mixed
 
-    def test_of_replays_in_a_row_are_their_own(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_of_replays_without_a_wait_between_them_differ(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         kept = xp.zeros((20, 100))
         row = xp.zeros((), xp.int64)
 
@@ -86,7 +86,7 @@ class TestRandomNumbers:
         captured(step, graph)
         streams = [tcuda.Stream(), tcuda.Stream()]
         tcuda.synchronize()
-        for turn in range(20):  # nobody waits in between
+        for turn in range(20):  # without a wait between the replays
             with tcuda.stream(streams[turn % 2]):
                 graph.replay()
         tcuda.synchronize()
@@ -108,7 +108,7 @@ class TestRandomNumbers:
         assert (first.get() == xp.random.random_sample(50).get()).all()
         assert (second.get() == xp.random.random_sample(50).get()).all()
 
-    def test_of_a_generator_of_ones_own(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_of_a_registered_generator(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         generator: Any = tcuda.Generator()
         graph.register_generator_state(generator)
         _, y = captured(lambda: generator.random(100), graph)
@@ -157,7 +157,9 @@ class TestRandomNumbers:
             lambda random: random.choice(10, 100),
         ],
     )
-    def test_of_laws_that_can_be_captured(self, xp: Any, graph: tcuda.CUDAGraph, draw: Callable[[Any], Any]) -> None:
+    def test_of_functions_that_can_be_captured(
+        self, xp: Any, graph: tcuda.CUDAGraph, draw: Callable[[Any], Any]
+    ) -> None:
         draw(xp.random)
         tcuda.manual_seed(5)
         _, y = captured(lambda: draw(xp.random), graph)
@@ -181,7 +183,7 @@ class TestRandomNumbers:
             ("D2H transfers are disallowed", lambda random: random.weibull(2.0, 10)),
         ],
     )
-    def test_of_laws_that_cannot_are_refused(
+    def test_of_functions_that_cannot_be_captured_are_refused(
         self, xp: Any, graph: tcuda.CUDAGraph, words: str, draw: Callable[[Any], Any]
     ) -> None:
         with tcuda.graph(graph):
@@ -192,7 +194,7 @@ class TestRandomNumbers:
         tcuda.manual_seed(5)
         assert (y.get() == xp.random.random_sample(10).get()).all()
 
-    def test_keep_their_seed_during_the_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    def test_cannot_be_reseeded_during_the_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         generator = tcuda.default_generators[0]
         with tcuda.graph(graph):
             tcuda.manual_seed(5)
