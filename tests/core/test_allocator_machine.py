@@ -1,6 +1,6 @@
-"""The allocator against a shadow heap: blocks never overlap, no byte is lost, and every statistic is right.
+"""The allocator against a model heap: blocks never overlap, no byte is lost, and every statistic is right.
 
-The machine drives ledgers of its own, over the driver of the runtime in use, so that it knows of every allocation.
+The state machine uses its own ledger on the driver of the runtime, so that the model knows every allocation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 UNIT = 512
 SMALL = 1 << 20
 ROOM = 256 << 20
-LONG = 50_000_000  # cycles that keep a stream busy for longer than a step of the machine takes
+LONG = 50_000_000  # cycles of a kernel that outlasts a step of the state machine
 FIGURES = ("current", "peak", "allocated", "freed")
 
 
@@ -70,11 +70,13 @@ class Live:
 
     @property
     def kind(self) -> str:
-        return "large_pool" if self.requested > SMALL else "small_pool"  # by the request, though no_split gives more
+        return (
+            "large_pool" if self.requested > SMALL else "small_pool"
+        )  # the request decides, even if no_split gives a larger block
 
 
 class Library:
-    """A pluggable allocator over the driver of the runtime: it knows what it has given, and insists on getting it."""
+    """A pluggable allocator on the driver of the runtime, which notes frees that do not match an allocation."""
 
     def __init__(self, runtime: Any) -> None:
         self.given: dict[int, int] = {}
@@ -96,7 +98,7 @@ class Library:
 
     def free(self, address: int, size: int, device: int, stream: int | None) -> None:
         if self.given.pop(address, None) != size:
-            self.complaints.append(f"{address:#x} of {size} bytes was not given")
+            self.complaints.append(f"{address:#x} of {size} bytes was not allocated")
             return
         self._runtime.free(address)
 
@@ -138,7 +140,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.marks = itertools.count(1)
         self.ooms = 0
 
-    # What the machine does
+    # Rules
 
     def add_stream(self) -> None:
         stream = self.runtime.streamCreateWithPriority(1, 0)
@@ -159,18 +161,20 @@ class AllocatorMachine(RuleBasedStateMachine):
             address = self.ledger.allocate(self.device, size, stream)
         except OutOfMemory:
             self.ooms += 1
-            assert size > 1 << 20, "there is room for so little"
+            assert size > 1 << 20, "a small allocation must find room"
             return
         finally:
             if chosen != (0, 0):
                 self.ledger.end_pool(self.device, chosen)
         assert address not in self.live
-        self.waiting.pop(address, None)  # it has come back, and is handed out again
+        self.waiting.pop(address, None)  # the block was freed in the meantime and is now reused
         unit = UNIT if chosen != (0, 0) else self.unit
         got = self.ledger.size_of(self.device, address)
         assert got >= size
         assert got % unit == 0
-        assert got < size + unit or (not self.expandable or chosen != (0, 0)), "more than it rounds to"
+        assert got < size + unit or (not self.expandable or chosen != (0, 0)), (
+            "the block is larger than the rounded request"
+        )
         mark = next(self.marks)
         self.live[address] = Live(size, got, stream, chosen, mark)
         self.write(address, got, mark)
@@ -181,7 +185,7 @@ class AllocatorMachine(RuleBasedStateMachine):
     def free(self, which: int) -> None:
         address = sorted(self.live)[which % len(self.live)]
         block = self.live.pop(address)
-        assert self.read(address, block.size) == (block.mark, block.mark), "somebody else wrote there"
+        assert self.read(address, block.size) == (block.mark, block.mark), "the block was overwritten"
         assert self.ledger.free(address)
         assert not self.ledger.free(address)
         if block.used_by:
@@ -227,7 +231,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         place = 1 + which % (len(self.streams) - 1)
         held = (*self.live.values(), *self.waiting.values())
         if self.source == "cudaMallocAsync" and any(each.stream == self.streams[place] for each in held):
-            return  # CuPy frees such memory on the stream that it was allocated on
+            return  # CuPy frees such memory on the stream of the allocation
         stream = self.streams.pop(place)
         self.ledger.stream_about_to_be_destroyed(self.device, stream)
         self.runtime.streamDestroy(stream)
@@ -257,7 +261,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         for figure in self.each_figure():
             figure.allocated = figure.freed = 0
 
-    # What always holds
+    # Invariants
 
     @invariant()
     def the_statistics_are_those_of_the_shadow(self) -> None:
@@ -361,7 +365,7 @@ SOURCES = ("native", "segments", "cupy", "cudaMallocAsync", "pluggable")
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_whatever_is_done_nothing_overlaps_and_nothing_is_lost(source: str) -> None:
+def test_random_calls_keep_blocks_apart_and_statistics_right(source: str) -> None:
     machine = type("Machine", (AllocatorMachine,), {"source": source, "expandable": source != "segments"})
     case = machine.TestCase
     case.settings = settings(

@@ -1,4 +1,4 @@
-"""The function that CuPy calls for memory, over a ledger with memory of the host."""
+"""The function that CuPy calls for memory, on a ledger with memory of the host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tcuda._core import HostMemory, block_allocator
 
 
 class StandIn:
-    """Memory, as ``cupy.cuda.CFunctionAllocator`` makes it of three C functions."""
+    """A memory object like those that ``cupy.cuda.CFunctionAllocator`` makes from C functions."""
 
     __slots__ = ("__weakref__", "_face", "_free", "ptr", "size")
 
@@ -30,7 +30,7 @@ class StandIn:
 
 
 class Pointer:
-    """``cupy.cuda.MemoryPointer``."""
+    """A replacement of ``cupy.cuda.MemoryPointer``."""
 
     __slots__ = ("mem",)
 
@@ -39,7 +39,7 @@ class Pointer:
 
 
 class TestBlockAllocator:
-    """What CuPy calls for memory, with a ledger over memory of the host and without a GPU."""
+    """``block_allocator()`` on a ledger with memory of the host, so that no GPU is needed."""
 
     @pytest.fixture
     def ledger(self) -> _core.Ledger:
@@ -81,7 +81,9 @@ class TestBlockAllocator:
         assert allocate(1000).mem.size == 1024
         assert inner == [10_240]
 
-    def test_what_an_allocation_raises_is_raised_and_leaves_the_next_alone(self, functions: Any) -> None:
+    def test_an_exception_of_an_allocation_is_raised_and_does_not_affect_the_next_allocation(
+        self, functions: Any
+    ) -> None:
         def malloc(size: int) -> Pointer:
             memory = StandIn(size, functions)
             if size == 1000:
@@ -93,7 +95,7 @@ class TestBlockAllocator:
             allocate(1000)
         assert allocate(512).mem.size == 512
 
-    def test_what_has_no_memory_is_an_error_and_not_a_crash(self, functions: Any) -> None:
+    def test_a_result_without_memory_is_a_type_error(self, functions: Any) -> None:
         allocate = block_allocator(
             lambda size: StandIn(size, functions), Pointer.__dict__["mem"], StandIn.__dict__["size"]
         )
@@ -101,13 +103,13 @@ class TestBlockAllocator:
             allocate(1000)
 
     @pytest.mark.parametrize("descriptor", [5, "mem", print])
-    def test_what_is_no_descriptor_is_refused(self, descriptor: Any) -> None:
+    def test_another_object_than_a_descriptor_is_refused(self, descriptor: Any) -> None:
         with pytest.raises(TypeError, match="takes the descriptors of two attributes"):
             block_allocator(print, descriptor, StandIn.__dict__["size"])
         with pytest.raises(TypeError, match="takes the descriptors of two attributes"):
             block_allocator(print, Pointer.__dict__["mem"], descriptor)
 
-    def test_it_tells_what_it_calls_and_leaks_nothing(self, allocate: Any) -> None:
+    def test_the_allocator_exposes_the_wrapped_function_and_leaks_no_reference(self, allocate: Any) -> None:
         reference = weakref.ref(allocate.__wrapped__)
         pointer = allocate(1000)
         assert sys.getrefcount(pointer.mem) == sys.getrefcount(allocate.__wrapped__(1000).mem)
@@ -116,7 +118,7 @@ class TestBlockAllocator:
         assert memory() is None
         assert reference() is allocate.__wrapped__
 
-    def test_cupys_own_classes_have_such_descriptors(self, functions: Any, ledger: _core.Ledger) -> None:
+    def test_the_classes_of_cupy_have_suitable_descriptors(self, functions: Any, ledger: _core.Ledger) -> None:
         memory = pytest.importorskip("cupy").cuda.memory
 
         def malloc(size: int) -> Any:
@@ -139,4 +141,4 @@ _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 CURRENT_STREAM = _new_capsule(ctypes.cast(_default_stream, ctypes.c_void_p), None, None)
-"""The function that tells CuPy's current stream, as CuPy hands it to the core."""
+"""A capsule with a function that returns the current stream, as CuPy passes the function to the core."""

@@ -1,4 +1,4 @@
-"""Every entry of the driver table fails once, in turn, at every point of a program that uses all of them."""
+"""Every entry of the driver table fails once at each of its calls, in a program that calls all entries."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def fail_driver(status: int, call: str) -> NoReturn:
 
 
 class Program:
-    """A program that goes on after every refusal, by trying the same thing once more."""
+    """A program that repeats a call which the driver refused, and goes on."""
 
     def __init__(self, runtime: Runtime, driver: _core.Driver, *, expandable: bool) -> None:
         self.runtime = runtime
@@ -71,7 +71,7 @@ class Program:
         except Refused as error:
             self.refusals.append(error.args[0])
             self.check()
-            return call()  # the same again must work
+            return call()  # the second attempt must succeed
 
     def allocate(self, size: int, stream: int = 0) -> int:
         address: int = self.attempt(lambda: self.ledger.allocate(self.device, size, stream))
@@ -83,7 +83,7 @@ class Program:
         self.live.remove(address)
 
     def run(self) -> None:
-        """Do everything that asks the driver for something."""
+        """Do everything that calls the driver."""
         ledger, device = self.ledger, self.device
         side, doomed = (self.runtime.streamCreateWithPriority(1, 0) for _ in range(2))
         for stream in (side, doomed):
@@ -121,7 +121,7 @@ class Program:
         self.runtime.streamDestroy(side)
 
     def check(self) -> None:
-        """The statistics and the snapshot tell the same, and of the same live memory as the program."""
+        """Check that the statistics, the snapshot and the program agree on the live memory."""
         statistics = self.ledger.statistics(self.device)
         segments = [each for each in self.ledger.snapshot(None, False)[0] if each["device"] == self.device]
         blocks = [block for segment in segments for block in segment["blocks"]]
@@ -137,7 +137,9 @@ class Program:
 @pytest.mark.parametrize("expandable", [True, False], ids=["expandable", "segments"])
 @pytest.mark.parametrize("status", [Status.MEMORY_ALLOCATION, 719], ids=["memory", "launch"])
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_a_failure_is_clean_and_leaves_nothing(runtime: Runtime, entry: str, status: int, expandable: bool) -> None:
+def test_a_failure_leaves_no_memory_and_no_wrong_statistics(
+    runtime: Runtime, entry: str, status: int, expandable: bool
+) -> None:
     runtime.deviceSynchronize()
     free, _ = runtime.memGetInfo()
     for calls in itertools.count():
@@ -145,7 +147,7 @@ def test_a_failure_is_clean_and_leaves_nothing(runtime: Runtime, entry: str, sta
         driver.fail(entry, calls, status)
         program = Program(runtime, driver, expandable=expandable)
         program.run()
-        program.ledger.empty_cache(program.device)  # the last one may have been refused, without a word
+        program.ledger.empty_cache(program.device)  # the driver may have refused the last give-back without an error
         program.check()
         statistics = program.ledger.statistics(program.device)
         assert statistics["reserved_bytes.all.current"] == 0
@@ -165,20 +167,20 @@ def test_a_failure_is_clean_and_leaves_nothing(runtime: Runtime, entry: str, sta
 def test_the_driver_may_wait_for_functions_that_need_python(
     output_of: OutputOf, caching: bool, expandable: bool
 ) -> None:
-    """As cuMemFree() waits for a function that cudaLaunchHostFunc() has put into a stream."""
+    """On CUDA, cuMemFree() waits for host functions in streams, and a host function may need Python's lock."""
     program = f"""
 import faulthandler, sys, threading
 from tcuda import _core
 from tcuda._process.lazy import cuda, init
 from test_driver_faults import Program
-faulthandler.dump_traceback_later(60, exit=True)  # where threads wait for each other
+faulthandler.dump_traceback_later(60, exit=True)  # ends a deadlock
 init()
 driver = _core.FaultyDriver(cuda.memoryDriver())
 program = Program(cuda, driver, expandable={expandable})
 program.ledger.caching = {caching}
 calls, done = [], threading.Event()
 driver.meanwhile(lambda: calls.append(sum(range(1000))))
-def look():  # needs the lock of the ledger, too
+def look():  # takes the lock of the ledger
     while not done.is_set():
         program.ledger.statistics(program.device)
 other = threading.Thread(target=look)
@@ -195,14 +197,14 @@ print(len(calls) > 10)
     assert output_of(program, PYTHONPATH=str(Path(__file__).parent)) == "True"
 
 
-def test_what_could_not_be_unmapped_after_a_failure_is_given_back_later(runtime: Runtime) -> None:
+def test_memory_that_could_not_be_unmapped_is_given_back_later(runtime: Runtime) -> None:
     breaks_unmap = _core.FaultyDriver(runtime.memoryDriver())
     breaks_map = _core.FaultyDriver(breaks_unmap)
     breaks_unmap.fail("unmap", 0, 719)
     breaks_map.fail("map", 1, 719)
     program = Program(runtime, breaks_map, expandable=True)
 
-    with pytest.raises(Refused, match="719"):  # the second of two mappings, and the way back from the first
+    with pytest.raises(Refused, match="719"):  # the second map() and the unmap() of the first mapping fail
         program.ledger.allocate(program.device, 150 * MIB, 0)
     assert breaks_map.failed
     assert breaks_unmap.failed

@@ -1,4 +1,4 @@
-"""The table of ``libcuda.so.1``, with a library that stands for the driver."""
+"""The table of ``libcuda.so.1``, with a library in place of the driver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class TestLibcuda:
     @pytest.fixture
     def driver(self, compiled_cpp: CompiledCpp, tmp_path: Path) -> str:
-        """The folder of the library, for ``LD_LIBRARY_PATH``."""
+        """The folder of the library that replaces the driver, for ``LD_LIBRARY_PATH``."""
         shutil.move(compiled_cpp("driver_stub"), tmp_path / "libcuda.so.1")
         return str(tmp_path)
 
@@ -35,7 +35,7 @@ print("done")
 """
         assert output_of(code, LD_LIBRARY_PATH=driver) == "done"
 
-    def test_a_driver_without_graphs_serves_all_other_calls(self, output_of: OutputOf, driver: str) -> None:
+    def test_only_the_graph_calls_need_a_driver_with_graphs(self, output_of: OutputOf, driver: str) -> None:
         code = """
 from tcuda import _core
 
@@ -48,7 +48,9 @@ except RuntimeError as error:
         expected = "libcuda.so.1 has no cuStreamGetCaptureInfo_v2: the driver is too old"
         assert output_of(code, LD_LIBRARY_PATH=driver) == expected
 
-    def test_without_a_driver_every_user_of_the_table_says_so(self, output_of: OutputOf, tmp_path: Path) -> None:
+    def test_without_a_driver_every_user_of_the_table_raises_an_error(
+        self, output_of: OutputOf, tmp_path: Path
+    ) -> None:
         (tmp_path / "libcuda.so.1").write_text("no library")
         code = """
 from tcuda import _core

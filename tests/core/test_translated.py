@@ -1,4 +1,4 @@
-"""Calls of CuPy whose errors become torch's. The translation is in the core."""
+"""``translated()``, the function of the core that turns CuPy's exceptions into torch's."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class TestTranslated:
         assert self.call(1, b=2) == ((1,), {"b": 2})
         assert self.call(*range(50)) == (tuple(range(50)), {})
 
-    def test_one_kind_of_exception_becomes_another_with_its_cause(self) -> None:
+    def test_an_exception_is_translated_and_becomes_the_cause(self) -> None:
         with pytest.raises(HighError) as caught:
             self.call("low", 5, key=6)
         assert caught.value.args == (("low", 5),)
         assert isinstance(caught.value.__cause__, LowError)
         assert caught.value.__cause__.__traceback__ is not None
 
-    def test_other_exceptions_are_left_alone(self) -> None:
+    def test_other_exceptions_pass_unchanged(self) -> None:
         with pytest.raises(KeyError) as caught:
             self.call("other")
         assert caught.value.__cause__ is None
@@ -57,7 +57,7 @@ class TestTranslated:
         with pytest.raises(SystemError, match="the translation of an exception raised none"):
             call("low")
 
-    def test_it_keeps_nothing_alive(self) -> None:
+    def test_a_garbage_cycle_through_the_function_is_collected(self) -> None:
         class Function:
             itself: Any
 
@@ -85,6 +85,6 @@ class TestTranslated:
         gc.collect()
         assert sys.getrefcount(argument) == before
 
-    def test_there_is_no_empty_one(self) -> None:
+    def test_an_instance_without_a_function_cannot_be_created(self) -> None:
         with pytest.raises(TypeError, match="cannot create"):
             type(translated(low_or_answer, LowError, raise_high))()

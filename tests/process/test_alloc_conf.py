@@ -43,11 +43,11 @@ NUMBERS = (
     "1_0",
     "0x40",
 )
-"""What no option can be: too large, no number, or digits that are not ASCII's."""
+"""Texts that no option accepts as a number: too large, not a number, or digits outside of ASCII."""
 
 
 class TestReading:
-    def test_nothing_is_the_defaults(self) -> None:
+    def test_an_empty_text_gives_the_defaults(self) -> None:
         assert parse("") == AllocConf()
         assert AllocConf() == AllocConf(
             text="",
@@ -81,7 +81,7 @@ class TestReading:
     def test_each_option_changes_one_thing(self, text: str, name: str, value: object) -> None:
         assert parse(text) == AllocConf()._replace(text=text, **{name: value})
 
-    def test_options_come_together_in_any_order_with_spaces_and_the_last_one_counts(self) -> None:
+    def test_options_may_be_in_any_order_with_spaces_and_the_last_value_counts(self) -> None:
         text = " max_split_size_mb : 100 ,expandable_segments:False,, backend: cupy,max_split_size_mb:200, "
         expected = AllocConf(text=text, max_split_size=200 * MIB, expandable_segments=False, backend="cupy")
         assert parse(text) == expected
@@ -98,7 +98,7 @@ class TestReading:
             "throw_on_cudamalloc_oom:False",
         ],
     )
-    def test_options_of_torch_that_have_no_effect_are_taken(self, text: str) -> None:
+    def test_options_of_torch_without_an_effect_are_accepted(self, text: str) -> None:
         assert parse(text) == AllocConf()._replace(text=text)
 
 
@@ -127,7 +127,7 @@ class TestDivisions:
             ("[1048576:2,>:4]", [2] * 16),
         ],
     )
-    def test_lists_say_up_to_which_size(self, text: str, divisions: list[int]) -> None:
+    def test_a_list_sets_divisions_by_size(self, text: str, divisions: list[int]) -> None:
         assert parse(f"roundup_power2_divisions:{text}").roundup_power2_divisions == divisions
 
     def test_other_options_may_be_before_and_after_a_list(self) -> None:
@@ -137,7 +137,7 @@ class TestDivisions:
 
 
 class TestMessages:
-    def test_an_option_that_there_is_not(self) -> None:
+    def test_an_unknown_option_is_refused(self) -> None:
         with pytest.raises(ValueError, match="PYTORCH_ALLOC_CONF") as raised:
             parse("max_split_size:100", "PYTORCH_ALLOC_CONF")
         assert str(raised.value) == (
@@ -146,7 +146,7 @@ class TestMessages:
         )
 
     @pytest.mark.parametrize("text", [":5", "nonsense", "max_split_size_mb:100,nonsense:1", "[a:b]", "Backend:native"])
-    def test_what_is_no_option_lists_those_that_there_are(self, text: str) -> None:
+    def test_the_message_for_an_unknown_option_lists_the_options(self, text: str) -> None:
         with pytest.raises(ValueError, match=f"there is no option .* The options are: {OPTIONS}.$"):
             parse(text)
 
@@ -207,7 +207,7 @@ class TestMessages:
             ("per_process_memory_fraction", NUMBERS, "a number above 0 and up to 1"),
         ],
     )
-    def test_a_value_that_an_option_cannot_have_says_what_it_can_be(
+    def test_the_message_for_an_invalid_value_says_what_is_allowed(
         self, name: str, values: list[str], allowed: str
     ) -> None:
         for value in values:
@@ -238,17 +238,17 @@ class TestMessages:
         conf = parse("roundup_power2_divisions:[" + "1:2," * 100_000 + ">:4]")
         assert conf.roundup_power2_divisions == [4] * 16
 
-    def test_errors_are_those_of_torch_and_of_wrong_values(self) -> None:
+    def test_the_error_is_a_value_error_and_a_runtime_error(self) -> None:
         assert issubclass(AllocatorSettingsError, ValueError)
         assert issubclass(AllocatorSettingsError, RuntimeError)
 
-    def test_an_option_without_a_value(self) -> None:
+    def test_an_option_without_a_value_is_refused(self) -> None:
         with pytest.raises(ValueError, match="^The allocator's settings: backend is ''; it can be 'native' or"):
             parse("backend")
 
 
 class TestVariables:
-    def test_tcudas_own_comes_first_and_torchs_newer_name_before_its_older_one(self) -> None:
+    def test_tcudas_variable_comes_before_torchs_new_and_old_variable(self) -> None:
         environment = {
             "PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:30",
             "PYTORCH_ALLOC_CONF": "max_split_size_mb:40",
@@ -261,7 +261,7 @@ class TestVariables:
         assert read == [50, 40, 30]
         assert from_environment({}) == AllocConf()
 
-    def test_the_first_one_stands_alone_even_if_it_is_empty(self) -> None:
+    def test_only_the_first_variable_is_read_even_if_it_is_empty(self) -> None:
         environment = {"TCUDA_ALLOC_CONF": "", "PYTORCH_ALLOC_CONF": "max_split_size_mb:40"}
         assert from_environment(environment) == AllocConf()
         environment["TCUDA_ALLOC_CONF"] = "expandable_segments:False"

@@ -1,4 +1,4 @@
-"""A forked child of an initialised process: each use of an object of the parent raises torch's error, without harm."""
+"""A forked child of an initialised process: each use of an object of the parent raises torch's error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import gc, os, sys, warnings
 import tcuda
 from tcuda import xp
 
-warnings.simplefilter("ignore", DeprecationWarning)  # that a process with threads forks
+warnings.simplefilter("ignore", DeprecationWarning)  # Python warns when a process with threads forks
 stream, default = tcuda.Stream(), tcuda.default_stream()
 event = stream.record_event()
 timed = tcuda.Event(enable_timing=True)
@@ -155,16 +155,16 @@ def try_all(uses):
 """
 
 
-def test_every_use_of_what_the_parent_made_is_torchs_error(output_of: OutputOf) -> None:
+def test_every_use_of_an_object_of_the_parent_raises_torchs_error(output_of: OutputOf) -> None:
     assert output_of(f"{OBJECTS}\nin_child(lambda: try_all(USES))\nprint('done')") == "done"
 
 
-@pytest.mark.emulated  # what CuPy's arrays raise is CuPy's business
-def test_every_use_of_an_emulated_array_of_the_parent_is_torchs_error(output_of: OutputOf) -> None:
+@pytest.mark.emulated  # on CUDA the arrays are CuPy's and raise CuPy's errors
+def test_every_use_of_an_emulated_array_of_the_parent_raises_torchs_error(output_of: OutputOf) -> None:
     assert output_of(f"{OBJECTS}\nin_child(lambda: try_all(ARRAY_USES))\nprint('done')") == "done"
 
 
-def test_the_state_of_a_generator_which_is_on_the_host_can_be_read_and_kept(output_of: OutputOf) -> None:
+def test_the_state_of_a_generator_can_be_read_and_set_because_it_is_on_the_host(output_of: OutputOf) -> None:
     code = """
 def keep():
     seed = int.from_bytes(bytes(state[:8]), "little")
@@ -177,7 +177,7 @@ print("done")
     assert output_of(OBJECTS + code) == "done"
 
 
-def test_dropping_what_the_parent_made_calls_nothing_and_the_parent_goes_on(output_of: OutputOf) -> None:
+def test_dropping_objects_of_the_parent_calls_no_runtime_function_and_the_parent_goes_on(output_of: OutputOf) -> None:
     code = """
 def drop():
     calls = []

@@ -38,7 +38,7 @@ def test_queued_calls_run_once_in_order_at_initialisation(output_of: OutputOf) -
         "import tcuda\n"
         "calls = []\n"
         "tcuda._lazy_call(lambda: calls.append(1))\n"
-        "tcuda._lazy_call(lambda: calls.append(tcuda.current_device() + 2))\n"  # a call that initialises in turn
+        "tcuda._lazy_call(lambda: calls.append(tcuda.current_device() + 2))\n"  # needs initialisation itself
         "queued = list(calls)\n"
         "tcuda.init(); tcuda.init()\n"
         "tcuda._lazy_call(lambda: calls.append(3))\n"
@@ -47,7 +47,7 @@ def test_queued_calls_run_once_in_order_at_initialisation(output_of: OutputOf) -
     assert output_of(code) == "[] [1, 2, 3]"
 
 
-def test_a_queued_call_that_fails_tells_where_it_was_queued(output_of: OutputOf) -> None:
+def test_the_error_of_a_queued_call_shows_where_it_was_queued(output_of: OutputOf) -> None:
     code = (
         "import tcuda\n"
         "def queue_it_here(): tcuda._lazy_call(lambda: 1 / 0)\n"
@@ -82,7 +82,7 @@ def test_an_initialisation_that_is_tried_again_keeps_its_ledger(output_of: Outpu
     assert output_of(code).split() == ["True", "16384", "0", "0"]
 
 
-def test_a_setting_that_is_wrong_can_be_mended_and_initialisation_tried_again(output_of: OutputOf) -> None:
+def test_initialisation_can_be_repeated_with_a_corrected_setting(output_of: OutputOf) -> None:
     code = (
         "import os, tcuda\n"
         "try: tcuda.init()\n"
@@ -94,7 +94,7 @@ def test_a_setting_that_is_wrong_can_be_mended_and_initialisation_tried_again(ou
     assert output_of(code, TCUDA_ALLOC_CONF="colour:red").split() == ["True", "False", "cupy", "8192"]
 
 
-def test_a_finalizer_may_use_streams_in_the_middle_of_initialisation(output_of: OutputOf) -> None:
+def test_a_finalizer_may_use_streams_during_initialisation(output_of: OutputOf) -> None:
     code = (
         "import gc, tcuda\n"
         "from tcuda import _initialization\n"
@@ -167,7 +167,7 @@ NO_DEVICE_NEEDED = {
 
 
 @pytest.mark.parametrize("call", [call for call, answer in NO_DEVICE_NEEDED.items() if answer is not None])
-def test_without_a_device_some_calls_answer(output_of: OutputOf, call: str) -> None:
+def test_without_a_device_some_calls_work(output_of: OutputOf, call: str) -> None:
     assert output_of(f"import tcuda; print(tcuda.{call})", **WITHOUT_DEVICE) == NO_DEVICE_NEEDED[call]
 
 
@@ -191,7 +191,7 @@ def test_without_a_device_some_calls_answer(output_of: OutputOf, call: str) -> N
         "utilization()",
     ],
 )
-def test_without_a_device_the_rest_says_why_and_what_to_do(run_python: RunPython, call: str) -> None:
+def test_without_a_device_other_calls_raise_an_error_with_advice(run_python: RunPython, call: str) -> None:
     done = run_python(f"import tcuda; tcuda.{call}", **WITHOUT_DEVICE)
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
@@ -208,7 +208,7 @@ def test_a_program_may_look_for_gpus_before_it_emulates_devices(output_of: Outpu
     assert output_of(code, **WITHOUT_DEVICE) == "3 tcuda emulated device"
 
 
-def test_a_runtime_with_devices_is_not_given_up(run_python: RunPython) -> None:
+def test_emulation_cannot_be_enabled_after_the_runtime_was_used(run_python: RunPython) -> None:
     done = run_python("import tcuda; tcuda.is_available(); tcuda.emulation.enable()")
     assert "runtime is already in use" in done.stderr
 
@@ -251,7 +251,7 @@ def test_the_environment_sets_the_emulated_devices(output_of: OutputOf, memory: 
     assert output_of(code, **env) == f"3 {3 << 29}"
 
 
-def test_a_process_that_ends_with_live_objects_ends_well(run_python: RunPython) -> None:
+def test_a_process_with_live_objects_exits_without_an_error(run_python: RunPython) -> None:
     code = (
         "import tcuda\n"
         "keep = [tcuda.Stream(), tcuda.Event(), tcuda.Event(interprocess=True), tcuda.xp.zeros(1000)]\n"
@@ -272,7 +272,7 @@ def test_errors_survive_pickling() -> None:
     assert str(pickle.loads(pickle.dumps(tcuda.CudaError(2)))) == "out of memory (2)"
 
 
-def test_the_test_run_uses_what_the_machine_has() -> None:
+def test_the_test_run_uses_the_runtime_of_the_environment() -> None:
     from tcuda._runtime import runtime
 
     assert runtime().name == os.environ["TCUDA_RUNTIME"]
