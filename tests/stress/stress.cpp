@@ -275,7 +275,7 @@ public:
 
     int allocate(int device, std::size_t size, Address *address) override {
         if (size == 0)
-            violation("the driver was asked for nothing");
+            violation("the driver was asked for 0 bytes");
         return refuses() ? out_of_memory : HostDriver::allocate(device, size, address);
     }
     int free(int device, Address address) override {
@@ -389,7 +389,7 @@ private:
 
     static int good(int status, const char *call) {
         if (status != success)
-            violation("%s() was asked for what cannot be", call);
+            violation("%s() was called with wrong arguments", call);
         return status;
     }
 
@@ -465,7 +465,7 @@ void library_free(void *memory, std::ptrdiff_t size, int, void *) {
     const std::lock_guard lock(library.mutex);
     const auto found = library.blocks.find(address);
     if (found == library.blocks.end() || found->second != bytes)
-        violation("the library was asked to free what it has not allocated, %zu bytes at %#zx", bytes,
+        violation("the library was asked to free memory that it has not allocated, %zu bytes at %#zx", bytes,
                   static_cast<std::size_t>(address));
     library.used -= bytes;
     library.blocks.erase(found);
@@ -756,7 +756,7 @@ void Worker::allocate() {
     } catch (const OutOfMemory &lack) {
         CountingDriver::current = nullptr;
         if (lack.requested != block.size || lack.stream != block.work->handle)
-            violation("the report of a lack of memory is about another request");
+            violation("the out-of-memory error is about another request");
         ++lacks;
         for (std::size_t left = held.size() / 2; held.size() > left;)
             free_one(held.size() - 1);
@@ -771,7 +771,7 @@ void Worker::allocate() {
     block.fill();
     const std::size_t taken = ledger_.size_of(block.address);
     if (taken < block.size)
-        violation("%zu bytes at %#zx were asked for, and the ledger knows of %zu", block.size,
+        violation("%zu bytes at %#zx were requested, and the block has %zu", block.size,
                   static_cast<std::size_t>(block.address), taken);
     expected_.allocated += static_cast<std::int64_t>(taken);
     ++expected_.allocations;
@@ -810,7 +810,7 @@ void Worker::lack_memory() {
     CountingDriver::current = work;
     try {
         all_.ledger.allocate(0, sizes[chance.below(sizes.size())], work->handle);
-        violation("more memory was handed out than there is");
+        violation("the ledger allocated more memory than the device has");
     } catch (const OutOfMemory &) {
         ++lacks;
     } catch (const DriverError &error) {
@@ -965,14 +965,14 @@ void Worker::check_tracker() {
     ledger_.detach(tracker_.get());
     tracker_ = nullptr;
     if (seen.current != seen.allocated - seen.freed || seen.peak < seen.current || seen.peak > seen.allocated)
-        violation("a tracker contradicts itself");
+        violation("the figures of a tracker contradict each other");
     // A tracker of all threads counts at least the calls of this thread.
     const auto differs = [&](std::int64_t number, std::int64_t least) {
         return tracks_thread_ ? number != least : number < least;
     };
     if (differs(seen.allocations, expected_.allocations) || differs(seen.allocated, expected_.allocated) ||
         differs(seen.freed, expected_.freed))
-        violation("a tracker has %lld allocations, %lld bytes, %lld bytes freed, and it is %lld, %lld, %lld",
+        violation("a tracker has %lld allocations, %lld bytes, %lld bytes freed; expected are %lld, %lld, %lld",
                   static_cast<long long>(seen.allocations), static_cast<long long>(seen.allocated),
                   static_cast<long long>(seen.freed), static_cast<long long>(expected_.allocations),
                   static_cast<long long>(expected_.allocated), static_cast<long long>(expected_.freed));
@@ -983,7 +983,7 @@ void Worker::look() {
     if (dice < 60) {
         const auto [allocated, reserved] = ledger_.bytes();
         if (allocated.current < 0 || reserved.current < allocated.current || allocated.peak < allocated.current)
-            violation("bytes() contradicts itself");
+            violation("the figures of bytes() contradict each other");
     } else if (dice < 90) {
         const Statistics seen = ledger_.statistics();
         const auto consistent = [](const PooledCounter &counter) {
@@ -995,12 +995,12 @@ void Worker::look() {
              {&seen.active, &seen.active_bytes, &seen.allocated_bytes, &seen.allocation, &seen.inactive_split,
               &seen.inactive_split_bytes, &seen.requested_bytes, &seen.reserved_bytes, &seen.segment})
             if (!consistent(*counter))
-                violation("a counter contradicts itself: %lld small and %lld large are %lld",
+                violation("a counter has %lld small and %lld large, but %lld in all",
                           static_cast<long long>(counter->small.current),
                           static_cast<long long>(counter->large.current), static_cast<long long>(counter->all.current));
         if (seen.active_bytes.all.current < seen.allocated_bytes.all.current ||
             seen.reserved_bytes.all.current < seen.active_bytes.all.current + seen.inactive_split_bytes.all.current)
-            violation("the statistics have more in use than there is");
+            violation("the statistics have more bytes in use than reserved");
     } else if (dice < 94) {
         all_.look_at(nullptr);
     } else if (dice < 97) {
@@ -1022,7 +1022,7 @@ void Worker::change_history() {
         for (const Occurrence &event : ledger_.events())
             if (static_cast<std::size_t>(event.action) >= actions || event.stack > 1000 ||
                 (event.metadata != nullptr && std::stoul(*event.metadata) >= threads))
-                violation("the history has an event that cannot be");
+                violation("the history has an impossible event");
     } else {
         constexpr std::array<std::size_t, 4> capacities{0, 1, 7, 100};
         ledger_.record_history(static_cast<Stacks>(chance.below(4)), capacities[chance.below(4)],
@@ -1048,7 +1048,7 @@ void Worker::ask_for_nonsense() {
     const Address inner = held.empty() || held[0].size < 1024 ? 0x1000 : held[0].address + 256;
     if (all_.ledger.free(inner) || all_.ledger.free(0) || ledger_.record_stream(inner, 0) ||
         ledger_.size_of(inner) != 0)
-        violation("the ledger takes an address for that of a block");
+        violation("the ledger accepts an address at which no block begins");
     if (!held.empty() && all_.ledger.change_source(nullptr))
         violation("the source was changed after allocations");
 }
@@ -1114,7 +1114,7 @@ Sums Stress::look_at(const PoolId *only) {
             }
         }
         if (end != segment.address + segment.size)
-            violation("the blocks of a segment do not make it up");
+            violation("the blocks of a segment do not end at its end");
     }
     return sums;
 }
@@ -1137,7 +1137,7 @@ void Stress::inspect() {
         add(inbox.blocks);
     const auto same = [](const char *what, const PooledCounter &counter, std::int64_t expected) {
         if (counter.all.current != expected)
-            violation("%s: the statistics have %lld, and it is %lld", what, static_cast<long long>(counter.all.current),
+            violation("%s: the statistics have %lld, not %lld", what, static_cast<long long>(counter.all.current),
                       static_cast<long long>(expected));
     };
     same("allocations that are held", seen.allocation, held.allocations);
@@ -1205,7 +1205,7 @@ void Stress::end() {
         violation("at the end %zu bytes of the device and %zu of the library are still taken", memory.used(),
                   library.used);
     if (!ledger.of(0).snapshot(nullptr).empty())
-        violation("the snapshot has something at the end");
+        violation("the snapshot still has segments at the end");
     // Only address ranges may stay: one for small and one for large blocks of each live stream.
     std::size_t streams_left = 1;
     const auto count_left = [&](const std::vector<Work *> &works) {

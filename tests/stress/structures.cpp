@@ -152,7 +152,7 @@ void check_free_blocks(std::size_t steps) {
             free->insert(block);
             bytes += block->size;
         }
-        expect(free->bytes() == bytes, "FreeBlocks has other bytes");
+        expect(free->bytes() == bytes, "FreeBlocks has another number of bytes");
         const std::size_t wanted = size();
         const Block *found = free->best_fit(wanted);
         const auto best = model.lower_bound({wanted, 0});
@@ -224,7 +224,7 @@ void check_host_memory(std::size_t steps) {
             const std::size_t pages = 1 + below(40);
             std::uintptr_t address = 0;
             expect(memory->reserve(pages * page, &address), "HostMemory reserves nothing");
-            expect(address % page == 0, "HostMemory reserves what is not aligned");
+            expect(address % page == 0, "HostMemory reserves an unaligned address");
             const auto after = reservations.lower_bound(address);
             const auto before = after == reservations.begin() ? after : std::prev(after);
             expect(after == reservations.end() || address + pages * page <= after->first, "reservations overlap");
@@ -246,7 +246,7 @@ void check_host_memory(std::size_t steps) {
             const bool elsewhere = at != address && reservations.count(at) != 0;
             if (elsewhere)
                 break;
-            expect(memory->unreserve(at, asked * page) == right, "unreserve() is wrong about what it can do");
+            expect(memory->unreserve(at, asked * page) == right, "unreserve() returns the wrong result");
             if (right)
                 reservations.erase(address);
             break;
@@ -256,7 +256,7 @@ void check_host_memory(std::size_t steps) {
             const std::size_t size = pages * page + (one_in(8) ? 512 : 0);
             std::uint64_t name = 0;
             const bool right = size != 0 && size % page == 0 && size <= limit - used;
-            expect(memory->create(size, &name) == right, "create() is wrong about what it can do");
+            expect(memory->create(size, &name) == right, "create() returns the wrong result");
             if (right) {
                 expect(physical.emplace(name, pages).second, "create() gives the same name twice");
                 used += size;
@@ -271,7 +271,7 @@ void check_host_memory(std::size_t steps) {
             const auto is_mapped = [&](const auto &mapping) { return mapping.second.physical == name; };
             if (std::any_of(mappings.begin(), mappings.end(), is_mapped))
                 break; // physical memory that is mapped would stay without its name
-            expect(memory->destroy(name) == (known != physical.end()), "destroy() is wrong about what it can do");
+            expect(memory->destroy(name) == (known != physical.end()), "destroy() returns the wrong result");
             if (known != physical.end()) {
                 used -= known->second * page;
                 physical.erase(known);
@@ -296,7 +296,7 @@ void check_host_memory(std::size_t steps) {
             bool right = asked == pages && at % page == 0 && at + asked * page <= start + reserved * page;
             for (std::size_t i = 0; i < asked && right; ++i)
                 right = mapping_at(at + i * page) == mappings.end();
-            expect(memory->map(at, asked * page, name) == right, "map() is wrong about what it can do");
+            expect(memory->map(at, asked * page, name) == right, "map() returns the wrong result");
             if (right) {
                 mappings.emplace(at, Mapping{asked, name});
                 for (const std::uintptr_t place : {at, at + asked * page - 1}) {
@@ -314,8 +314,8 @@ void check_host_memory(std::size_t steps) {
             const std::size_t asked = one_in(4) ? 1 + below(30) : mapping.pages;
             const bool right = asked == mapping.pages;
             expect(probe(at) == 7 && probe(at + mapping.pages * page - 1) == 7, "mapped memory was overwritten");
-            expect(memory->unmap(at, asked * page) == right, "unmap() is wrong about what it can do");
-            expect(!memory->unmap(at + 512, asked * page), "unmap() takes another address");
+            expect(memory->unmap(at, asked * page) == right, "unmap() returns the wrong result");
+            expect(!memory->unmap(at + 512, asked * page), "unmap() accepts a wrong address");
             if (right) {
                 mappings.erase(found);
                 expect(probe(at) == -1, "unmapped memory can be read");
@@ -325,7 +325,7 @@ void check_host_memory(std::size_t steps) {
         case 7: { // allocate and release
             if (!blocks.empty() && one_in(2)) {
                 const auto found = any_of(blocks);
-                expect(!memory->release(found->first + 512), "release() takes another address");
+                expect(!memory->release(found->first + 512), "release() accepts a wrong address");
                 expect(memory->release(found->first), "release() does not know of a block");
                 used -= rounded(found->second);
                 blocks.erase(found);
@@ -335,7 +335,7 @@ void check_host_memory(std::size_t steps) {
             const std::size_t size = one_in(10) ? limit - below(2 * page) : one_in(20) ? most : below(3 * page);
             const std::uintptr_t address = memory->allocate(size);
             const bool fits = size != 0 && size <= limit && rounded(size) <= limit - used;
-            expect((address != 0) == fits, "allocate() is wrong about what it can do");
+            expect((address != 0) == fits, "allocate() returns the wrong result");
             if (fits) {
                 expect(address % HostMemory::alignment == 0, "allocate() aligns too little");
                 blocks.emplace(address, size);
@@ -348,7 +348,7 @@ void check_host_memory(std::size_t steps) {
                 const auto &[address, size] = *any_of(blocks);
                 const auto found = memory->block_at(address + below(size));
                 expect(found && found->address == address && found->size == size, "block_at() finds another block");
-                expect(!memory->is_unmapped(address), "is_unmapped() takes the address of a block");
+                expect(!memory->is_unmapped(address), "is_unmapped() accepts the address of a block");
             }
             if (reservations.empty())
                 break;
@@ -357,7 +357,7 @@ void check_host_memory(std::size_t steps) {
             const auto inside = mapping_at(at);
             const auto found = memory->block_at(at);
             expect(memory->is_unmapped(at) == (inside == mappings.end()), "is_unmapped() is wrong");
-            expect(!memory->is_unmapped(reinterpret_cast<std::uintptr_t>(&used)), "is_unmapped() takes any address");
+            expect(!memory->is_unmapped(reinterpret_cast<std::uintptr_t>(&used)), "is_unmapped() accepts any address");
             if (inside == mappings.end()) {
                 expect(!found, "block_at() finds memory where none is mapped");
                 break;
@@ -371,8 +371,8 @@ void check_host_memory(std::size_t steps) {
             break;
         }
         }
-        expect(memory->used() == used, "HostMemory has other bytes in use");
-        expect(memory->live() == blocks.size() + mappings.size() + reservations.size(), "HostMemory has others alive");
+        expect(memory->used() == used, "HostMemory has another number of used bytes");
+        expect(memory->live() == blocks.size() + mappings.size() + reservations.size(), "HostMemory::live() is wrong");
     }
 }
 
