@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def run_python(tmp_path: Path) -> RunPython:
-    """Run code in a new process whose working folder is empty; None removes an environment variable."""
+    """Run code in a new process, in a temporary folder; None removes an environment variable."""
 
     def run(code: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
         merged: dict[str, str | None] = {**os.environ, **environment}

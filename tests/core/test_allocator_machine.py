@@ -70,9 +70,7 @@ class Live:
 
     @property
     def kind(self) -> str:
-        return (
-            "large_pool" if self.requested > SMALL else "small_pool"
-        )  # the request decides, even if no_split gives a larger block
+        return "large_pool" if self.requested > SMALL else "small_pool"  # even if no_split gives a larger block
 
 
 class Library:
@@ -172,9 +170,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         got = self.ledger.size_of(self.device, address)
         assert got >= size
         assert got % unit == 0
-        assert got < size + unit or (not self.expandable or chosen != (0, 0)), (
-            "the block is larger than the rounded request"
-        )
+        assert got < size + unit or (not self.expandable or chosen != (0, 0)), "more than the rounded request"
         mark = next(self.marks)
         self.live[address] = Live(size, got, stream, chosen, mark)
         self.write(address, got, mark)

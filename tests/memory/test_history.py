@@ -142,12 +142,7 @@ class TestRecording:
         ("context", "completing", "requested", "completed"),
         [
             ("alloc", "allocate", "allocate", "allocate_again"),
-            (
-                "alloc",
-                "give_back",
-                "allocate",
-                "allocate",
-            ),  # empty_cache() has no stack with "alloc", so the event has the stack of the block
+            ("alloc", "give_back", "allocate", "allocate"),  # empty_cache() has no stack: that of the block is used
             ("all", "allocate", "drop", "allocate_again"),
             ("all", "give_back", "drop", "give_back"),
         ],

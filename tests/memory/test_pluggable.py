@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 
 not_of_the_device = pytest.mark.xfail(
-    os.environ["TCUDA_RUNTIME"] == "emulated",
-    reason="emulated devices take the memory of a library for memory of the host",
+    os.environ["TCUDA_RUNTIME"] == "emulated", reason="emulated devices treat memory of a library as host memory"
 )
 
 

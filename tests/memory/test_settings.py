@@ -82,10 +82,8 @@ class TestChanging:
             assert tcuda.memory_stats()["max_split_size"] == 30 * MIB
             with tcuda.use_mem_pool(tcuda.MemPool()):
                 address = xp.empty(60 * MIB, "B").data.ptr
-                assert xp.empty(20 * MIB, "B").data.ptr != address  # the array would split the block
-                assert (
-                    xp.empty(32 * MIB, "B").data.ptr != address
-                )  # the array would waste more than 20 MiB of the block
+                assert xp.empty(20 * MIB, "B").data.ptr != address  # would split the block
+                assert xp.empty(32 * MIB, "B").data.ptr != address  # would leave more than 20 MiB unused
                 assert xp.empty(50 * MIB, "B").data.ptr == address
         assert tcuda.memory_stats()["max_split_size"] == -1
 

@@ -217,7 +217,7 @@ except RuntimeError as error:
     @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch, which is not installed")
     def test_the_tools_of_torch_read_the_file(self, output_of: OutputOf) -> None:
         program = """
-import warnings; warnings.simplefilter("ignore")  # of the import of torch
+import warnings; warnings.simplefilter("ignore")  # the import of torch warns
 import pickle, tcuda
 from torch.cuda import _memory_viz
 from tcuda import xp

@@ -19,7 +19,7 @@ pytestmark = [
 # One program uses both libraries: torch trains on one stream, and CuPy works on another stream, in turns.
 _PROGRAM = """
 import json, os, warnings
-warnings.simplefilter("ignore")  # of the import of torch
+warnings.simplefilter("ignore")  # the import of torch warns
 import numpy, torch, tcuda
 from tcuda import xp
 

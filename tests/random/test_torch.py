@@ -30,7 +30,7 @@ DTYPES = ["float32", "float64"]
 @pytest.fixture(scope="module")
 def torch() -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the import of torch
+        warnings.simplefilter("ignore")  # the import of torch warns
         import torch
 
         torch.cuda.init()
