@@ -76,7 +76,7 @@ class Event:
 
     _device_index: int
     _flags: int
-    _spares: SpareEvents | None
+    _spares: SpareEvents | None  # set before the CUDA event is created
 
     cuda_event: int
     """The ``cudaEvent_t``; 0 until it is created."""
@@ -100,7 +100,6 @@ class Event:
             if flag(external, "external"):
                 self._external = True
         self._device_index = -1
-        self._spares = None
         return self
 
     __reduce__ = refusing(
@@ -130,6 +129,7 @@ class Event:
         except ValueError as error:
             raise RuntimeError(f"Event can only be created on CUDA devices, but got device {device!r}") from error
         event = Event.__new__(cls, interprocess=True)  # as in torch, without what a subclass does in its own
+        event._spares = None
         previous = exchange_device(index)
         try:
             event.cuda_event = cuda.ipcOpenEventHandle(handle)
@@ -310,6 +310,7 @@ class Event:
                 f"stream of device {self._device_index}, or make another event."
             )
         if self._external or self._flags & EVENT_INTERPROCESS:
+            self._spares = None
             self.cuda_event = create_event(index, self._flags)
         else:
             self._spares = spare_events(index, self._flags)

@@ -33,7 +33,7 @@ class StreamRing:
 
     def take(self) -> int:
         """Return the handle of the stream whose turn it is."""
-        turn = self._next_turn() % _STREAMS
+        turn = self._next_turn() & 31  # modulo _STREAMS
         return self._handles[turn] or self._create(turn)
 
     def _create(self, turn: int) -> int:
