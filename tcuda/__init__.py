@@ -1,10 +1,11 @@
 """The surface of ``torch.cuda`` for CuPy arrays.
 
-``import tcuda`` is cheap and touches no GPU; the first call that needs a device initialises. ``tcuda.xp`` is ``cupy``,
-or its emulated counterpart where devices are emulated.
+``import tcuda`` is cheap and touches no GPU. The first call that needs a device initialises tcuda. ``tcuda.xp`` is
+``cupy``, or the emulated counterpart of ``cupy`` where devices are emulated.
 """
 
-# First the module that answers for Ctrl-C while all others are imported, then the one that says whether they can be.
+# `_command` comes first, because it handles Ctrl-C during all other imports. `_requirements` comes second, because it
+# checks whether the other modules can be imported at all.
 from tcuda import _command, _requirements
 
 # isort: split

@@ -1,4 +1,4 @@
-"""Devices: their number, which of them is current, and their properties (``torch.cuda``)."""
+"""The number of devices, the current device, and the properties of devices (``torch.cuda``)."""
 
 from tcuda._device._current import current_device, is_available, mem_get_info, set_device, synchronize
 from tcuda._device._libraries import current_blas_handle, current_solver_handle, get_arch_list, get_gencode_flags

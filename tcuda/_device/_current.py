@@ -1,4 +1,4 @@
-"""The current device, and its state: whether its work is complete, and how much memory is free."""
+"""The choice of the current device, the wait for the work of a device, and the free memory of a device."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def is_available() -> bool:
-    """Return whether there is a device to use; never raises for want of one (``torch.cuda.is_available``).
+    """Return whether tcuda can use a device (``torch.cuda.is_available``).
 
-    Creates no context, so that a process may still fork afterwards.
+    If no device exists, the result is False and no error is raised. The call creates no context, so a process may
+    still fork afterwards.
     """
     return device_count() > 0
 
@@ -29,14 +30,14 @@ def current_device() -> int:
 def set_device(device: DeviceArgument) -> None:
     """Make ``device`` this thread's current device (``torch.cuda.set_device``, ``cudaSetDevice``).
 
-    :class:`device` is to be preferred, or ``CUDA_VISIBLE_DEVICES``.
+    Prefer the context manager :class:`device` or the environment variable ``CUDA_VISIBLE_DEVICES``.
 
     Args:
-        device: The device; nothing happens if it is a negative integer.
+        device: The device; nothing happens if ``device`` is a negative integer.
 
     Raises:
-        ValueError: ``device`` names no index.
-        AcceleratorError: There is no such device.
+        ValueError: ``device`` has no index.
+        AcceleratorError: ``device`` does not exist.
     """
     index = device if type(device) is int else _get_device_index(device)
     if index >= 0:
@@ -44,10 +45,12 @@ def set_device(device: DeviceArgument) -> None:
 
 
 def synchronize(device: DeviceArgument = None) -> None:
-    """Wait for all work in all streams of ``device`` (``torch.cuda.synchronize``, ``cudaDeviceSynchronize``).
+    """Wait until all work on all streams of ``device`` is complete (``torch.cuda.synchronize``).
+
+    The CUDA function is ``cudaDeviceSynchronize``.
 
     Args:
-        device: The device; the current one if None or a negative integer.
+        device: The device; the current device if None or a negative integer.
     """
     if captures:
         index = cuda.getDevice() if device is None else _get_device_index(device, optional=True)
@@ -66,10 +69,10 @@ def mem_get_info(device: DeviceArgument = None) -> tuple[int, int]:
     """Return the free and the total memory of ``device`` in bytes (``torch.cuda.mem_get_info``, ``cudaMemGetInfo``).
 
     Args:
-        device: The device; the current one if None or a negative integer.
+        device: The device; the current device if None or a negative integer.
 
     Raises:
-        AcceleratorError: There is no such device.
+        AcceleratorError: ``device`` does not exist.
     """
     previous = exchange_device(_get_device_index(device, optional=True))
     try:

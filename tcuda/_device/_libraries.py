@@ -1,4 +1,4 @@
-"""Libraries of CUDA that CuPy uses on a device: the run-time compiler, cuBLAS and cuSOLVER."""
+"""The libraries of CUDA that CuPy uses on a device: the run-time compiler, cuBLAS and cuSOLVER."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from tcuda._runtime import runtime
 def get_arch_list() -> list[str]:
     """Return the architectures that run-time compiled kernels can target, such as ``["sm_80", "sm_90"]``.
 
-    ``torch.cuda.get_arch_list`` gives those that its own kernels were built for; CuPy compiles at run time, so that
-    here it is what the NVRTC in use can target (``nvrtcGetSupportedArchs``). Empty where there is no device.
+    ``torch.cuda.get_arch_list`` returns the architectures for which torch's own kernels were built. CuPy compiles
+    kernels at run time, so this function returns the architectures that the NVRTC in use can target
+    (``nvrtcGetSupportedArchs``). The list is empty if no device exists.
     """
     return [f"sm_{arch}" for arch in backend_of(runtime()).supported_archs()] if is_available() else []
 
@@ -26,7 +27,8 @@ def get_gencode_flags() -> str:
 def current_blas_handle() -> int:
     """Return the ``cublasHandle_t`` that CuPy uses in this thread on the current device.
 
-    On an emulated device it is a number that identifies thread and device, and no library takes it.
+    On an emulated device, the result is a number that identifies the thread and the device. No library accepts this
+    number.
     """
     return backend.blas_handle()
 
@@ -34,6 +36,7 @@ def current_blas_handle() -> int:
 def current_solver_handle() -> int:
     """Return the ``cusolverDnHandle_t`` that CuPy uses in this thread on the current device.
 
-    On an emulated device it is a number that identifies thread and device, and no library takes it.
+    On an emulated device, the result is a number that identifies the thread and the device. No library accepts this
+    number.
     """
     return backend.solver_handle()

@@ -1,4 +1,4 @@
-"""The properties of a device, as torch names them."""
+"""The properties of a device, under torch's names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class _CudaDeviceProperties:
     """The properties of a device, under torch's names.
 
-    Sizes are in bytes, clock rates in kHz, the bus width in bits.
+    Sizes are in bytes, clock rates in kHz, and the bus width is in bits.
     """
 
     name: str
@@ -51,7 +51,7 @@ class _CudaDeviceProperties:
 
     @classmethod
     def _from_cuda(cls, properties: Mapping[str, Any]) -> _CudaDeviceProperties:
-        """Return the properties that ``cudaGetDeviceProperties`` gave, as CuPy spells them."""
+        """Return the properties for the dictionary that CuPy's ``getDeviceProperties`` returned."""
         name = properties["name"].decode()
         return cls(
             name=name,

@@ -1,4 +1,4 @@
-"""Questions about devices: their properties, and what they can do."""
+"""Queries for the properties and the abilities of devices."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
 
 has_half = True
-"""Whether half precision arrays exist; always true (``torch.cuda.has_half``)."""
+"""Whether arrays of half precision exist (``torch.cuda.has_half``); always True."""
 
 _known: dict[int, _CudaDeviceProperties] = {}
-call_in_child(_known.clear)  # so that a question in a forked child is an error there too
+call_in_child(_known.clear)  # so that a query in a forked child raises too
 
 
 def get_device_properties(device: DeviceArgument = None) -> _CudaDeviceProperties:
     """Return the properties of ``device`` (``torch.cuda.get_device_properties``, ``cudaGetDeviceProperties``).
 
     Args:
-        device: The device; the current one if None.
+        device: The device; the current device if None.
 
     Returns:
         An object with torch's 23 attributes: ``name``, ``total_memory`` (bytes), ``multi_processor_count``, ...
 
     Raises:
-        AssertionError: There is no such device.
+        AssertionError: ``device`` does not exist.
     """
     index = cuda.getDevice() if device is None else _get_device_index(device, optional=True)
     found = _known.get(index)
     if found is None:
         init()
         index = resolve(index, OF_PROPERTIES)
-        # Two threads may both ask; they get the same answer.
-        from tcuda._device._properties import _CudaDeviceProperties  # which takes long to import
+        # No lock is needed: two threads that query at the same time get equal properties.
+        from tcuda._device._properties import _CudaDeviceProperties  # here, because the import takes long
 
         found = _known[index] = _CudaDeviceProperties._from_cuda(cuda.getDeviceProperties(index))
     return found
@@ -48,8 +48,11 @@ def get_device_properties(device: DeviceArgument = None) -> _CudaDevicePropertie
 def get_device_name(device: DeviceArgument = None) -> str:
     """Return the name of ``device``, such as ``"NVIDIA H200"`` (``torch.cuda.get_device_name``).
 
+    Args:
+        device: The device; the current device if None.
+
     Raises:
-        AssertionError: There is no such device.
+        AssertionError: ``device`` does not exist.
     """
     return get_device_properties(device).name
 
@@ -57,8 +60,11 @@ def get_device_name(device: DeviceArgument = None) -> str:
 def get_device_capability(device: DeviceArgument = None) -> tuple[int, int]:
     """Return the major and minor compute capability of ``device`` (``torch.cuda.get_device_capability``).
 
+    Args:
+        device: The device; the current device if None.
+
     Raises:
-        AssertionError: There is no such device.
+        AssertionError: ``device`` does not exist.
     """
     properties = get_device_properties(device)
     return properties.major, properties.minor
@@ -67,8 +73,12 @@ def get_device_capability(device: DeviceArgument = None) -> tuple[int, int]:
 def can_device_access_peer(device: DeviceArgument, peer_device: DeviceArgument) -> bool:
     """Return whether ``device`` can access the memory of ``peer_device`` (``cudaDeviceCanAccessPeer``).
 
+    Args:
+        device: The device that reads and writes.
+        peer_device: The device of the memory.
+
     Raises:
-        AssertionError: There is no such device.
+        AssertionError: ``device`` or ``peer_device`` does not exist.
     """
     init()
     index = resolve(device, OF_PROPERTIES)
@@ -80,8 +90,8 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Return whether the current device computes with bfloat16 (``torch.cuda.is_bf16_supported``).
 
     Args:
-        including_emulation: Whether a device older than compute capability 8.0, which has the type but no arithmetic
-            of its own for it, counts.
+        including_emulation: Whether devices below compute capability 8.0 count. Such a device has the type bfloat16,
+            but no arithmetic of its own for the type.
     """
     return is_available() and (including_emulation or get_device_properties().major >= 8)
 

@@ -1,4 +1,4 @@
-"""Scopes in which a device is current."""
+"""The context managers that make a device current."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 class device(_core.DeviceScope):
     """Context manager that makes a device the current one (``torch.cuda.device``).
 
-    A block that another thread leaves, as the generator does that is closed there, changes nothing in that thread.
+    A generator that pauses inside a block may be closed in another thread. The end of the block then changes nothing in
+    that other thread.
 
     Args:
-        device: The device to select; nothing happens if it is a negative integer.
+        device: The device to select; nothing happens if ``device`` is a negative integer.
 
     Attributes:
-        idx: The index of that device.
+        idx: The index of the selected device.
         prev_idx: The index of the device that was current at the last entry.
     """
 
@@ -40,11 +41,12 @@ class device_of(device):
     """Context manager that makes the device of an object the current one (``torch.cuda.device_of``).
 
     Args:
-        obj: A ``cupy.ndarray``, an emulated array, or anything that says where it lies by ``device``, ``is_cuda`` and
-            ``get_device()``, or ``__cuda_array_interface__``. Nothing happens if it does not lie on a device.
+        obj: A ``cupy.ndarray``, an emulated array, or an object that names its device by the attribute ``device``, by
+            ``is_cuda`` and ``get_device()``, or by ``__cuda_array_interface__``. Nothing happens if ``obj`` is not on a
+            device.
 
     Raises:
-        TypeError: ``obj`` says nothing of a device.
+        TypeError: ``obj`` does not name its device.
     """
 
     __slots__ = ()
@@ -55,7 +57,7 @@ class device_of(device):
 
 
 def _index_where(obj: Any) -> int:
-    """Return the index of the device on which ``obj`` lies, -1 if it lies on none."""
+    """Return the index of the device of ``obj``; -1 if ``obj`` is not on a device."""
     where = getattr(obj, "device", None)
     index = getattr(where, "id", None)  # CuPy's and emulated arrays
     if type(index) is int:

@@ -1,6 +1,6 @@
 """The current stream and the default stream of a device.
 
-No current stream is kept here: on CUDA, CuPy's thread-local current stream is the only one there is.
+This module stores no current stream. On CUDA, CuPy's thread-local current stream is the only current stream.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ if TYPE_CHECKING:
 _MOST_CYCLES = (1 << 63) - 1
 
 _default_streams: dict[int, Stream] = {}
-call_in_child(_default_streams.clear)  # so that a question in a forked child is an error there
+call_in_child(_default_streams.clear)  # so that current_stream() and default_stream() raise in a forked child
 
 
 def current_stream(device: DeviceArgument = None) -> Stream:
     """Return this thread's current stream of ``device`` (``torch.cuda.current_stream``).
 
-    It is CuPy's current stream: inside ``with cupy_stream:`` it is that stream.
+    The current stream is CuPy's current stream. If a stream of tcuda is current, the same object is returned. Inside
+    ``with cupy_stream:``, the result is a :class:`Stream` with the handle of ``cupy_stream``.
 
     Args:
-        device: The device; the current one if None or a negative integer.
+        device: The device; the current device if None or a negative integer.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
     """
     if device is None:
         current = backend.current_stream()
@@ -50,14 +51,14 @@ def current_stream(device: DeviceArgument = None) -> Stream:
 def default_stream(device: DeviceArgument = None) -> Stream:
     """Return the default stream of ``device`` (``torch.cuda.default_stream``).
 
-    It is the legacy default stream, or the per-thread one where ``CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=1`` makes that
-    CuPy's.
+    The default stream is the legacy default stream. With ``CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=1``, the default stream
+    of CuPy and of tcuda is the per-thread default stream.
 
     Args:
-        device: The device; the current one if None or a negative integer.
+        device: The device; the current device if None or a negative integer.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
     """
     index = cuda.getDevice() if device is None else resolve(device, OF_STREAMS)
     stream = _default_streams.get(index)
@@ -67,13 +68,16 @@ def default_stream(device: DeviceArgument = None) -> Stream:
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Make ``stream`` this thread's current stream, and its device the current one (``torch.cuda.set_stream``).
+    """Make ``stream`` this thread's current stream, and its device the current device (``torch.cuda.set_stream``).
 
-    :func:`stream` is to be preferred. CuPy calls this ``stream.use()``, and a ``with cupy_stream:`` that is left
-    afterwards goes back to what was entered last, not to what was set.
+    Prefer the context manager :func:`stream`. CuPy's name for this call is ``stream.use()``. The end of a
+    ``with cupy_stream:`` block restores the stream of the enclosing block, and not a stream that was set.
 
     Args:
-        stream: The stream; nothing happens if it is None.
+        stream: The stream; nothing happens if ``stream`` is None.
+
+    Raises:
+        RuntimeError: ``stream`` is not a stream.
     """
     if stream is not None:
         make_current(stream if isinstance(stream, Stream) else as_stream(stream))
@@ -83,7 +87,11 @@ def stream(stream: Stream | None) -> StreamContext:
     """Return a context manager in whose block ``stream`` is current (``torch.cuda.stream``).
 
     Args:
-        stream: A stream of tcuda, CuPy or any library that knows ``__cuda_stream__``; nothing happens if it is None.
+        stream: A stream of tcuda, of CuPy, or of any library with ``__cuda_stream__``; nothing happens if ``stream`` is
+            None.
+
+    Raises:
+        RuntimeError: ``stream`` is not a stream.
 
     Example:
         >>> side = tcuda.Stream()
@@ -94,16 +102,18 @@ def stream(stream: Stream | None) -> StreamContext:
 
 
 def get_stream_from_external(data_ptr: int, device: DeviceArgument = None) -> Stream:
-    """Return a stream that another library made (``torch.cuda.get_stream_from_external``); keep that one alive.
+    """Return a stream that another library made (``torch.cuda.get_stream_from_external``).
+
+    The caller must keep the ``cudaStream_t`` alive as long as the returned stream is in use.
 
     Args:
         data_ptr: The ``cudaStream_t``.
-        device: The device it was created on; the current one if None.
+        device: The device on which the ``cudaStream_t`` was created; the current device if None.
 
     Raises:
-        AcceleratorError: There is no such device.
-        TypeError: ``data_ptr`` is no integer.
-        ValueError: ``data_ptr`` is negative, or more than any address.
+        AcceleratorError: ``device`` does not exist.
+        TypeError: ``data_ptr`` is not an integer.
+        ValueError: ``data_ptr`` is negative, or larger than any address.
     """
     return Stream._wrap(checked_handle(data_ptr, "data_ptr"), existing_device(device))
 

@@ -1,4 +1,4 @@
-"""Events: points in the work of streams."""
+"""Events, which mark points in the work of streams."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
 
 _IPC_HANDLE_SIZE = 64
-_new_object = object.__new__  # one look-up less for each event
+_new_object = object.__new__  # saves a look-up for each event
 
 
 def _flags(enable_timing: int, blocking: int, interprocess: int) -> int:
-    """Return the flags for ``cudaEventCreateWithFlags``; like torch, take integers for truth values."""
+    """Return the flags for ``cudaEventCreateWithFlags``. As in torch, integers are accepted as truth values."""
     return (
         (EVENT_DEFAULT if flag(enable_timing, "enable_timing") else EVENT_DISABLE_TIMING)
         | (EVENT_BLOCKING_SYNC if flag(blocking, "blocking") else 0)
@@ -46,7 +46,7 @@ def _flags(enable_timing: int, blocking: int, interprocess: int) -> int:
 
 
 def _check_ipc_handle(handle: Any) -> None:
-    # torch takes a text for the handle too; none has the length of one, but by an accident.
+    # torch accepts a str too. A str has the length of a handle only by accident, so tcuda refuses every str.
     size = len(handle) if isinstance(handle, (bytes, str)) else -1
     if size < 0 or (size == _IPC_HANDLE_SIZE and isinstance(handle, str)):
         raise TypeError(f"from_ipc_handle(): handle must be the bytes of an ipc_handle(); got {a_kind(handle)}.")
@@ -57,16 +57,17 @@ def _check_ipc_handle(handle: Any) -> None:
 class Event:
     """A CUDA event (``torch.cuda.Event``).
 
-    The CUDA event is created when the event is first recorded or exported; from then on only streams of that device may
-    record it, while streams of any device may wait for it. An external event is also created when a capturing stream
-    first waits for it.
+    The first record or export of the event creates the CUDA event. From then on, only streams of the same device may
+    record the event, and streams of any device may wait for the event. The CUDA event of an external event is also
+    created when a capturing stream first waits for the event.
 
     Args:
-        enable_timing: Whether :meth:`elapsed_time` may ask it.
-        blocking: Whether :meth:`synchronize` lets the thread sleep instead of spinning.
-        interprocess: Whether another process can open it by its IPC handle; cannot be combined with timing.
-        external: Whether a captured graph records the event, or waits for it, as a node of its own instead of keeping
-            the dependency for itself. The graph keeps the event alive.
+        enable_timing: Whether :meth:`elapsed_time` may use the event.
+        blocking: Whether the thread sleeps instead of spinning in :meth:`synchronize`.
+        interprocess: Whether another process can open the event by its IPC handle. ``interprocess`` cannot be combined
+            with ``enable_timing``.
+        external: Whether the record of the event, or the wait for the event, becomes a node of a captured graph. A
+            record or a wait of any other event only orders the captured work. The graph keeps the event alive.
 
     Raises:
         TypeError: An argument is neither a truth value nor an integer.
@@ -79,21 +80,22 @@ class Event:
     _spares: SpareEvents | None  # set before the CUDA event is created
 
     cuda_event: int
-    """The ``cudaEvent_t``; 0 until it is created."""
+    """The ``cudaEvent_t``; 0 until the CUDA event is created."""
 
-    ptr: int  # CuPy's name for it; see below the class
+    ptr: int  # CuPy's name for cuda_event; set below the class
 
-    _capture = 0  # the number of the capture in which it was recorded last, if that was in one
+    _capture = 0  # the number of the capture of the last record; 0 if the last record was not captured
 
     _external = False
 
-    # In __new__, as in torch: a subclass may have other arguments in its __init__, and need not call this one's.
+    # __new__ takes the arguments, as in torch: a subclass may have an __init__ with other arguments, and need not call
+    # Event.__init__.
     def __new__(
         cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
     ) -> Self:
         self = _new_object(cls)
         self.cuda_event = 0
-        if enable_timing is blocking is interprocess is external is False:  # as most events are made
+        if enable_timing is blocking is interprocess is external is False:  # the most frequent case
             self._flags = EVENT_DISABLE_TIMING
         else:
             self._flags = _flags(enable_timing, blocking, interprocess)
@@ -104,8 +106,8 @@ class Event:
 
     __reduce__ = refusing(
         "copy or pickle",
-        "both would own the same CUDA event. Make another event and record it. Another process opens an event by what "
-        "ipc_handle() returns.",
+        "both would own the same CUDA event. Make another event and record it. Another process opens an event by the "
+        "bytes that ipc_handle() returns.",
     )
 
     @classmethod
@@ -113,13 +115,13 @@ class Event:
         """Open an event of another process (``cudaIpcOpenEventHandle``).
 
         Args:
-            device: The device that the event is on.
-            handle: The 64 bytes that :meth:`ipc_handle` returned there.
+            device: The device of the event.
+            handle: The 64 bytes that :meth:`ipc_handle` returned in the other process.
 
         Raises:
-            TypeError: ``handle`` is no ``bytes``, or ``device`` names no device.
-            RuntimeError: The handle has another length, or the device is none of CUDA's.
-            AcceleratorError: The handle is of this process, or of none.
+            TypeError: ``handle`` is not ``bytes``, or ``device`` is not a device.
+            RuntimeError: ``handle`` does not have 64 bytes, or ``device`` is not a CUDA device.
+            AcceleratorError: ``handle`` names an event of this process, or no event.
         """
         _check_ipc_handle(handle)
         if not is_device(device):
@@ -128,7 +130,7 @@ class Event:
             index = existing_device(device)
         except ValueError as error:
             raise RuntimeError(f"Event can only be created on CUDA devices, but got device {device!r}") from error
-        event = Event.__new__(cls, interprocess=True)  # as in torch, without what a subclass does in its own
+        event = Event.__new__(cls, interprocess=True)  # as in torch, the __new__ of a subclass is not called
         event._spares = None
         previous = exchange_device(index)
         try:
@@ -140,22 +142,22 @@ class Event:
 
     @property
     def device(self) -> Device | None:
-        """The device it is on; None until it is created."""
+        """The device of the event; None until the CUDA event is created."""
         return None if self._device_index < 0 else Device("cuda", self._device_index)
 
     def record(self, stream: Any = None) -> None:
-        """Record it: it stands for all work that ``stream`` has been given so far (``cudaEventRecord``).
+        """Record the event: the event then marks the end of the work that ``stream`` has now (``cudaEventRecord``).
 
         Args:
-            stream: The stream; the current one if None.
+            stream: The stream; the current stream if None.
 
         Raises:
-            RuntimeError: The event is of another device than the stream, or ``stream`` is no stream.
+            RuntimeError: ``stream`` is of another device than the event, or ``stream`` is not a stream.
         """
         if stream is None:
             current = backend.current_stream()
             handle, index = current.ptr, current.device_id
-            if index < 0:  # a default stream, which CuPy does not tie to a device
+            if index < 0:  # CuPy ties a default stream to no device
                 index = cuda.getDevice()
             self._record(handle, index)
             return
@@ -167,7 +169,10 @@ class Event:
             self._record(handle, index)
 
     def _record(self, handle: int, index: int) -> None:
-        """Record it on the stream ``handle`` of the device ``index``, the current one for a default stream."""
+        """Record the event on the stream ``handle`` of the device ``index``.
+
+        For a default stream, the caller must make its device current.
+        """
         created = index != self._device_index
         if created:
             self._create_on(index)
@@ -185,13 +190,13 @@ class Event:
             raise
 
     def wait(self, stream: Any = None) -> None:
-        """Make all work given to ``stream`` from now on wait for it (``cudaStreamWaitEvent``); returns at once.
+        """Make all later work on ``stream`` wait for the event (``cudaStreamWaitEvent``). The call returns at once.
 
         Args:
-            stream: The stream; the current one if None.
+            stream: The stream; the current stream if None.
 
         Raises:
-            RuntimeError: ``stream`` is no stream.
+            RuntimeError: ``stream`` is not a stream.
             AcceleratorError: ``stream`` is capturing, and the event was not recorded in that capture (905).
         """
         if stream is None:
@@ -207,7 +212,10 @@ class Event:
             self._wait(handle, index)
 
     def _wait(self, handle: int, index: int) -> None:
-        """Let the stream ``handle`` of the device ``index`` wait, of the current device if it is a default stream."""
+        """Let the stream ``handle`` of the device ``index`` wait for the event.
+
+        For a default stream, the caller must make its device current.
+        """
         if not self.cuda_event:
             if self._external:
                 self._wait_for_later(handle, index)
@@ -221,9 +229,9 @@ class Event:
             cuda.streamWaitEvent(handle, self.cuda_event)
 
     def _wait_for_later(self, handle: int, index: int) -> None:
-        """Let the graph that is being captured on the stream ``handle`` wait for records that are yet to be made.
+        """Let the graph that is being captured on the stream ``handle`` wait for later records of the event.
 
-        A stream that is not capturing has nothing to wait for.
+        The call does nothing if the stream is not capturing: an event without a record orders no work.
         """
         if handle <= STREAM_LEGACY or not cuda.streamIsCapturing(handle):
             return
@@ -235,13 +243,16 @@ class Event:
             raise
 
     def _keep_for_graph(self, stream: int) -> None:
-        """Let the graph that is being captured on ``stream`` keep the event, which every launch refers to."""
+        """Let the graph that is being captured on ``stream`` keep the event, because every launch uses the event."""
         capture = capture_on(stream)
         if capture is not None:
             capture.events.append(self)
 
     def query(self) -> bool:
-        """Return whether the work it stands for is complete; true if it was never recorded (``cudaEventQuery``)."""
+        """Return whether the work before the last record is complete (``cudaEventQuery``).
+
+        An event that was never recorded is complete.
+        """
         if not self.cuda_event:
             return True
         if captures:
@@ -251,11 +262,11 @@ class Event:
 
     @property
     def done(self) -> bool:
-        """Whether the work it stands for is complete: :meth:`query` under CuPy's name."""
+        """Whether the work before the last record is complete: :meth:`query` under CuPy's name."""
         return self.query()
 
     def synchronize(self) -> None:
-        """Wait for the work it stands for (``cudaEventSynchronize``)."""
+        """Wait until the work before the last record is complete (``cudaEventSynchronize``)."""
         if self.cuda_event:
             if captures:
                 require_no_capture("Event.synchronize()", event=self._capture)
@@ -265,8 +276,8 @@ class Event:
         """Return the milliseconds from this event to ``end_event`` (``cudaEventElapsedTime``).
 
         Raises:
-            ValueError: One of them was made without ``enable_timing=True``, or never recorded.
-            RuntimeError: The work that one of them stands for is not complete.
+            ValueError: One of the two events was made without ``enable_timing=True``, or was never recorded.
+            RuntimeError: One of the two events is not complete, or ``end_event`` is not an event.
         """
         if not isinstance(end_event, Event):
             raise RuntimeError(
@@ -281,17 +292,17 @@ class Event:
         except AcceleratorError as error:
             if error.error_code == Status.NOT_READY:
                 raise RuntimeError("Both events must be completed before calculating elapsed time.") from error
-            if error.error_code == Status.INVALID_RESOURCE_HANDLE:  # created, by a wait in a capture, and not recorded
+            if error.error_code == Status.INVALID_RESOURCE_HANDLE:  # a wait in a capture created an unrecorded event
                 raise ValueError("Both events must be recorded before calculating elapsed time.") from error
             raise
 
     def ipc_handle(self) -> bytes:
-        """Return the 64 bytes by which another process opens it (``cudaIpcGetEventHandle``).
+        """Return the 64 bytes by which another process opens the event (``cudaIpcGetEventHandle``).
 
-        An event that was not recorded yet is created on the current device.
+        If the event was never recorded, the CUDA event is created on the current device.
 
         Raises:
-            AcceleratorError: It was not made with ``interprocess=True``.
+            AcceleratorError: The event was not made with ``interprocess=True``.
         """
         created = not self.cuda_event
         if created:
@@ -318,7 +329,7 @@ class Event:
         self._device_index = index
 
     def _release(self) -> None:
-        """Give the CUDA event up."""
+        """Give the CUDA event back to the spare events, or destroy the CUDA event."""
         event, self.cuda_event, self._device_index = self.cuda_event, 0, -1
         if self._spares is not None:
             self._spares.give_back(event)
@@ -328,7 +339,7 @@ class Event:
     def __del__(self) -> None:
         try:
             created = self.cuda_event
-        except AttributeError:  # made by a subclass without Event.__new__
+        except AttributeError:  # a subclass did not call Event.__new__
             return
         if created:
             self._release()
@@ -341,5 +352,5 @@ class Event:
         return ctypes.c_void_p(self.cuda_event)
 
 
-# CuPy's name, for the functions of CuPy that take an event: the very slot, as with streams.
+# Functions of CuPy that take an event read `ptr`. `ptr` is the slot of `cuda_event` itself, as it is for streams.
 setattr(Event, "ptr", Event.__dict__["cuda_event"])  # noqa: B010

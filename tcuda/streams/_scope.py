@@ -12,24 +12,26 @@ if TYPE_CHECKING:
 
 
 class StreamContext(_core.StreamScope):
-    """Context manager that makes a stream current (``torch.cuda.StreamContext``); :func:`tcuda.stream` makes one.
+    """Context manager that makes a stream current (``torch.cuda.StreamContext``).
 
-    If the stream is of another device, that device is current in the block too. Inside it, ``with cupy_stream:`` and
-    further ``tcuda.stream`` nest as they should: the stream is on CuPy's own stack of current streams.
+    :func:`tcuda.stream` returns such a context manager. If the stream is of another device, that device is current in
+    the block too. Blocks of ``with cupy_stream:`` and of :func:`tcuda.stream` nest in any order, because tcuda puts the
+    stream on CuPy's own stack of current streams.
 
-    A block that another thread leaves, as the generator does that is closed there, changes nothing in that thread. The
-    thread that entered it goes back when it next enters or leaves a block of tcuda's.
+    A generator that pauses inside a block may be closed in another thread. The end of the block then changes nothing in
+    that other thread. The thread that entered the block goes back to its earlier stream and device when that thread
+    next enters or leaves a block of tcuda.
 
     Args:
-        stream: The stream; nothing happens if it is None.
+        stream: The stream; nothing happens if ``stream`` is None.
 
     Raises:
-        RuntimeError: ``stream`` is no stream.
+        RuntimeError: ``stream`` is not a stream.
 
     Attributes:
         stream: The stream.
-        src_prev_stream: What was current on the device that was current at entry.
-        dst_prev_stream: What was current on the device of the stream.
+        src_prev_stream: The stream that was current at entry, on the device that was current at entry.
+        dst_prev_stream: The stream that was current at entry on the device of ``stream``.
     """
 
     __slots__ = ("__weakref__",)
@@ -37,7 +39,7 @@ class StreamContext(_core.StreamScope):
     def __init__(self, stream: CurrentStream | None) -> None:
         if stream is not None:
             try:
-                stream.device_id  # noqa: B018  # which a stream of PyTorch's lacks: tcuda.stream() takes those
+                stream.device_id  # noqa: B018  # PyTorch's streams lack device_id: tcuda.stream() accepts them
             except AttributeError:
                 raise RuntimeError(
                     "expected stream to be a torch.Stream or torch.cuda.Stream object, or rather a stream of tcuda or "

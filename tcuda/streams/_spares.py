@@ -18,10 +18,10 @@ _SPARE_EVENTS = 1024
 class StreamRing:
     """The 32 streams of one device and priority, handed out in turn, and created when their turn first comes.
 
-    They are never destroyed: CUDA frees them with the process.
+    The streams are never destroyed: CUDA frees the streams when the process ends.
 
-    No lock is held while a stream is created, because finalizers and signal handlers that run meanwhile, in any thread,
-    may take a stream of the same ring.
+    No lock is held while a stream is created, because finalizers and signal handlers may run meanwhile, in any thread,
+    and may take a stream of the same ring.
     """
 
     def __init__(self, device: int, priority: int) -> None:
@@ -52,10 +52,10 @@ class StreamRing:
 
 
 class SpareEvents:
-    """Events of one device and one set of flags that nobody uses at the moment.
+    """Unused events of one device and one set of flags.
 
-    An event can be recorded again as soon as nobody holds it: a wait refers to the record that came before it, not to
-    the event (``cudaStreamWaitEvent``).
+    An event can be recorded again as soon as no object owns the event. Earlier waits do not change, because a wait
+    refers to the last record before the wait (``cudaStreamWaitEvent``).
     """
 
     def __init__(self, device: int, flags: int) -> None:
@@ -64,7 +64,7 @@ class SpareEvents:
         self._spare: list[int] = []
 
     def take(self) -> int:
-        """Return the handle of an event that nobody else holds."""
+        """Return the handle of an event that no other object owns."""
         try:
             return self._spare.pop()
         except IndexError:
@@ -79,7 +79,7 @@ class SpareEvents:
 
 
 _spare_events: dict[tuple[int, int], SpareEvents] = {}
-call_in_child(_spare_events.clear)  # the events are the parent's
+call_in_child(_spare_events.clear)  # a forked child cannot use the events of its parent
 
 
 def spare_events(device: int, flags: int) -> SpareEvents:
@@ -98,6 +98,9 @@ def create_event(device: int, flags: int) -> int:
 
 
 def destroy_event(event: int) -> None:
-    """Destroy ``event`` (``cudaEventDestroy``), unless the process ends or was forked: then nothing calls CUDA."""
+    """Destroy ``event`` (``cudaEventDestroy``).
+
+    The call does nothing while the process ends and in a forked child, because both must not call CUDA.
+    """
     if may_call_cuda():
         cuda.eventDestroy(event)

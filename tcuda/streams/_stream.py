@@ -36,26 +36,28 @@ _CUDA_DEVICE_TYPE = 1  # torch's number for device type "cuda"
 class Stream(_core.StreamMethods):
     """A CUDA stream (``torch.cuda.Stream``).
 
-    Streams come in turn from a ring of 32 for every device and priority, as in torch, so that making one is cheap and
-    the 33rd is the first again. They are non-blocking: nothing orders them against the default stream but an event.
+    Streams come in turn from a ring of 32 CUDA streams for each device and priority, as in torch. So a new stream is
+    cheap, and the 33rd stream is the first CUDA stream again. The streams are non-blocking: only an event or a wait
+    orders a stream and the default stream.
 
-    CuPy takes one wherever it takes a stream of its own, and so does every library that knows ``__cuda_stream__``.
+    CuPy accepts such a stream wherever CuPy accepts its own streams. Every library that reads ``__cuda_stream__``
+    accepts the stream too.
 
     Args:
-        device: The device; the current one if None or a negative integer.
-        priority: A lower number is a higher priority; numbers out of range mean the nearest in
-            :meth:`priority_range`.
-        **kwargs: ``stream_ptr`` wraps a ``cudaStream_t``, as :class:`ExternalStream` does; ``stream_id``,
-            ``device_index`` and ``device_type`` name a stream that exists, as torch's do.
+        device: The device; the current device if None or a negative integer.
+        priority: The priority. A lower number is a higher priority. A number outside of :meth:`priority_range` means
+            the nearest priority in that range.
+        **kwargs: ``stream_ptr`` wraps a ``cudaStream_t``, as :class:`ExternalStream` does. ``stream_id``,
+            ``device_index`` and ``device_type`` name an existing stream, as in torch.
 
     Attributes:
         cuda_stream: The ``cudaStream_t``.
-        device_index: The index of its device.
+        device_index: The index of the device of the stream.
 
     Raises:
-        AcceleratorError: There is no such device.
-        TypeError: ``priority`` or a handle is no integer, or a keyword is not known.
-        ValueError: A handle is negative or more than any address.
+        AcceleratorError: ``device`` does not exist.
+        TypeError: ``priority`` or a handle is not an integer, or a keyword is unknown.
+        ValueError: A handle is negative or larger than any address.
     """
 
     __slots__ = ("__dict__", "__weakref__", "cuda_stream", "device_index")
@@ -63,7 +65,7 @@ class Stream(_core.StreamMethods):
     cuda_stream: int
     device_index: int
 
-    ptr: int  # CuPy's names for the two; see below the class
+    ptr: int  # CuPy's names for cuda_stream and device_index; set below the class
     device_id: int
 
     def __new__(cls, device: DeviceArgument = None, priority: int = 0, **kwargs: Any) -> Self:
@@ -111,32 +113,32 @@ class Stream(_core.StreamMethods):
 
     @property
     def device(self) -> Device:
-        """The device it is on."""
+        """The device of the stream."""
         return Device("cuda", self.device_index)
 
     @property
     def device_type(self) -> int:
-        """The number that torch gives CUDA devices, 1."""
+        """The number of the device type "cuda" in torch, 1."""
         return _CUDA_DEVICE_TYPE
 
     @property
     def stream_id(self) -> int:
-        """A number that, with ``device_index``, names the stream: its handle."""
+        """The handle of the stream; together with ``device_index``, the handle names the stream."""
         return self.cuda_stream
 
     @property
     def priority(self) -> int:
-        """Its priority (``cudaStreamGetPriority``)."""
+        """The priority of the stream (``cudaStreamGetPriority``)."""
         return cuda.streamGetPriority(self.cuda_stream)
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
-        """Return the least and the greatest priority, such as ``(0, -3)``."""
+        """Return the lowest and the highest priority, such as ``(0, -3)``."""
         least, greatest = cuda.deviceGetStreamPriorityRange()
         return least, max(greatest, least - _PRIORITIES + 1)
 
     def query(self) -> bool:
-        """Return whether all work submitted so far is complete (``cudaStreamQuery``)."""
+        """Return whether all work that was submitted to the stream is complete (``cudaStreamQuery``)."""
         handle = self.cuda_stream
         if captures:
             require_no_capture("Stream.query()", stream=handle)
@@ -147,7 +149,7 @@ class Stream(_core.StreamMethods):
             return is_complete(cuda.streamQuery(handle), "cudaStreamQuery", handle)
 
     def synchronize(self) -> None:
-        """Wait for all work submitted so far (``cudaStreamSynchronize``)."""
+        """Wait until all work that was submitted to the stream is complete (``cudaStreamSynchronize``)."""
         handle = self.cuda_stream
         if captures:
             require_no_capture("Stream.synchronize()", stream=handle)
@@ -162,13 +164,13 @@ class Stream(_core.StreamMethods):
         return cuda.streamIsCapturing(self.cuda_stream)
 
     def wait_event(self, event: Any) -> None:
-        """Make all work submitted from now on wait for ``event`` (``cudaStreamWaitEvent``); returns at once.
+        """Make all later work on the stream wait for ``event`` (``cudaStreamWaitEvent``). The call returns at once.
 
         Args:
             event: An event of tcuda, PyTorch or CuPy.
 
         Raises:
-            RuntimeError: ``event`` is no event.
+            RuntimeError: ``event`` is not an event.
         """
         if isinstance(event, Event):
             event.wait(self)
@@ -176,18 +178,19 @@ class Stream(_core.StreamMethods):
         handle = getattr(event, "cuda_event", getattr(event, "ptr", None))
         if not isinstance(handle, int):
             _refuse_event(event)
-        if handle:  # 0: an event of PyTorch's that was never recorded
+        if handle:  # 0 is the handle of an event of PyTorch that was never recorded
             with device(self.device_index):
                 cuda.streamWaitEvent(self.cuda_stream, handle)
 
     def wait_stream(self, stream: Any) -> None:
-        """Make all work submitted from now on wait for what ``stream`` has been given so far; returns at once.
+        """Make all later work on this stream wait for the work that ``stream`` has now. The call returns at once.
 
         Args:
-            stream: A stream of tcuda, CuPy or any library that knows ``__cuda_stream__``.
+            stream: A stream of tcuda, of CuPy, or of any library with ``__cuda_stream__``.
 
         Raises:
-            AcceleratorError: This stream is capturing, and ``stream`` does not take part in that (905).
+            RuntimeError: ``stream`` is not a stream.
+            AcceleratorError: This stream is capturing, and ``stream`` does not take part in the capture (905).
         """
         other, index = handle_and_device(stream)
         handle = self.cuda_stream
@@ -208,10 +211,13 @@ class Stream(_core.StreamMethods):
             spares.give_back(mark)
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Record ``event``, or a new one, and return it (``cudaEventRecord``).
+        """Record an event on the stream, and return the event (``cudaEventRecord``).
+
+        Args:
+            event: The event; a new event if None.
 
         Raises:
-            RuntimeError: ``event`` is no event.
+            RuntimeError: ``event`` is not an event.
         """
         if event is None:
             event = Event()
@@ -222,23 +228,26 @@ class Stream(_core.StreamMethods):
         record(self)
         return event
 
-    # What CuPy calls on the stream that is current, under its own names.
+    # Methods under CuPy's names, because CuPy calls them on the current stream.
 
     def use(self) -> Self:
-        """Make it the current stream, under CuPy's name; :func:`stream` is to be preferred."""
+        """Make the stream the current stream: :func:`set_stream` under CuPy's name.
+
+        Prefer the context manager :func:`stream`.
+        """
         make_current(self)
         return self
 
     def record(self, event: Event | None = None) -> Event:
-        """Record ``event``, or a new one, and return it: :meth:`record_event` under CuPy's name."""
+        """Record an event on the stream, and return the event: :meth:`record_event` under CuPy's name."""
         return self.record_event(event)
 
     @property
     def done(self) -> bool:
-        """Whether all work submitted so far is complete: :meth:`query` under CuPy's name."""
+        """Whether all work that was submitted to the stream is complete: :meth:`query` under CuPy's name."""
         return self.query()
 
-    # Nothing owns a stream: a copy is the stream itself, whose handle tells it from others.
+    # A copy is the stream itself: a Stream does not own its CUDA stream, and streams are compared by their handles.
 
     def __copy__(self) -> Self:
         return self
@@ -262,7 +271,7 @@ class Stream(_core.StreamMethods):
         return f"<tcuda.{type(self).__name__} device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """Return ``(0, handle)``, the CUDA stream protocol."""
+        """Return ``(0, handle)``, as the CUDA stream protocol demands."""
         return 0, self.cuda_stream
 
     @property
@@ -270,17 +279,19 @@ class Stream(_core.StreamMethods):
         return ctypes.c_void_p(self.cuda_stream)
 
 
-# CuPy's names for the two: the very slots, because CuPy reads them at each launch.
+# CuPy reads `ptr` and `device_id` at each launch, so they are the slots themselves and not properties.
 setattr(Stream, "ptr", Stream.__dict__["cuda_stream"])  # noqa: B010
 setattr(Stream, "device_id", Stream.__dict__["device_index"])  # noqa: B010
 
 
 class ExternalStream(Stream):
-    """A stream that another library made (``torch.cuda.ExternalStream``); keep that one alive.
+    """A stream that another library made (``torch.cuda.ExternalStream``).
+
+    The caller must keep the ``cudaStream_t`` alive as long as this object is in use.
 
     Args:
         stream_ptr: The ``cudaStream_t``.
-        device: The device it was created on; the current one if None.
+        device: The device on which the ``cudaStream_t`` was created; the current device if None.
     """
 
     __slots__ = ()
@@ -290,13 +301,13 @@ class ExternalStream(Stream):
 
 
 def _refuse_event(event: object) -> NoReturn:
-    raise RuntimeError(f"expected event to be a tcuda.Event, or one of PyTorch or CuPy; got {event!r}")
+    raise RuntimeError(f"expected event to be a tcuda.Event, or an event of PyTorch or CuPy; got {event!r}")
 
 
 _rings: dict[tuple[int, int], StreamRing] = {}
-"""The rings by device and priority. A priority out of range has no entry, or each would have one for ever."""
+"""The rings by device and priority. A priority out of range has no entry, so that the dictionary stays small."""
 
-call_in_child(_rings.clear)  # the streams are the parent's
+call_in_child(_rings.clear)  # a forked child cannot use the streams of its parent
 
 
 def _ring(device_index: int, priority: int) -> StreamRing:
@@ -309,7 +320,7 @@ def _ring(device_index: int, priority: int) -> StreamRing:
 
 
 def as_stream(stream: Any) -> Stream:
-    """Return the stream of another library as one of ours, which keeps it alive."""
+    """Return a :class:`Stream` for a stream of another library. The result keeps that stream alive."""
     ours = Stream._wrap(*handle_and_device(stream))
     ours.__dict__["_owner"] = stream
     return ours
