@@ -1,4 +1,4 @@
-"""CUDA graphs (``torch.cuda.graphs``): work that is captured once and launched many times."""
+"""CUDA graphs (``torch.cuda.graphs``): work that a program captures once and launches many times."""
 
 from __future__ import annotations
 

@@ -51,41 +51,45 @@ def make_graphed_callables(
     allow_unused_input: bool = False,
     pool: PoolId | None = None,
 ) -> Callable[..., Any] | tuple[Callable[..., Any], ...]:
-    """Return a function that replays what a callable does on the device (``torch.cuda.make_graphed_callables``).
+    """Return a function that replays the device work of a callable (``torch.cuda.make_graphed_callables``).
 
-    Each callable runs a few times on a side stream, and once more for a :class:`CUDAGraph` to capture its work. The
-    function that comes back takes arguments as those in ``sample_args``: it copies each array into the one that was
-    given in its place here, replays the graph, and returns the arrays of the capture, all on the current stream. So
-    what a call returned is overwritten by the next call. Arrays that are no arguments, such as the weights of a model,
-    are read and written where they lay at the capture.
+    Each callable runs a few times on a side stream, and then once more while a :class:`CUDAGraph` captures its work.
+    The returned function takes arguments like those in ``sample_args``. A call does three things, all on the current
+    stream: the call copies each argument into the sample array in the same place, replays the graph, and returns the
+    arrays of the capture. So each call overwrites the results of the call before. The graph also reads and writes
+    arrays that are not arguments, such as the weights of a model, at their addresses during the capture.
 
-    Unlike torch's, no gradients are captured: CuPy has none.
+    In contrast to torch, no gradients are captured, because CuPy has no gradients.
 
     Args:
-        callables: A callable, or several in the order in which they will run: their graphs share one pool of memory, so
-            that what a call returned is good until a callable before it, or the same, is called again.
-        sample_args: The arguments of the callable, in a tuple; for several callables a tuple of such tuples. Arrays of
-            the current device, of any shapes and dtypes, and tuples, lists, dicts and named tuples of them. They are
-            what the graphs read from now on: two that share memory share it at each call. The callable runs on them,
-            so that what it writes into them stays.
-        num_warmup_iters: How many times each callable runs before its work is captured.
-        allow_unused_input: Taken for torch's sake.
-        pool: The pool of memory for the graphs, from :func:`graph_pool_handle` or :meth:`CUDAGraph.pool`; a new one if
+        callables: A callable, or a tuple of callables in the order in which they will run. The graphs of several
+            callables share one pool of memory. The result of a callable then stays valid until the same callable, or a
+            callable before it in the tuple, is called again.
+        sample_args: A tuple with the arguments of the callable; for several callables, a tuple of such tuples. The
+            arguments are arrays of the current device, of any shapes and dtypes, and tuples, lists, dicts and named
+            tuples of such arrays. From now on, the graphs read these arrays: sample arrays that share memory share the
+            memory at each call too. The callables run on these arrays, and values that a callable writes into them
+            stay.
+        num_warmup_iters: The number of times that each callable runs before its work is captured.
+        allow_unused_input: Accepted for compatibility with torch, and ignored.
+        pool: The pool of memory for the graphs, from :func:`graph_pool_handle` or :meth:`CUDAGraph.pool`; a new pool if
             None.
 
     Returns:
-        A function for one callable, a tuple of functions for a tuple. A call raises
+        A function for one callable; a tuple of functions for a tuple of callables. A call of such a function raises
 
-        * ``TypeError`` if its arguments are nested otherwise than the samples, or are no arrays,
-        * ``RuntimeError`` if an array has another shape; its dtype may differ, for it is converted,
-        * ``ValueError`` if an array is on another device,
+        * ``TypeError`` if the arguments are not nested as the samples are, or an argument is not an array,
+        * ``RuntimeError`` if an array has another shape than its sample (another dtype is allowed and converted),
+        * ``ValueError`` if an array is on another device.
 
-        and then has changed nothing. What the callable returned besides arrays is returned as it was at the capture.
+        A call that raises changes nothing. If a callable returned other objects than arrays, each call returns the
+        objects of the capture.
 
     Raises:
-        AssertionError: There is something else than arrays in ``sample_args``.
-        TypeError: A callable cannot be called, or ``sample_args`` is no tuple, or no tuple of tuples.
-        ValueError: There are more callables than samples or fewer, an array is not of the current device, or
+        AssertionError: ``sample_args`` has an element that is not an array.
+        TypeError: A callable cannot be called, ``sample_args`` is not a tuple, or ``sample_args`` for several callables
+            is not a tuple of tuples.
+        ValueError: ``callables`` and ``sample_args`` have different lengths, an array is not on the current device, or
             ``num_warmup_iters`` is negative.
 
     Example:
@@ -105,11 +109,11 @@ def make_graphed_callables(
 def _as_tuples(
     callables: Callable[..., Any] | tuple[Callable[..., Any], ...], sample_args: tuple[Any, ...]
 ) -> tuple[tuple[Callable[..., Any], ...], tuple[tuple[Any, ...], ...], list[str]]:
-    """Return the callables, the arguments of each, and how to call those in a message.
+    """Return the callables, the arguments of each callable, and the name of these arguments in messages.
 
     Raises:
-        TypeError: A callable cannot be called, or its arguments are no tuple.
-        ValueError: There are more callables than arguments or fewer.
+        TypeError: A callable cannot be called, or the arguments of a callable are not a tuple.
+        ValueError: ``callables`` and ``sample_args`` have different lengths.
     """
     if not isinstance(sample_args, tuple):
         raise TypeError(f"sample_args must be a tuple, such as (x,) for one argument; got {a_kind(sample_args)}.")
@@ -142,7 +146,7 @@ def _count(num_warmup_iters: int) -> int:
 
 
 def _warm_up(functions: Sequence[Callable[..., Any]], samples: Sequence[tuple[Any, ...]], count: int) -> None:
-    """Run each function ``count`` times: what libraries do at the first use only must not be captured."""
+    """Run each function ``count`` times, because libraries do extra work at their first use."""
     synchronize()
     side = Stream()
     side.wait_stream(current_stream())
@@ -156,7 +160,7 @@ def _warm_up(functions: Sequence[Callable[..., Any]], samples: Sequence[tuple[An
 def _capture(
     functions: Sequence[Callable[..., Any]], samples: Sequence[tuple[Any, ...]], inputs: Sequence[_Inputs], pool: PoolId
 ) -> list[Callable[..., Any]]:
-    """Return each function with its work captured; if a capture fails, the graphs before it are reset."""
+    """Return a function that replays each function. If a capture fails, reset all graphs that were captured."""
     graphs: list[CUDAGraph] = []
     graphed: list[Callable[..., Any]] = []
     try:
@@ -168,7 +172,7 @@ def _capture(
             graphed.append(_graphed(function, captured, its_inputs, outputs))
             del outputs
     except BaseException:
-        graphed.clear()  # the traceback would keep their arrays alive
+        graphed.clear()  # the traceback would keep the arrays of these functions alive
         for captured in graphs:
             captured.reset()
         raise
@@ -178,7 +182,7 @@ def _capture(
 def _graphed(function: Callable[..., Any], captured: CUDAGraph, inputs: _Inputs, outputs: Any) -> Callable[..., Any]:
     leaves, structure = flatten(outputs)
 
-    # What else the callable has is its own: its attributes may change, and copies of them would not.
+    # `updated=()` copies no attributes of the callable: the attributes may change later, and copies would not.
     @functools.wraps(function, updated=())
     def graphed(*args: Any) -> Any:
         with device(inputs.device):
@@ -194,15 +198,15 @@ class _Inputs:
 
     Args:
         function: The callable.
-        sample: The arguments, whose arrays they are.
-        name: What to call the arguments in messages.
+        sample: The arguments, with the arrays from which the graph will read.
+        name: The name of the arguments in messages.
 
     Attributes:
-        device: The index of the device.
+        device: The index of the device of the arrays.
 
     Raises:
-        AssertionError: There is something else than arrays among them.
-        ValueError: An array is not of the current device.
+        AssertionError: ``sample`` has an element that is not an array.
+        ValueError: An array is not on the current device.
     """
 
     def __init__(self, function: Callable[..., Any], sample: tuple[Any, ...], name: str) -> None:
@@ -214,7 +218,7 @@ class _Inputs:
         self._caller = f"{getattr(function, '__name__', type(function).__name__)}()"
         for array, path in zip(self._arrays, self._paths, strict=True):
             if not isinstance(array, self._array_type):
-                # torch's sentence
+                # The first two sentences are torch's.
                 raise AssertionError(
                     "In the beta API, sample_args for each callable must contain only Tensors. Other types are not "
                     f"allowed. {name}{path} is {a_kind(array)}; an array of tcuda.xp can be there."
@@ -227,11 +231,11 @@ class _Inputs:
         self._blocks = {array.data.mem.ptr for array in self._arrays}
 
     def fill(self, args: tuple[Any, ...]) -> None:
-        """Copy ``args`` to where the graph reads them, on the current stream; if that cannot be, change nothing.
+        """Copy ``args`` on the current stream into the arrays that the graph reads. A failed call changes nothing.
 
         Raises:
-            RuntimeError: An array has another shape.
-            TypeError: They are nested otherwise, or not arrays.
+            RuntimeError: An array has another shape than its sample.
+            TypeError: ``args`` are not nested as the samples are, or an argument is not an array.
             ValueError: An array is on another device.
         """
         given = flatten_as(self._structure, args)
@@ -255,7 +259,8 @@ class _Inputs:
                 )
             if source.ptr != target.ptr or array.strides != static.strides or array.dtype != static.dtype:
                 copies.append((static, array))
-        # Parts of the static arrays themselves, in another place or order: a copy may overwrite what another reads.
+        # An argument may be a part of a static array, in another place or order. The copy into one static array could
+        # then overwrite the source of the next copy.
         copies = [(static, array.copy() if array.data.mem.ptr in self._blocks else array) for static, array in copies]
         for static, array in copies:
             self._xp.copyto(static, array, casting="unsafe")

@@ -1,4 +1,4 @@
-"""The context manager that captures."""
+"""The context manager that captures a graph."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ if TYPE_CHECKING:
 class graph:
     """Context manager that captures the work of its block into a graph (``torch.cuda.graph``).
 
-    In the block a side stream is current, and what is launched on it, and on streams that wait for it, is captured
-    instead of run: arrays that the block makes have no contents before the first :meth:`CUDAGraph.replay`. Side streams
-    have to be joined again: make the capturing stream wait for them.
+    In the block, a side stream is current. Work on that stream, and on streams that wait for that stream, is captured
+    and does not run. So arrays that the block makes have undefined contents before the first :meth:`CUDAGraph.replay`.
+    Before the end of the block, the capturing stream must wait for all other streams of the capture.
 
-    Before, it waits for the device, collects garbage and empties the cache, as torch does. If the block fails nothing
-    is kept of the capture, the stream that was current before is current again, and the exception goes on.
+    Before the capture, the context manager waits for the device, collects garbage and empties the cache, as torch does.
+    If the block raises, the capture is dropped, the stream that was current before is current again, and the exception
+    propagates.
 
     Args:
         cuda_graph: The graph.
         pool: See :meth:`CUDAGraph.capture_begin`.
-        stream: The stream to capture on; one of :class:`graph`'s own if None.
+        stream: The stream on which to capture; a stream of :class:`graph` itself if None.
         capture_error_mode: See :meth:`CUDAGraph.capture_begin`.
-        enable_annotations: Must be false: torch annotates kernels for its profiler.
+        enable_annotations: Must be False. In torch, True annotates kernels for torch's profiler.
         check_input_liveness: See :meth:`CUDAGraph.capture_begin`.
 
     Raises:
         NotImplementedError: ``enable_annotations`` is true.
-        TypeError: ``cuda_graph`` is no graph.
-        RuntimeError: ``stream`` is no stream.
+        TypeError: ``cuda_graph`` is not a graph.
+        RuntimeError: ``stream`` is not a stream.
 
     Example:
         >>> x = cupy.zeros(1000)
@@ -54,7 +55,7 @@ class graph:
     """
 
     default_capture_stream: ClassVar[Stream | None] = None
-    """The stream of captures that are given none; made when it is first needed, and again for another device."""
+    """The stream for captures without ``stream``; made at the first such capture, and again for another device."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class graph:
     def _enter(self) -> None:
         begun = _Begun(in_stream(self.capture_stream), self.cuda_graph._capture, self._begun)
         self._beginning = begun
-        begun.context.__enter__()  # first: the stream may be of another device
+        begun.context.__enter__()  # before synchronize(), because the stream may be of another device
         synchronize()
         gc.collect()
         empty_cache()
@@ -113,7 +114,7 @@ class graph:
         self._leave()
 
     def _leave(self) -> None:
-        self.cuda_graph._abandon_capture()  # which does nothing after a capture that has ended
+        self.cuda_graph._abandon_capture()  # does nothing if the capture has ended
         begun = self._begun
         if begun is not None:
             begun.context.__exit__(None, None, None)
@@ -124,12 +125,12 @@ class graph:
 
 
 class _Begun(NamedTuple):
-    """What one entry of a block has begun.
+    """The state of one entered block.
 
     Attributes:
-        context: The block of the stream.
-        capture_before: The capture that the graph had.
-        outer: The entry of the same context manager in which this one is.
+        context: The context manager that made the stream current.
+        capture_before: The capture of the graph before the block was entered.
+        outer: The state of the enclosing block of the same context manager; None if there is no such block.
     """
 
     context: StreamContext

@@ -1,4 +1,4 @@
-"""A CUDA graph: work that is captured once and launched many times."""
+"""A CUDA graph: work that a program captures once and launches many times."""
 
 from __future__ import annotations
 
@@ -41,37 +41,38 @@ if TYPE_CHECKING:
     from tcuda.memory._pools import PoolId
 
 _beginning = threading.RLock()
-"""Held while a capture begins, so that each sees those that have begun before.
+"""The lock that is held while a capture begins, so that each capture sees all captures that began before.
 
-Reentrant, because a finalizer or a signal handler that runs meanwhile may begin a capture too.
+The lock is reentrant, because a finalizer or a signal handler that runs meanwhile may begin a capture too.
 """
 
 _MODES = {"global": CAPTURE_GLOBAL, "thread_local": CAPTURE_THREAD_LOCAL, "relaxed": CAPTURE_RELAXED}
 
 
 class CUDAGraph:
-    """Work of one or more streams that was captured, to be launched as a whole (``torch.cuda.CUDAGraph``).
+    """Captured work of one or more streams, which a program launches as a whole (``torch.cuda.CUDAGraph``).
 
-    :class:`tcuda.graph` captures into one. What is allocated on the capturing streams comes from a pool of the graph's
-    own, and stays where it is until the graph is reset or gone: every replay works on the same memory, and writes its
-    results to the arrays that the capture made. Memory that was there before, and that the graph reads or writes, is
-    kept as long, whether arrays over it live or not.
+    :class:`tcuda.graph` captures work into a ``CUDAGraph``. Memory that is allocated on the capturing streams comes
+    from a pool of the graph, and keeps its address until the graph is reset or deleted. So every replay works on the
+    same memory, and writes the results to the arrays that the capture made. The graph also keeps memory from before the
+    capture that the graph reads or writes, even if the arrays in that memory die.
 
-    Random numbers that are drawn in the capture are new ones at every replay: those that the generator would give if
-    the captured functions were called instead.
+    Each replay draws new random numbers. They are the numbers that the generator would give if the captured functions
+    were called instead of replayed.
 
     Args:
-        keep_graph: Whether to keep the ``cudaGraph_t`` for :meth:`raw_cuda_graph`, and to leave it to
-            :meth:`instantiate`, or to the first replay, to make a ``cudaGraphExec_t`` of it.
+        keep_graph: Whether to keep the ``cudaGraph_t`` for :meth:`raw_cuda_graph`. The ``cudaGraphExec_t`` is then made
+            by :meth:`instantiate` or the first replay, and not at the end of the capture.
     """
 
     _keep_graph: bool
     _debug: bool
     _capture: Capture | None
     _beginning: bool  # whether capture_begin() has begun and not ended
-    _ending: bool
+    _ending: bool  # whether capture_end() has begun and not ended
 
-    # In __new__, as in torch: a subclass may have other arguments in its __init__, and need not call this one's.
+    # __new__ takes the arguments, as in torch: a subclass may have an __init__ with other arguments, and need not call
+    # CUDAGraph.__init__.
     def __new__(cls, keep_graph: bool = False) -> Self:
         self = object.__new__(cls)
         self._keep_graph = flag(keep_graph, "keep_graph")
@@ -87,7 +88,7 @@ class CUDAGraph:
     )
 
     def _forget(self) -> None:
-        """Be as a graph that never captured anything."""
+        """Put the graph back into the state of a graph that captured nothing."""
         self._pool: PoolId | None = None
         self._device = -1
         self._graph = 0
@@ -103,7 +104,7 @@ class CUDAGraph:
     # Capturing
 
     def _undo_begin(self) -> None:
-        """Put back what :meth:`capture_begin` has done before it raised."""
+        """Undo the changes of a :meth:`capture_begin` that raised."""
         capture = self._capture
         if self._beginning and capture is not None:
             capture.number = capture.number or cuda.streamGetCaptureInfo(capture.stream)[1]
@@ -121,19 +122,22 @@ class CUDAGraph:
     ) -> None:
         """Begin to capture the work of the current stream (``cudaStreamBeginCapture``).
 
-        :class:`tcuda.graph` does it, and undoes it if something fails.
+        :class:`tcuda.graph` calls this method, and ends the capture if an error occurs.
 
         Args:
-            pool: Whose memory to use: what :func:`graph_pool_handle` or :meth:`pool` of another graph returned. Graphs
-                that share a pool must be replayed in the order in which they were captured, and never at a time.
-            capture_error_mode: Who may not wait for streams meanwhile: all threads (``"global"``), this one
-                (``"thread_local"``), or none (``"relaxed"``). Memory can be allocated in any case.
-            check_input_liveness: Taken for torch's sake: the memory that the graph reads is kept in any case.
+            pool: The pool whose memory to use: the result of :func:`graph_pool_handle`, or of :meth:`pool` of another
+                graph; a new pool if None. Graphs that share a pool must be replayed in the order of their captures, and
+                must not run at the same time.
+            capture_error_mode: The threads that must not wait for streams during the capture: all threads
+                (``"global"``), this thread (``"thread_local"``), or no thread (``"relaxed"``). In every mode, all
+                threads may allocate memory.
+            check_input_liveness: Accepted for compatibility with torch, and ignored: the graph always keeps the memory
+                that the graph reads.
 
         Raises:
-            RuntimeError: A graph has been captured already, or the current stream is the default stream, or there is no
-                such mode.
-            TypeError: ``pool`` is no pool's handle, or ``capture_error_mode`` is no ``str``.
+            RuntimeError: The graph has captured already, the current stream is a default stream, or
+                ``capture_error_mode`` is unknown.
+            TypeError: ``pool`` is not the handle of a pool, or ``capture_error_mode`` is not a ``str``.
             AcceleratorError: The current stream is capturing.
         """
         if self._captured or self._capture is not None:
@@ -160,8 +164,9 @@ class CUDAGraph:
             if not captures:  # the preparation would invalidate those
                 backend.prepare_capture()  # a capture cannot make one, and may want to multiply matrices
             if cuda.streamGetCaptureInfo(stream)[0] != CAPTURE_STATUS_NONE:
-                cuda.streamBeginCapture(stream, mode)  # which refuses, and whose capture is not this graph's to end
-            # All is noted before it is done, because a signal handler may raise in between.
+                # CUDA raises its own error here. This graph must not end the capture, which another graph has begun.
+                cuda.streamBeginCapture(stream, mode)
+            # The graph notes the capture before CUDA begins the capture, because a signal handler may raise in between.
             self._beginning, self._pool, self._device = True, used, index
             self._capture = capture = Capture(self, stream, index, 0, mode)
             cuda.streamBeginCapture(stream, mode)
@@ -170,7 +175,7 @@ class CUDAGraph:
         self._beginning = False
 
     def _undo_end(self) -> None:
-        """Keep nothing of the capture that :meth:`capture_end` has failed to end."""
+        """Drop the capture that :meth:`capture_end` failed to end."""
         if self._ending:
             self._abandon_capture()
         self._ending = False
@@ -179,7 +184,7 @@ class CUDAGraph:
     def capture_end(self) -> None:
         """End the capture (``cudaStreamEndCapture``), and make the graph ready for :meth:`replay`.
 
-        If that fails the graph is as it was before :meth:`capture_begin`, and the stream no longer captures.
+        If the call fails, the graph is as it was before :meth:`capture_begin`, and the stream no longer captures.
 
         Raises:
             RuntimeError: The current stream is not the one on which the capture was begun.
@@ -202,7 +207,7 @@ class CUDAGraph:
         self._events = tuple(capture.events)
         if not self._keep_graph:
             self._executable = cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
-            if not (self._debug or self._states):  # which need the nodes
+            if not (self._debug or self._states):  # debug_dump() and the states need the nodes
                 graph, self._graph = self._graph, 0
                 cuda.graphDestroy(graph)
         self._captured = True
@@ -217,14 +222,14 @@ class CUDAGraph:
             )
 
     def _abandon_capture(self) -> None:
-        """End the capture, and keep nothing of it."""
+        """End the capture and drop the captured work."""
         if self._capture is not None:
             _discard_capture(self._capture.stream)
             self._end_capture()
             self._release()
 
     def _end_capture(self) -> None:
-        """Let memory be allocated and freed as always; to do it twice does no harm."""
+        """Let memory be allocated and freed as outside of a capture. A second call does nothing."""
         capture = self._capture
         if capture is not None:
             if capture in captures:
@@ -237,7 +242,7 @@ class CUDAGraph:
         """Return the graph that the current stream captures into (``torch.cuda.CUDAGraph``).
 
         Raises:
-            RuntimeError: The current stream does not capture, or not into a graph of tcuda's.
+            RuntimeError: The current stream does not capture, or tcuda did not begin the capture.
         """
         capture = capture_on(backend.current_stream().ptr)
         if capture is None:
@@ -246,12 +251,16 @@ class CUDAGraph:
         return graph
 
     def register_generator_state(self, Generator: Generator) -> None:  # noqa: N803  # torch's name for it
-        """Say that ``Generator`` will draw in the capture, which torch wants to know of other than default generators.
+        """Accept a generator that will draw in the capture (``torch.cuda.CUDAGraph.register_generator_state``).
 
-        Here it makes no difference: any generator may draw in a capture.
+        torch demands this call for each generator that is not a default generator. In tcuda, the call does nothing: any
+        generator may draw in a capture.
+
+        Args:
+            Generator: The generator.
 
         Raises:
-            TypeError: It is no generator.
+            TypeError: ``Generator`` is not a generator.
         """
         if not isinstance(Generator, _Generator):
             raise TypeError(f"expected a Generator, but got {type(Generator).__name__}")
@@ -259,10 +268,10 @@ class CUDAGraph:
     # Replaying
 
     def instantiate(self) -> None:
-        """Make a ``cudaGraphExec_t`` of the ``cudaGraph_t`` as it is now (``cudaGraphInstantiate``).
+        """Make a ``cudaGraphExec_t`` of the ``cudaGraph_t`` in its present state (``cudaGraphInstantiate``).
 
         Raises:
-            RuntimeError: The graph was not made with ``keep_graph=True``, or nothing has been captured yet.
+            RuntimeError: The graph was not made with ``keep_graph=True``, or the graph has captured nothing yet.
         """
         if not self._keep_graph:
             raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
@@ -277,16 +286,18 @@ class CUDAGraph:
             cuda.graphExecDestroy(before)
 
     def replay(self) -> None:
-        """Launch what was captured on the current stream of the device of the capture (``cudaGraphLaunch``).
+        """Launch the captured work (``cudaGraphLaunch``).
+
+        The work runs on the current stream of the device of the capture.
 
         Raises:
-            RuntimeError: Nothing has been captured yet, or the current stream is capturing.
+            RuntimeError: The graph has captured nothing yet, or the current stream is capturing.
         """
         if self._launch():
             self._replay_carefully()
 
     def _find_launcher(self) -> None:
-        """Find a quick way to launch, where nothing has to be done before; the device of the capture is current."""
+        """Choose the quick launch if a replay needs no preparation. The device of the capture must be current."""
         if self._executable and not self._states:
             self._launcher = backend.graph_launcher(self._executable)
             self._launch = self._launcher.launch
@@ -311,13 +322,13 @@ class CUDAGraph:
             cuda.graphLaunch(self._executable, stream)
 
     def reset(self) -> None:
-        """Delete the graph, and give its memory back; another one can be captured then.
+        """Delete the captured work and give the memory back. The graph can then capture again.
 
-        Waits for the device, because the graph may be running. Memory of arrays that live on goes back later: when
-        memory is wanted, or by :func:`empty_cache`.
+        The call waits for the device, because the graph may be running. The memory of arrays that are still alive goes
+        back later: when an allocation needs the memory, or in :func:`empty_cache`.
 
         Raises:
-            RuntimeError: The graph is being captured.
+            RuntimeError: The graph is capturing.
         """
         if self._capture is not None:
             raise RuntimeError("The graph is being captured: call capture_end() before reset().")
@@ -332,12 +343,12 @@ class CUDAGraph:
         try:
             if executable:
                 cuda.graphExecDestroy(executable)
-        finally:  # each of them, though one of them may fail
+        finally:  # the next steps are done even if this step fails
             try:
                 if graph:
                     cuda.graphDestroy(graph)
             finally:
-                del events  # not before: the graph refers to them
+                del events  # only now, because the graph referred to the events
                 if pool is not None:
                     ledger().release_graph(pool, held, replayed)
 
@@ -350,10 +361,10 @@ class CUDAGraph:
     # Looking inside
 
     def pool(self) -> PoolId:
-        """Return the handle of the pool of its memory, which other graphs may share.
+        """Return the handle of the graph's pool of memory, which other graphs may share.
 
         Raises:
-            RuntimeError: Nothing has been captured yet.
+            RuntimeError: The graph has captured nothing yet.
         """
         if not self._captured or self._pool is None:
             raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
@@ -363,7 +374,7 @@ class CUDAGraph:
         """Return the ``cudaGraph_t``.
 
         Raises:
-            RuntimeError: The graph was not made with ``keep_graph=True``, or nothing has been captured yet.
+            RuntimeError: The graph was not made with ``keep_graph=True``, or the graph has captured nothing yet.
         """
         if not self._keep_graph:
             raise RuntimeError(
@@ -376,10 +387,10 @@ class CUDAGraph:
     def raw_cuda_graph_exec(self) -> int:
         """Return the ``cudaGraphExec_t``, which :meth:`instantiate` and :meth:`reset` destroy.
 
-        A launch of it that is not :meth:`replay` draws the random numbers of the replay before once more.
+        A launch of the ``cudaGraphExec_t`` without :meth:`replay` draws the random numbers of the last replay again.
 
         Raises:
-            RuntimeError: There is none yet.
+            RuntimeError: The ``cudaGraphExec_t`` was not made yet.
         """
         if not self._executable:
             raise RuntimeError(
@@ -390,19 +401,22 @@ class CUDAGraph:
         return self._executable
 
     def enable_debug_mode(self) -> None:
-        """Let :meth:`debug_dump` work, for a capture that comes after this call."""
+        """Keep the nodes of the next capture for :meth:`debug_dump`."""
         self._debug = True
 
     def debug_dump(self, debug_path: str | os.PathLike[str]) -> None:
-        """Write the graph to a file in the DOT language (``cudaGraphDebugDotPrint``); ``tcuda graph-viz`` draws it.
+        """Write the graph to a file in the DOT language (``cudaGraphDebugDotPrint``).
+
+        ``tcuda graph-viz`` draws the file. Without :meth:`enable_debug_mode`, the call only warns, as in torch.
 
         Args:
-            debug_path: Where to.
+            debug_path: The path of the file.
 
         Raises:
-            RuntimeError: Nothing has been captured since :meth:`enable_debug_mode`, nor with ``keep_graph=True``.
-            TypeError: ``debug_path`` is no path.
-            ValueError: The path has characters that no path can have.
+            RuntimeError: The graph was neither captured after :meth:`enable_debug_mode` nor made with
+                ``keep_graph=True``.
+            TypeError: ``debug_path`` is not a path.
+            ValueError: ``debug_path`` has a null character.
             AcceleratorError: The file cannot be written.
         """
         if not self._debug:
@@ -416,26 +430,26 @@ class CUDAGraph:
         cuda.graphDebugDotPrint(self._graph, _checked_path(debug_path), GRAPH_DOT_VERBOSE)
 
 
-_Generator = Generator  # a parameter has torch's name, which is the same
+_Generator = Generator  # because a parameter of register_generator_state() has the name Generator, as in torch
 
 
 def _checked_pool(pool: Any) -> PoolId:
-    """Return the handle of a pool.
+    """Return ``pool`` if ``pool`` is the handle of a pool.
 
     Raises:
-        TypeError: It is none.
+        TypeError: ``pool`` is not the handle of a pool, or is ``(0, 0)``.
     """
     if pool_id(pool, "capture_begin(): pool") == (0, 0):
-        raise TypeError("capture_begin(): pool is (0, 0), the memory that all share; give None for a pool of its own.")
+        raise TypeError("capture_begin(): pool is (0, 0), which names no separate pool; pass None for a new pool.")
     return pool  # type: ignore[no-any-return]
 
 
 def _checked_path(path: Any) -> str:
-    """Return a path that C can name.
+    """Return ``path`` as a ``str`` that C can read.
 
     Raises:
-        TypeError: It is no path.
-        ValueError: It has characters that no path can have.
+        TypeError: ``path`` is not a path.
+        ValueError: ``path`` has a null character.
     """
     checked = os.fsdecode(path)
     if b"\0" in os.fsencode(checked):
@@ -444,12 +458,12 @@ def _checked_path(path: Any) -> str:
 
 
 def _cannot_launch() -> int:
-    """Stand where there is no quick way to launch."""
+    """Return a failure, so that ``replay()`` goes the slow way: the graph has no quick launch."""
     return Status.INVALID_VALUE
 
 
 _launchable: weakref.WeakSet[CUDAGraph] = weakref.WeakSet()
-"""The graphs that have a quick way to launch, which does not ask whether tcuda is initialised."""
+"""The graphs with a quick launch. A quick launch does not check whether the process is a forked child."""
 
 
 def _forget_in_child() -> None:
@@ -461,13 +475,13 @@ call_in_child(_forget_in_child)
 
 
 def _discard_capture(stream: int) -> None:
-    """End the capture of a stream, whatever has become of it."""
+    """End the capture of ``stream`` in any state of the capture, and delete the captured work."""
     with contextlib.suppress(AcceleratorError):
         cuda.graphDestroy(cuda.streamEndCapture(stream))
 
 
 def _stacklevel() -> int:
-    """Return the level of the first frame outside of this package, for a warning of its caller."""
+    """Return the ``stacklevel`` with which a warning points to the code that called this package."""
     level, frame = 2, sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("tcuda.graphs"):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]

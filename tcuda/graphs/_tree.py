@@ -1,7 +1,7 @@
-"""Nested containers, taken apart into their leaves and put together again.
+"""Nested containers: how to split a container into its leaves, and how to build the container again.
 
-Containers are tuples, lists, dicts and named tuples, of exactly these types: one of any other type is a leaf, because
-nothing says how to make another of it.
+A container is a tuple, a list, a dict or a named tuple. An object of any other type, such as a subclass of dict, is a
+leaf, because this module does not know how to make another object of that type.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class Structure(NamedTuple):
-    """What is left of nested containers without their leaves.
+    """The structure of nested containers, without their leaves.
 
     Attributes:
         kind: The type of the outermost container; None for a leaf.
-        keys: The keys of a dict in their order, or the names of a named tuple's fields.
-        parts: The structures of what it contains.
+        keys: The keys of a dict in their order, or the names of the fields of a named tuple.
+        parts: The structures of the elements of the container.
     """
 
     kind: type | None
@@ -30,15 +30,16 @@ _LEAF = Structure(None)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
-    """Return the leaves of ``tree`` in their order, and the structure."""
+    """Return the leaves of ``tree`` in their order, and the structure of ``tree``."""
     leaves: list[Any] = []
     return leaves, _gather(tree, leaves)
 
 
 def flatten_as(structure: Structure, tree: Any) -> list[Any] | None:
-    """Return the leaves of ``tree`` in the order of ``structure``, None if the tree is not of it.
+    """Return the leaves of ``tree`` in the order of ``structure``; None if ``tree`` does not have that structure.
 
-    What stands where the structure has a leaf is one, even if it is a container. The keys of dicts may be in any order.
+    An element in the place of a leaf is a leaf, even if the element is a container. The keys of dicts may be in any
+    order.
     """
     leaves: list[Any] = []
     return leaves if _gather_as(structure, tree, leaves) else None
@@ -50,19 +51,19 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
 
 
 def describe(structure: Structure, names: Iterable[str]) -> str:
-    """Return how ``structure`` is nested, with ``names`` for its leaves, such as ``(array, {'x': array})``."""
+    """Return a text that shows ``structure`` with ``names`` for its leaves, such as ``(array, {'x': array})``."""
     return _describe(structure, iter(names))
 
 
 def paths(structure: Structure) -> list[str]:
-    """Return for each leaf what to write behind the name of the whole to get at it, such as ``[1]['x']``."""
+    """Return for each leaf the expression that leads from the whole to the leaf, such as ``[1]['x']``."""
     if structure.kind is None:
         return [""]
     return [step + rest for step, part in zip(_steps(structure), structure.parts, strict=True) for rest in paths(part)]
 
 
 def _parts(tree: Any) -> tuple[tuple[Hashable, ...], Sequence[Any]] | None:
-    """Return the keys and the contents of a container, None if ``tree`` is a leaf."""
+    """Return the keys and the elements of a container; None if ``tree`` is a leaf."""
     kind = type(tree)
     if kind is tuple or kind is list:
         return (), tree
@@ -107,7 +108,7 @@ def _rebuild(structure: Structure, leaves: Iterator[Any]) -> Any:
     contents = [_rebuild(part, leaves) for part in structure.parts]
     if kind is dict:
         return dict(zip(structure.keys, contents, strict=True))
-    make = getattr(kind, "_make", kind)  # a named tuple's constructor takes them one by one
+    make = getattr(kind, "_make", kind)  # the constructor of a named tuple takes its elements one by one
     return make(contents)
 
 
