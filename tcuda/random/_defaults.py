@@ -1,4 +1,4 @@
-"""The default generator of each device, which every function of ``cupy.random`` draws from."""
+"""The default generator of each device, from which every function of ``cupy.random`` draws."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _first: dict[str, tuple[Generator, ...]] = {}
 
 
 class _DefaultGenerators(Sequence[Generator]):
-    """The default generators by the index of their device; looking at them initialises tcuda."""
+    """The default generators by the index of their device. Each access initialises tcuda."""
 
     @overload
     def __getitem__(self, index: int) -> Generator: ...
@@ -49,7 +49,7 @@ class _DefaultGenerators(Sequence[Generator]):
 
 
 def _generators() -> tuple[Generator, ...]:
-    """Return the generators, initialised if there is a device; none where there is no device."""
+    """Return the generators, and initialise tcuda before; an empty tuple if no device exists."""
     if not device_count():
         return ()
     _lazy_init()
@@ -62,13 +62,13 @@ def generators() -> tuple[Generator, ...]:
 
 
 default_generators: Sequence[Generator] = _DefaultGenerators()
-"""The generator that ``cupy.random`` draws from, for each device (``torch.cuda.default_generators``).
+"""For each device, the generator from which ``cupy.random`` draws (``torch.cuda.default_generators``).
 
-Looking at them initialises tcuda. Where there is no device, there is no generator."""
+Each access initialises tcuda. The sequence is empty if no device exists."""
 
 
 def install_generators(cuda: Runtime, backend: Backend) -> None:
-    """Let the array library draw from a generator for each device: a step of initialisation.
+    """Let the array library draw from the default generators. This call is a step of the initialisation.
 
     The seeds are random, unless ``CUPY_SEED`` is set.
     """
@@ -79,7 +79,7 @@ def _make_generators(cuda: Runtime, backend: Backend) -> tuple[Generator, ...]:
     global made
     if not made:
         implementation = backend.generator_type()
-        # Not by Generator.seed(), which a capture forbids: the first draw may be in one.
+        # Generator.seed() cannot be used: a capture forbids the call, and the first draw may be in a capture.
         seeds = [seed_of(seed_of_environment()) for _ in range(cuda.getDeviceCount())]
         new = tuple(generator_on(index, implementation, seed) for index, seed in enumerate(seeds))
         made = _first.setdefault("all", new)

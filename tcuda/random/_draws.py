@@ -1,4 +1,4 @@
-"""The distributions that torch has too, and what an array module makes the others from."""
+"""The distributions that torch has too, and the draws from which an array module makes the other distributions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Draws(Generator, abc.ABC):
-    """A generator that fills arrays; for a class that derives from the ``RandomState`` of an array module as well.
+    """A generator that fills arrays; a base of classes that also derive from the ``RandomState`` of an array module.
 
-    Uniform, normal and integer numbers are torch's to the bit. The methods whose names begin with an underscore are
-    those that ``cupy.random.RandomState`` makes its other distributions from.
+    Uniform, normal and integer numbers are the same as torch's, bit for bit. ``cupy.random.RandomState`` makes its
+    other distributions by the methods whose names begin with an underscore.
     """
 
     xp: Any
@@ -36,10 +36,11 @@ class Draws(Generator, abc.ABC):
         """Fill an array of float32 or float64.
 
         Args:
-            out: The array, with an element at least.
-            numbers: ``"uniform"``, in (0, 1], or ``"normal"``.
-            rule: What becomes of them: ``"Between"`` (in [first, second) of uniform ones), ``"Scaled"`` (times
-                ``second``, plus ``first``), or ``"Exponential"`` (the exponential function of that).
+            out: The array, with at least one element.
+            numbers: The numbers that are drawn: ``"uniform"``, in (0, 1], or ``"normal"``.
+            rule: The function of each number: ``"Between"`` (maps uniform numbers to [first, second)), ``"Scaled"``
+                (the number times ``second``, plus ``first``), or ``"Exponential"`` (the exponential function of the
+                scaled number).
             first: See ``rule``.
             second: See ``rule``.
         """
@@ -49,27 +50,27 @@ class Draws(Generator, abc.ABC):
         """Fill an array of integers.
 
         Args:
-            out: The array, with an element at least.
-            bits: Of how many bits each is made, 32 or 64.
-            low: The least of them, modulo 2**64.
-            range: How many different ones there are; 0 for all that ``bits`` allow.
+            out: The array, with at least one element.
+            bits: The number of bits from which each integer is made, 32 or 64.
+            low: The smallest integer, modulo 2**64.
+            range: The number of different integers; 0 for all integers of ``bits`` bits.
         """
 
     @abc.abstractmethod
     def _new_captured_state(self) -> Any:
-        """Return what the kernels of the graph that is being captured read in place of the state.
+        """Return the object from which the kernels of the graph that is being captured read the state.
 
-        Its ``prepare(exec)`` moves the generator past what the graph draws, lets the next launch of ``exec`` draw that,
-        and returns a status.
+        The method ``prepare(exec)`` of the object moves the generator past the numbers that the graph draws, lets the
+        next launch of ``exec`` draw these numbers, and returns a status.
         """
 
     @abc.abstractmethod
     def _uniform_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> Array:
-        """Return uniform numbers in [low, high), of which one or both are arrays."""
+        """Return uniform numbers in [low, high); ``low``, ``high`` or both are arrays."""
 
     @abc.abstractmethod
     def _integers_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> Array:
-        """Return integers in [low, high), or in [0, low) if ``high`` is None; ``low`` is an array."""
+        """Return integers in [low, high), or in [0, low) if ``high`` is None. ``low`` is an array."""
 
     def random_sample(self, size: Shape = None, dtype: npt.DTypeLike = float) -> Array:
         """Return uniform numbers in [0, 1), as ``torch.rand`` does."""
@@ -99,7 +100,10 @@ class Draws(Generator, abc.ABC):
         return self.xp.exp(numbers, out=numbers)
 
     def randint(self, low: Any, high: Any = None, size: Shape = None, dtype: npt.DTypeLike = int) -> Array:
-        """Return integers in [low, high), or in [0, low), as ``torch.randint`` does with scalars."""
+        """Return integers in [low, high), or in [0, low) if ``high`` is None.
+
+        With scalars, the integers are those of ``torch.randint``.
+        """
         if not np.isscalar(low):
             return self._integers_between(low, high, size, dtype)
         first, last = (0, int(low) - 1) if high is None else (int(low), int(high) - 1)  # type: ignore[arg-type]
@@ -111,16 +115,17 @@ class Draws(Generator, abc.ABC):
             raise ValueError(f"low is out of bounds for {kind.name}: {first}")
         if last > limits.max:
             raise ValueError(f"high is out of bounds for {kind.name}: {last + 1}")
-        # torch's choice of words: of 32 bits, as long as the numbers are not too unequally likely.
+        # As in torch, ranges below 2**28 use words of 32 bits. In a larger range, such words would make some integers
+        # noticeably more likely than others.
         bits = 32 if last - first + 1 < 1 << 28 else 64
         return self._integers(bits, first, last - first + 1, size, kind)
 
     def tomaxint(self, size: Shape = None) -> Array:
-        """Return integers from 0 to the largest of ``numpy.int_``."""
+        """Return integers from 0 to the largest ``numpy.int_``."""
         kind = np.dtype(np.int_)
         return self._integers(64, 0, int(np.iinfo(kind).max) + 1, size, kind)
 
-    # Names of CuPy's new generators
+    # Methods under the names of cupy.random.Generator
 
     def random(self, size: Shape = None, dtype: npt.DTypeLike = float, out: Array | None = None) -> Array:
         """Return uniform numbers in [0, 1) (``cupy.random.Generator.random``)."""
@@ -138,19 +143,19 @@ class Draws(Generator, abc.ABC):
         dtype: npt.DTypeLike = np.int64,
         endpoint: bool = False,
     ) -> Array:
-        """Return integers in [low, high), or up to ``high`` with ``endpoint`` (``cupy.random.Generator.integers``)."""
+        """Return integers in [low, high), or in [low, high] with ``endpoint`` (``cupy.random.Generator.integers``)."""
         if high is None:
             low, high = 0, low
         return self.randint(low, high + 1 if endpoint else high, size, dtype)
 
-    # What CuPy makes the other distributions from
+    # The methods by which CuPy makes the other distributions
 
     def _random_sample_raw(self, size: Shape, dtype: npt.DTypeLike) -> Array:
-        """Return uniform numbers in (0, 1], of which one can take the logarithm."""
+        """Return uniform numbers in (0, 1]. Each number has a logarithm, because 0 is excluded."""
         return self._reals("uniform", "Scaled", size, dtype, 0.0, 1.0)
 
     def _curand_generate(self, num: int, dtype: npt.DTypeLike) -> Array:
-        """Return words of 32 or 64 bits, all of them equally likely."""
+        """Return words of 32 or 64 bits. All words are equally likely."""
         kind = np.dtype(dtype)
         return self._integers(8 * kind.itemsize, 0, 0, num, kind)
 
@@ -158,7 +163,7 @@ class Draws(Generator, abc.ABC):
         return self.xp.argsort(self._curand_generate(num, np.uint64))
 
     def _get_seed(self, size: int) -> int:
-        """Return a seed for a kernel of CuPy's, which gives it, plus its index, to each of ``size`` elements."""
+        """Return a seed for a kernel of CuPy, which gives the seed plus the index to each of ``size`` elements."""
         if cuda.getDevice() != self._index:
             self._refuse_device()
         if cuda.streamIsCapturing(backend.current_stream().ptr):
@@ -195,7 +200,7 @@ class Draws(Generator, abc.ABC):
         return out
 
     def _integers(self, bits: int, low: int, range: int, size: Shape, kind: np.dtype[Any]) -> Array:
-        """Return integers from ``low`` to ``low + range - 1``, made of words; a range of 0 is that of the words."""
+        """Return integers from ``low`` to ``low + range - 1``. A ``range`` of 0 means all words of ``bits`` bits."""
         if cuda.getDevice() != self._index:
             self._refuse_device()
         out = self.xp.empty(() if size is None else size, kind)
@@ -206,20 +211,21 @@ class Draws(Generator, abc.ABC):
     def _refuse_device(self) -> NoReturn:
         raise RuntimeError(
             f"Expected a 'cuda:{cuda.getDevice()}' generator device but found '{self.device}': arrays are made on the "
-            f"current device; make {self.device} current, or draw from a generator of this one."
+            f"current device; make {self.device} current, or draw from a generator of the current device."
         )
 
     def _captured_state(self) -> Any:
-        """Return what the kernels of the graph that is being captured on the current stream read.
+        """Return the object from which the kernels of the graph that is being captured read the state.
 
         Raises:
-            RuntimeError: The capture was not begun by tcuda: every replay would give the same numbers.
+            RuntimeError: tcuda did not begin the capture of the current stream: every replay would draw the same
+                numbers.
         """
         capture = capture_on(backend.current_stream().ptr)
         if capture is None:
             raise RuntimeError(
                 "Random numbers cannot be drawn in a capture that tcuda.graph has not begun: every replay would give "
-                "the same ones. Capture with tcuda.graph, or draw them before the capture."
+                "the same numbers. Capture with tcuda.graph, or draw the numbers before the capture."
             )
         return capture.state_for(self._philox, self._new_captured_state)
 
@@ -230,11 +236,11 @@ def common_shape(*parameters: Any) -> tuple[int, ...]:
 
 
 def _require_fitting(out: Array, size: Shape, kind: np.dtype[Any]) -> None:
-    """Refuse an array to write to that is not what was asked for.
+    """Check that ``out`` can hold the numbers.
 
     Raises:
-        TypeError: It is of another type.
-        ValueError: It is of another shape, or its elements do not lie side by side.
+        TypeError: ``out`` has another dtype than ``kind``.
+        ValueError: ``out`` has another shape than ``size``, or is not C-contiguous.
     """
     if out.dtype != kind:
         raise TypeError(f"Supplied output array has the wrong type. Expected {kind}, got {out.dtype}")

@@ -1,4 +1,4 @@
-"""Random numbers beside the sequence of the program."""
+"""The context manager in which draws do not change the sequence of the program."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ if TYPE_CHECKING:
 
 
 def fork_rng(devices: Iterable[DeviceArgument] | None = None, enabled: bool = True) -> Scope:
-    """Let the default generators go on, when the block ends, from where they were before (``torch.random.fork_rng``).
+    """Return a context manager that restores the states of the default generators (``torch.random.fork_rng``).
+
+    The states are read at the start of the block, and restored at the end of the block. So draws in the block do not
+    change the numbers after the block.
 
     Args:
-        devices: The devices whose generators this is about; None for all. Reading a state touches no device, so that
-            there is no warning about many of them, as torch has it.
-        enabled: Whether to do it at all.
+        devices: The devices of the generators; all devices if None. In contrast to torch, many devices cause no
+            warning, because to read a state touches no device.
+        enabled: Whether to restore the states; if False, the context manager does nothing.
 
     Raises:
-        IndexError: There is no such device.
+        IndexError: A device does not exist.
         RuntimeError: The index of a device is negative.
-        TypeError: ``devices`` cannot be gone through.
-        ValueError: One of them is not a CUDA device.
+        TypeError: ``devices`` is not iterable.
+        ValueError: An element of ``devices`` is not a CUDA device.
     """
     return _Forked(devices, enabled)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
 
 DEFAULT_SEED = 67280421310721
-"""The seed of a generator that nobody has seeded, as in torch."""
+"""The seed of a generator that the program has not seeded, as in torch."""
 
 _WORDS = struct.Struct("<QQ")
 
@@ -32,56 +32,60 @@ _WORDS = struct.Struct("<QQ")
 class Generator:
     """A source of random numbers on a device (``torch.Generator``).
 
-    It is a ``cupy.random.RandomState`` too, or ``tcuda.xp``'s on emulated devices: it has a method for each
-    distribution. Those that PyTorch has as well, uniform, normal and integer ones, give bit for bit the numbers of
-    PyTorch with the same seed and offset on the same GPU. All of its state is a seed and an offset, which moves with
-    every draw; it lies on the host, so that reading or changing it waits for nothing.
+    A generator is also a ``cupy.random.RandomState``, with a method for each distribution. On emulated devices, a
+    generator is a ``tcuda.xp.random.RandomState``. PyTorch has uniform, normal and integer distributions too: these
+    give the same numbers as PyTorch, bit for bit, with the same seed and offset on the same GPU.
 
-    Threads may share a generator: each draw has numbers of its own.
+    The state of a generator is a seed and an offset. Every draw increases the offset. The state is on the host, so to
+    read or change the state waits for no stream.
+
+    Threads may share a generator: no two draws get the same numbers.
 
     Args:
-        device: The device of the arrays that it makes, which must be current when they are made; None for the one that
-            is current now.
+        device: The device of the arrays that the generator makes; the current device if None. This device must be
+            current at each draw.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
 
     Attributes:
-        device: Its device.
+        device: The device of the generator.
     """
 
     device: Device
     _index: int
     _philox: PhiloxState
 
-    if TYPE_CHECKING:  # the distributions, which the classes that derive from this one have
+    if TYPE_CHECKING:  # derived classes have the distributions
 
         def __getattr__(self, name: str) -> Any: ...
 
-    # In __new__, as in torch: a subclass may have other arguments in its __init__, and need not call this one's.
+    # __new__ takes the arguments, as in torch: a subclass may have an __init__ with other arguments, and need not call
+    # Generator.__init__.
     def __new__(cls, device: DeviceArgument = None) -> Self:
         self: Self = generator_on(resolve(device, OF_GENERATORS), _with_distributions(cls))
         return self
 
     def __init__(self, *args: object, **kwargs: object) -> None:
-        """Do nothing, and leave the arguments to ``__new__``.
+        """Do nothing: ``__new__`` has used the arguments.
 
-        ``RandomState.__init__``, which comes next, would make a generator of cuRAND.
+        Without this method, ``RandomState.__init__`` would run and make a generator of cuRAND.
         """
 
     def manual_seed(self, seed: int) -> Self:
-        """Start over with a seed (``torch.Generator.manual_seed``).
+        """Set the seed, and set the offset to 0 (``torch.Generator.manual_seed``).
 
         Args:
-            seed: From -2**63 to 2**64 - 1; one below 0 counts from 2**64.
+            seed: The seed, from -2**63 to 2**64 - 1. A negative number ``n`` stands for ``2**64 + n``.
 
         Returns:
             The generator.
 
         Raises:
-            RuntimeError: ``seed`` is no integer, or the current stream is capturing and it is another seed.
-            ValueError: It is out of range.
+            RuntimeError: ``seed`` is not an integer, or the current stream is capturing and ``seed`` differs from the
+                seed of the generator.
+            ValueError: ``seed`` is out of range.
         """
         if not (type(seed) is int and 0 <= seed <= WORD):
             seed = checked_seed(seed)
@@ -96,18 +100,18 @@ class Generator:
         return self
 
     def seed(self, seed: Any = None) -> int:
-        """Start over with a seed that nobody can know, or as ``cupy.random.seed`` does with a given one.
+        """Set a random seed or a given seed, and set the offset to 0.
 
         Args:
-            seed: None (``torch.Generator.seed``), an integer from 0 to 2**64 - 1, or an array of NumPy's to make a seed
-                of (``cupy.random.RandomState.seed``).
+            seed: None for a random seed (``torch.Generator.seed``), an integer from 0 to 2**64 - 1, or an array of
+                NumPy from which to make a seed (``cupy.random.RandomState.seed``).
 
         Returns:
             The seed.
 
         Raises:
-            TypeError: ``seed`` is none of these.
-            ValueError: It is out of range.
+            TypeError: ``seed`` is not None, an integer or an array of NumPy.
+            ValueError: ``seed`` is out of range.
             RuntimeError: The current stream is capturing.
         """
         chosen = seed_of(seed)
@@ -116,31 +120,37 @@ class Generator:
         return chosen
 
     def initial_seed(self) -> int:
-        """Return the seed that the generator started with (``torch.Generator.initial_seed``)."""
+        """Return the seed of the generator (``torch.Generator.initial_seed``)."""
         return self._philox.read()[0]
 
     def get_state(self) -> npt.NDArray[np.uint8]:
-        """Return the state as an array of 16 bytes on the host: seed and offset (``torch.Generator.get_state``)."""
+        """Return the state (``torch.Generator.get_state``).
+
+        Returns:
+            An array of 16 bytes (uint8) on the host: the seed and then the offset, each with the lowest byte first.
+        """
         state = _blank()
         self._philox.store(state)
         return state
 
     def set_state(self, new_state: npt.NDArray[np.uint8]) -> None:
-        """Go on from a state (``torch.Generator.set_state``).
+        """Set the state (``torch.Generator.set_state``).
 
         Args:
-            new_state: What :meth:`get_state` returned, or ``torch.Generator.get_state`` of a CUDA generator: 16 bytes,
-                or the first 8 of them, which are the seed alone.
+            new_state: The result of :meth:`get_state`, or of ``torch.Generator.get_state`` of a CUDA generator: 16
+                bytes. The first 8 bytes alone are accepted too: they are the seed, and the offset is then 0.
 
         Raises:
-            TypeError: ``new_state`` is no array of bytes on the host.
-            RuntimeError: It has another size, or its offset is not a multiple of 4.
+            TypeError: ``new_state`` is not an array of bytes on the host.
+            RuntimeError: ``new_state`` has another size, or the offset in ``new_state`` is not a multiple of 4.
         """
         if not self._philox.load(new_state):
             self._philox.write(*parsed_state(new_state))
 
     def get_offset(self) -> int:
-        """Return the offset: how many numbers of 32 bits every subsequence has given.
+        """Return the offset (``torch.Generator.get_offset``).
+
+        The offset is the position, in numbers of 32 bits, that all threads have reached in their subsequences.
 
         Raises:
             RuntimeError: The current stream is capturing.
@@ -149,11 +159,14 @@ class Generator:
         return self._philox.read()[1]
 
     def set_offset(self, offset: int) -> None:
-        """Change the offset and keep the seed (``torch.Generator.set_offset``).
+        """Set the offset and keep the seed (``torch.Generator.set_offset``).
+
+        Args:
+            offset: The offset, a multiple of 4 from 0 to 2**64 - 1.
 
         Raises:
-            RuntimeError: ``offset`` is no integer, or not a multiple of 4, or the current stream is capturing.
-            ValueError: It is out of range.
+            RuntimeError: ``offset`` is not an integer or not a multiple of 4, or the current stream is capturing.
+            ValueError: ``offset`` is out of range.
         """
         offset = _as_long(offset, "manual_offset")
         if not 0 <= offset <= WORD:
@@ -164,15 +177,15 @@ class Generator:
         self._philox.move_to(offset)
 
     def clone_state(self) -> Generator:
-        """Return another generator, on the same device, with a copy of the state (``torch.Generator.clone_state``)."""
+        """Return a new generator on the same device with a copy of the state (``torch.Generator.clone_state``)."""
         clone = Generator(self.device)
         clone._philox = PhiloxState(*self._philox.read())
         return clone
 
     def graphsafe_get_state(self) -> Generator:
-        """Return another generator with the very same state: what one draws, the other does not draw again.
+        """Return a new generator that shares the state of this generator (``torch.Generator.graphsafe_get_state``).
 
-        This is ``torch.Generator.graphsafe_get_state``.
+        A draw from either of the two generators moves the offset of both.
         """
         other = Generator(self.device)
         other._philox = self._philox
@@ -181,9 +194,12 @@ class Generator:
     def graphsafe_set_state(self, state: Generator) -> None:
         """Share the state of another generator from now on (``torch.Generator.graphsafe_set_state``).
 
+        Args:
+            state: The other generator.
+
         Raises:
-            TypeError: ``state`` is no generator.
-            RuntimeError: It is of another device.
+            TypeError: ``state`` is not a generator.
+            RuntimeError: ``state`` is a generator of another device.
         """
         if not isinstance(state, Generator):
             raise TypeError(f"expected a Generator, but got {type(state).__name__}")
@@ -200,19 +216,20 @@ class Generator:
 
 
 def default_rng(device: DeviceArgument = None, *, seed: Any = None) -> Generator:
-    """Return a new generator, for code that is written for ``cupy.random.default_rng``.
+    """Return a new generator, for code that was written for ``cupy.random.default_rng``.
 
-    It has the methods of ``cupy.random.Generator``, such as ``random``, ``integers`` and ``standard_normal``. In
-    contrast to that one its state can be saved, by :meth:`Generator.get_state` or by pickling it.
+    The generator has the methods of ``cupy.random.Generator``, such as ``random``, ``integers`` and
+    ``standard_normal``. In contrast to a ``cupy.random.Generator``, a program can save the state of the generator, with
+    :meth:`Generator.get_state` or with ``pickle``.
 
     Args:
-        device: The device of the arrays that it makes; None for the one that is current now.
-        seed: None for one that nobody can know, an integer from 0 to 2**64 - 1, or an array of NumPy's.
+        device: The device of the arrays that the generator makes; the current device if None.
+        seed: None for a random seed, an integer from 0 to 2**64 - 1, or an array of NumPy from which to make a seed.
 
     Raises:
-        RuntimeError: There is no such device.
-        TypeError: ``seed`` is none of these.
-        ValueError: It is out of range, or ``device`` is not a CUDA device.
+        RuntimeError: ``device`` does not exist.
+        TypeError: ``seed`` is not None, an integer or an array of NumPy.
+        ValueError: ``seed`` is out of range, or ``device`` is not a CUDA device.
     """
     generator = Generator(device)
     generator.seed(seed)
@@ -220,7 +237,7 @@ def default_rng(device: DeviceArgument = None, *, seed: Any = None) -> Generator
 
 
 def _first_blank() -> npt.NDArray[np.uint8]:
-    """Make room for a state, the first time: NumPy is not imported before it is needed."""
+    """Return an array for a state, and import NumPy first. Later calls of ``_blank`` copy the array."""
     import numpy as np
 
     global _blank
@@ -233,7 +250,7 @@ _blank: Callable[[], npt.NDArray[np.uint8]] = _first_blank
 
 
 def _with_distributions(cls: type[Any]) -> type[Any]:
-    """Return ``cls`` with the methods that make arrays of the runtime in use, which some classes have already."""
+    """Return ``cls``, or a subclass of ``cls``, with the methods that make arrays of the runtime in use."""
     if hasattr(cls, "random_sample"):
         return cls
     implementation: type[Any] = backend.generator_type()
@@ -248,7 +265,7 @@ def _with_distributions(cls: type[Any]) -> type[Any]:
 
 
 def generator_on(index: int, cls: type[Any], seed: int = DEFAULT_SEED) -> Any:
-    """Return a generator for the device ``index``: an instance of ``cls``, which has the distributions."""
+    """Return a generator for the device ``index``, an instance of ``cls``. ``cls`` must have the distributions."""
     self = object.__new__(cls)
     self.device = Device("cuda", index)
     self._index = index
@@ -263,11 +280,11 @@ def _restored(index: int, words: tuple[int, int]) -> Generator:
 
 
 def checked_seed(seed: int) -> int:
-    """Return ``seed`` as 64 bits without a sign.
+    """Return ``seed`` as an unsigned integer of 64 bits.
 
     Raises:
-        RuntimeError: It is no integer.
-        ValueError: It is out of range.
+        RuntimeError: ``seed`` is not an integer.
+        ValueError: ``seed`` is out of range.
     """
     seed = _as_long(seed, "manual_seed")
     if not -(1 << 63) <= seed <= WORD:
@@ -276,10 +293,10 @@ def checked_seed(seed: int) -> int:
 
 
 def _as_long(value: Any, name: str) -> int:
-    """Return an integer that is no ``bool``, as torch wants one.
+    """Return ``value`` as an ``int``. As in torch, a ``bool`` is not accepted.
 
     Raises:
-        RuntimeError: It is none.
+        RuntimeError: ``value`` is not an integer, or is a ``bool``.
     """
     try:
         if not isinstance(value, bool):
@@ -290,15 +307,15 @@ def _as_long(value: Any, name: str) -> int:
 
 
 def seed_of_environment() -> int | None:
-    """Return the seed that ``CUPY_SEED`` gives to generators that CuPy makes, None if it gives none."""
+    """Return the seed in ``CUPY_SEED``, which CuPy reads too; None if the variable is not set."""
     text = os.environ.get("CUPY_SEED")
     return None if text is None else int(text)
 
 
 def seed_of(seed: Any) -> int:
-    """Return the seed that ``seed`` stands for; a seed that nobody can know if it is None."""
+    """Return the seed that ``seed`` stands for; a random seed if ``seed`` is None."""
     if seed is None:
-        return int.from_bytes(os.urandom(8), "little") >> 11  # 53 bits as torch's, which a double can hold
+        return int.from_bytes(os.urandom(8), "little") >> 11  # 53 bits, as in torch: a double can hold them
     if not isinstance(seed, int):
         import hashlib
 
@@ -317,8 +334,8 @@ def parsed_state(state: Any) -> tuple[int, int]:
     """Return the seed and the offset of ``state``.
 
     Raises:
-        TypeError: It is no array of bytes on the host.
-        RuntimeError: It has another size, or its offset is not a multiple of 4.
+        TypeError: ``state`` is not an array of bytes on the host.
+        RuntimeError: ``state`` has another size, or the offset in ``state`` is not a multiple of 4.
     """
     host = _on_host(state)
     if host is None or host.dtype.char != "B":
@@ -333,26 +350,26 @@ def parsed_state(state: Any) -> tuple[int, int]:
         return seed, offset
     if host.size == _WORDS.size // 2:
         return int.from_bytes(host.tobytes(), "little"), 0
-    raise RuntimeError(f"RNG state is wrong size: {host.size} bytes; it has 16, of the seed and the offset.")
+    raise RuntimeError(f"RNG state is wrong size: {host.size} bytes; a state has 16, for the seed and the offset.")
 
 
 def _on_host(state: Any) -> npt.NDArray[Any] | None:
-    """Return an array of any library, such as a tensor, as NumPy's if it lies on the host."""
+    """Return an array of any library, such as a tensor, as an array of NumPy; None if the array is not on the host."""
     import numpy as np
 
     if not hasattr(state, "__array__"):
         return None
     try:
         return np.asarray(state)
-    except TypeError:  # what they all raise for an array of a device
+    except TypeError:  # all libraries raise TypeError for an array on a device
         return None
 
 
 def _refuse_in_capture(name: str) -> None:
     if captures and capture_on(backend.current_stream().ptr) is not None:
         raise RuntimeError(
-            f"Cannot call Generator.{name}() during CUDA graph capture: the offset of a graph's draws is known when it "
-            "is replayed. Call it before or after."
+            f"Cannot call Generator.{name}() during CUDA graph capture: the offset of a graph's draws is not known "
+            f"before a replay. Call {name}() before or after the capture."
         )
 
 

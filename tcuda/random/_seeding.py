@@ -27,15 +27,15 @@ def get_rng_state(device: DeviceArgument = "cuda") -> State:
     """Return the state of the default generator of ``device`` (``torch.cuda.get_rng_state``).
 
     Args:
-        device: The device; by default the current one.
+        device: The device; by default the current device.
 
     Returns:
-        An array of 16 bytes on the host: the seed, and then the offset, each with its lowest byte first.
-        ``torch.cuda.set_rng_state`` takes it, as a tensor.
+        An array of 16 bytes (uint8) on the host: the seed and then the offset, each with the lowest byte first.
+        ``torch.cuda.set_rng_state`` accepts the array as a tensor.
 
     Raises:
-        IndexError: There is no such device.
-        RuntimeError: The index is negative.
+        IndexError: ``device`` does not exist.
+        RuntimeError: The index of ``device`` is negative.
         ValueError: ``device`` is not a CUDA device.
     """
     return _default_generator(device).get_state()
@@ -45,7 +45,7 @@ def get_rng_state_all() -> list[State]:
     """Return the states of the default generators of all devices (``torch.cuda.get_rng_state_all``).
 
     Returns:
-        A state for each device; empty where there is no device.
+        A list with a state for each device; an empty list if no device exists.
     """
     if not device_count():
         return []
@@ -54,18 +54,19 @@ def get_rng_state_all() -> list[State]:
 
 
 def set_rng_state(new_state: State, device: DeviceArgument = "cuda") -> None:
-    """Let the default generator of ``device`` go on from a state (``torch.cuda.set_rng_state``).
+    """Set the state of the default generator of ``device`` (``torch.cuda.set_rng_state``).
 
-    Before tcuda is initialised it is remembered until then.
+    Before tcuda is initialised, the state is remembered until then.
 
     Args:
-        new_state: What :func:`get_rng_state` or ``torch.cuda.get_rng_state`` returned.
-        device: The device; by default the current one.
+        new_state: The result of :func:`get_rng_state` or of ``torch.cuda.get_rng_state``.
+        device: The device; by default the current device.
 
     Raises:
-        TypeError: ``new_state`` is no array of bytes on the host.
-        RuntimeError: It has not 16 bytes, or the index of the device is negative.
-        IndexError: There is no such device.
+        TypeError: ``new_state`` is not an array of bytes on the host.
+        RuntimeError: ``new_state`` has another size, the offset in ``new_state`` is not a multiple of 4, or the index
+            of ``device`` is negative.
+        IndexError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
     """
     if is_initialized():
@@ -76,16 +77,17 @@ def set_rng_state(new_state: State, device: DeviceArgument = "cuda") -> None:
 
 
 def set_rng_state_all(new_states: Iterable[State]) -> None:
-    """Let the default generators of all devices go on from these states (``torch.cuda.set_rng_state_all``).
+    """Set the states of the default generators of all devices (``torch.cuda.set_rng_state_all``).
+
+    A call that raises changes no state.
 
     Args:
-        new_states: A state for each device, as :func:`get_rng_state_all` returns them.
+        new_states: A state for each device, as :func:`get_rng_state_all` returns the states.
 
     Raises:
-        TypeError: One is no array of bytes on the host, or ``new_states`` cannot be gone through. Nothing is changed
-            then, nor below.
-        RuntimeError: One has not 16 bytes.
-        IndexError: There are more of them than devices.
+        TypeError: A state is not an array of bytes on the host, or ``new_states`` is not iterable.
+        RuntimeError: A state has another size, or the offset in a state is not a multiple of 4.
+        IndexError: ``new_states`` has more states than there are devices.
     """
     states = several(new_states, "new_states", "the states that get_rng_state_all() returned")
     words = [parsed_state(state) for state in states]
@@ -101,14 +103,14 @@ def set_rng_state_all(new_states: Iterable[State]) -> None:
 def manual_seed(seed: int) -> None:
     """Seed the default generator of the current device (``torch.cuda.manual_seed``).
 
-    Before tcuda is initialised it is remembered until then, and no device is touched.
+    Before tcuda is initialised, the seed is remembered until then, and no device is touched.
 
     Args:
-        seed: From -2**63 to 2**64 - 1; one below 0 counts from 2**64.
+        seed: The seed, from -2**63 to 2**64 - 1. A negative number ``n`` stands for ``2**64 + n``.
 
     Raises:
-        ValueError: ``seed`` is out of range, or a text that is no number.
-        TypeError: It cannot be an integer.
+        ValueError: ``seed`` is out of range, or is a text that is not a number.
+        TypeError: ``seed`` cannot be converted to an integer.
     """
     seed = int(seed)
     if is_initialized():
@@ -119,16 +121,16 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seed the default generators of all devices alike (``torch.cuda.manual_seed_all``).
+    """Seed the default generators of all devices with the same seed (``torch.cuda.manual_seed_all``).
 
-    Before tcuda is initialised it is remembered until then, and no device is touched.
+    Before tcuda is initialised, the seed is remembered until then, and no device is touched.
 
     Args:
-        seed: From -2**63 to 2**64 - 1; one below 0 counts from 2**64.
+        seed: The seed, from -2**63 to 2**64 - 1. A negative number ``n`` stands for ``2**64 + n``.
 
     Raises:
-        ValueError: ``seed`` is out of range, or a text that is no number.
-        TypeError: It cannot be an integer.
+        ValueError: ``seed`` is out of range, or is a text that is not a number.
+        TypeError: ``seed`` cannot be converted to an integer.
     """
     seed = checked_seed(int(seed))
 
@@ -140,15 +142,12 @@ def manual_seed_all(seed: int) -> None:
 
 
 def seed() -> None:
-    """Seed the default generator of the current device with a number that nobody can know (``torch.cuda.seed``)."""
+    """Seed the default generator of the current device with a random seed (``torch.cuda.seed``)."""
     _lazy_call(lambda: _of_current_device().seed())
 
 
 def seed_all() -> None:
-    """Seed the default generators of all devices with the same number, which nobody can know.
-
-    This is ``torch.cuda.seed_all``.
-    """
+    """Seed the default generators of all devices with the same random seed (``torch.cuda.seed_all``)."""
 
     def call() -> None:
         first, *others = generators()

@@ -1,8 +1,8 @@
 // Random numbers as torch.cuda draws them, so that the same seed and offset give the same bits.
 //
-// Philox4x32-10: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. As in cuRAND the
-// seed is the key, and the counter is made of the position in a subsequence and, above it, the subsequence. Which thread
-// fills which elements is said in tcuda/_philox.py.
+// The generator is Philox4x32-10: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+// As in cuRAND, the seed is the key. The low half of the counter is the position in a subsequence, and the high half is
+// the number of the subsequence. tcuda/_core/random/philox_passes.hpp says which thread fills which elements.
 
 using u32 = unsigned int;
 using u64 = unsigned long long;
@@ -23,12 +23,12 @@ __device__ Bits philox(u64 key, u64 position, u64 subsequence) {
     return bits;
 }
 
-// From bits to numbers
+// The conversion of bits to numbers
 
-// In (0, 1], in steps of 2**-32.
+// Returns a number in (0, 1], in steps of 2**-32.
 __device__ float unit(u32 bits) { return fmaf(float(bits), 0x1p-32f, 0x1p-33f); }
 
-// In (0, 1], in steps of 2**-53.
+// Returns a number in (0, 1], in steps of 2**-53.
 __device__ double unit(u32 low, u32 high) { return fma(double(u64(low) ^ u64(high) << 21), 0x1p-53, 0x1p-54); }
 
 struct Uniforms {
@@ -41,7 +41,7 @@ struct DoubleUniforms {
     __device__ explicit DoubleUniforms(Bits bits) : values{unit(bits.x, bits.y), unit(bits.z, bits.w)} {}
 };
 
-// Box and Muller's method: a pair of numbers of the normal law from a pair of the uniform one.
+// The method of Box and Muller: two uniform numbers give two normal numbers.
 struct Normals {
     float values[4];
     __device__ explicit Normals(Bits bits) {
@@ -80,9 +80,9 @@ struct LongWords {
         : values{u64(bits.x) << 32 | bits.y, u64(bits.z) << 32 | bits.w} {}
 };
 
-// What becomes of them
+// The rules that turn a number into an element
 
-// In [low, high).
+// An element in [low, high).
 template <typename Real> struct Between {
     using Parameter = double;
     const Real low, high, range;
@@ -100,7 +100,7 @@ template <typename Real> struct Scaled {
     __device__ Real operator()(Real value) const { return fma(value, scale, location); }
 };
 
-__device__ float exponential(float value) { return __expf(value); } // which is what torch takes
+__device__ float exponential(float value) { return __expf(value); } // torch uses __expf too
 __device__ double exponential(double value) { return exp(value); }
 
 template <typename Real> struct Exponential {
@@ -110,7 +110,7 @@ template <typename Real> struct Exponential {
     __device__ Real operator()(Real value) const { return exponential(scaled(value)); }
 };
 
-// In [low, low + range); a range of 0 stands for all that a word can be.
+// An element in [low, low + range). A range of 0 stands for all values of a word.
 template <typename Word> struct From {
     using Parameter = u64;
     const u64 low;
@@ -143,8 +143,9 @@ __global__ void __launch_bounds__(256)
     fill_from<Out, Numbers, Rule>(seed, offset, out, elements, first, second);
 }
 
-// In a graph, whose launches each have a state of their own. A kernel apart: with a seed that the compiler does not know
-// to be the same for all threads, filling a large array takes a fifth longer.
+// Does the same in a graph, where each launch has its own state. The kernel is separate from fill(), because the
+// compiler does not know that a seed in memory is the same for all threads. Filling a large array then takes a fifth
+// longer.
 template <typename Out, typename Numbers, typename Rule>
 __global__ void __launch_bounds__(256)
     fill_captured(Out *out, u64 elements, const u64 *state, u64 offset, typename Rule::Parameter first,
