@@ -1,4 +1,4 @@
-"""Which source the memory comes from: tcuda's own allocator, CuPy's pools, or a library of the user's."""
+"""The choice of the source of memory: tcuda's own allocator, a pool of CuPy, or a library of the user."""
 
 from __future__ import annotations
 
@@ -28,31 +28,32 @@ class _CUDAAllocator:
     )
 
     def allocator(self) -> _core.Source | None:
-        """Return what the core calls; None for the source that is not a library."""
+        """Return the functions of the library, as the core calls them; None if the source is not a library."""
         return self._allocator
 
 
 class CUDAPluggableAllocator(_CUDAAllocator):
-    """Functions of a shared library that allocate and free (``torch.cuda.CUDAPluggableAllocator``).
+    """An allocator made of two functions of a shared library (``torch.cuda.CUDAPluggableAllocator``).
 
-    A library for torch works as it is. The functions are, in C::
+    A library that was written for torch works unchanged. The functions have these signatures in C::
 
         void *alloc_fn(ssize_t size, int device, cudaStream_t stream);
         void free_fn(void *ptr, ssize_t size, int device, cudaStream_t stream);
 
-    They may be called by any thread, and two at a time. ``NULL`` says that there is no memory, and becomes
-    :class:`tcuda.OutOfMemoryError`. The library stays loaded as long as anything that it allocated is alive.
+    Any thread may call the functions, and several threads may call them at the same time. If ``alloc_fn`` returns
+    ``NULL``, the allocation raises :class:`tcuda.OutOfMemoryError`. The library stays loaded as long as memory of the
+    library is in use.
 
     Args:
-        path_to_so_file: The shared library.
-        alloc_fn_name: The function that allocates.
-        free_fn_name: The function that frees.
+        path_to_so_file: The path of the shared library.
+        alloc_fn_name: The name of the function that allocates.
+        free_fn_name: The name of the function that frees.
 
     Raises:
         OSError: The library cannot be loaded.
-        TypeError: An argument is no text.
+        TypeError: An argument is not a text.
         ValueError: ``path_to_so_file`` is empty, or an argument has characters that cannot be in a name.
-        AttributeError: It has no such function.
+        AttributeError: The library has no function of that name.
     """
 
     def __init__(self, path_to_so_file: str, alloc_fn_name: str, free_fn_name: str) -> None:
@@ -67,7 +68,7 @@ class CUDAPluggableAllocator(_CUDAAllocator):
 
 def _address(function: Any) -> int:
     address = ctypes.cast(function, ctypes.c_void_p).value
-    assert address is not None  # a function that was found has one
+    assert address is not None  # a function of a loaded library has an address
     return address
 
 
@@ -75,12 +76,13 @@ def change_current_allocator(allocator: _CUDAAllocator) -> None:
     """Take the memory of all arrays from ``allocator`` (``torch.cuda.memory.change_current_allocator``).
 
     Args:
-        allocator: A :class:`CUDAPluggableAllocator`.
+        allocator: A :class:`CUDAPluggableAllocator`, the result of its ``allocator()``, or the ``allocator`` of a
+            :class:`MemPool`.
 
     Raises:
-        RuntimeError: Memory was allocated before: the allocator can be changed only before the first allocation. A
-            :class:`MemPool` can have another allocator at any time.
-        TypeError: It is no allocator.
+        RuntimeError: The program has allocated memory already, and the allocator can be changed only before the first
+            allocation. A :class:`MemPool` can have another allocator at any time.
+        TypeError: ``allocator`` is not an allocator.
     """
     source = source_of(allocator)
     if source is None or not choose("pluggable", source):
@@ -92,10 +94,13 @@ def change_current_allocator(allocator: _CUDAAllocator) -> None:
 
 
 def source_of(allocator: Any) -> _core.Source | None:
-    """Return what the core calls of an allocator, or of what its ``allocator()`` returned.
+    """Return the functions of ``allocator``, as the core calls them.
+
+    Args:
+        allocator: A :class:`CUDAPluggableAllocator`, or the result of its ``allocator()``.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: ``allocator`` is neither of the two.
     """
     if isinstance(allocator, _CUDAAllocator):
         return allocator.allocator()
@@ -108,16 +113,16 @@ def source_of(allocator: Any) -> _core.Source | None:
 
 
 def get_allocator_backend() -> str:
-    """Return the source of the memory (``torch.cuda.get_allocator_backend``).
+    """Return the name of the source of memory (``torch.cuda.get_allocator_backend``).
 
-    ``TCUDA_ALLOC_CONF=backend:...`` chooses one of the first three.
+    ``TCUDA_ALLOC_CONF=backend:...`` chooses one of the first three sources.
 
     Returns:
         ``"native"`` for tcuda's own caching allocator, ``"cupy"`` for ``cupy.cuda.MemoryPool``, ``"cudaMallocAsync"``
-        for ``cupy.cuda.MemoryAsyncPool``, ``"pluggable"`` after :func:`change_current_allocator`.
+        for ``cupy.cuda.MemoryAsyncPool``, or ``"pluggable"`` after :func:`change_current_allocator`.
 
     Raises:
-        RuntimeError: An option in ``TCUDA_ALLOC_CONF`` is unknown, or has a value that it cannot have; the error is a
+        RuntimeError: ``TCUDA_ALLOC_CONF`` has an unknown option, or an option has an invalid value. The error is a
             ``ValueError`` too.
     """
     return source_name()
@@ -132,13 +137,13 @@ def _set_allocator_settings(env: str) -> None:
     """Change the options of the allocator (``torch.cuda.memory._set_allocator_settings``).
 
     Args:
-        env: Options as in ``TCUDA_ALLOC_CONF``. Those that the text does not name go back to their defaults. The
-            backend stays, and so does a memory fraction that :func:`tcuda.set_per_process_memory_fraction` has set.
+        env: Options as in ``TCUDA_ALLOC_CONF``. All other options go back to their defaults. The backend stays, and so
+            does a memory fraction that :func:`tcuda.set_per_process_memory_fraction` has set.
 
     Raises:
-        RuntimeError: An option is unknown, or has a value that it cannot have, or the backend is another than the one
-            in use; the error is a ``ValueError`` too. All settings stay as they were.
-        TypeError: ``env`` is no text.
+        RuntimeError: An option is unknown or has an invalid value, or ``env`` names another backend than the backend in
+            use. The error is a ``ValueError`` too. All settings stay as they were.
+        TypeError: ``env`` is not a text.
     """
     from tcuda._process.alloc_conf import parse
 
@@ -154,9 +159,10 @@ def torch_allocator() -> Any:
 
         torch.cuda.memory.change_current_allocator(tcuda.memory.torch_allocator())
 
-    It has to be done before torch's first allocation, as torch demands. Then tensors and arrays use the same memory,
-    and ``tcuda.memory_stats()`` counts both; torch's own statistics stay at nothing. ``Tensor.record_stream()`` reaches
-    the pool. Out of memory, torch raises a ``RuntimeError`` with tcuda's message.
+    torch demands this call before torch's first allocation. After the call, tensors and arrays use the same memory, and
+    ``tcuda.memory_stats()`` counts the memory of both. torch's own statistics stay at 0. ``Tensor.record_stream()``
+    works with the shared pool. If an allocation of torch finds no memory, torch raises a ``RuntimeError`` with tcuda's
+    message.
 
     Returns:
         A ``torch.cuda.memory.CUDAPluggableAllocator``.
@@ -174,13 +180,15 @@ def torch_allocator() -> Any:
 
 
 def attach_out_of_memory_observer(observer: Observer) -> None:
-    """Call ``observer`` at every lack of memory, before :class:`tcuda.OutOfMemoryError` is raised.
+    """Call ``observer`` whenever memory runs out, before :class:`tcuda.OutOfMemoryError` is raised.
 
-    This is ``torch._C._cuda_attach_out_of_memory_observer``. It is the place to dump a snapshot.
+    The function of torch is ``torch._C._cuda_attach_out_of_memory_observer``. An observer can, for instance, dump a
+    snapshot.
 
     Args:
-        observer: Called with the index of the device, the size that was asked for, and the device's total and free
-            memory, all in bytes. What it raises takes the place of the error.
+        observer: The function to call, with four arguments: the index of the device, the requested size, the total
+            memory of the device, and the free memory of the device. The sizes are in bytes. An exception in
+            ``observer`` replaces the :class:`tcuda.OutOfMemoryError`.
 
     Raises:
         TypeError: ``observer`` cannot be called.

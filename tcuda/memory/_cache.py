@@ -1,4 +1,4 @@
-"""The allocator itself: what it caches, how much it may take, and memory without arrays."""
+"""The cache and the limit of the allocator, memory without arrays, and the streams that use an array."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def empty_cache() -> None:
     """Give memory that no array uses back to the devices (``torch.cuda.empty_cache``).
 
-    Waits for the streams that used it. Does nothing before tcuda is initialised. It makes room for other processes, and
-    none for this one: what is free is handed out again in any case.
+    The call waits for the streams that used the memory. Before tcuda is initialised, the call does nothing. The call
+    helps other processes, but not this process: the allocator reuses free memory anyway.
 
     Raises:
-        AcceleratorError: The driver failed to take it back.
+        AcceleratorError: The driver failed to take the memory back.
     """
     known = ledger_if_any()
     if known is not None:
@@ -33,18 +33,18 @@ def empty_cache() -> None:
 
 
 def set_per_process_memory_fraction(fraction: float, device: DeviceArgument = None) -> None:
-    """Let the allocator hold no more than a share of the memory of ``device``.
+    """Limit the memory that the allocator may hold on ``device`` (``torch.cuda.set_per_process_memory_fraction``).
 
-    This is ``torch.cuda.set_per_process_memory_fraction``. An allocation that would take more raises
-    :class:`tcuda.OutOfMemoryError`; what is held already stays.
+    An allocation beyond the limit raises :class:`tcuda.OutOfMemoryError`. The allocator keeps all memory that the
+    allocator holds already.
 
     Args:
-        fraction: The share of the total memory, 0 to 1.
-        device: The device; None for the current one.
+        fraction: The limit as a fraction of the total memory of the device, from 0 to 1.
+        device: The device; the current device if None.
 
     Raises:
         TypeError: ``fraction`` is not a ``float``.
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``fraction`` is out of range, or ``device`` is not a CUDA device.
     """
     if not isinstance(fraction, float):
@@ -55,15 +55,15 @@ def set_per_process_memory_fraction(fraction: float, device: DeviceArgument = No
 
 
 def get_per_process_memory_fraction(device: DeviceArgument = None) -> float:
-    """Return the share of the memory of ``device`` that the allocator may hold.
+    """Return the fraction of the memory of ``device`` that the allocator may hold.
 
-    This is ``torch.cuda.get_per_process_memory_fraction``.
+    The function of torch is ``torch.cuda.get_per_process_memory_fraction``.
 
     Args:
-        device: The device; None for the current one.
+        device: The device; the current device if None.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
     """
     in_use = ledger()
@@ -73,20 +73,21 @@ def get_per_process_memory_fraction(device: DeviceArgument = None) -> float:
 def caching_allocator_alloc(size: int, device: DeviceArgument = None, stream: CurrentStream | int | None = None) -> int:
     """Allocate memory without an array (``torch.cuda.caching_allocator_alloc``).
 
-    For libraries that want a buffer out of the same pool as the arrays.
+    Libraries use this function to get a buffer from the same memory as the arrays.
 
     Args:
-        size: How many bytes; nothing is allocated for 0.
-        device: The device; None for the current one.
-        stream: The stream that will use it, or its handle; None for the device's current stream.
+        size: The size in bytes; nothing is allocated for 0.
+        device: The device; the current device if None.
+        stream: The stream that will use the memory, or the handle of this stream; the current stream of ``device`` if
+            None.
 
     Returns:
-        The address, to be freed with :func:`caching_allocator_delete`; 0 if ``size`` is 0.
+        The address of the memory; 0 if ``size`` is 0. :func:`caching_allocator_delete` frees the memory.
 
     Raises:
-        OutOfMemoryError: There is not that much memory.
-        RuntimeError: There is no such device.
-        TypeError: ``size`` is no integer, or ``stream`` is neither a stream nor an integer.
+        OutOfMemoryError: The device does not have ``size`` bytes of free memory.
+        RuntimeError: ``device`` does not exist.
+        TypeError: ``size`` is not an integer, or ``stream`` is neither a stream nor an integer.
         ValueError: ``size`` or the handle is out of range, or ``device`` is not a CUDA device.
     """
     in_use = ledger()
@@ -99,7 +100,7 @@ def caching_allocator_alloc(size: int, device: DeviceArgument = None, stream: Cu
             return 0
     if index == current:
         return in_use.allocate(index, size, used_by)
-    exchange_device(index)  # a library that allocates goes by the current device, as it may with torch
+    exchange_device(index)  # as with torch, the library of a pluggable allocator may rely on the current device
     try:
         return in_use.allocate(index, size, used_by)
     finally:
@@ -121,17 +122,17 @@ def _handle(stream: Any) -> int:
 
 
 def caching_allocator_delete(mem_ptr: int) -> None:
-    """Free what :func:`caching_allocator_alloc` gave (``torch.cuda.caching_allocator_delete``).
+    """Free memory of :func:`caching_allocator_alloc` (``torch.cuda.caching_allocator_delete``).
 
     Args:
-        mem_ptr: The address; 0 frees nothing.
+        mem_ptr: The address of the memory; nothing is freed for 0.
 
     Raises:
-        RuntimeError: Nothing that is in use begins there.
-        TypeError: ``mem_ptr`` is no integer.
+        RuntimeError: No allocated memory begins at ``mem_ptr``.
+        TypeError: ``mem_ptr`` is not an integer.
     """
     if not isinstance(mem_ptr, int):
-        raise TypeError(f"mem_ptr must be an integer, what caching_allocator_alloc() returned; got {a_kind(mem_ptr)}.")
+        raise TypeError(f"mem_ptr must be an integer, from caching_allocator_alloc(); got {a_kind(mem_ptr)}.")
     if mem_ptr != 0 and not (0 < mem_ptr < 1 << 64 and ledger().free(mem_ptr)):
         raise RuntimeError(
             f"invalid device pointer: {mem_ptr:#x}. It is not what caching_allocator_alloc() returned, or was deleted "
@@ -140,16 +141,17 @@ def caching_allocator_delete(mem_ptr: int) -> None:
 
 
 def caching_allocator_enable(value: bool = True) -> None:
-    """Cache memory, or take and give back every piece of it by itself (``torch.cuda.caching_allocator_enable``).
+    """Switch the cache of the allocator on or off (``torch.cuda.caching_allocator_enable``).
 
-    Without a cache, tools such as ``compute-sanitizer`` see every array, and every allocation is slow.
+    Without the cache, every allocation takes memory from the driver, and every free gives the memory back. Tools such
+    as ``compute-sanitizer`` then see every array, and every allocation is slow.
 
     Args:
-        value: Whether to cache, from now on; what is in use stays where it is. Before tcuda is initialised, the value
-            is remembered until then.
+        value: Whether to cache from now on. Memory in use does not move. Before tcuda is initialised, ``value`` is
+            remembered until then.
 
     Raises:
-        RuntimeError: ``value`` is no ``bool``.
+        RuntimeError: ``value`` is not a ``bool``.
     """
     if not isinstance(value, bool):
         raise RuntimeError(f"caching_allocator_enable() expects a bool, but got {a_kind(value)}")
@@ -161,9 +163,10 @@ def caching_allocator_enable(value: bool = True) -> None:
 
 
 def caching_allocator_disabled() -> Scope:
-    """Return a context manager in which nothing is cached (``torch.cuda.caching_allocator_disabled``).
+    """Return a context manager that switches the cache off (``torch.cuda.caching_allocator_disabled``).
 
-    See :func:`caching_allocator_enable`. Afterwards it is as it was before. Without a device, nothing happens.
+    The end of the block restores the setting of :func:`caching_allocator_enable` from before the block. If no device
+    exists, nothing happens.
     """
     return _NoCaching()
 
@@ -180,7 +183,7 @@ class _NoCaching(Scope):
             in_use.caching = False
 
     def undo(self) -> None:
-        in_use = ledger_if_any()  # none in a forked child
+        in_use = ledger_if_any()  # None in a forked child
         if self._before is not None and in_use is not None:
             in_use.caching = self._before
 
@@ -189,19 +192,20 @@ class _NoCaching(Scope):
 
 
 def record_stream(array: Any, stream: CurrentStream) -> None:
-    """Let the memory of ``array`` be free only when ``stream`` has done what it has to do when the array dies.
+    """Tell the allocator that ``stream`` uses the memory of ``array`` (``torch.Tensor.record_stream``).
 
-    This is ``torch.Tensor.record_stream`` for the arrays of CuPy. The allocator knows the stream that was current when
-    the array was made; of another stream that uses it, it has to be told, unless the program itself waits.
+    When the array dies, the memory becomes free only after ``stream`` has finished the work that ``stream`` then has.
+    The allocator already knows the stream that was current when the array was made. If another stream uses the array,
+    call this function, or make the streams wait for each other.
 
     Args:
-        array: An array of ``tcuda.xp``; of a view, all of the array that it is of.
+        array: An array of ``tcuda.xp``. For a view, the call is about the whole memory of the original array.
         stream: A stream of tcuda, CuPy or PyTorch on the same device.
 
     Raises:
-        RuntimeError: ``stream`` is no stream.
-        TypeError: ``array`` is no array of a device.
-        ValueError: The stream is of another device, or the memory of the array is not tcuda's.
+        RuntimeError: ``stream`` is not a stream.
+        TypeError: ``array`` is not an array on a device.
+        ValueError: ``stream`` is of another device, or tcuda did not allocate the memory of ``array``.
     """
     pointer: Any = getattr(array, "data", None)
     memory = getattr(pointer, "mem", None)
@@ -215,6 +219,6 @@ def record_stream(array: Any, stream: CurrentStream) -> None:
         )
     if memory.ptr and not ledger().record_stream(pointer.device_id, memory.ptr, handle):
         raise ValueError(
-            f"The memory of the array, at {memory.ptr:#x}, was not allocated by tcuda: the library that it is of has "
-            "to know who uses it."
+            f"The memory of the array, at {memory.ptr:#x}, was not allocated by tcuda: tell the library that allocated "
+            "the memory which streams use the array."
         )

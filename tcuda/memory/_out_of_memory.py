@@ -1,4 +1,4 @@
-"""The error for lack of memory: its text, and the observers that are called before."""
+"""The text of the error for lack of memory, and the observers that are called before the error is raised."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _observers: list[Observer] = []
 
 
 def attach_observer(observer: Observer) -> None:
-    """Call ``observer(device, size, total, free)`` at every lack of memory, before the error is raised."""
+    """Call ``observer(device, size, total, free)`` whenever memory runs out, before the error is raised."""
     _observers.append(observer)
 
 
@@ -30,17 +30,17 @@ def raise_out_of_memory(
     reserved: int,
     largest_free: int,
 ) -> NoReturn:
-    """Raise :class:`tcuda.OutOfMemoryError` with the facts that the core gives; all sizes are in bytes.
+    """Raise :class:`tcuda.OutOfMemoryError` with the figures of the core. All sizes are in bytes.
 
     Args:
         device: The index of the device.
         requested: The size of the allocation.
-        total: The memory of the device.
+        total: The total memory of the device.
         free: The free memory of the device.
-        limit: The memory that the process may reserve; None for all.
-        allocated: The memory that is handed out.
+        limit: The memory that the process may reserve; None if the process may reserve all memory.
+        allocated: The memory of arrays and buffers.
         reserved: The memory that the allocator holds.
-        largest_free: The largest free block of that.
+        largest_free: The size of the largest free block in the reserved memory.
     """
     for observer in _observers:
         observer(device, requested, total, free)
@@ -62,7 +62,7 @@ def raise_out_of_memory(
 
 
 def _advice(requested: int, total: int, limit: int | None, free: int, unallocated: int) -> str:
-    """Return what to try, by what stands in the way."""
+    """Return the advice for the most likely cause of the error."""
     if requested > total:
         return "No device of this kind has that much: allocate less at a time."
     if limit is not None and requested <= free:
@@ -74,7 +74,7 @@ def _advice(requested: int, total: int, limit: int | None, free: int, unallocate
         )
     if free >= requested:
         return "The device has room for it, but nothing gave it: close other programs, or allocate less."
-    return "Drop arrays that are no longer needed; tcuda.memory_summary() and tcuda.memory_snapshot() tell of them."
+    return "Drop arrays that are no longer needed; tcuda.memory_summary() and tcuda.memory_snapshot() show the memory."
 
 
 def size_text(size: int) -> str:

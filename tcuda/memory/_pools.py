@@ -1,4 +1,4 @@
-"""Pools: memory kept apart from what everybody else uses."""
+"""Pools of memory, each separate from all other memory."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ PoolId = tuple[int, int]
 
 
 class MemPool:
-    """A pool of memory of its own (``torch.cuda.MemPool``); :func:`use_mem_pool` lets allocations come from it.
+    """A pool of memory that is separate from all other memory (``torch.cuda.MemPool``).
 
-    Its memory is used by nobody else, and goes back to the device when the pool and all arrays in it are gone. With an
-    allocator the pool takes its segments from it, 2 MiB and more at a time, and divides them up itself. The pool keeps
-    the allocator alive, and the allocator its library.
+    In a block of :func:`use_mem_pool`, allocations come from the pool. No other allocation uses the memory of the pool.
+    The memory goes back to the device when the pool and all arrays in the pool are gone.
+
+    A pool with an allocator takes segments of 2 MiB and more from the allocator, and divides the segments itself. The
+    pool keeps the allocator alive, and the allocator keeps its library loaded.
 
     Args:
-        allocator: A :class:`CUDAPluggableAllocator`, or what its ``allocator()`` returned; None for the device's own
-            memory.
-        use_on_oom: Whether other allocations may use what is free in the pool before they run out of memory.
+        allocator: A :class:`CUDAPluggableAllocator`, or the result of its ``allocator()``; None for memory of the
+            driver.
+        use_on_oom: Whether other allocations may use free memory of the pool before they run out of memory.
         no_split: Whether every array has a segment of its own.
 
     Raises:
-        TypeError: ``allocator`` is no allocator, or another argument is not True or False.
+        TypeError: ``allocator`` is not an allocator, or another argument is not True or False.
     """
 
     def __init__(self, allocator: Any = None, use_on_oom: bool = False, no_split: bool = False) -> None:
@@ -55,16 +57,19 @@ class MemPool:
 
     @property
     def id(self) -> PoolId:
-        """The number of the pool, as ``segment_pool_id`` in :func:`memory_snapshot` has it."""
+        """The number of the pool, which is ``segment_pool_id`` in :func:`memory_snapshot`."""
         return self._id
 
     @property
     def allocator(self) -> _core.Source | None:
-        """What the pool takes its segments from; None for the device's own memory."""
+        """The allocator from which the pool takes its segments; None for memory of the driver."""
         return self._source
 
     def use_count(self) -> int:
-        """Return how many hold the pool on the current device: this object, and each block of :func:`use_mem_pool`."""
+        """Return the number of users of the pool on the current device.
+
+        The users are this object and each block of :func:`use_mem_pool`.
+        """
         device = cuda.getDevice()
         return self._ledger.pool_uses(device, self._id) if device in self._devices else 0
 
@@ -72,9 +77,9 @@ class MemPool:
         """Return the segments of the pool, as :func:`memory_snapshot` does.
 
         Args:
-            include_traces: Taken for torch's sake; the segments have their stacks in any case.
+            include_traces: Accepted for compatibility with torch, and ignored. The segments always have their stacks.
         """
-        ledger()  # which refuses a forked child
+        ledger()  # raises in a forked child
         return memory_snapshot(self._id, include_traces)
 
     def _open_on(self, device: int) -> None:
@@ -83,7 +88,7 @@ class MemPool:
             self._devices.append(device)
 
     def _release(self) -> None:
-        for device in getattr(self, "_devices", ()):  # absent where the arguments were wrong
+        for device in getattr(self, "_devices", ()):  # absent if __init__ refused an argument
             self._ledger.release_pool(device, self._id)
 
     __del__ = finalizer(_release)
@@ -92,23 +97,23 @@ class MemPool:
 def use_mem_pool(pool: MemPool, device: DeviceArgument = None) -> Scope:
     """Return a context manager in which this thread's allocations come from ``pool`` (``torch.cuda.use_mem_pool``).
 
-    Blocks nest; other threads are not concerned. A block that another thread leaves, as the generator does that is
-    closed there, ends for the thread that entered it.
+    Blocks may nest, and do not change other threads. A generator that pauses inside a block may be closed in another
+    thread. The block then ends for the thread that entered the block.
 
     Args:
         pool: The pool.
-        device: The device on which; None for the current one.
+        device: The device on which allocations come from the pool; the current device if None.
 
     Raises:
-        RuntimeError: There is no such device.
-        TypeError: ``pool`` is no pool.
+        RuntimeError: ``device`` does not exist.
+        TypeError: ``pool`` is not a pool.
         ValueError: ``device`` is not a CUDA device.
     """
     return _PoolScope(pool, device)
 
 
 class _PoolScope(Scope):
-    """The block of :func:`use_mem_pool`, by a number that no other use of a pool has."""
+    """The block of :func:`use_mem_pool`. Each block has a number, which no other use of a pool has."""
 
     _numbers = itertools.count(1)
 
@@ -128,7 +133,7 @@ class _PoolScope(Scope):
         pool._ledger.begin_pool(index, pool._id, self._number)
 
     def undo(self) -> None:
-        if self._index >= 0 and is_initialized():  # which a forked child is not
+        if self._index >= 0 and is_initialized():  # tcuda is not initialised in a forked child
             self._pool._ledger.end_pool(self._index, self._pool._id, self._number)
 
     def again(self) -> _PoolScope:
@@ -136,5 +141,8 @@ class _PoolScope(Scope):
 
 
 def graph_pool_handle() -> PoolId:
-    """Return a number for a pool that no other has (``torch.cuda.graph_pool_handle``)."""
+    """Return a handle for a new pool of memory (``torch.cuda.graph_pool_handle``).
+
+    No other pool has the same handle. Graphs that are captured with the same handle share the pool.
+    """
     return 0, ledger().next_pool()

@@ -1,4 +1,4 @@
-"""What memory there is, where it came from, and what happened to it: snapshots and the history in them."""
+"""Snapshots of the memory, and the history of allocations in a snapshot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tcuda._process.ledger import conf, ledger, ledger_if_any
 if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
 
-_MOST = (1 << 64) - 1  # what the core counts to
+_MOST = (1 << 64) - 1  # the largest count of the core
 _MOST_BITS_SHOWN = 2000
 
 _ACTIONS = (
@@ -35,18 +35,18 @@ def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: b
     """Return the segments of all devices, and the blocks in them (``torch.cuda.memory_snapshot``).
 
     Args:
-        mempool_id: The pool whose segments are wanted, such as ``MemPool.id``; None for all.
-        include_traces: Taken for torch's sake: this list has no traces, :func:`_snapshot` has them.
+        mempool_id: The pool whose segments to return, such as ``MemPool.id``; all pools if None.
+        include_traces: Accepted for compatibility with torch, and ignored: :func:`_snapshot` returns the traces.
 
     Returns:
         A dictionary for each segment, in the order of devices and addresses: ``device``, ``address``, ``total_size``,
         ``allocated_size``, ``active_size``, ``requested_size`` (bytes), ``stream`` (the handle), ``segment_type``
         (``"small"`` or ``"large"``), ``segment_pool_id``, ``is_expandable``, ``frames`` (the stack that caused it) and
         ``blocks``: ``address``, ``size``, ``requested_size``, ``state`` (``"active_allocated"``,
-        ``"active_pending_free"`` or ``"inactive"``) and ``frames``. Empty before tcuda is initialised.
+        ``"active_pending_free"`` or ``"inactive"``) and ``frames``. The list is empty before tcuda is initialised.
 
     Raises:
-        TypeError: ``mempool_id`` is the number of no pool.
+        TypeError: ``mempool_id`` is not the number of a pool.
     """
     wanted = None if mempool_id is None else pool_id(mempool_id, "memory_snapshot(): mempool_id")
     known = ledger_if_any()
@@ -64,15 +64,15 @@ def _snapshot(device: DeviceArgument = None, augment_with_fx_traces: bool = Fals
     """Return a snapshot of all devices with the history (``torch.cuda.memory._snapshot``).
 
     Args:
-        device: As in torch, all devices are in the snapshot, whichever this is.
-        augment_with_fx_traces: Taken for torch's sake: it is about torch's compiler.
+        device: A device that must exist. As in torch, the snapshot always has all devices.
+        augment_with_fx_traces: Accepted for compatibility with torch's compiler, and ignored.
 
     Returns:
-        ``segments`` as in :func:`memory_snapshot`, ``device_traces`` (for each device a list of what happened, oldest
-        first), ``allocator_settings`` and ``external_annotations``.
+        A dictionary with ``segments`` as in :func:`memory_snapshot`, ``device_traces`` (a list of events for each
+        device, with the oldest event first), ``allocator_settings`` and ``external_annotations``.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
     """
     resolve(device, OF_MEMORY)
@@ -103,20 +103,20 @@ def _dump_snapshot(
 ) -> None:
     """Write :func:`_snapshot` to a file (``torch.cuda.memory._dump_snapshot``).
 
-    ``tcuda memory-viz FILE`` makes a page of it, and so does https://pytorch.org/memory_viz.
+    ``tcuda memory-viz FILE`` makes a page of the file. https://pytorch.org/memory_viz shows the file too.
 
     Args:
-        filename: The file.
-        augment_with_fx_traces: Taken for torch's sake: it is about torch's compiler.
+        filename: The path of the file.
+        augment_with_fx_traces: Accepted for compatibility with torch's compiler, and ignored.
 
     Raises:
         OSError: The file cannot be written.
-        TypeError: ``filename`` is no path.
+        TypeError: ``filename`` is not a path.
     """
-    import pickle  # which takes long to import
+    import pickle  # here, because the import takes long
 
     filename = os.fspath(filename)
-    ledger()  # before an old file is emptied: where there is no device, this fails
+    ledger()  # raises if no device exists, before open() empties an old file
     with open(filename, "wb") as file:  # noqa: PTH123  # pathlib takes a tenth of the time to import tcuda
         pickle.dump(_snapshot(), file)
 
@@ -132,26 +132,27 @@ def _record_memory_history(
     global_record_annotations: bool = False,
     skip_actions: list[str] | None = None,
 ) -> None:
-    """Note stacks and what happens to memory, or stop doing so (``torch.cuda.memory._record_memory_history``).
+    """Record the stacks and the history of memory, or stop (``torch.cuda.memory._record_memory_history``).
 
     Args:
-        enabled: ``"all"`` to keep a history, ``"state"`` for the stacks of live memory alone, None to stop and forget.
-            True and False, torch's older spelling, stand for ``"all"`` and None.
-        context: What to note the Python stack of. ``"all"``: every call, so that each event has the stack of the call
-            that caused it. ``"alloc"``: allocations alone; a free has the stack of the allocation then, and so has a
-            segment that is given back. ``"state"``: allocations too, for live memory; events have no stacks. None:
-            nothing. The event of a snapshot never has one, as in torch.
-        stacks: ``"python"`` or ``"all"``; the frames of C++ that torch adds for the second are not noted.
-        max_entries: How many events the history keeps; older ones are forgotten.
-        device: As in torch, all devices are recorded, whichever this is.
-        clear_history: Whether to forget what was recorded before.
-        compile_context: Taken for torch's sake: it is about torch's compiler.
-        global_record_annotations: Taken for torch's sake.
-        skip_actions: Kinds of events to leave out, such as ``["free_requested"]``.
+        enabled: ``"all"`` records the history and the stacks of live memory. ``"state"`` records the stacks of live
+            memory only. None stops the recording, and drops the history. True and False are torch's older spelling of
+            ``"all"`` and None.
+        context: The calls whose Python stacks are recorded. ``"all"``: every call, so each event has the stack of the
+            call that caused the event. ``"alloc"``: allocations only, so a free, and a segment that is given back, have
+            the stack of the allocation. ``"state"``: allocations only, so live memory has stacks, and events have no
+            stacks. None: no calls. As in torch, the event of a snapshot never has a stack.
+        stacks: ``"python"`` or ``"all"``. In contrast to torch, ``"all"`` records no C++ frames.
+        max_entries: The number of events that the history keeps. Newer events replace the oldest events.
+        device: A device that must exist. As in torch, all devices are recorded.
+        clear_history: Whether to drop the history that was recorded before.
+        compile_context: Accepted for compatibility with torch's compiler, and ignored.
+        global_record_annotations: Accepted for compatibility with torch, and ignored.
+        skip_actions: Kinds of events that are not recorded, such as ``["free_requested"]``.
 
     Raises:
-        RuntimeError: A word is not one of the above, or there is no such device.
-        TypeError: An argument has the wrong type, or ``max_entries`` is no number that the core can count to.
+        RuntimeError: A word is not one of the words above, or ``device`` does not exist.
+        TypeError: An argument has the wrong type, or ``max_entries`` is not an integer from 0 to 2**64 - 1.
         ValueError: ``device`` is not a CUDA device.
     """
     if enabled is True or enabled is False:
@@ -161,7 +162,7 @@ def _record_memory_history(
     _check("stacks", stacks, ("python", "all"))
     capacity = max_entries.__index__() if hasattr(max_entries, "__index__") else max_entries
     if not _is_count(capacity):
-        # Python refuses to write thousands of digits.
+        # The message gives the number of bits, because Python refuses to convert thousands of digits to a str.
         long = isinstance(capacity, int) and capacity.bit_length() > _MOST_BITS_SHOWN
         got = f"one of {capacity.bit_length()} bits" if long else repr(max_entries)
         raise TypeError(f"Expected max_entries to be an integer from 0 to 2**64 - 1; got {got}.")
@@ -187,13 +188,13 @@ def _check(name: str, value: object, allowed: tuple[object, ...]) -> None:
 
 
 def _set_memory_metadata(metadata: str) -> None:
-    """Attach a text to what happens from now on (``torch.cuda.memory._set_memory_metadata``).
+    """Attach a text to all later events of the history (``torch.cuda.memory._set_memory_metadata``).
 
     Args:
-        metadata: The text, ``user_metadata`` in the history; ``""`` for none.
+        metadata: The text, which is ``user_metadata`` in the history; ``""`` for no text.
 
     Raises:
-        TypeError: ``metadata`` is no text that can be encoded.
+        TypeError: ``metadata`` is not a text that can be encoded.
     """
     if not isinstance(metadata, str) or any("\ud800" <= character <= "\udfff" for character in metadata):
         raise TypeError(f"Expected the metadata as a str without surrogates; got {metadata!r}.")
@@ -201,5 +202,5 @@ def _set_memory_metadata(metadata: str) -> None:
 
 
 def _get_memory_metadata() -> str:
-    """Return the text that :func:`_set_memory_metadata` was given last (``torch.cuda.memory._get_memory_metadata``)."""
+    """Return the text of the last :func:`_set_memory_metadata` (``torch.cuda.memory._get_memory_metadata``)."""
     return ledger().metadata()

@@ -1,4 +1,4 @@
-"""What the ledger counts."""
+"""The statistics of the ledger."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def memory_allocated(device: DeviceArgument = None) -> int:
-    """Return the bytes that live arrays take up on ``device`` (``torch.cuda.memory_allocated``).
+    """Return the bytes of all live arrays on ``device`` (``torch.cuda.memory_allocated``).
 
-    Sizes count as they were handed out: rounded up to a multiple of 512 bytes by the native allocator.
+    The sizes of blocks are counted. The native allocator rounds the size of a block up to a multiple of 512 bytes.
 
     Args:
-        device: The device; None for the current one.
+        device: The device; the current device if None.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
@@ -29,16 +29,16 @@ def memory_allocated(device: DeviceArgument = None) -> int:
 
 
 def max_memory_allocated(device: DeviceArgument = None) -> int:
-    """Return the most bytes that live arrays took up on ``device`` at a time (``torch.cuda.max_memory_allocated``).
+    """Return the peak of :func:`memory_allocated` on ``device``, in bytes (``torch.cuda.max_memory_allocated``).
 
-    That is since the program began, or since :func:`reset_peak_memory_stats`. To measure a part of a program without
-    disturbing others, use :func:`tcuda.memory.track`.
+    The peak is counted from the start of the program, or from the last :func:`reset_peak_memory_stats`. To measure a
+    part of a program without a change to this peak, use :func:`tcuda.memory.track`.
 
     Args:
-        device: The device; None for the current one.
+        device: The device; the current device if None.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
@@ -46,13 +46,13 @@ def max_memory_allocated(device: DeviceArgument = None) -> int:
 
 
 def memory_reserved(device: DeviceArgument = None) -> int:
-    """Return the bytes that the allocator holds on ``device``, in use or not (``torch.cuda.memory_reserved``).
+    """Return the bytes that the allocator holds on ``device``, used and free (``torch.cuda.memory_reserved``).
 
     Args:
-        device: The device; None for the current one.
+        device: The device; the current device if None.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
@@ -60,13 +60,15 @@ def memory_reserved(device: DeviceArgument = None) -> int:
 
 
 def max_memory_reserved(device: DeviceArgument = None) -> int:
-    """Return the most bytes that the allocator held on ``device`` at a time (``torch.cuda.max_memory_reserved``).
+    """Return the peak of :func:`memory_reserved` on ``device``, in bytes (``torch.cuda.max_memory_reserved``).
+
+    The peak is counted from the start of the program, or from the last :func:`reset_peak_memory_stats`.
 
     Args:
-        device: The device; None for the current one.
+        device: The device; the current device if None.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
@@ -74,35 +76,48 @@ def max_memory_reserved(device: DeviceArgument = None) -> int:
 
 
 def memory_cached(device: DeviceArgument = None) -> int:
-    """Return :func:`memory_reserved`, of which it is the old name (``torch.cuda.memory_cached``)."""
+    """Return :func:`memory_reserved`, under its old name (``torch.cuda.memory_cached``).
+
+    Args:
+        device: The device; the current device if None.
+    """
     _warn("`tcuda.memory_cached` has been renamed to `tcuda.memory_reserved`")
     return memory_reserved(device)
 
 
 def max_memory_cached(device: DeviceArgument = None) -> int:
-    """Return :func:`max_memory_reserved`, of which it is the old name (``torch.cuda.max_memory_cached``)."""
+    """Return :func:`max_memory_reserved`, under its old name (``torch.cuda.max_memory_cached``).
+
+    Args:
+        device: The device; the current device if None.
+    """
     _warn("`tcuda.max_memory_cached` has been renamed to `tcuda.max_memory_reserved`")
     return max_memory_reserved(device)
 
 
 def memory_stats(device: DeviceArgument = None) -> dict[str, Any]:
-    """Return all that the allocator counts on ``device`` (``torch.cuda.memory_stats``).
+    """Return all statistics of the allocator on ``device`` (``torch.cuda.memory_stats``).
 
-    The keys are ``"<counter>.<pool>.<figure>"``: the counters ``allocated_bytes``, ``requested_bytes``,
-    ``active_bytes``, ``reserved_bytes``, ``inactive_split_bytes``, ``allocation``, ``active``, ``segment`` and
-    ``inactive_split``; the pools ``all``, ``large_pool`` and ``small_pool``; the figures ``current``, ``peak``,
-    ``allocated`` and ``freed``. ``oversize_allocations`` and ``oversize_segments`` have no pools, and
+    Most keys are ``"<counter>.<pool>.<figure>"``:
+
+    * The counters are ``allocated_bytes``, ``requested_bytes``, ``active_bytes``, ``reserved_bytes``,
+      ``inactive_split_bytes``, ``allocation``, ``active``, ``segment`` and ``inactive_split``.
+    * The pools are ``all``, ``large_pool`` and ``small_pool``.
+    * The figures are ``current``, ``peak``, ``allocated`` and ``freed``.
+
+    The counters ``oversize_allocations`` and ``oversize_segments`` have figures, but no pools. The keys
     ``num_alloc_retries``, ``num_ooms``, ``num_sync_all_streams``, ``num_device_alloc``, ``num_device_free`` and
-    ``max_split_size`` are single numbers. What each counts, and which sources know it, is in the guide to memory.
+    ``max_split_size`` have a single number each. The guide to memory says what each counter counts, and which sources
+    count it.
 
     Args:
-        device: The device; None for the current one.
+        device: The device; the current device if None.
 
     Returns:
-        The 122 numbers, in bytes or counts; empty before tcuda is initialised.
+        A dictionary of 122 numbers, in bytes or counts; an empty dictionary before tcuda is initialised.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
@@ -110,13 +125,13 @@ def memory_stats(device: DeviceArgument = None) -> dict[str, Any]:
 
 
 def memory_stats_as_nested_dict(device: DeviceArgument = None) -> dict[str, Any]:
-    """Return :func:`memory_stats` as dictionaries in dictionaries (``torch.cuda.memory_stats_as_nested_dict``).
+    """Return :func:`memory_stats` as nested dictionaries (``torch.cuda.memory_stats_as_nested_dict``).
 
     Args:
-        device: The device; None for the current one.
+        device: The device; the current device if None.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
     """
     nested: dict[str, Any] = {}
@@ -130,13 +145,13 @@ def memory_stats_as_nested_dict(device: DeviceArgument = None) -> dict[str, Any]
 
 
 def reset_peak_memory_stats(device: DeviceArgument = None) -> None:
-    """Let every peak of :func:`memory_stats` begin at its current value (``torch.cuda.reset_peak_memory_stats``).
+    """Set every peak of :func:`memory_stats` to its current value (``torch.cuda.reset_peak_memory_stats``).
 
     Args:
-        device: The device; None for the current one.
+        device: The device; the current device if None.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
     """
     ledger().reset_peaks(resolve(device, OF_MEMORY))
@@ -145,26 +160,34 @@ def reset_peak_memory_stats(device: DeviceArgument = None) -> None:
 def reset_accumulated_memory_stats(device: DeviceArgument = None) -> None:
     """Set the sums and counts of :func:`memory_stats` to 0 (``torch.cuda.reset_accumulated_memory_stats``).
 
-    These are the figures ``allocated`` and ``freed``, and the numbers that begin with ``num_``.
+    The sums are the figures ``allocated`` and ``freed``. The counts are the numbers whose names begin with ``num_``.
 
     Args:
-        device: The device; None for the current one.
+        device: The device; the current device if None.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
     """
     ledger().reset_accumulated(resolve(device, OF_MEMORY))
 
 
 def reset_max_memory_allocated(device: DeviceArgument = None) -> None:
-    """Call :func:`reset_peak_memory_stats`, which replaced it (``torch.cuda.reset_max_memory_allocated``)."""
+    """Call :func:`reset_peak_memory_stats`, which replaced this function (``torch.cuda.reset_max_memory_allocated``).
+
+    Args:
+        device: The device; the current device if None.
+    """
     _warn(f"tcuda.reset_max_memory_allocated {_RESETS_ALL}")
     reset_peak_memory_stats(device)
 
 
 def reset_max_memory_cached(device: DeviceArgument = None) -> None:
-    """Call :func:`reset_peak_memory_stats`, which replaced it (``torch.cuda.reset_max_memory_cached``)."""
+    """Call :func:`reset_peak_memory_stats`, which replaced this function (``torch.cuda.reset_max_memory_cached``).
+
+    Args:
+        device: The device; the current device if None.
+    """
     _warn(f"tcuda.reset_max_memory_cached {_RESETS_ALL}")
     reset_peak_memory_stats(device)
 

@@ -1,4 +1,4 @@
-"""The statistics as a table for people to read."""
+"""The statistics as a table that people can read."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def memory_summary(device: DeviceArgument = None, abbreviated: bool = False) -> 
     """Return the statistics of ``device`` as a table (``torch.cuda.memory_summary``).
 
     Args:
-        device: The device; None for the current one.
-        abbreviated: Whether to leave out the lines of the small and the large pool.
+        device: The device; the current device if None.
+        abbreviated: Whether to omit the lines of the small and the large pool.
 
     Raises:
-        RuntimeError: There is no such device.
+        RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
     """
     ledger()
@@ -57,7 +57,7 @@ def _lines(index: int, stats: dict[str, int], abbreviated: bool) -> Iterator[str
     for counter, title in _COUNTERS:
         yield "-" * _WIDTH
         cell = _size if counter.endswith("bytes") else _count
-        # One unit a column, that of the sum of both pools.
+        # Each column has one unit, which the sum of both pools chooses.
         scales = [stats[f"{counter}.all.{figure}"] for figure in _FIGURES]
         for pool, name in _POOLS[: 1 if abbreviated else None]:
             values = [stats[f"{counter}.{pool}.{figure}"] for figure in _FIGURES]
@@ -86,7 +86,7 @@ def _count(count: int, scale: int) -> str:
 
 
 def _power(value: float, limit: int, base: int, most: int) -> int:
-    """Return by which power of ``base`` to divide ``value`` so that it is below ``limit``."""
+    """Return the exponent of the power of ``base`` by which to divide ``value`` to get below ``limit``."""
     power = 0
     while power < most and value >= limit:
         value /= base

@@ -1,4 +1,4 @@
-"""Measuring the memory of a part of a program, without disturbing other measurements."""
+"""Measurements of the memory of a part of a program, which do not change other measurements."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class Usage(NamedTuple):
-    """What a part of a program did with the memory of a device, in bytes as :func:`tcuda.memory_allocated` counts.
+    """The memory that a part of a program used on a device.
+
+    The sizes are in bytes, and count as in :func:`tcuda.memory_allocated`.
 
     Attributes:
-        current: What it allocated less what it freed; negative if it freed more than it allocated.
-        peak: The highest value of that.
-        allocated: The sum of all that it allocated.
-        freed: The sum of all that it freed, also of what was allocated before.
-        allocations: How often it allocated.
+        current: The bytes that the part allocated, minus the bytes that the part freed. The number is negative if the
+            part freed more than it allocated.
+        peak: The highest value of ``current``.
+        allocated: The sum of all allocations, in bytes.
+        freed: The sum of all frees, in bytes. Frees of memory from before the part are included.
+        allocations: The number of allocations.
     """
 
     current: int = 0
@@ -44,7 +47,7 @@ class Usage(NamedTuple):
 class track:
     """Context manager and decorator that measures the memory of a block of code, or of the calls of a function.
 
-    Measurements nest and overlap as they like, and leave the peaks of :func:`tcuda.memory_stats` alone::
+    Measurements may nest and overlap, and do not change the peaks of :func:`tcuda.memory_stats`::
 
         with tcuda.memory.track() as usage:
             y = step(x)
@@ -53,19 +56,19 @@ class track:
         @tcuda.memory.track(report=print)
         def step(x): ...
 
-    Inside the block the attributes are those of now; after it they stay as they were at its end. torch has nothing like
-    it: there one has to reset the peaks of the whole process.
+    Inside the block, the attributes have their present values. After the block, the attributes keep their values from
+    the end of the block. torch has no such function: a program must reset the peaks of the whole process.
 
     Args:
-        device: The device; None for the one that is current when the block begins.
-        thread: Whether to count only what the thread that enters the block does.
-        report: Called with a :class:`Usage` at the end of every block or call.
+        device: The device; the device that is current at the start of the block if None.
+        thread: Whether to count only the allocations and frees of the thread that enters the block.
+        report: A function that is called with a :class:`Usage` at the end of every block or call.
 
     Attributes:
-        usage: The :class:`Usage` so far, or of the block that ended last.
+        usage: The :class:`Usage` so far, or the :class:`Usage` of the last block.
 
     Raises:
-        RuntimeError: There is no such device, or the block was entered while it is active.
+        RuntimeError: ``device`` does not exist, or the block was entered again before its end.
         TypeError: ``thread`` is not True or False, or ``report`` cannot be called.
         ValueError: ``device`` is not a CUDA device.
     """
@@ -88,20 +91,20 @@ class track:
     __reduce__ = refusing(
         "copy or pickle",
         "a measurement counts for one block at a time. Make another tcuda.memory.track() with the same arguments, or "
-        "keep its usage.",
+        "keep the usage of this measurement.",
     )
 
     @property
     def usage(self) -> Usage:
-        """What was measured so far, or in the block that ended last."""
+        """The :class:`Usage` so far, or the :class:`Usage` of the last block."""
         if self._active is None:
             return self._last
         _, device, tracker = self._active
-        return Usage(*ledger().read(device, tracker))  # in a forked child, this is the error that says so
+        return Usage(*ledger().read(device, tracker))  # ledger() raises in a forked child
 
     @property
     def current(self) -> int:
-        """What was allocated less what was freed, in bytes."""
+        """The allocated bytes minus the freed bytes."""
         return self.usage.current
 
     @property
@@ -111,17 +114,17 @@ class track:
 
     @property
     def allocated(self) -> int:
-        """The sum of all that was allocated, in bytes."""
+        """The sum of all allocations, in bytes."""
         return self.usage.allocated
 
     @property
     def freed(self) -> int:
-        """The sum of all that was freed, in bytes."""
+        """The sum of all frees, in bytes."""
         return self.usage.freed
 
     @property
     def allocations(self) -> int:
-        """How many allocations there were."""
+        """The number of allocations."""
         return self.usage.allocations
 
     def _enter(self) -> track:
@@ -155,7 +158,9 @@ class track:
     __exit__ = mended(_exit, _end)
 
     def __call__(self, function: F) -> F:
-        """Return ``function`` with every call measured; calls may nest and run in several threads.
+        """Return a function that calls ``function`` and measures every call.
+
+        Calls may nest, and may run in several threads.
 
         Raises:
             TypeError: ``function`` cannot be called.
@@ -169,14 +174,15 @@ class track:
 
         return measured  # type: ignore[return-value]
 
-    # The ledger knows the tracker by its address: a block that is never left, such as that of an ExitStack which nobody
-    # closes, must not leave it there. The names of modules may be gone when the interpreter exits.
+    # The ledger knows the tracker by its address, so a tracker must be detached before it is deleted. A block may never
+    # be left, such as the block of an ExitStack that is never closed. `_initialized` is a default argument of
+    # `_detach`, because the names of this module may be gone when the interpreter exits.
     def __del__(self) -> None:
         self._detach()
 
     def _detach(self, _initialized: Callable[[], bool] = is_initialized) -> None:
         active = self._active
-        if active is not None and _initialized():  # which a forked child is not
+        if active is not None and _initialized():  # tcuda is not initialised in a forked child
             in_use, device, tracker = active
             in_use.detach(device, tracker)
         self._active = None
