@@ -50,11 +50,11 @@ def raise_out_of_memory(
         f"CUDA out of memory. Tried to allocate {size_text(requested)}.",
         f"GPU {device} has a total capacity of {size_text(total)} of which {size_text(free)} is free.",
         f"This process has {size_text(used)} memory in use." if used is not None else "",
-        f"{size_text(limit)} is the most that it may reserve, by set_per_process_memory_fraction()."
+        f"This process may reserve at most {size_text(limit)}, as set by set_per_process_memory_fraction()."
         if limit is not None
         else "",
-        f"Of the reserved memory, {size_text(allocated)} is allocated, and {size_text(unallocated)} is reserved but "
-        f"unallocated, the largest free block of it {size_text(largest_free)}.",
+        f"Arrays and buffers use {size_text(allocated)} of the reserved memory, and {size_text(unallocated)} is "
+        f"reserved but unallocated. The largest free block has {size_text(largest_free)}.",
         backend.memory_hint,
         _advice(requested, total, limit, free, unallocated),
     ]
@@ -73,7 +73,7 @@ def _advice(requested: int, total: int, limit: int | None, free: int, unallocate
             "TCUDA_ALLOC_CONF=expandable_segments:True if it is off."
         )
     if free >= requested:
-        return "The device has room for it, but nothing gave it: close other programs, or allocate less."
+        return "The device has enough free memory, but refused to give it: close other programs, or allocate less."
     return "Drop arrays that are no longer needed; tcuda.memory_summary() and tcuda.memory_snapshot() show the memory."
 
 

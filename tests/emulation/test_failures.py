@@ -30,7 +30,7 @@ def test_out_of_memory_says_what_was_asked_and_leaves_nothing():
         "CUDA out of memory. Tried to allocate 16.00 GiB. GPU 0 has a total capacity of 2.00 GiB of which 2.00 GiB is "
         "free."
     )
-    assert f"Of the reserved memory, {size_text(before[0])} is allocated" in str(raised.value)
+    assert f"Arrays and buffers use {size_text(before[0])} of the reserved memory" in str(raised.value)
     assert "allocate less at a time" in str(raised.value)
     assert allocated() == before
     assert float(xp.ones(3).sum()) == 3

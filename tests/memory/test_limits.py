@@ -169,9 +169,9 @@ class TestMessage:
             sentences = [
                 "CUDA out of memory. Tried to allocate 100.00 MiB.",
                 f"GPU 0 has a total capacity of {text(total)} of which {text(free)} is free.",
-                f"{text(limit)} is the most that it may reserve, by set_per_process_memory_fraction().",
-                f"Of the reserved memory, {text(tcuda.memory_allocated())} is allocated, and {text(unallocated)} is "
-                "reserved but unallocated, the largest free block of it ",
+                f"This process may reserve at most {text(limit)}, as set by set_per_process_memory_fraction().",
+                f"Arrays and buffers use {text(tcuda.memory_allocated())} of the reserved memory, and "
+                f"{text(unallocated)} is reserved but unallocated. The largest free block has ",
                 "Raise the limit, or drop arrays that are no longer needed.",
             ]
             for sentence in sentences:
@@ -182,9 +182,9 @@ class TestMessage:
         self, xp: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(_out_of_memory, "process_memory", lambda device: 5 * MIB)
-        assert "is free. This process has 5.00 MiB memory in use. Of the reserved" in message_of(TOO_MUCH)
+        assert "is free. This process has 5.00 MiB memory in use. Arrays and buffers use " in message_of(TOO_MUCH)
         monkeypatch.setattr(_out_of_memory, "process_memory", lambda device: None)
-        assert "is free. Of the reserved" in message_of(TOO_MUCH)
+        assert "is free. Arrays and buffers use " in message_of(TOO_MUCH)
 
     @pytest.mark.emulated
     def test_the_memory_of_the_process_is_its_reserved_memory(self, xp: Any) -> None:
@@ -217,7 +217,7 @@ class TestMessage:
             if block["state"] == "inactive"
         ]
         assert len(blocks) >= 4
-        assert f"the largest free block of it {_out_of_memory.size_text(max(blocks))}." in message
+        assert f"The largest free block has {_out_of_memory.size_text(max(blocks))}." in message
         del kept
 
     def test_without_a_limit_the_message_names_no_limit(self, xp: Any) -> None:
@@ -247,7 +247,7 @@ class TestMessage:
             ({"requested": 5, "limit": 4, "free": 8}, "Raise the limit, or drop arrays"),
             ({"requested": 5, "limit": 9, "free": 2, "unallocated": 6}, "so the memory is fragmented"),
             ({"requested": 5, "free": 2, "unallocated": 5}, "call tcuda.empty_cache(), or set TCUDA_ALLOC_CONF="),
-            ({"requested": 5, "free": 6}, "The device has room for it, but nothing gave it"),
+            ({"requested": 5, "free": 6}, "The device has enough free memory, but refused to give it"),
             ({"requested": 5, "free": 2, "unallocated": 4}, "Drop arrays that are no longer needed; tcuda.memory_summ"),
         ],
     )
