@@ -22,7 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; those of the process if None.
 
     Returns:
-        The exit code: 0, 1 if the command failed, 130 if it was interrupted. Bad usage exits with 2.
+        The exit code: 0 after success, 1 if the command failed, 130 if the user interrupted the command. Bad usage
+        exits with 2.
     """
     command = "tcuda"
     try:
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 sys.stdout.flush()
     except KeyboardInterrupt:
         return _interrupted()
-    except BrokenPipeError:  # whoever reads the output has seen enough
+    except BrokenPipeError:  # The reader of the output, such as `head`, has closed the pipe.
         _drop_output()
         return _FAILED
     except Exception as error:
@@ -51,13 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         _flush_or_drop_output()
         return _FAILED
     finally:
-        if _command.is_command():  # nothing is left to do but to end
+        if _command.is_command():  # The process only has to end now, and Ctrl-C must print no traceback.
             _command.end_at_ctrl_c()
     return 0
 
 
 def _import_commands() -> None:
-    """Import what the commands need, which takes long, and answer for Ctrl-C from then on."""
+    """Import the modules of the commands, which takes long; Ctrl-C raises ``KeyboardInterrupt`` only afterwards."""
     ends_at_ctrl_c = _command.end_at_ctrl_c() or _command.ENDS_AT_CTRL_C
     try:
         import tcuda.cli.parser  # noqa: F401
@@ -72,7 +73,7 @@ def _interrupted() -> int:
 
 
 def _began_as_interrupt(error: BaseException | None) -> bool:
-    """Return whether a library made another error of a ``KeyboardInterrupt``, as Python does in bodies of classes."""
+    """Return whether a library turned a ``KeyboardInterrupt`` into ``error``, as Python does in bodies of classes."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True
@@ -81,7 +82,7 @@ def _began_as_interrupt(error: BaseException | None) -> bool:
 
 
 def _message(error: Exception) -> str | None:
-    """Return what to tell of an error in one line; None if the error is a mistake in tcuda."""
+    """Return a message of one line for ``error``; None if ``error`` comes from a bug in tcuda."""
     if isinstance(error, MemoryError):
         text = "There is not enough memory."
     elif isinstance(error, OSError) and error.strerror:
@@ -90,7 +91,7 @@ def _message(error: Exception) -> str | None:
         text = str(error)
     else:
         return None
-    # A file's name or content may have characters that would tell a terminal what to do.
+    # The name or the content of a file may have characters that control a terminal.
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(text.split()))
 
 
@@ -103,7 +104,7 @@ def _flush_or_drop_output() -> None:
 
 
 def _drop_output() -> None:
-    """Let Python find no output to write at its end, where another failure would be reported in many lines."""
+    """Send stdout to nowhere: Python flushes stdout at exit, and would report another failure in many lines."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)

@@ -27,7 +27,7 @@ _CHECKPOINT = Path("tcuda-demo.npz")
 _LONGEST_NUMBER = 40
 
 _HISTORY = 100_000
-"""Events that the page of the memory shows at most, the newest of them."""
+"""The most events that the page of the memory shows; older events are left out."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,7 +38,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         description="Train a two-layer network on 1,437 handwritten digits and examine it on 360 others, with streams, "
         "events and as many devices as asked for. Runs on emulated devices where there is no GPU.",
     )
-    # None where nothing is given: the default is then that of the checkpoint, if there is one.
+    # An option that is not given is None, because its default comes from the checkpoint, if there is one.
     parser.add_argument("--epochs", type=_whole_number, help=f"how often each digit is shown ({Config.epochs})")
     parser.add_argument("--seed", type=_whole_number, help=f"decides every bit of the result ({Config.seed})")
     parser.add_argument("--devices", type=_whole_number, help=f"devices that share a batch ({Config.devices})")
@@ -63,8 +63,8 @@ def run(options: argparse.Namespace) -> None:
 
     Raises:
         OSError: A file cannot be read or written.
-        RuntimeError: There are not as many devices as asked for.
-        ValueError: The file of the checkpoint holds none, or one that the options do not fit.
+        RuntimeError: There are fewer devices than the options ask for.
+        ValueError: The file is not a checkpoint, or the options do not fit the checkpoint.
     """
     if options.checkpoint and not options.resume and options.save_at is None:
         options.usage_error("--checkpoint names the file of --save-at and --resume; give one of them")
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
         checkpoint.require_fitting(config)
     if options.memory_viz and config.save_at is not None and options.memory_viz.absolute() == path.absolute():
         options.usage_error("--memory-viz and --checkpoint name the same file")
-    # Now, because the files are written when much of the training is over.
+    # The files are written late in the training, so a path that cannot be written is refused before the training.
     if config.save_at is not None:
         Checkpoint.require_writable(path)
     if options.memory_viz:
@@ -88,13 +88,13 @@ def run(options: argparse.Namespace) -> None:
     if told:
         screen.print(told)
 
-    # Only now: it takes tcuda.xp, which settles the runtime that is in use.
+    # This module imports tcuda.xp, which chooses the runtime. The emulation must be enabled before.
     from tcuda.demo.train import train
 
     def save(made: Checkpoint) -> None:
         try:
             made.save(path)
-        except OSError as error:  # of another file, which takes the place of this one when it is whole
+        except OSError as error:  # The error names the temporary file, which the user does not know.
             raise OSError(error.errno, error.strerror, str(path)) from error
         report.show_saved(screen, made, path)
 
@@ -119,7 +119,7 @@ def _whole_number(text: str) -> int:
 
 
 def _config(options: argparse.Namespace, checkpoint: Checkpoint | None) -> Config:
-    """Return what the options say; where they say nothing, the settings of the checkpoint."""
+    """Return the settings of the options; options that are not given come from the checkpoint, if there is one."""
     others = checkpoint.config if checkpoint else Config()
     given = {
         name: getattr(options, name) for name in ("epochs", "seed", "devices") if getattr(options, name) is not None
@@ -129,7 +129,7 @@ def _config(options: argparse.Namespace, checkpoint: Checkpoint | None) -> Confi
 
 @contextlib.contextmanager
 def _page_of_memory(output: Path | None) -> Iterator[None]:
-    """Record what happens to memory in the block, and write a page of it at its end; do nothing for None.
+    """Record the memory history of the scope and write a page of it at the end; do nothing if ``output`` is None.
 
     Raises:
         OSError: The file cannot be written.

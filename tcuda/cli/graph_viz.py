@@ -1,4 +1,4 @@
-"""``tcuda graph-viz``: a picture of what a graph captured."""
+"""``tcuda graph-viz``: a picture of a captured graph."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def run(options: argparse.Namespace) -> None:
 
     Raises:
         OSError: A file cannot be read or written.
-        RuntimeError: There is no dot, or it fails.
-        ValueError: The file holds no graph, the picture would take its place, or its suffix names no format.
+        RuntimeError: The program dot is not installed, or dot failed.
+        ValueError: The file is not a graph, the picture would overwrite the file, or the suffix of the picture names no
+            format.
     """
     source = _source(options.file)
     output = options.output or options.file.with_suffix(".svg")
@@ -55,7 +56,8 @@ def run(options: argparse.Namespace) -> None:
     if done.returncode:
         reason = next(iter(done.stderr.decode(errors="replace").splitlines()), f"it ended with {done.returncode}")
         raise RuntimeError(f"dot cannot draw {str(options.file)!r}: {reason}")
-    items = re.findall(rb"^\w+", _QUOTED.sub(b'""', done.stdout), re.MULTILINE)  # labels may have several lines
+    # A label may have several lines, so quoted texts are removed before the lines are counted.
+    items = re.findall(rb"^\w+", _QUOTED.sub(b'""', done.stdout), re.MULTILINE)
     if b"graph" not in items:
         raise ValueError(f"{str(options.file)!r} holds no graph. Write one with CUDAGraph.debug_dump().")
     nodes = items.count(b"node")
@@ -70,16 +72,16 @@ def _source(file: Path) -> bytes:
 
 
 def _dot(source: bytes, output: Path) -> subprocess.CompletedProcess[bytes]:
-    """Let dot write the picture, and print the layout as text, in which each node has a line.
+    """Let dot write the picture to ``output``, and the layout as text, in which each node has a line, to stdout.
 
     Raises:
-        RuntimeError: There is no dot.
+        RuntimeError: The program dot is not installed.
     """
     command = shutil.which("dot")
     if command is None:
         raise RuntimeError(
             "There is no dot, which draws graphs. Install Graphviz, such as with: apt-get install graphviz"
         )
-    # The graph goes in by standard input, because dot could take a file's name for an option.
+    # The graph goes through stdin, because dot could take the name of the file for an option.
     arguments = [f"-T{output.suffix[1:].lower()}", f"-o{output}", "-Tplain"]
     return subprocess.run([command, *arguments], input=source, capture_output=True, check=False)

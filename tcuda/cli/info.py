@@ -1,4 +1,4 @@
-"""``tcuda info``: what to paste into a bug report."""
+"""``tcuda info``: versions, settings and devices, for bug reports."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def run(options: argparse.Namespace) -> None:
 
 
 def collect() -> dict[str, Any]:
-    """Return all that the command shows.
+    """Return all facts that the command shows.
 
-    It chooses no runtime but the one that any call to tcuda would. Where that has no device, ``problem`` says why and
-    what to do, and there is less to tell; that is no error.
+    The runtime is the runtime that any other call to tcuda would choose. A runtime without a device is not an error:
+    ``problem`` then says why there is no device and what to do, and facts about devices are left out.
 
     Raises:
-        ValueError: An environment variable of tcuda's holds what it must not.
+        ValueError: An environment variable of tcuda has an invalid value.
     """
     problem = _problem()
     return {
@@ -77,7 +77,7 @@ def collect() -> dict[str, Any]:
 
 
 def _problem() -> str | None:
-    """Return what is wrong with the devices, if anything."""
+    """Return the reason why there is no device that works; None if there is one."""
     try:
         tcuda.init()
     except RuntimeError as error:
@@ -86,7 +86,7 @@ def _problem() -> str | None:
 
 
 def _cupy() -> str | None:
-    """Return the distribution that CuPy was installed from, without importing it; two would be a broken install."""
+    """Return the installed distributions of CuPy, without importing CuPy; more than one is a broken installation."""
     names = sorted(set(metadata.packages_distributions().get("cupy", ())))
     return ", ".join(f"{name} {metadata.version(name)}" for name in names) or None
 
@@ -95,7 +95,7 @@ def _runtime_facts() -> dict[str, Any]:
     chosen_by = "environment" if "TCUDA_RUNTIME" in os.environ else "default"
     try:
         in_use = runtime()
-    except RuntimeError:  # _problem() tells why
+    except RuntimeError:  # _problem() reports this error.
         return {"runtime": None, "chosen_by": chosen_by, "driver": None, "cuda": None, "allocator": None}
     return {
         "runtime": in_use.name,
@@ -107,7 +107,7 @@ def _runtime_facts() -> dict[str, Any]:
 
 
 def _version(number: int) -> str | None:
-    """Return a version as CUDA counts, such as 13020, in words; None for 0, which stands for no driver."""
+    """Return a version number of CUDA, such as 13020, as a text such as 13.2; None for 0, which means no driver."""
     return f"{number // 1000}.{number % 1000 // 10}" if number else None
 
 
@@ -116,7 +116,7 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _device(index: int) -> dict[str, Any]:
-    """Return what is known about a device; None for what it does not tell, because a broken one is worth a report."""
+    """Return the facts about a device. A fact that cannot be read is None, so that a broken device is reported too."""
     properties = tcuda.get_device_properties(index)
     free, total = _answer(lambda: tcuda.mem_get_info(index)) or (None, properties.total_memory)
     return {

@@ -1,4 +1,4 @@
-"""Ctrl-C that is not lost."""
+"""Ctrl-C that no destructor can swallow."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MOMENT = 0.01  # seconds, longer than a destructor takes
+_MOMENT = 0.01  # Seconds. A destructor takes less.
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the block wherever it strikes.
+    """Let Ctrl-C end the scope, even if the signal arrives in a destructor.
 
-    Python raises ``KeyboardInterrupt`` in whatever runs. If that is a destructor, as those of arrays and events often
-    are, it prints a traceback, drops the exception and goes on; so the signal is sent again in a moment.
+    Python raises ``KeyboardInterrupt`` in the code that runs at that moment. If this code is a destructor, such as that
+    of an array or of an event, Python prints a traceback, drops the exception and goes on. So the signal is sent again
+    after a moment.
     """
     previous = sys.unraisablehook
 

@@ -1,4 +1,4 @@
-"""``tcuda memory-viz``: a page that shows where the memory went."""
+"""``tcuda memory-viz``: a page that shows the memory of a snapshot."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def run(options: argparse.Namespace) -> None:
 
     Raises:
         OSError: A file cannot be read or written.
-        ValueError: The file holds no snapshot, or the page would take its place.
+        ValueError: The file is not a snapshot, or the page would overwrite the file.
     """
     from tcuda._memory_viz import devices, read_snapshot, render
 
-    options.file.stat()  # an absent file is the first thing to tell
+    options.file.stat()  # A file that does not exist is reported before the errors of the output.
     output = options.output or options.file.parent / f"{options.file.stem}.html"
     if output.exists() and output.samefile(options.file):
         raise ValueError(f"The page would take the place of the snapshot {str(output)!r}; give another name with -o.")
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _summary(devices: Sequence[Device]) -> str:
-    """Return the figures that tell whether it is the right snapshot."""
+    """Return a few figures of the snapshot, by which the user can tell whether it is the right one."""
     events = _count(sum(device.events for device in devices), "event")
     segments = _count(sum(device.segments for device in devices), "segment")
     busiest = max(devices, key=lambda device: device.peak_bytes)

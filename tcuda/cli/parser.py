@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the options that ``argv`` gives, with the command in ``command`` and the function to call in ``run``.
+    """Return the options in ``argv``, with the name of the command in ``command`` and its function in ``run``.
 
     Args:
         argv: The arguments; those of the process if None.

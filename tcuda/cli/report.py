@@ -1,4 +1,4 @@
-"""What the demo shows while it runs and when it is done."""
+"""The output of the demo, during the training and after it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TIMES = {
 
 @contextlib.contextmanager
 def progress(console: Console, config: Config, resumed_from: Checkpoint | None) -> Iterator[Callable[[Epoch], None]]:
-    """Give a function to call after every epoch: it moves a bar, or writes a line where there is no terminal."""
+    """Give a function to call after every epoch, which moves a bar, or prints a line if there is no terminal."""
     if not console.is_terminal:
         yield lambda epoch: console.print(_line(epoch, config))
         return
@@ -48,17 +48,17 @@ def _line(epoch: Epoch, config: Config) -> str:
 
 
 def show_saved(console: Console, checkpoint: Checkpoint, path: Path) -> None:
-    """Print which epoch was saved where."""
+    """Print the epoch of ``checkpoint`` and the file to which it was saved."""
     console.print(f"saved after epoch {checkpoint.epoch} to {path}")
 
 
 def show_resumed(console: Console, checkpoint: Checkpoint, path: Path) -> None:
-    """Print which epoch the training goes on after."""
+    """Print the epoch of ``checkpoint`` and the file from which the training goes on."""
     console.print(f"resumed after epoch {checkpoint.epoch} from {path}")
 
 
 def show(console: Console, result: Result) -> None:
-    """Print accuracy, times and memory."""
+    """Print the accuracy, the times and the memory."""
     console.print(f"accuracy on digits that were held out: {percent(result.accuracy)}")
     console.print()
     total = sum(result.phases.values())

@@ -1,4 +1,4 @@
-"""How commands write: in colour and with lines on a terminal, as plain text that is never wrapped elsewhere."""
+"""The output of commands: with colours and lines on a terminal; elsewhere as plain text, which is never wrapped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _QUANTITY = re.compile(r"[\d,.]+( \S+)?|unknown")
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console on stdout, or on stderr."""
+    """Return a console that writes to stdout, or to stderr if ``stderr`` is true."""
     is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
     width = None if is_terminal else _NEVER_WRAPPED
     return Console(stderr=stderr, force_terminal=is_terminal, width=width, markup=False, highlight=False)
@@ -37,12 +37,12 @@ def print_table(console: Console, head: Sequence[str], rows: Sequence[Sequence[s
 
 
 def percent(part: float) -> str:
-    """Return ``part``, a fraction of 1, in percent."""
+    """Return ``part``, a number from 0 to 1, as a percentage."""
     return f"{100 * part:.1f} %"
 
 
 def memory(size: int) -> str:
-    """Return ``size``, in bytes, in the largest unit that keeps it at 1 or more."""
+    """Return ``size``, a number of bytes, in the largest unit in which the number is 1 or more."""
     for unit, scale in _UNITS.items():
         if size >= scale:
             return f"{size / scale:,.1f} {unit}"

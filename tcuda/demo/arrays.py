@@ -8,16 +8,16 @@ import numpy
 from numpy.typing import NDArray
 
 Rows: TypeAlias = NDArray[numpy.uint8]
-"""Digits on the host, a row each: 64 pixels, then what the digit is."""
+"""Digits on the host. Each row has the 64 pixels of an image and then the digit."""
 
 Indices: TypeAlias = NDArray[numpy.int64]
-"""Which rows, on the host."""
+"""Indices of rows, on the host."""
 
 Floats: TypeAlias = NDArray[numpy.float32]
 """Numbers on the host."""
 
 RngState: TypeAlias = NDArray[numpy.uint8]
-"""The state of a generator of random numbers, on the host."""
+"""The state of a random number generator, on the host."""
 
 DeviceArray: TypeAlias = Any
 """An array of ``tcuda.xp``: ``cupy.ndarray``, or its emulated counterpart."""

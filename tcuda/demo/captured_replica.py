@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class CapturedReplica(Replica):
-    """The network on one device, which is told only once what to do with a batch.
+    """The network on one device, whose work on a batch is captured once and then replayed.
 
-    A graph works on the memory that it was captured with, so there is one for each buffer that batches come in. It is
-    captured when the first batch comes there, and replayed for this one and all others. A device that shares the
-    batches with no other also updates its parameters in that graph. What devices do with arrays of each other is
-    ordered by events, and stays outside.
+    A graph works on the memory that it was captured with, so each device buffer of the loader has a graph of its own.
+    The first batch in a buffer captures the graph of the buffer. The graph is replayed for this batch and for all later
+    batches. If there is only one device, the graph also updates the parameters. Work on the arrays of another device is
+    ordered by events and is not captured.
 
-    Takes what :class:`~tcuda.demo.replica.Replica` takes, and comes to the same bits.
+    The arguments are those of :class:`~tcuda.demo.replica.Replica`, and the results are the same to the bit.
     """
 
     def __init__(self, device: int, parameters: Floats, config: Config, velocity: Floats | None = None) -> None:
@@ -32,7 +32,7 @@ class CapturedReplica(Replica):
         self._graphs: dict[int, tcuda.CUDAGraph] = {}
 
     def compute_gradients(self, batch: DeviceArray) -> None:
-        """Run ``batch`` through the network and back, and follow the gradients if no other device has any."""
+        """Run ``batch`` through the network and back, and update the parameters if there is only one device."""
         with tcuda.device(self.device):
             address = batch.data.ptr
             if address not in self._graphs:
@@ -42,15 +42,15 @@ class CapturedReplica(Replica):
             self._gradients_ready.record()
 
     def update(self, batch_size: int) -> None:
-        """Follow the gradients, unless the graph has done it."""
+        """Update the parameters, unless the graph has done so."""
         if not self._alone:
             super().update(batch_size)
 
     def _capture(self, batch: DeviceArray) -> tcuda.CUDAGraph:
-        """Return a graph of the work on ``batch``, none of which is done yet."""
+        """Return a graph of the work on ``batch``, without doing the work."""
         graph = tcuda.CUDAGraph()
-        # With the pool and the stream they share memory. They may, in any order: they run one after the other, and none
-        # reads what another one left there.
+        # The graphs share memory, because they share the pool and the stream. The graphs may be replayed in any order:
+        # one replay ends before the next begins, and no graph reads memory that another graph has written.
         with tcuda.graph(graph, self._pool, self._capture_stream):
             self._backward(*self._forward(batch))
             if self._alone:

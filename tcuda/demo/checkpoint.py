@@ -1,4 +1,4 @@
-"""A training run as it was after an epoch: all that is needed to go on to the same bits."""
+"""Checkpoints: the state of a training run after an epoch, from which another run goes on to the same bits."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _LARGEST_FILE = 1 << 26  # a million epochs of the largest network have less
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A training run as it was after an epoch.
+    """The state of a training run after an epoch.
 
     Attributes:
-        config: The settings that it ran with.
-        parameters: The network, as one vector on the host.
-        velocity: What momentum the parameters had, likewise.
-        rng_state: The state of the generator that the order of the digits is drawn from.
-        epochs: How each epoch went so far; none if the training is about to begin.
+        config: The settings of the run.
+        parameters: The parameters of the network, as one vector on the host.
+        velocity: The momentum of the parameters, as one vector on the host.
+        rng_state: The state of the generator that draws the order of the digits.
+        epochs: The results of the epochs so far; empty before the first epoch.
     """
 
     config: Config
@@ -50,15 +50,15 @@ class Checkpoint:
 
     @property
     def epoch(self) -> int:
-        """The epoch after which it was made."""
+        """The epoch after which the checkpoint was made."""
         return len(self.epochs)
 
     def require_fitting(self, config: Config) -> None:
-        """Insist that a run with the settings ``config`` can go on from here.
+        """Insist that a run with the settings ``config`` can go on from this checkpoint.
 
         Raises:
-            ValueError: A setting that decides the result is another one, or there is no epoch to go on with, or to save
-                after.
+            ValueError: A setting that decides the result differs, no epoch is left to run, or ``save_at`` names an
+                epoch that is over.
         """
         different = [name for name in DECIDING if getattr(self.config, name) != getattr(config, name)]
         if different:
@@ -82,7 +82,7 @@ class Checkpoint:
         """Insist that :meth:`save` can write to ``path``, as far as that can be told without writing.
 
         Raises:
-            OSError: It cannot.
+            OSError: ``path``, or a temporary file beside it, cannot be written.
         """
         require_writable(path)
         try:
@@ -91,9 +91,9 @@ class Checkpoint:
             raise OSError(error.errno, error.strerror, str(path)) from error
 
     def save(self, path: Path) -> None:
-        """Write it to a file, which is either whole or as it was before.
+        """Write the checkpoint to the file ``path``, which has its old content until the new content is complete.
 
-        The settings that change no bit, ``overlap``, ``graph`` and ``save_at``, are left out.
+        The settings that do not change the result, ``overlap``, ``graph`` and ``save_at``, are left out.
 
         Raises:
             OSError: The file cannot be written.
@@ -112,7 +112,7 @@ class Checkpoint:
             with temporary.open("wb") as file:
                 numpy.savez(file, **arrays)
                 file.flush()
-                os.fsync(file.fileno())  # or the new name might survive a power cut that the content does not
+                os.fsync(file.fileno())  # After a power cut, the new name must not stand for a file without content.
             temporary.replace(path)
         finally:
             with contextlib.suppress(OSError):
@@ -120,11 +120,11 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what :meth:`save` wrote; nothing in the file is run.
+        """Read a checkpoint from a file that :meth:`save` wrote; no code in the file is run.
 
         Raises:
             OSError: The file cannot be read.
-            ValueError: It is no checkpoint, or not a whole one.
+            ValueError: The file is not a checkpoint, or a part of the checkpoint is missing.
         """
         try:
             content = read_regular_file(path, _LARGEST_FILE)
@@ -133,7 +133,7 @@ class Checkpoint:
                 return cls._from_arrays(arrays)
         except OSError:
             raise
-        except Exception as error:  # NumPy, zipfile and zlib have many names for a file that is something else
+        except Exception as error:  # NumPy, zipfile and zlib raise many types of errors for other files.
             raise ValueError(f"{str(path)!r} is no checkpoint of tcuda demo, or not a whole one.") from error
 
     @classmethod
@@ -153,12 +153,12 @@ class Checkpoint:
 
 
 def _temporary(path: Path) -> Path:
-    """Return where a checkpoint is written before it takes its place at ``path``, in the same folder."""
+    """Return the path of the temporary file, which replaces the file at ``path`` when it is complete."""
     return path.with_name(f".tcuda-demo.{os.getpid()}.tmp")
 
 
 def _require_small(content: bytes) -> None:
-    """Insist that the arrays in a file are no larger than the file may be: compressed, they could fill the memory."""
+    """Insist that the arrays in a file are not too large: a small compressed file could fill the memory."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         size = sum(member.file_size for member in archive.infolist())
     if size > _LARGEST_FILE:

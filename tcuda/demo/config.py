@@ -1,18 +1,17 @@
-"""What the demo can be asked for."""
+"""The settings of the demo."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 DECIDING = ("seed", "devices", "batch_size", "hidden_units", "learning_rate", "momentum")
-"""The settings that decide every bit of an epoch; the others decide only how many there are, and how they come about.
-"""
+"""The settings that decide every bit of the result of an epoch. The other settings do not change that result."""
 
 _WHOLE_NUMBERS = {
     "epochs": (1, 1_000_000),
     "seed": (0, (1 << 64) - 1),
     "devices": (1, 1437),
-    "batch_size": (1, 1437),  # all digits that there are to train with
+    "batch_size": (1, 1437),  # the number of digits for training
     "hidden_units": (1, 1 << 16),
 }
 _FRACTIONS = {"learning_rate": 100.0, "momentum": 1.0}
@@ -20,22 +19,23 @@ _FRACTIONS = {"learning_rate": 100.0, "momentum": 1.0}
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of one training run; the defaults recognise 98 % to 99 % of digits that the network has not seen.
+    """The settings of one training run; with the defaults, the network recognises 98 % to 99 % of the held-out digits.
 
     Attributes:
-        epochs: How often every digit is shown.
-        seed: Decides the first parameters and the order of the digits, and with them every later bit.
-        devices: How many devices share each batch.
-        overlap: Whether batches are copied on a stream of their own; the result is the same without.
-        graph: Whether the work on a batch is captured in CUDA graphs and replayed; the result is the same without.
-        batch_size: Digits between two updates, on all devices together.
-        hidden_units: Width of the hidden layer.
-        learning_rate: Step size.
-        momentum: How much of the last step goes into the next.
+        epochs: The number of epochs; in an epoch, every digit is shown once.
+        seed: The seed of the first parameters and of the order of the digits.
+        devices: The number of devices, which share each batch.
+        overlap: Whether batches are copied on a stream of their own; the result does not depend on this setting.
+        graph: Whether the work on a batch is captured in CUDA graphs and replayed; the result does not depend on this
+            setting.
+        batch_size: The number of digits between two updates, on all devices together.
+        hidden_units: The width of the hidden layer.
+        learning_rate: The step size.
+        momentum: The fraction of the last step that is added to the next step.
         save_at: The epoch after which a checkpoint is made; None for no checkpoint.
 
     Raises:
-        TypeError: A setting has another type than here.
+        TypeError: A setting has a type other than the type declared here.
         ValueError: A number is too small or too large, or there are more devices than digits in a batch.
     """
 
@@ -44,8 +44,8 @@ class Config:
     devices: int = 1
     overlap: bool = True
     graph: bool = False
-    # Together they keep matrix products so small that NumPy, where it stands in for a GPU, uses one thread for them:
-    # many threads take turns badly on a machine that is busy with something else.
+    # The defaults keep matrix products so small that NumPy, which computes on emulated devices, uses one thread for a
+    # product. Several threads would slow each other down on a busy machine.
     batch_size: int = 32
     hidden_units: int = 128
     learning_rate: float = 0.2
@@ -75,10 +75,10 @@ class Config:
             raise ValueError(f"A batch of {self.batch_size} digits cannot be shared by {self.devices} devices.")
 
     def share(self, device: int) -> slice:
-        """Return which digits of every batch ``device`` computes with."""
+        """Return the slice of every batch that ``device`` works on."""
         return slice(device, self.batch_size, self.devices)
 
 
 def _require_type(name: str, value: object, types: tuple[type, ...], wanted: str) -> None:
-    if type(value) not in types:  # True and False would pass for whole numbers
+    if type(value) not in types:  # isinstance() would accept True and False as whole numbers.
         raise TypeError(f"{name} is {value!r}, a {type(value).__name__}; it must be {wanted}.")

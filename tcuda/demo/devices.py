@@ -1,4 +1,4 @@
-"""Which devices the demo uses: GPUs, or emulated devices where there is none and nothing was chosen."""
+"""The choice of the demo's devices: GPUs, or emulated devices if there is no GPU and no runtime was chosen."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import tcuda
 
 
 def emulate_for_want_of_gpu(devices: int) -> str | None:
-    """Emulate ``devices`` devices, two at least, if there is no GPU and ``TCUDA_RUNTIME`` is not set.
+    """Emulate ``devices`` devices, at least two, if there is no GPU and ``TCUDA_RUNTIME`` is not set.
 
-    tcuda itself never does this: what a program computes on is the program's choice. To be called before anything else
-    that needs a device.
+    tcuda itself never emulates devices without being asked: the program chooses its devices. Call this function before
+    any other function that needs a device.
 
     Returns:
-        What to tell the user; None if devices are used as they are.
+        A message for the user; None if no devices were emulated here.
     """
     if "TCUDA_RUNTIME" in os.environ or tcuda.is_available():
         return None

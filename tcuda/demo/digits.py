@@ -11,24 +11,24 @@ if TYPE_CHECKING:
     from tcuda.demo.arrays import Rows
 
 PIXELS = 64
-"""Pixels of an image, 8 by 8."""
+"""The number of pixels of an image, 8 by 8."""
 
 BRIGHTEST = 16
-"""The value of a pixel that is all ink; 0 is paper."""
+"""The value of a pixel full of ink; a pixel without ink is 0."""
 
 CLASSES = 10
-"""Digits, 0 to 9."""
+"""The number of classes: the digits 0 to 9."""
 
 
 class Digits(NamedTuple):
-    """Digits to learn from and digits to be examined on, a row each: 64 pixels, then the digit."""
+    """Digits for training and digits for testing. Each row has the 64 pixels of an image and then the digit."""
 
     train: Rows
     test: Rows
 
 
 def load() -> Digits:
-    """Return 1,437 digits to train with and 360 to test with: every fifth of each class, the same at every run."""
+    """Return 1,437 digits for training and 360 for testing: every fifth of all digits, sorted by class."""
     with (importlib.resources.files("tcuda.demo") / "digits.npz").open("rb") as file:
         rows: Rows = numpy.load(file)["rows"]
     by_class = numpy.argsort(rows[:, PIXELS], kind="stable")

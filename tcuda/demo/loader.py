@@ -1,4 +1,4 @@
-"""Batches on their way to a device: copied on a stream of their own, while the batch before is computed with."""
+"""Copies of batches to a device, on a stream of their own, while the device works on the batch before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Slot:
-    """A host buffer, the device buffer it is copied to, and an event that says when that is done."""
+    """A host buffer, the device buffer to which it is copied, and an event that completes after the copy."""
 
     def __init__(self, host: Rows) -> None:
         self.host = host
@@ -32,21 +32,22 @@ class _Slot:
 
 
 def _own_pages(shape: tuple[int, ...]) -> Rows:
-    """Return an array that shares no page with anything else, because what is locked are whole pages."""
+    """Return an array that shares no page with other memory, because CUDA locks whole pages."""
     return numpy.frombuffer(mmap.mmap(-1, math.prod(shape)), numpy.uint8).reshape(shape)
 
 
 class Loader:
-    """Brings batches of ``rows`` to the current device, one ahead of the computation.
+    """Copies batches of ``rows`` to the current device, one batch ahead of the computation.
 
-    There are two slots: the device computes with one while the other is filled. A context manager, because its host
-    buffers are page-locked: only from such memory does a copy run beside the program.
+    There are two slots: the device works on the batch in one slot while the loader fills the other slot. The loader is
+    a context manager because its host buffers are page-locked: only a copy from page-locked memory runs at the same
+    time as the program.
 
     Args:
         rows: The data, on the host.
-        batch_size: How many rows are in a batch.
-        overlap: Whether to copy on a side stream; if not, all work is on the current stream.
-        phases: Where the copies are measured.
+        batch_size: The number of rows in a batch.
+        overlap: Whether to copy on a side stream; if False, all work is on the current stream.
+        phases: The phases to which the time of the copies is added.
     """
 
     def __init__(self, rows: Rows, batch_size: int, *, overlap: bool, phases: Phases) -> None:
@@ -64,13 +65,14 @@ class Loader:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
     ) -> None:
-        self._copy_stream.synchronize()  # a copy may still be reading them
+        self._copy_stream.synchronize()  # A copy may still be reading the host buffers.
         tcuda.check_error(tcuda.cudart().cudaHostUnregister(self._host.ctypes.data))
 
     def batches(self, order: Indices) -> Iterator[DeviceArray]:
-        """Yield the batches that ``order`` names, a row of it each.
+        """Yield the batches that ``order`` names: each row of ``order`` has the indices of one batch.
 
-        A batch may be read on the stream that was current when the loader was made, until the next one is asked for.
+        A batch may be read on the stream that was current when the loader was made, and only by work that is launched
+        before the next batch is requested.
         """
         ahead: _Slot | None = None
         for slot, indices in zip(itertools.cycle(self._slots), order, strict=False):
@@ -82,9 +84,9 @@ class Loader:
             yield self._arrived(ahead)
 
     def _fill(self, slot: _Slot, indices: Indices) -> None:
-        slot.copied.synchronize()  # the copy before has read the host buffer
+        slot.copied.synchronize()  # The earlier copy must have read the host buffer before it is overwritten.
         slot.host[...] = self._rows[indices]
-        # What reads the device buffer has been launched by now, since the caller came for another batch.
+        # All work that reads the device buffer has been launched, because the caller has asked for another batch.
         self._copy_stream.wait_stream(self._compute_stream)
         with tcuda.stream(self._copy_stream):
             with self._phases.measure("copy"):

@@ -16,14 +16,19 @@ if TYPE_CHECKING:
 class Parameters:
     """Weights and biases, or gradients of them.
 
-    They are views of one flat vector, so that an update, a sum over devices or a copy is one operation.
+    The weights and biases are views of one flat vector, so that an update, a sum over devices or a copy is one
+    operation.
+
+    Args:
+        flat: The flat vector.
+        hidden_units: The width of the hidden layer.
 
     Attributes:
-        flat: That vector.
-        hidden_weight: Its part with the weights from the pixels to the hidden units.
-        hidden_bias: Its part with the biases of the hidden units.
-        output_weight: Its part with the weights from the hidden units to the classes.
-        output_bias: Its part with the biases of the classes.
+        flat: The flat vector.
+        hidden_weight: The weights from the pixels to the hidden units, a view of ``flat``.
+        hidden_bias: The biases of the hidden units, a view of ``flat``.
+        output_weight: The weights from the hidden units to the classes, a view of ``flat``.
+        output_bias: The biases of the classes, a view of ``flat``.
     """
 
     def __init__(self, flat: DeviceArray, hidden_units: int) -> None:
@@ -38,7 +43,7 @@ class Parameters:
 
 
 def initial_parameters(hidden_units: int) -> Floats:
-    """Draw a flat vector of parameters to start from, and return it on the host (He et al. 2015; biases are 0)."""
+    """Draw the initial parameters and return them as a flat vector on the host (He et al. 2015; biases are 0)."""
     parts = [
         xp.random.standard_normal(math.prod(shape), xp.float32) * math.sqrt(2 / shape[0])
         if len(shape) == 2
@@ -50,7 +55,7 @@ def initial_parameters(hidden_units: int) -> Floats:
 
 
 class Activations(NamedTuple):
-    """What the layers said, which the way back needs."""
+    """The activations of the layers, which the backward pass needs."""
 
     pixels: DeviceArray
     hidden: DeviceArray
@@ -58,17 +63,17 @@ class Activations(NamedTuple):
 
 
 def unpack(rows: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
-    """Return the images of ``rows`` as pixels from 0 to 1, and their digits as rows of ten with a single 1."""
+    """Return the images of ``rows`` as pixels from 0 to 1, and the digits of ``rows`` as one-hot rows."""
     pixels = rows[:, :PIXELS].astype(xp.float32) / BRIGHTEST
     targets = (rows[:, PIXELS:] == xp.arange(CLASSES)).astype(xp.float32)
     return pixels, targets
 
 
 def forward(parameters: Parameters, pixels: DeviceArray) -> Activations:
-    """Return what every layer says about the images."""
+    """Return the activations of every layer for the images."""
     hidden = xp.maximum(pixels @ parameters.hidden_weight + parameters.hidden_bias, 0)
     scores = hidden @ parameters.output_weight + parameters.output_bias
-    scores = scores - scores.max(axis=1, keepdims=True)  # so that exp() cannot overflow
+    scores = scores - scores.max(axis=1, keepdims=True)  # Without this line exp() could overflow.
     log_probabilities = scores - xp.log(xp.exp(scores).sum(axis=1, keepdims=True))
     return Activations(pixels, hidden, log_probabilities)
 
@@ -90,5 +95,5 @@ def loss(activations: Activations, targets: DeviceArray) -> DeviceArray:
 
 
 def correct(activations: Activations, targets: DeviceArray) -> DeviceArray:
-    """Return how many images were recognised."""
+    """Return the number of images that the network recognised."""
     return (activations.log_probabilities.argmax(axis=1) == targets.argmax(axis=1)).sum()

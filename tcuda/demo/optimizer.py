@@ -1,4 +1,4 @@
-"""How parameters follow their gradients."""
+"""The optimizer, which updates the parameters from their gradients."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Momentum:
 
     Args:
         parameters: The vector to update.
-        learning_rate: Step size.
-        momentum: How much of the last step goes into the next.
+        learning_rate: The step size.
+        momentum: The fraction of the last step that is added to the next step.
 
     Attributes:
-        velocity: The last step, before it was scaled by the step size.
+        velocity: The last step, before the multiplication by the step size.
     """
 
     def __init__(self, parameters: DeviceArray, learning_rate: float, momentum: float) -> None:

@@ -1,4 +1,4 @@
-"""How long each phase of the training takes, on the devices' own clocks."""
+"""Measurement of the phases of the training, by the clocks of the devices."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 class Phases:
     """Adds up the time between pairs of events.
 
-    Nothing waits while the work is measured: an event is a mark in the stream, and is read when the epoch is over.
+    The measurement makes neither the program nor a device wait: an event is a mark in the stream, and :meth:`collect`
+    reads the events when the epoch is over.
 
     Attributes:
-        milliseconds: The time of every phase, as far as :meth:`collect` has read it.
+        milliseconds: The time of every phase, up to the last call of :meth:`collect`.
     """
 
     def __init__(self) -> None:
@@ -27,7 +28,7 @@ class Phases:
 
     @contextlib.contextmanager
     def measure(self, phase: str) -> Iterator[None]:
-        """Count what the block gives to the current stream as part of ``phase``."""
+        """Add the time of the work that the scope puts on the current stream to ``phase``."""
         start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
         start.record()
         yield
@@ -35,7 +36,7 @@ class Phases:
         self._marks.append((phase, start, end))
 
     def collect(self) -> None:
-        """Wait for what was measured and add it up."""
+        """Wait for the measured work and add up its times."""
         for phase, start, end in self._marks:
             end.synchronize()
             self.milliseconds[phase] += start.elapsed_time(end)

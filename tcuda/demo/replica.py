@@ -1,4 +1,4 @@
-"""One device's part in the training: its copy of the network, its share of every batch."""
+"""The part of one device in the training: a copy of the network and a share of every batch."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 class Replica:
     """The network on one device.
 
-    Methods return as soon as the device has been given the work. What one device does with an array of another is
-    ordered by events: no device waits for the program, and the program for no device.
+    The methods of a training step only launch work and do not wait for the device. Events order the work on the arrays
+    of another device. The methods that return a number or an array of the host wait for the device.
 
     Args:
-        device: Index of the device.
-        parameters: What to start from, on the host.
+        device: The index of the device.
+        parameters: The initial parameters, on the host.
         config: The settings.
-        velocity: What momentum they have, on the host; None for none.
+        velocity: The momentum of the parameters, on the host; None for zero.
 
     Attributes:
-        device: Index of the device.
-        parameters: The network.
-        phases: How long the device took.
+        device: The index of the device.
+        parameters: The parameters of the network.
+        phases: The times of the phases on the device.
     """
 
     def __init__(self, device: int, parameters: Floats, config: Config, velocity: Floats | None = None) -> None:
@@ -58,24 +58,25 @@ class Replica:
             self._gradients_ready.record()
 
     def add_gradients_of(self, other: Replica) -> None:
-        """Add the gradients of another device to those of this one."""
+        """Add the gradients of the device of ``other`` to the gradients of this device."""
         with tcuda.device(self.device):
             other._gradients_ready.wait()
             with self.phases.measure("exchange"):
                 self._gradients.flat += xp.array(other._gradients.flat)
 
     def update(self, batch_size: int) -> None:
-        """Follow the gradients, which are sums over the ``batch_size`` digits of all devices."""
+        """Update the parameters from the gradients, which are sums over the ``batch_size`` digits of all devices."""
         with tcuda.device(self.device):
             with self.phases.measure("update"):
                 self._follow_gradients(batch_size)
             self._parameters_ready.record()
 
     def copy_parameters_of(self, other: Replica) -> None:
-        """Take over the parameters of another device.
+        """Copy the parameters of the device of ``other`` to this device.
 
-        This also holds the work that follows until the other device has read this one's gradients; and the other
-        device changes its parameters only after it has waited for gradients that were computed after this copy.
+        The wait also orders the next step. Later work on this device runs only after the other device has read the
+        gradients of this device. The other device changes its parameters only after it has waited for gradients that
+        this device computes after the copy.
         """
         with tcuda.device(self.device):
             other._parameters_ready.wait()
@@ -83,7 +84,7 @@ class Replica:
                 self.parameters.flat[...] = xp.array(other.parameters.flat)
 
     def take_score(self) -> tuple[float, int]:
-        """Return the loss and the recognised digits, both summed since the last call; waits for the device."""
+        """Return the sum of the loss and the number of recognised digits since the last call; wait for the device."""
         with tcuda.device(self.device):
             score = float(self._loss), int(self._correct)
             self._loss[...] = 0
@@ -92,27 +93,27 @@ class Replica:
         return score
 
     def parameters_on_host(self) -> Floats:
-        """Return a copy of the parameters."""
+        """Return a copy of the parameters on the host."""
         with tcuda.device(self.device):
             parameters: Floats = self.parameters.flat.get()
         return parameters
 
     def velocity_on_host(self) -> Floats:
-        """Return a copy of the momentum of the parameters, which only the device that updates them knows."""
+        """Return a copy of the momentum on the host. Only the device that updates the parameters has the momentum."""
         with tcuda.device(self.device):
             velocity: Floats = self._optimizer.velocity.get()
         return velocity
 
     def accuracy(self, rows: Rows) -> float:
-        """Return which part of ``rows``, which are on the host, the network recognises."""
+        """Return the fraction of ``rows``, digits on the host, that the network recognises."""
         with tcuda.device(self.device):
             pixels, targets = network.unpack(xp.array(rows))
             return int(network.correct(network.forward(self.parameters, pixels), targets)) / len(rows)
 
-    # The work itself, on the current device
+    # Work on the current device
 
     def _forward(self, batch: DeviceArray) -> tuple[network.Activations, DeviceArray]:
-        """Run ``batch`` through the network and add to the score; return what :meth:`_backward` needs."""
+        """Run ``batch`` through the network and add to the score; return the arguments of :meth:`_backward`."""
         pixels, targets = network.unpack(batch)
         activations = network.forward(self.parameters, pixels)
         self._loss += network.loss(activations, targets)

@@ -1,4 +1,4 @@
-"""What a training run gives."""
+"""The result of a training run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Epoch:
-    """How an epoch went: mean cross entropy, and which part of the digits was recognised while it ran."""
+    """The result of an epoch: the mean cross entropy and the fraction of recognised digits, both during the epoch."""
 
     number: int
     loss: float
@@ -21,7 +21,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """A device at the end of the training, with everything still in its memory."""
+    """The memory of a device at the end of the training, before the arrays are freed."""
 
     index: int
     name: str
@@ -31,18 +31,18 @@ class DeviceMemory:
 
 @dataclass(frozen=True)
 class Result:
-    """What a training run gave.
+    """The result of a training run.
 
     Attributes:
-        config: The settings it ran with.
-        resumed_after: The epoch of the checkpoint that it went on from; None if it began at the beginning.
-        epochs: How each epoch went, those before the checkpoint too.
-        accuracy: Which part of the digits that were held out it recognises.
-        parameters: The trained network, as one vector on the host.
-        phases: Milliseconds of every phase, summed over the devices; of this run alone, if it was resumed.
-        elapsed: Milliseconds from the first batch of this run to the last update on device 0; less than the sum of the
-            phases where some of them ran side by side.
-        devices: The devices.
+        config: The settings of the run.
+        resumed_after: The epoch of the checkpoint from which the run went on; None if there was no checkpoint.
+        epochs: The results of all epochs, including the epochs before the checkpoint.
+        accuracy: The fraction of the held-out digits that the network recognises.
+        parameters: The trained parameters, as one vector on the host.
+        phases: The milliseconds of every phase of this run, summed over the devices.
+        elapsed: The milliseconds from the first batch of this run to the last update on device 0. The sum of the phases
+            is larger if phases ran at the same time.
+        devices: The memory of the devices.
     """
 
     config: Config

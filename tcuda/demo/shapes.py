@@ -1,4 +1,4 @@
-"""The shapes of the parameters, in the order in which they lie in one vector."""
+"""The shapes of the parameters, in the order of the parameters in one vector."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tcuda.demo.digits import CLASSES, PIXELS
 
 
 def parameter_shapes(hidden_units: int) -> list[tuple[int, ...]]:
-    """Return the shapes of weights and biases of the hidden layer, then of weights and biases of the output."""
+    """Return the shapes of the weights and the biases of the hidden layer, and then those of the output layer."""
     return [(PIXELS, hidden_units), (hidden_units,), (hidden_units, CLASSES), (CLASSES,)]
 
 
 def parameter_count(hidden_units: int) -> int:
-    """Return how many numbers that are."""
+    """Return the number of all weights and biases."""
     return sum(map(math.prod, parameter_shapes(hidden_units)))

@@ -1,4 +1,4 @@
-"""The program: data parallel training with streams and events, as one writes it with ``torch.cuda``."""
+"""The program: data parallel training with streams and events, as in a program for ``torch.cuda``."""
 
 from __future__ import annotations
 
@@ -39,22 +39,23 @@ def train(
 ) -> Result:
     """Train the network.
 
-    Within an epoch the program only hands out work: it waits for the devices when it asks for the score, and for the
-    order of the digits.
+    Between the batches of an epoch the program waits only for host buffers: a loader fills a host buffer again only
+    after the earlier copy from the buffer. The program waits for the other work of the devices when it gets the order
+    of the digits, the score of an epoch, or a checkpoint.
 
-    All random numbers come from the default generator of device 0. When the training is over, that goes on from where
-    the caller had left it.
+    All random numbers come from the default generator of device 0. After the training, this generator has the state
+    that it had before.
 
     Args:
         config: The settings.
         digits: The data.
         on_epoch: Called after every epoch.
         on_checkpoint: Called with a checkpoint after the epoch that the settings name.
-        resume_from: Where to go on; None to begin at the beginning.
+        resume_from: The checkpoint from which the training goes on; None to begin with the first epoch.
 
     Raises:
-        RuntimeError: There is no device, or not as many as the settings ask for.
-        ValueError: One cannot go on from ``resume_from`` with these settings.
+        RuntimeError: There are fewer devices than the settings ask for.
+        ValueError: The settings do not fit the checkpoint ``resume_from``.
     """
     if resume_from is not None:
         resume_from.require_fitting(config)
@@ -99,7 +100,7 @@ def train(
 
 
 def train_step(replicas: Sequence[Replica], batch: Iterable[DeviceArray], batch_size: int) -> None:
-    """Let every device compute with its share of ``batch``, and give all of them the parameters that come of it."""
+    """Let every device work on its share of ``batch``, and give all devices the updated parameters."""
     for replica, share in zip(replicas, batch, strict=True):
         replica.compute_gradients(share)
     root, *others = replicas
@@ -111,7 +112,7 @@ def train_step(replicas: Sequence[Replica], batch: Iterable[DeviceArray], batch_
 
 
 def _beginning(config: Config) -> Checkpoint:
-    """Return the training as it is before the first epoch."""
+    """Return a checkpoint of the training before the first epoch."""
     with tcuda.device(_ROOT):
         tcuda.manual_seed(config.seed)
         parameters = network.initial_parameters(config.hidden_units)
@@ -119,7 +120,7 @@ def _beginning(config: Config) -> Checkpoint:
 
 
 def _checkpoint(config: Config, root: Replica, epochs: Iterable[Epoch]) -> Checkpoint:
-    """Return the training as it is now; the other devices have the parameters of ``root``, and nothing else."""
+    """Return a checkpoint of the training now; the other devices have only copies of the parameters of ``root``."""
     return Checkpoint(
         config, root.parameters_on_host(), root.velocity_on_host(), tcuda.get_rng_state(_ROOT), tuple(epochs)
     )
@@ -132,7 +133,7 @@ def _loader(replica: Replica, digits: Digits, config: Config) -> Loader:
 
 
 def _shuffle(count: int, batch_size: int) -> Indices:
-    """Return the numbers below ``count`` in random order, a batch a row; what does not fill a row sits out."""
+    """Return the numbers below ``count`` in random order, one batch in each row; an incomplete row is left out."""
     batches = count // batch_size
     with tcuda.device(_ROOT):
         order: Indices = xp.random.permutation(count).get()
