@@ -1,4 +1,4 @@
-"""The baseline: for each runtime, what the calls cost as a multiple of what the layer below them costs."""
+"""The baseline: for each runtime, the cost of each call as a multiple of the cost of the layer below."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Baseline(NamedTuple):
     """The section of one runtime.
 
     Attributes:
-        machine: What it was measured on.
-        ratios: For each call, tcuda / below.
+        machine: The device and the versions on which the ratios were measured.
+        ratios: The ratio tcuda / below of each call.
     """
 
     machine: dict[str, str]
@@ -27,7 +27,7 @@ class Baseline(NamedTuple):
         """Read the section of ``runtime``.
 
         Raises:
-            UnusableError: There is none.
+            UnusableError: The file has no section for ``runtime``.
         """
         sections = _sections(path)
         if runtime not in sections:
@@ -35,7 +35,7 @@ class Baseline(NamedTuple):
         return cls(**sections[runtime])
 
     def write(self, path: Path) -> None:
-        """Replace the section of the runtime that was measured, and leave the others as they are."""
+        """Write the section of the measured runtime, and leave the other sections as they are."""
         rounded = {call: float(f"{ratio:.4g}") for call, ratio in self.ratios.items()}
         sections = {**_sections(path), self.machine["runtime"]: {"machine": self.machine, "ratios": rounded}}
         path.write_text(json.dumps(sections, indent=2) + "\n", encoding="utf-8")

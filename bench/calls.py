@@ -1,4 +1,4 @@
-"""The calls that are measured: one table, with the layer below beside each."""
+"""The table of the measured calls, each with the same work in the layer below."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from typing import NamedTuple
 
 
 class State(NamedTuple):
-    """What a call is measured in: statements that stand around each of its rounds, and are not measured.
+    """The state in which a call is measured: statements before and after each of its rounds, which are not measured.
 
-    Around the rounds of one side only, and not around the benchmark: the rounds of the layer below, which lie between,
-    would be measured in it too.
+    The statements are not around the whole benchmark, because the rounds of the layer below lie between the rounds of
+    the call, and must not be measured in the same state.
+
+    Attributes:
+        begin: The statement before each round.
+        end: The statement after each round.
     """
 
     begin: str = "pass"
@@ -17,17 +21,17 @@ class State(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call, as a program writes it. ``sides.py`` says what the names in it stand for.
+    """A call, as a program writes it. ``sides.py`` explains the names in the statements.
 
     Attributes:
-        surface: The call in torch's spelling, which is tcuda's too: ``cuda`` is the one or the other.
-        below: The same work in calls of the runtime and of the core's ledger, the same on CUDA and emulated devices.
-        cupy: The same work on CUDA, where CuPy has a nearer call than the runtime's.
-        torch: The call in torch's spelling where tcuda's is another.
-        state: What tcuda and torch are measured in.
-        state_below: What the layer below is measured in.
-        beyond: The call whose cost is not of interest in this one: the report shows how much more this one costs.
-        cuda_only: Whether it is left out on emulated devices, which would take too long for it.
+        surface: The statement of tcuda and of torch, in which ``cuda`` is ``tcuda`` or ``torch.cuda``.
+        below: The same work in calls of the runtime and of the ledger in the core, for CUDA and emulated devices.
+        cupy: The same work in a call of CuPy; None if the call of the runtime is closer to the work of tcuda.
+        torch: The statement of torch; None if it is the same as that of tcuda.
+        state: The state in which tcuda and torch are measured.
+        state_below: The state in which the layer below is measured.
+        beyond: The name of a call that is a part of this call. The report shows only the additional cost.
+        cuda_only: Whether the call is left out on emulated devices, because it would take too long there.
     """
 
     surface: str
@@ -186,4 +190,4 @@ CALLS = {
     "utilization()": Call("cuda.utilization()", "nvml.nvmlDeviceGetUtilizationRates(gpu).gpu"),
     "temperature()": Call("cuda.temperature()", "nvml.nvmlDeviceGetTemperature(gpu, 0)"),
 }
-"""What is measured, by the name that the call has in results, reports and baselines."""
+"""The measured calls, by their names in results, reports and baselines."""

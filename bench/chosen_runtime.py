@@ -1,4 +1,4 @@
-"""Which runtime is measured: CUDA where there is a GPU, else emulated devices."""
+"""The choice of the measured runtime: CUDA if there is a GPU, and emulated devices otherwise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 
 import tcuda
 
-# For pytest, the conftest.py of the repository has settled it. In the environment, for the processes started from here.
+# Under pytest, the conftest.py of the repository has set the variable already. The choice is stored in the environment
+# so that processes started from here use the same runtime.
 if "TCUDA_RUNTIME" not in os.environ:
     os.environ["TCUDA_RUNTIME"] = "cuda" if tcuda.is_available() else "emulated"
 

@@ -1,4 +1,4 @@
-"""Lets the benchmarks import the modules beside them, as the scripts beside them do."""
+"""Fixtures of the benchmarks, and the path from which the benchmarks import the modules of this folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture(autouse=True)
 def _allocator_as_found() -> Iterator[None]:
-    """A benchmark leaves CuPy's allocator as it found it; one that does not fails: the next would measure another."""
+    """Fail a benchmark that does not restore CuPy's allocator: the next benchmark would measure another allocator."""
     from tcuda._process import lazy
 
     if not lazy.is_initialized() or lazy.cuda.name != "cuda":

@@ -1,4 +1,4 @@
-"""A statement in a loop of its own, so that a call of 50 ns is measured and not the calling of it."""
+"""Loops around statements: the time of a call of 50 ns must not include the call of a Python function around it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Loop: TypeAlias = Callable[[], None]
 
 CALLS = 100
-"""Calls in one round of a loop: few enough not to fill a stream's queue, which holds about a thousand."""
+"""The calls in one round of a loop; a round must not fill the queue of a stream, which holds about 1,000 calls."""
 
 _SOURCE = """
 def loop():
@@ -26,7 +26,7 @@ _FEWEST, _MOST = (20 if ON_CUDA else 5), 1500
 
 
 def inlined(statement: str, names: dict[str, Any]) -> Loop:
-    """Return a function that executes ``statement`` :data:`CALLS` times; the loop itself takes a few ns a time."""
+    """Return a function that executes ``statement`` :data:`CALLS` times; the loop adds a few nanoseconds per call."""
     scope = {**names, "repeat": itertools.repeat, "times": CALLS}
     exec(_SOURCE.format(statement=statement), scope)
     loop: Loop = scope["loop"]
@@ -34,12 +34,12 @@ def inlined(statement: str, names: dict[str, Any]) -> Loop:
 
 
 def seconds_per_call() -> float:
-    """Tell the time, for pytest-benchmark, in a unit in which one round takes as long as one call does in seconds."""
+    """Return the time for pytest-benchmark, divided by :data:`CALLS`, so that a round shows the seconds of one call."""
     return time.perf_counter() / CALLS
 
 
 def rounds(*executed: Callable[[], None]) -> int:
-    """Return how many rounds of all these fit into the time for one benchmark; also warms them up."""
+    """Warm up the functions ``executed``, and return how many rounds of all of them fit into one benchmark."""
     for one in executed:
         one()
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What a measurement was made on."""
+"""The machine on which the benchmarks run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tcuda._process.lazy import cuda
 
 @functools.cache
 def machine() -> dict[str, str]:
-    """Return the device and the versions, for the record."""
+    """Return the device and the versions, which are stored with the results."""
     found = {
         "runtime": cuda.name,
         "device": tcuda.get_device_name(),

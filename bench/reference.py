@@ -1,7 +1,7 @@
 """The layer below, timed between the rounds of a benchmark.
 
-What else a machine does can halve the speed of a core for seconds. It then halves that of two neighbouring rounds, and
-their ratio stays.
+Other programs can halve the speed of a core for seconds. Two neighbouring rounds are then slowed down by the same
+factor, so their ratio stays the same.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class Reference:
     """A round of the layer below for each round of a benchmark.
 
     Args:
-        execute: One round.
+        execute: Executes one round.
         timer: The timer of the benchmark.
-        before: What comes before each round and is not timed.
-        after: What comes after it.
+        before: Called before each round; its time is not measured.
+        after: Called after each round; its time is not measured.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class Reference:
         self._durations: list[float] = []
 
     def run(self) -> None:
-        """Time one round; this belongs into the ``setup`` of the benchmark's rounds.
+        """Time one round without garbage collection; call this method in the ``setup`` of the benchmark's rounds.
 
-        Without garbage collection, which pytest-benchmark turns off for the rounds of the benchmark only.
+        pytest-benchmark turns garbage collection off only for the rounds of the benchmark itself.
         """
         self._before()
         collecting = gc.isenabled()
@@ -56,9 +56,9 @@ class Reference:
         self._after()
 
     def compare(self, benchmark: BenchmarkFixture) -> None:
-        """Note, as the benchmark's extra information, what its rounds took as a multiple of their neighbours here."""
-        if benchmark.stats is not None:  # as it is where pytest runs with --benchmark-disable
+        """Store the median ratio of the benchmark's rounds to their neighbours here in its ``extra_info``."""
+        if benchmark.stats is not None:  # None with --benchmark-disable
             rounds = benchmark.stats.stats.data
-            neighbours = self._durations[-len(rounds) :]  # before them come those of the rounds that warm up
+            neighbours = self._durations[-len(rounds) :]  # The first durations belong to the rounds that warm up.
             ratios = [own / reference for own, reference in zip(rounds, neighbours, strict=True)]
             benchmark.extra_info["ratio"] = statistics.median(ratios)

@@ -1,7 +1,8 @@
-"""Fails if a call has become slower against the layer below it: ``python bench/regression.py``.
+"""The check for calls that became slower, compared with the layer below: ``python bench/regression.py``.
 
-Nanoseconds differ from machine to machine; the ratio of two sides measured side by side does so far less. The ratio of
-each call is compared with that in ``baseline.json``. A call that seems slow is measured again before it counts.
+Nanoseconds differ between machines much more than the ratio of two sides that are measured in turn. The check compares
+the ratio of each call with the ratio in ``baseline.json``. A call that seems slow is measured again before the check
+fails.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 TOLERANCE = 1.5
-"""A call fails if its ratio is more than so many times that in the baseline."""
+"""The check fails for a call if its ratio is more than this multiple of the ratio in the baseline."""
 
 RERUNS = 2
-"""So many further runs must find it slow too."""
+"""The number of further runs in which a call must be slow, too, before the check fails."""
 
 RUNS_OF_A_BASELINE = 5
-"""So many runs make a baseline: their medians."""
+"""The number of runs whose medians make a baseline."""
 
 BENCH = Path(__file__).parent
 
@@ -37,7 +38,7 @@ def measure(*, replays: bool = False) -> Results:
     """Run the benchmarks of tcuda and of the layer below in a process of their own.
 
     Args:
-        replays: Whether to replay workloads too; a benchmark fails where too much memory is held for them.
+        replays: Whether to replay workloads, too. Such a benchmark fails if the allocator reserves too much memory.
 
     Raises:
         UnusableError: A benchmark failed.
@@ -55,10 +56,10 @@ def measure(*, replays: bool = False) -> Results:
 
 
 def slower(ratios: Mapping[str, float], baseline: Baseline) -> list[str]:
-    """Return the calls whose ratio is beyond the tolerance.
+    """Return the calls whose ratio exceeds the tolerance.
 
     Raises:
-        UnusableError: ``ratios`` and ``baseline`` are not of the same calls.
+        UnusableError: ``ratios`` and ``baseline`` have different calls.
     """
     measured, known = ratios.keys(), baseline.ratios.keys()
     if measured != known:
@@ -106,7 +107,11 @@ def update(given: Path | None, path: Path) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line asks for; 0: no call is slower, 1: one is, 2: there is nothing to compare."""
+    """Run the command line, and return the exit status.
+
+    Returns:
+        0 if no call is slower, 1 if a call is slower, 2 if the check could not compare.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--update", action="store_true", help="write the baseline of the runtime in use")
     parser.add_argument("--json", type=Path, metavar="FILE", help="use these results instead of running")

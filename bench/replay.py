@@ -1,8 +1,9 @@
 """Replays workloads through allocators: ``python bench/replay.py [--workload NAME] [--trace FILE] [--source NAME]``.
 
-For each it prints the time of an allocation, the most memory that was reserved and that as a multiple of the most that
-was alive, and how often memory was taken from the driver. Memory is that of the first replay of a process that has done
-nothing else; times are of replays that begin with an empty cache.
+For each workload and allocator, the tool prints the time of an allocation, the peak of the reserved memory, this peak
+as a multiple of the peak of the live memory, and the number of allocations from the driver. The memory is measured in
+the first replay of a process that has done nothing else. The time is measured in replays that begin with an empty
+cache.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _WORKER = Path(__file__).parent / "replay_worker.py"
-# One emulated device with room for all workloads; no memory of the host backs what nobody writes to.
+# One emulated device with room for all workloads. Memory that no code writes to takes no memory of the host.
 _EMULATED = {"TCUDA_EMULATED_DEVICES": "1", "TCUDA_EMULATED_MEMORY": "64GiB"}
 
 
@@ -44,7 +45,7 @@ def present() -> tuple[str, ...]:
 
 
 def possible() -> tuple[str, ...]:
-    """Return the allocators that there are on this machine."""
+    """Return the allocators that ``--source`` can name on this machine."""
     return tuple(dict.fromkeys([*present(), "tcuda_segments"]))
 
 
@@ -52,11 +53,11 @@ def replay(source: str, workloads: Sequence[str]) -> list[Replayed]:
     """Replay workloads, given by name or by the path of a trace, through an allocator in processes of its own.
 
     Raises:
-        ReplayError: That failed.
+        ReplayError: A replay failed.
     """
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     environment |= {**_EMULATED, **SOURCES[source].environment}
-    # The warning is of forks beside threads, of which NumPy has some that do nothing.
+    # Python warns of a fork in a process with threads. The only other threads are idle threads of NumPy.
     command = [sys.executable, "-W", "ignore::DeprecationWarning", str(_WORKER), source, *workloads]
     done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
@@ -65,7 +66,7 @@ def replay(source: str, workloads: Sequence[str]) -> list[Replayed]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line asks for; 0: done, 2: it could not be done."""
+    """Run the command line; return 0 after success, or 2 if a trace cannot be read or a replay failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--workload", nargs="+", choices=WORKLOADS, default=[], metavar="NAME", help="; ".join(WORKLOADS)

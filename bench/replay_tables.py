@@ -1,4 +1,4 @@
-"""What replays of workloads found, in tables."""
+"""Tables of the results of replays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MIB = 1 << 20
 
 
 def by_workload(replays: Sequence[Replayed]) -> dict[str, dict[str, Replayed]]:
-    """Return the replays by workload, in its order, and source."""
+    """Return the replays by workload and source, with the workloads in the order of their table."""
     found: dict[str, dict[str, Replayed]] = {
         name: {} for name in WORKLOADS if any(each.workload == name for each in replays)
     }
@@ -29,7 +29,7 @@ def by_workload(replays: Sequence[Replayed]) -> dict[str, dict[str, Replayed]]:
 
 
 def figures(replays: Sequence[Replayed]) -> Rows:
-    """Return all that was found, a row for each allocator and workload."""
+    """Return all results, in one row for each workload and allocator."""
     header = ("workload", "allocator", "µs", "µs as arrays", "reserved / live", "reserved, MiB", "driver allocations")
     rows = [
         (workload, source, *_times(replay), f"{replay.reserved_per_live:.3f}", *_memory(replay))
@@ -40,7 +40,7 @@ def figures(replays: Sequence[Replayed]) -> Rows:
 
 
 def cold(replays: Sequence[Replayed]) -> Rows:
-    """Return what memory from the device costs, with a verdict on tcuda's where torch was measured."""
+    """Return the costs of memory from the device; if torch was measured, tcuda's row says whether its target is met."""
     header = ("workload", "allocator", "µs", "µs as arrays", "reserved, MiB", "driver allocations", "target", "met")
     target = f"arrays ≤ {COLD_TIME_OF_TORCH} torch, reserved ≤ torch"
     rows = []
@@ -53,20 +53,21 @@ def cold(replays: Sequence[Replayed]) -> Rows:
 
 
 def cold_met(sources: BySource) -> bool:
-    """Return whether tcuda takes as little time and memory as it has to beside torch."""
+    """Return whether the time and the memory of tcuda meet the targets, which depend on torch."""
     return array_time_of_torch(sources) <= COLD_TIME_OF_TORCH and sources["tcuda"].reserved <= sources["torch"].reserved
 
 
 def array_time_of_torch(sources: BySource) -> float:
-    """Return what arrays take in a cold mix, as a multiple of what torch's take."""
+    """Return the time of tcuda's arrays in a cold workload, as a multiple of the time of torch's arrays."""
     tcuda, torch = sources["tcuda"].array_seconds, sources["torch"].array_seconds
-    assert tcuda is not None  # for cold mixes
-    assert torch is not None  # both are measured
+    # Both are measured in cold workloads.
+    assert tcuda is not None
+    assert torch is not None
     return tcuda / torch
 
 
 def reserved_per_live(replays: Sequence[Replayed], *, emulated: bool) -> Rows:
-    """Return peak reserved / peak live of all allocators, with a verdict on tcuda's."""
+    """Return peak reserved / peak live of all allocators, and whether tcuda meets the bound."""
     found = {workload: sources for workload, sources in by_workload(replays).items() if workload not in COLD}
     columns = list(dict.fromkeys(source for sources in found.values() for source in sources))
     header = ("workload", "peak live, MiB", *columns, "target", "met")
@@ -82,9 +83,9 @@ def reserved_per_live(replays: Sequence[Replayed], *, emulated: bool) -> Rows:
 
 
 def reserved_bound(workload: str, sources: BySource, *, emulated: bool) -> float | None:
-    """Return what tcuda's peak reserved / peak live may be at most: the least of its rivals, which have to be known.
+    """Return the bound of tcuda's peak reserved / peak live: the smallest value of its rivals; None if one is missing.
 
-    On emulated devices, which have no rivals, it is a figure.
+    On emulated devices, where the rivals do not exist, the bound is a fixed figure.
     """
     if emulated:
         return RESERVED_PER_LIVE.get(workload)
@@ -94,7 +95,7 @@ def reserved_bound(workload: str, sources: BySource, *, emulated: bool) -> float
 
 
 def _times(replay: Replayed) -> tuple[str, str]:
-    """Return microseconds an allocation, with the frees between allocations."""
+    """Return the microseconds per allocation, with the frees between allocations."""
     arrays = "-" if replay.array_seconds is None else f"{replay.array_seconds / replay.allocations * 1e6:.2f}"
     return f"{replay.seconds / replay.allocations * 1e6:.2f}", arrays
 

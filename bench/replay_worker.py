@@ -1,7 +1,8 @@
 """Replays workloads through one allocator: ``python bench/replay_worker.py SOURCE WORKLOAD...``; see ``replay.py``.
 
-A workload is the name of one or the path of a trace. Each is replayed in a fork of this process, which imports what
-takes long and never touches the device: so each finds a fresh allocator. Prints a line of JSON for each.
+A workload is given by its name or by the path of a trace. This process imports the slow modules, but never uses the
+device. Each workload is replayed in a fork of this process, and therefore with a fresh allocator. The worker prints a
+line of JSON for each workload.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
     from sources import Allocator
 
 REPLAYS = 5
-"""So many replays are timed; their median counts."""
+"""The number of timed replays; the result is their median."""
 
 
 def load(workload: str) -> Events:
-    """Return the events of the workload with that name, or of the trace at that path."""
+    """Return the events of ``workload``, the name of a workload or the path of a trace."""
     return WORKLOADS[workload]() if workload in WORKLOADS else read_trace(Path(workload))
 
 
 def replayed(source: str, workload: str) -> Replayed:
-    """Make the allocator, and measure what it does."""
+    """Make the allocator ``source`` and measure it with ``workload``."""
     events = load(workload)
     allocator = SOURCES[source].make()
     allocator.synchronize()
@@ -47,7 +48,7 @@ def replayed(source: str, workload: str) -> Replayed:
         workload=Path(workload).stem,
         allocations=allocations(events),
         live=peak_live(events),
-        reserved=_peak_reserved(allocator, events),  # in the first replay of the process
+        reserved=_peak_reserved(allocator, events),  # This must be the first replay of the process.
         driver_allocations=allocator.driver_allocations() if allocator.driver_allocations else None,
         seconds=_cold_seconds(allocator, events, allocator.allocate, allocator.free),
         array_seconds=_cold_seconds(allocator, events, allocator.array, _let_die) if workload in COLD else None,
@@ -82,7 +83,7 @@ def _cold_seconds(
 
 
 def _seconds(events: Events, allocate: Callable[[int], Any], free: Callable[[Any], object]) -> float:
-    """Replay, and return what the events took; what they left alive is freed after that."""
+    """Replay ``events``, return the time that they took, and free the memory that is still alive."""
     alive: dict[int, Any] = {}
     start = time.perf_counter()
     for id, size in events:
@@ -121,7 +122,7 @@ def _in_a_fork(work: Callable[[], None]) -> bool:
 
 
 def main(source: str, *workloads: str) -> int:
-    """Replay all workloads; 1: one failed, and standard error says why."""
+    """Replay all workloads; return 0 after success, or 1 if a replay failed, with the reason on stderr."""
     for module in SOURCES[source].imports:
         importlib.import_module(module)
     for workload in workloads:

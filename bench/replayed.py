@@ -1,4 +1,4 @@
-"""What a replay of a workload through an allocator finds."""
+"""The results of a replay of a workload through an allocator."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from typing import NamedTuple
 
 
 class Replayed(NamedTuple):
-    """What an allocator did with a workload.
+    """The results of an allocator with a workload.
 
     Attributes:
         source: The allocator.
         workload: The workload.
-        allocations: How many allocations that is.
-        live: The most bytes that were asked for and not freed, at a time.
-        reserved: The most bytes that the allocator held in the first replay of a fresh process.
-        driver_allocations: How often it took memory from the driver in that replay; None if it does not say.
-        seconds: What a replay takes that begins with nothing cached, by calls of the allocator; the median of several.
-        array_seconds: The same by arrays, where those were measured.
+        allocations: The number of allocations in the workload.
+        live: The peak of the bytes that were requested and not yet freed.
+        reserved: The peak of the bytes that the allocator held in the first replay of a fresh process.
+        driver_allocations: The number of allocations from the driver in that replay; None if the allocator does not
+            count them.
+        seconds: The median time of the replays by calls of the allocator, each with an empty cache at the beginning.
+        array_seconds: The median time of the same replays by arrays; None if arrays were not measured.
     """
 
     source: str

@@ -14,14 +14,14 @@ from targets import TARGETS, Target
 HEADER = ("call", "tcuda", "below", "torch", "over below", "tcuda / torch", "target", "met")
 
 COLD = (
-    "Memory from the device: microseconds an allocation by the allocator's own call and as an array, and what is held "
-    "when all are alive."
+    "Memory from the device: microseconds per allocation by the allocator's own call and as an array, and the memory "
+    "held while all allocations are alive."
 )
 RESERVED = "Peak reserved / peak live."
 
 
 def row(call: str, costs: Costs, *, judged: bool) -> tuple[str, ...]:
-    """Return what :data:`HEADER` announces; ``judged`` says whether the targets apply."""
+    """Return the cells of ``call`` in the columns of :data:`HEADER`; ``judged`` says whether the targets apply."""
     tcuda, below, torch, _ = costs
     cells = [f"{tcuda:,.0f}"]
     cells += ["-" if below is None else f"{below:,.0f}", "-" if torch is None else f"{torch:,.0f}"]
@@ -38,7 +38,7 @@ def report(results: Results, *, as_markdown: bool) -> str:
     judged = results.machine["runtime"] == "cuda"
     table = markdown if as_markdown else plain
     machine = ", ".join(f"{name} {value}" for name, value in results.machine.items())
-    parts = [f"Medians in nanoseconds a call. Measured on: {machine}."]
+    parts = [f"Medians in nanoseconds per call. Measured on: {machine}."]
     if results.medians:
         rows = [row(call, results.costs(call), judged=judged) for call in results.medians]
         parts += [table([HEADER, *rows]), _verdict(rows, judged=judged)]

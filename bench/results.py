@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 class UnusableError(Exception):
-    """Results, or a baseline, that nothing can be concluded from."""
+    """The results or the baseline cannot be used for a comparison."""
 
 
 class Costs(NamedTuple):
-    """What a call costs, in nanoseconds.
+    """The costs of a call, in nanoseconds.
 
     Attributes:
-        tcuda: What tcuda's costs.
-        below: What the layer below it costs, None if that has no such call.
-        torch: What torch's costs, None if it was not measured.
-        ratio: What tcuda's costs as a multiple of what the layer below costs in the neighbouring round.
+        tcuda: The cost of tcuda's call.
+        below: The cost of the layer below; None if the cost of the call is only an addition to another call.
+        torch: The cost of torch's call; None if torch was not measured.
+        ratio: The median ratio of the rounds of tcuda to the neighbouring rounds of the layer below.
     """
 
     tcuda: float
@@ -33,7 +33,10 @@ class Costs(NamedTuple):
 
     @property
     def over_below(self) -> float:
-        """What tcuda costs over the layer below, from the ratio: the two medians are of rounds seconds apart."""
+        """The cost of tcuda above the layer below.
+
+        The figure comes from the ratio of neighbouring rounds, because seconds lie between the rounds of the medians.
+        """
         return (self.ratio - 1) * (self.below or 0)
 
 
@@ -42,9 +45,9 @@ class Results(NamedTuple):
 
     Attributes:
         machine: The device and the versions.
-        medians: For each call, and each side of it, nanoseconds a call.
-        ratios: For each call what tcuda costs, as a multiple of what the layer below costs in the neighbouring round.
-        replays: What the replays of workloads found.
+        medians: The nanoseconds per call, by call and side.
+        ratios: For each call, the median ratio of the rounds of tcuda to the neighbouring rounds of the layer below.
+        replays: The results of the replays of workloads.
     """
 
     machine: dict[str, str]
@@ -54,10 +57,10 @@ class Results(NamedTuple):
 
     @classmethod
     def read(cls, path: Path) -> Results:
-        """Read what ``pytest --benchmark-json=path`` wrote.
+        """Read the file that ``pytest --benchmark-json=path`` wrote.
 
         Raises:
-            UnusableError: It is no such file, or one side of a call is missing.
+            UnusableError: The file has no results of these benchmarks, or a side of a call is missing.
         """
         medians: dict[str, dict[str, float]] = {}
         ratios: dict[str, float] = {}
@@ -84,10 +87,10 @@ class Results(NamedTuple):
         return cls(machine, medians, ratios, replays)
 
     def costs(self, call: str) -> Costs:
-        """Return what is to be told of ``call``.
+        """Return the costs of ``call`` that the report shows.
 
         Raises:
-            UnusableError: It is what the call costs beyond another, which was not measured.
+            UnusableError: The cost of ``call`` is an addition to another call, which was not measured.
         """
         sides, ratio = self.medians[call], self.ratios[call]
         beyond = CALLS[call].beyond if call in CALLS else None

@@ -1,11 +1,16 @@
 """The sides of a comparison: tcuda, the layer below it, and torch where it can use the GPU.
 
-A side is what the names in the statements of ``calls.py`` stand for. ``stream``, ``s2``, ``event``, ``start`` and
-``end`` are objects for tcuda and torch, and handles for the layer below; ``s`` is ``stream``, always as an object.
-``ledger`` is that of tcuda's core, ``philox`` the state of a generator there, and ``pool`` a pool of CuPy's. ``random``
-is a generator of CuPy's own, or of NumPy's on emulated devices; ``state`` that of a generator, as bytes. ``in_place``
-and ``with_arrays`` launch 20 small kernels; ``graph`` has those of the first, and is a handle for the layer below;
-``handle`` is a pool in which there is memory for those of the second.
+A side gives values to the names in the statements of ``calls.py``:
+
+* ``stream``, ``s2``, ``event``, ``start`` and ``end`` are objects for tcuda and torch, and handles for the layer below.
+* ``s`` is ``stream``, always as an object.
+* ``ledger`` is the ledger of tcuda's core, and ``philox`` is the state of a generator of the core.
+* ``pool`` is a memory pool of CuPy.
+* ``random`` is a generator of CuPy, or of NumPy on emulated devices.
+* ``state`` is the state of a generator, as bytes.
+* ``in_place`` and ``with_arrays`` launch 20 small kernels, in place and with a new array for each.
+* ``graph`` is a graph of the kernels of ``in_place``, and a handle of this graph for the layer below.
+* ``handle`` is a pool that has memory for the arrays of ``with_arrays``.
 """
 
 from __future__ import annotations
@@ -39,10 +44,10 @@ class Side(NamedTuple):
     """One side.
 
     Attributes:
-        names: What the names in its statements stand for.
-        spellings: The fields of a call that are meant for it, the nearest first.
-        begin: What comes before a round: lets the arrays of CuPy come from where this side measures them.
-        rest: What comes after one: undoes ``begin``, makes the default stream current, waits until the device is idle.
+        names: The values of the names in the statements.
+        spellings: The fields of :class:`Call` that can have the statement of this side, the preferred field first.
+        begin: Called before a round: sets the allocator of CuPy that this side measures.
+        rest: Called after a round: undoes ``begin``, makes the default stream current, and waits for the device.
     """
 
     names: dict[str, Any]
@@ -51,19 +56,19 @@ class Side(NamedTuple):
     rest: Callable[[], None]
 
     def statement(self, call: Call) -> str:
-        """Return what this side does for ``call``."""
+        """Return the statement of this side for ``call``."""
         statement: str = next(filter(None, (getattr(call, spelling) for spelling in self.spellings)))
         return statement
 
     def state(self, call: Call) -> State:
-        """Return what it does so in."""
+        """Return the state in which this side is measured for ``call``."""
         return call.state_below if "below" in self.spellings else call.state
 
 
 def _present() -> tuple[str, ...]:
     if ON_CUDA and importlib.util.find_spec("torch"):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what torch warns of when it is imported is not ours to mend
+            warnings.simplefilter("ignore")  # The import of torch may warn, for reasons outside of this repository.
             import torch
 
             if torch.cuda.is_available():
@@ -72,12 +77,12 @@ def _present() -> tuple[str, ...]:
 
 
 SIDES = _present()
-"""The sides that this machine has."""
+"""The sides that can be measured on this machine."""
 
 
 @functools.cache
 def side(name: str) -> Side:
-    """Return the side of that name, with an idle device."""
+    """Return the side ``name``, after the device has become idle."""
     made = {"tcuda": _tcuda, "below": _below, "torch": _torch}[name]()
     made.rest()
     return made
@@ -96,7 +101,7 @@ def _torch() -> Side:
 
 
 def _surface(spellings: tuple[str, ...], cuda: Any, x: Any, kernels: Kernels, **arrays: Any) -> Side:
-    stream, s2, *_ = [cuda.Stream() for _ in range(_POOL)]  # all of them, so that no measured call creates one
+    stream, s2, *_ = [cuda.Stream() for _ in range(_POOL)]  # The whole pool, so that no measured call creates a stream.
     event, start, end = cuda.Event(), cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
     for each in (event, start, end):
         each.record()
@@ -131,7 +136,7 @@ def _below() -> Side:
 
 
 def _kernels(add: Any, x: Any) -> Kernels:
-    """Return what launches 20 small kernels, in place and with an array for each."""
+    """Return functions that launch 20 small kernels, in place and with a new array for each."""
 
     def in_place() -> None:
         for _ in range(20):
@@ -187,11 +192,12 @@ def _emulated() -> dict[str, Any]:
 def own_allocator(
     cupy_cuda: Any, allocator: Callable[[int], Any], rest: Callable[[], None]
 ) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Return ``begin`` and ``rest`` of a side between which CuPy's arrays come from ``allocator``.
+    """Return ``begin`` and ``rest`` of a side, between which CuPy's arrays come from ``allocator``.
 
-    By ``set_allocator``, as the ledger was set: CuPy takes another path where ``using_allocator`` was ever entered.
+    ``set_allocator`` sets the allocator, as tcuda does for the ledger. After a first use of ``using_allocator``, CuPy
+    would take another path for every array.
     """
-    found = cupy_cuda.get_allocator()  # that of the ledger, since tcuda is initialised
+    found = cupy_cuda.get_allocator()  # The allocator of the ledger, because tcuda is initialised.
 
     def begin() -> None:
         cupy_cuda.set_allocator(allocator)

@@ -1,7 +1,7 @@
-"""The allocators that workloads are replayed through.
+"""The allocators of the replays.
 
-Each is to be made in a fresh process, with the variables of its ``environment`` set before anything is imported:
-caches, settings and budgets persist.
+Each allocator must be made in a fresh process, because caches, settings and budgets persist. The variables of
+``environment`` must be set before any import.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ if TYPE_CHECKING:
 
 
 class Allocator(NamedTuple):
-    """An allocator, in the calls that cost least.
+    """An allocator, with its cheapest calls.
 
     Attributes:
-        allocate: Takes a size in bytes, and returns what ``free`` takes.
-        free: Frees it.
-        array: Returns an array of so many bytes, whose memory is freed when it dies.
-        clear: Gives everything that is free back to the driver.
+        allocate: Takes a size in bytes, and returns the argument of ``free``.
+        free: Frees an allocation.
+        array: Takes a size in bytes, and returns an array, whose memory is freed when the array is deleted.
+        clear: Gives all free memory back to the driver.
         synchronize: Waits for the device.
         reserved: Returns the bytes that the allocator holds.
-        peak_reserved: Returns the most that it held so far; None if it does not count that.
-        driver_allocations: Returns how often it took memory from the driver so far; None if it does not count that.
+        peak_reserved: Returns the peak of the bytes that the allocator held; None if the allocator does not count them.
+        driver_allocations: Returns the number of allocations from the driver; None if the allocator does not count
+            them.
     """
 
     allocate: Callable[[int], Any]
@@ -37,12 +38,12 @@ class Allocator(NamedTuple):
 
 
 class Source(NamedTuple):
-    """How an allocator is made.
+    """The way to make an allocator.
 
     Attributes:
-        make: Makes it; imports what it needs, and is the first to touch the device.
-        imports: What takes long to import, and touches no device.
-        environment: Variables that have to be set.
+        make: Makes the allocator, and imports the modules that it needs. No earlier code may use the device.
+        imports: The modules that take long to import; their import does not use the device.
+        environment: The environment variables that must be set.
     """
 
     make: Callable[[], Allocator]
@@ -51,7 +52,7 @@ class Source(NamedTuple):
 
 
 SETTINGS = ("TCUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
-"""Variables that are not to reach an allocator from outside."""
+"""The environment variables of the caller that must not reach an allocator."""
 
 
 def _tcuda() -> Allocator:
@@ -116,7 +117,7 @@ def _of_pool(pool: Any, driver_allocations: Callable[[], int] | None) -> Allocat
     empty, uint8 = cupy.empty, cupy.uint8
     return Allocator(
         allocate=pool.malloc,
-        free=lambda pointer: None,  # whose death frees the memory
+        free=lambda pointer: None,  # The deletion of the pointer frees the memory.
         array=lambda size: empty(size, dtype=uint8),
         clear=pool.free_all_blocks,
         synchronize=cupy.cuda.runtime.deviceSynchronize,
@@ -135,4 +136,4 @@ SOURCES = {
     "cupy": Source(_cupy),
     "cupy_async": Source(_cupy_async),
 }
-"""The allocators, by name; ``tcuda_segments`` is tcuda's with torch's default: segments that do not grow."""
+"""The allocators, by name; ``tcuda_segments`` is tcuda's allocator with torch's default, segments of fixed size."""

@@ -1,4 +1,4 @@
-"""A call on one side, ready to be measured in rounds."""
+"""The subject of a measurement: a call on one side."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ if TYPE_CHECKING:
 
 
 class Subject:
-    """A call on one side. Every round of :attr:`loop` stands between :meth:`begin` and :meth:`end`.
+    """A call on one side. Call :meth:`begin` before every round of :attr:`loop`, and :meth:`end` after the round.
 
     Args:
         call: The call.
         side: The side.
 
     Attributes:
-        loop: What is measured.
+        loop: The measured function, which executes the call repeatedly.
     """
 
     def __init__(self, call: Call, side: Side) -> None:
         self.loop = inlined(side.statement(call), side.names)
         self._side = side
         self._state = side.state(call)
-        self._scope = dict(side.names)  # what the state puts there is of this call alone
+        self._scope = dict(side.names)  # A copy, because the names that the state defines belong to this call alone.
         self._begun = False
 
     def begin(self) -> None:
-        """Make ready for a round."""
+        """Prepare a round."""
         self._side.begin()
         exec(self._state.begin, self._scope)
         self._begun = True
 
     def end(self) -> None:
-        """Leave everything as it was before :meth:`begin`, also if that was never called."""
+        """Undo :meth:`begin`, if it was called, and wait for the device."""
         try:
             if self._begun:
                 self._begun = False
@@ -45,7 +45,7 @@ class Subject:
             self._side.rest()
 
     def round(self) -> None:
-        """Go through one round."""
+        """Execute one round, with :meth:`begin` and :meth:`end`."""
         self.begin()
         try:
             self.loop()

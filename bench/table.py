@@ -1,4 +1,4 @@
-"""Tables in text: the first row is the header, the first column is aligned to the left."""
+"""Tables as text. The first row is the header, and the first column is aligned to the left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the calls may cost on an NVIDIA H200, and how much memory may be held: one table each."""
+"""The targets for the cost of calls on an NVIDIA H200, and for the memory that allocators hold."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 class Target(NamedTuple):
-    """Bounds in nanoseconds a call. No call may cost more than torch's, whatever else bounds it.
+    """The upper bounds of the cost of a call. By default, a call may cost as much as torch's call.
 
     Attributes:
-        at_most: Nanoseconds.
-        over_below: Nanoseconds above what the layer below costs.
-        of_below: The multiple of what the layer below costs.
-        of_torch: The multiple of what torch's call costs.
+        at_most: The bound in nanoseconds.
+        over_below: The bound in nanoseconds above the cost of the layer below.
+        of_below: The bound as a multiple of the cost of the layer below.
+        of_torch: The bound as a multiple of the cost of torch's call.
     """
 
     at_most: float = math.inf
@@ -25,7 +25,7 @@ class Target(NamedTuple):
     of_torch: float = 1.0
 
     def met(self, costs: Costs) -> bool:
-        """Return whether what tcuda costs is within all bounds; where a side was not measured, it bounds nothing."""
+        """Return whether the cost of tcuda is within all bounds; a side that was not measured is no bound."""
         within = costs.tcuda <= self.at_most
         if costs.torch is not None:
             within = within and costs.tcuda <= self.of_torch * costs.torch
@@ -77,13 +77,13 @@ TARGETS = {
     "get_rng_state()": Target(of_torch=0.5),
     "set_rng_state(state)": Target(of_torch=0.5),
 }
-"""Calls that are bounded by more than torch."""
+"""The targets of calls that have other bounds than the cost of torch's call."""
 
 COLD_TIME_OF_TORCH = 0.8
-"""What arrays may take whose memory comes from the device, as a multiple of what torch takes."""
+"""The bound of the time of arrays of new memory from the device, as a multiple of the time of torch's arrays."""
 
 RIVALS = ("torch", "torch_expandable", "cupy")
-"""Those whose reserved memory tcuda's is held against."""
+"""The allocators whose reserved memory bounds tcuda's."""
 
 RESERVED_PER_LIVE = {"churn_small": 1.21, "churn_large": 1.16, "deeplab_infer": 1.05, "gpt2_generate": 1.06}
-"""Peak reserved / peak live on emulated devices, where both are the same in every run."""
+"""The bounds of peak reserved / peak live on emulated devices, where both peaks are the same in every run."""

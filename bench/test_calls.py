@@ -1,4 +1,4 @@
-"""What each call costs: tcuda's, that of the layer below, and torch's."""
+"""The cost of each call: of tcuda, of the layer below, and of torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the import costs, in a process of its own: tcuda's, none at all, and torch's."""
+"""The cost of an import in a process of its own: of tcuda, of nothing, and of torch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_import(benchmark: BenchmarkFixture, on: str, tmp_path: Path) -> None:
     benchmark.group = "import tcuda"
     benchmark.extra_info |= machine()
 
-    def execute(statement: str) -> None:  # away from the source tree, which would hide the package that is installed
+    def execute(statement: str) -> None:  # In another folder, because the source tree would hide the installed package.
         subprocess.run([sys.executable, "-c", statement], cwd=tmp_path, check=True)
 
     reference = Reference(lambda: execute(STATEMENTS["below"]), time.perf_counter)

@@ -1,4 +1,4 @@
-"""What memory from the device costs, and how much is held: tcuda's allocator, torch's and CuPy's pools."""
+"""The cost of memory from the device, and the memory that the allocators of tcuda and torch and CuPy's pools hold."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 SOURCES = present()
 
-beside_torch = pytest.mark.skipif("torch" not in SOURCES, reason="torch is not there to compare with")
+beside_torch = pytest.mark.skipif("torch" not in SOURCES, reason="torch is not installed or sees no GPU")
 
 
 @functools.cache
 def replays(source: str) -> dict[str, Replayed]:
-    """Return what replays of all workloads found, by workload."""
+    """Return the results of the replays of all workloads through ``source``, by workload."""
     return {each.workload: each for each in replay(source, list(WORKLOADS))}
 
 
 def of_all(workload: str) -> dict[str, Replayed]:
-    """Return what the replays through all allocators found, by allocator."""
+    """Return the results of the replays of ``workload`` through all allocators, by allocator."""
     return {source: replays(source)[workload] for source in SOURCES}
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_replay(benchmark: BenchmarkFixture, source: str) -> None:
-    """Note what was found for the report; pytest-benchmark's own figure is how long all of it took."""
+    """Store the results for the report. The figure of pytest-benchmark is the time of all replays together."""
     benchmark.group = "replay"
     benchmark.extra_info |= machine()
     found = benchmark.pedantic(replays, args=[source], rounds=1)

@@ -1,7 +1,7 @@
-"""The workloads that allocators are measured with: sizes in an order, the same in every run.
+"""The workloads for the measurement of allocators, which are the same in every run.
 
-A workload is a list of events: ``(id, bytes)`` allocates, ``(id, FREED)`` frees what that allocated. What is not freed
-is alive at the end.
+A workload is a list of events: ``(id, bytes)`` allocates memory, and ``(id, FREED)`` frees the memory with that id.
+Memory that no event frees is alive at the end.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def _log_uniform(random: np.random.Generator, low: int, high: int, count: int) -
 
 
 def _cold(count: int, low: int, high: int) -> Events:
-    """Allocate and free nothing: all memory comes from the device."""
+    """Return a workload that only allocates, so that all memory comes from the device."""
     return [(id, int(size)) for id, size in enumerate(_log_uniform(np.random.default_rng(_SEED), low, high, count))]
 
 
 def _churn(low: int, high: int, live: int, steps: int) -> Events:
-    """Allocate, from ``live`` on after a free of any."""
+    """Return a workload that frees a random allocation before each new one, as soon as ``live`` are alive."""
     random = np.random.default_rng(_SEED)
     sizes = _log_uniform(random, low, high, steps)
     picks = random.random(steps)
@@ -54,11 +54,11 @@ def _churn(low: int, high: int, live: int, steps: int) -> Events:
 
 
 def read_trace(path: Path) -> Events:
-    """Read a trace: the array ``events``, of integers and shape ``(n, 2)``, in a file of NumPy's.
+    """Read a trace: the array ``events``, of integers and of shape ``(n, 2)``, in a file of ``numpy.savez()``.
 
     Raises:
-        OSError: There is no such file.
-        ValueError: It is no such trace.
+        OSError: The file cannot be read.
+        ValueError: The file is not a trace.
     """
     try:
         with np.load(path) as arrays:
@@ -85,30 +85,30 @@ COLD: dict[str, Callable[[], Events]] = {
     "cold_medium": functools.partial(_cold, 2000, 512, 4 * _MIB),
     "cold_large": functools.partial(_cold, 500, _MIB, 64 * _MIB),
 }
-"""Mixes of sizes, all of which are alive at the end: what memory from the device costs."""
+"""Workloads that only allocate; they measure the cost of memory from the device."""
 
 CHURNS: dict[str, Callable[[], Events]] = {
     "churn_small": functools.partial(_churn, 512, 4 * _MIB, 500, 40_000),
     "churn_large": functools.partial(_churn, 64 * _KIB, 128 * _MIB, 200, 20_000),
 }
-"""Sizes that come and go at random: how much memory is held for them."""
+"""Workloads of random allocations and frees; they measure the memory that an allocator holds."""
 
 TRACES: dict[str, Callable[[], Events]] = {
     name: functools.partial(read_trace, _DATA / f"{name}.npz") for name in ("deeplab_infer", "gpt2_generate")
 }
-"""What real programs did; ``data/README.md`` says which."""
+"""Recordings of real programs, which ``data/README.md`` describes."""
 
 WORKLOADS = {**COLD, **CHURNS, **TRACES}
-"""All of them: functions that make the events, by name."""
+"""All workloads by name, as functions that make the events."""
 
 
 def allocations(events: Events) -> int:
-    """Return how many events allocate."""
+    """Return the number of events that allocate."""
     return sum(size != FREED for _, size in events)
 
 
 def peak_live(events: Events) -> int:
-    """Return the most bytes that are alive at a time."""
+    """Return the peak of the live bytes."""
     sizes: dict[int, int] = {}
     live = peak = 0
     for id, size in events:
