@@ -1,6 +1,6 @@
-"""An allocator snapshot as one page of HTML that needs no network.
+"""Allocator snapshots as pages of HTML that need no network.
 
-A snapshot is what ``torch.cuda.memory._snapshot()`` returns, from tcuda or from torch.
+A snapshot is the result of ``_snapshot()`` of tcuda or of torch.
 """
 
 from __future__ import annotations

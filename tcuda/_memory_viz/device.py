@@ -1,4 +1,4 @@
-"""All that the page shows of one device."""
+"""The part of a snapshot that belongs to one device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Device:
-    """What a snapshot tells about a device."""
+    """The content of a snapshot for one device."""
 
     index: int
     events: int
@@ -26,22 +26,22 @@ class Device:
 
     @property
     def peak_bytes(self) -> int:
-        """The most that was ever allocated at once."""
+        """The peak of the allocated bytes."""
         return self.history.live[self.history.peak]
 
     @property
     def segments(self) -> int:
-        """How many segments there are."""
+        """The number of segments."""
         return sum(len(group.segments) for group in self.groups)
 
     @property
     def reserved_bytes(self) -> int:
-        """The size of all segments."""
+        """The bytes of all segments."""
         return sum(group.reserved for group in self.groups)
 
 
 def devices(snapshot: Snapshot) -> tuple[list[Device], Stacks]:
-    """Return the devices that a snapshot has anything of, at least one, and the stacks that they refer to."""
+    """Return the devices that have events or segments in a snapshot, or an empty device 0, and the stacks of them."""
     traces = snapshot.get("device_traces", [])
     stacks = Stacks()
     segments_of: dict[int, list[dict[str, Any]]] = {}

@@ -1,4 +1,4 @@
-"""What was allocated when: a trace of events, put together with the blocks that were there at its end."""
+"""The history of allocations, from a trace of events and the blocks at the end of the trace."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ if TYPE_CHECKING:
 
     from tcuda._memory_viz.stacks import Stacks
 
-BEFORE = 0  # events count from 1
+BEFORE = 0  # The number of the first event is 1.
 
 _SEGMENT_SIGNS = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 _MARKS = ("oom", "snapshot")
 _NO_NOTES = ("", "N/A")
-_LONGEST_NOTE = 1000  # characters; a text of many megabytes may be the note of every allocation
+_LONGEST_NOTE = 1000  # Characters. Without a limit, a text of many megabytes could be the note of every allocation.
 
 
 @dataclass(slots=True)
 class Allocation:
-    """A piece of memory from its allocation to the end of its free. Sizes are as requested."""
+    """Allocated memory, from its allocation to the completion of its free. The size is the requested size."""
 
     address: int
     size: int
     stream: int
     stack: int
     start: int
-    """The event that allocated it; 0 if that was before the trace began."""
+    """The event that allocated the memory; 0 if the allocation was before the trace."""
     released: int | None = None
-    """The event that asked for its free, after which work on other streams may still use it."""
+    """The event that requested the free; work on other streams may use the memory after this event."""
     end: int | None = None
-    """The event after which others may have the memory; None if it was alive at the end of the trace."""
+    """The event that completed the free; None if the memory was in use at the end of the trace."""
     freed_by: int = NO_STACK
     note: str = ""
 
     def is_live(self, event: int) -> bool:
-        """Return whether it held memory right after ``event``."""
+        """Return whether the memory was in use right after ``event``."""
         return self.start <= event and (self.end is None or event < self.end)
 
 
 @dataclass(slots=True)
 class Mark:
-    """An event that is no allocation and worth a line across the picture."""
+    """An event that is not an allocation, and for which the picture has a vertical line."""
 
     event: int
     action: str
@@ -56,31 +56,31 @@ class Mark:
 
 @dataclass(slots=True)
 class History:
-    """All that a trace tells."""
+    """The history of one device."""
 
     allocations: list[Allocation]
-    """In the order in which they began; of those from before the trace, the longest-lived first."""
+    """The allocations in the order of their begin; those from before the trace in the reverse order of their end."""
     live: list[int]
-    """Bytes allocated before the trace and after each of its events."""
+    """The allocated bytes, before the trace and after each of its events."""
     reserved: list[tuple[int, int]]
-    """Events after which the segments had another size, with that size; empty if the trace has no such event."""
+    """The events that changed the size of the segments, each with the new size; empty if there is no such event."""
     times: list[int]
-    """Microseconds since the epoch, an event each; empty if the trace does not tell."""
+    """The microseconds since the epoch, one number for each event; empty if the trace has no times."""
     marks: list[Mark]
 
     @property
     def peak(self) -> int:
-        """The first event after which most was allocated, 0 if that was before all events."""
+        """The first event after which the allocated bytes had their peak; 0 if the peak was before all events."""
         return self.live.index(max(self.live))
 
 
 def history(trace: Sequence[dict[str, Any]], segments: Sequence[dict[str, Any]], stacks: Stacks) -> History:
-    """Return what happened on one device.
+    """Return the history of one device.
 
     Args:
-        trace: The events of the device. The first ones may be lost, or all.
+        trace: The events of the device. The first events, or all events, may be missing.
         segments: The segments of the device at the end of the trace.
-        stacks: Where to keep the stacks.
+        stacks: The collection to which the stacks are added.
     """
     allocations = _Replay(stacks, trace).allocations(active_blocks(segments))
     return History(
@@ -102,7 +102,7 @@ def active_blocks(segments: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any
     for segment in segments:
         address = segment["address"]
         for block in segment["blocks"]:
-            address = block.get("address", address)  # older versions of torch left it out
+            address = block.get("address", address)  # Blocks of older versions of torch have no address.
             if block["state"].startswith("active"):
                 found[address] = {**block, "stream": segment.get("stream", 0)}
             address += block["size"]
@@ -116,7 +116,7 @@ class _Replay:
         self._found: list[Allocation] = []
         self._open: dict[int, Allocation] = {}
         self._latest: dict[int, Allocation] = {}
-        # Whoever records can leave out kinds of events.
+        # The recording may have left out some kinds of events.
         completed = any(event["action"] == "free_completed" for event in trace)
         self._last_of_free = "free_completed" if completed else "free_requested"
 
@@ -135,7 +135,7 @@ class _Replay:
 
     def _alloc(self, number: int, event: dict[str, Any]) -> None:
         if earlier := self._open.pop(event["addr"], None):
-            earlier.end = number  # its free was not recorded
+            earlier.end = number  # The free of the earlier allocation was not recorded.
         self._begin(number, event["addr"], event["size"], event).note = ", ".join(
             text[:_LONGEST_NOTE]
             for text in (event.get("user_metadata"), event.get("compile_context"))
@@ -147,7 +147,8 @@ class _Replay:
         if address not in self._open:
             if address in self._latest:
                 return
-            # Allocated before the trace began, by whom it does not tell: the event has the stack of the free.
+            # The memory was allocated before the trace. The frames of the event are those of the free, so the stack of
+            # the allocation is unknown.
             self._begin(BEFORE, address, event["size"], {"stream": event.get("stream", 0)})
         freed = self._open[address]
         if event["action"] == "free_requested":
@@ -160,7 +161,7 @@ class _Replay:
     def _alive_at_end(self, address: int, block: dict[str, Any]) -> None:
         known = self._latest.get(address)
         if known and known.released == known.end and block["state"] != "active_allocated":
-            known.end = None  # the end of its free was not left out: it has not come yet
+            known.end = None  # The free was requested and is not complete yet.
         if known and known.end is None:
             known.stack = known.stack or self._stacks.number(block.get("frames", ()))
             return

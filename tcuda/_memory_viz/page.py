@@ -1,4 +1,4 @@
-"""The page: data, style and script in one text."""
+"""The page: data, style and script in one text of HTML."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcuda._memory_viz.stacks import Stacks
 
 BANDS = 2000
-"""How many allocations are drawn one by one. A picture has no room for more, and the page stays small and fast."""
+"""The most allocations that are drawn one by one. More would not be visible, and would make the page large and slow."""
 
 _SCRIPTS = ("text", "data", "details", "axes", "bands", "picture", "timeline", "segments", "sites", "page")
 
@@ -33,8 +33,8 @@ def page(snapshot: Snapshot, title: str = "Allocator snapshot") -> str:
     """Return a page of HTML that shows ``snapshot``.
 
     Args:
-        snapshot: What ``_snapshot()`` returned, or ``read_snapshot()``.
-        title: What the page is called, such as the name of a file.
+        snapshot: The result of ``_snapshot()`` or of ``read_snapshot()``.
+        title: The title of the page, such as the name of a file.
     """
     return render(*devices(snapshot), title)
 
@@ -48,10 +48,10 @@ def render(devices: Sequence[Device], stacks: Stacks, title: str) -> str:
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:",
         style=style,
         script=script,
-        # Not even a name of a function can end the element or begin a comment in it.
+        # The name of a function may contain "</script>" or "<!--", so no "<" is left in the data.
         data=json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
     )
-    return text.encode(errors="replace").decode()  # names of files can have halves of characters in them
+    return text.encode(errors="replace").decode()  # The names of files may have surrogates, which UTF-8 cannot encode.
 
 
 def _asset(name: str) -> str:
@@ -59,17 +59,17 @@ def _asset(name: str) -> str:
 
 
 def _script() -> str:
-    """Return all scripts in a scope of their own, where no name of theirs meets one of the browser's."""
+    """Return all scripts in one function, so that their names cannot collide with names of the browser."""
     return "(() => {\n" + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();"
 
 
 def _hash(text: str) -> str:
-    """Return what a content security policy calls an element with ``text`` in it."""
+    """Return the source by which a content security policy allows an element with the content ``text``."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _stacks(stacks: Stacks) -> dict[str, Any]:
-    names: dict[str, int] = {}  # most names and files are in many frames
+    names: dict[str, int] = {}  # Most names and files are in many frames, so each is stored once.
     frames = [
         (
             names.setdefault(frame.name, len(names)),
@@ -104,7 +104,7 @@ def _device(device: Device) -> dict[str, Any]:
 
 
 def _largest(past: History, count: int) -> list[Allocation]:
-    """Return the ``count`` largest allocations, of equal ones those that lived longer, in the order of their begin."""
+    """Return the ``count`` largest allocations in the order of their begin; at equal sizes a longer life counts."""
     never = len(past.live)
 
     def importance(number: int) -> tuple[int, int]:

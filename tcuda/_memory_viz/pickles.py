@@ -1,8 +1,8 @@
-"""Pickles of plain data, read without the machine that a pickle can give orders to.
+"""A reader for pickles of plain data, which is safe for files from any source.
 
-Python's own ``pickle`` calls what a pickle asks for, fills memory when a pickle names a large place in its memo, and
-hashes keys that are tuples of tuples, which can take for ever. Here a file decides what is read, and nothing else:
-time and memory are in proportion to its size.
+Python's own ``pickle`` calls the functions that a pickle names, allocates much memory if a pickle uses a large index in
+its memo, and hashes keys that are nested tuples, which can take a very long time. This reader calls no function, and
+takes time and memory in proportion to the size of the file.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ import struct
 from typing import Any, NoReturn
 
 _MOST_CONTAINERS = 20_000_000
-"""Dicts, lists and tuples that a pickle may have: 10 million events with a stack each."""
+"""The most dicts, lists and tuples in a pickle: enough for 10 million events, each with a stack."""
 
 _LONGEST_LINE = 1 << 20
-"""Bytes of a line in a pickle of protocol 0, which has texts in lines."""
+"""The most bytes of a line in a pickle of protocol 0, which stores texts in lines."""
 
 _LARGEST_NUMBER = 9
-"""Bytes of a whole number: 64 bits and a sign."""
+"""The most bytes of a whole number: 64 bits and a sign."""
 
 _MOST_DIGITS = 30
-"""Characters of a number in a line: 64 bits and a sign, or a floating-point number in full."""
+"""The most characters of a number in a line: 64 bits and a sign, or all digits of a floating-point number."""
 
 _PLAIN = "a snapshot has only dicts, lists, tuples, texts and numbers"
 
-# The size of an item's length, by the opcode that begins the item.
+# The bytes of the length of an item, by the opcode of the item.
 _TEXTS = {ord("X"): 4, 0x8D: 8}
 _BYTES = {ord("C"): 1, ord("B"): 4, 0x8E: 8}
 _WHOLE_NUMBERS = {0x8A: 1, 0x8B: 4}
 
 _FLOAT = struct.Struct(">d")
-_TRUTHS = {b"00": False, b"01": True}  # whole numbers have no such zero
+_TRUTHS = {b"00": False, b"01": True}  # A whole number has no leading zero.
 _CONSTANTS = {ord("N"): None, 0x88: True, 0x89: False}
 _TUPLES = {ord(")"): 0, 0x85: 1, 0x86: 2, 0x87: 3}
 _PLACES_TO_PUT = {ord("q"): 1, ord("r"): 4}
@@ -45,7 +45,7 @@ def load(data: bytes) -> object:
             and None, of any protocol.
 
     Raises:
-        ValueError: ``data`` is no pickle, ends too early, or holds anything else.
+        ValueError: ``data`` is not a pickle, ends too early, or holds other objects.
     """
     try:
         return _Reader(data).load()
@@ -63,8 +63,8 @@ class _Reader:
         self._containers = 0
 
     def load(self) -> object:
-        # This loop reads what snapshots have most of, by itself and in the order of frequency: a file of 100 MB has 30
-        # million opcodes.
+        # This loop handles the most frequent opcodes of snapshots without a call, in the order of their frequency: a
+        # file of 100 MB has 30 million opcodes.
         data, memo, whole_number = self._data, self._memo, int.from_bytes
         while True:
             position = self._position
@@ -224,7 +224,7 @@ class _Reader:
         return number
 
     def _marked(self) -> list[Any]:
-        """Return what lies above the last mark, and remove it."""
+        """Remove the items above the last mark and return them."""
         items, self._stack = self._stack, self._outer.pop()
         return items
 
@@ -237,7 +237,7 @@ class _Reader:
     @staticmethod
     def _fill(made: dict[str, Any], items: list[Any]) -> None:
         keys, values = items[::2], items[1::2]
-        # A key of tuples of tuples could take for ever to hash, and numbers can be chosen so that they collide.
+        # The hash of a nested tuple could take a very long time, and a file could have numbers with colliding hashes.
         for key in keys:
             if type(key) is not str:
                 raise ValueError(f"a dict in it has a key that is a {type(key).__name__}, not a text")

@@ -1,4 +1,4 @@
-"""Reading snapshots that nobody vouches for."""
+"""Reading and checking of snapshots in files that may come from any source."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# The schema is torch's: what is in a snapshot depends on the version that wrote it.
+# The schema is torch's, and depends on the version of torch or tcuda that wrote the snapshot.
 Snapshot: TypeAlias = dict[str, Any]
 
 _WHAT_TO_DO = "Write one with tcuda.memory._dump_snapshot() or torch.cuda.memory._dump_snapshot()."
 
 _LARGEST_FILE = 1 << 30
 _MOST_DEVICES = 1024
-_LONGEST_WORD = 100  # characters of an action, a state or a kind
+_LONGEST_WORD = 100  # The most characters of an action, a state or a kind.
 
 _SIZES = range(1 << 63)
 _ADDRESSES = range(1 << 64)
@@ -31,7 +31,7 @@ _NUMBERS = {
     "requested_size": _SIZES,
     "device_free": _SIGNED,
     "device": range(_MOST_DEVICES),
-    "stream": range(_SIGNED.start, _ADDRESSES.stop),  # torch writes a handle with or without a sign
+    "stream": range(_SIGNED.start, _ADDRESSES.stop),  # torch may write a handle as a signed number.
     "time_us": _SIGNED,
 }
 
@@ -43,12 +43,12 @@ def read_snapshot(path: str | Path) -> Snapshot:
     proportion to its size.
 
     Args:
-        path: A file that ``_dump_snapshot()`` wrote, or a pickle of what ``_snapshot()`` or ``memory_snapshot()``
-            returned.
+        path: A file that ``_dump_snapshot()`` wrote, or a pickle of the result of ``_snapshot()`` or
+            ``memory_snapshot()``.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It holds no snapshot, or is too large for one.
+        ValueError: The file is not a snapshot, or is too large.
     """
     try:
         return _Check().snapshot(pickles.load(read_regular_file(path, _LARGEST_FILE)))
@@ -57,21 +57,21 @@ def read_snapshot(path: str | Path) -> Snapshot:
 
 
 class _Check:
-    """That what the page is made of has the right types and sizes. What only some versions write may be absent.
+    """The check of the types and sizes of all values that the page uses. Entries of some versions only may be absent.
 
-    A pickle can name one object in many places. Stacks and frames are shared like that, and are checked once. A
-    segment, a block or an event that is in two places is refused: with those, a small file could ask for more work
-    than anyone has time for.
+    A pickle can name one object in many places. Stacks and frames are shared in this way, and are checked once. A
+    segment, a block or an event in two places is refused, because a small file could otherwise demand an unlimited
+    amount of work.
     """
 
     def __init__(self) -> None:
-        # By id(), which stays theirs as long as the content is alive.
+        # The sets have the results of id(), which stay valid because the content stays alive.
         self._good_frames: set[int] = set()
         self._good_stacks: set[int] = set()
         self._seen: set[int] = set()
 
     def snapshot(self, content: object) -> Snapshot:
-        if isinstance(content, list):  # what memory_snapshot() returns
+        if isinstance(content, list):  # The result of memory_snapshot() is a list of segments.
             content = {"segments": content}
         if not isinstance(content, dict):
             raise ValueError(f"it is a {type(content).__name__}, not a dict")
@@ -155,7 +155,7 @@ def _numbers(owner: dict[str, Any], where: str, required: tuple[str, ...], optio
 
 
 def _is_number(value: object, allowed: range) -> bool:
-    return type(value) is int and value in allowed  # a range compares with its ends alone
+    return type(value) is int and value in allowed
 
 
 def _word(owner: dict[str, Any], name: str, where: str, default: str | None = None) -> None:
@@ -167,7 +167,7 @@ def _word(owner: dict[str, Any], name: str, where: str, default: str | None = No
 
 
 def _short(value: object) -> str:
-    """Return how a message names a value: a list could hold itself, and a text fill the screen."""
+    """Return a short text for ``value`` in a message: a list could contain itself, and a text could fill the screen."""
     if isinstance(value, str):
         return repr(value) if len(value) <= _LONGEST_WORD else f"a text of {len(value):,} characters"
     if value is None or isinstance(value, bool | int | float):

@@ -1,4 +1,4 @@
-"""The memory that the allocator holds: segments, by pool and stream, and the blocks in them."""
+"""The memory that the allocator holds: segments, grouped by pool and stream, with their blocks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Block:
 
 @dataclass(slots=True)
 class Segment:
-    """A piece of memory that the allocator got from the driver."""
+    """Memory that the allocator got from the driver."""
 
     address: int
     size: int
@@ -38,7 +38,7 @@ class Segment:
 
 @dataclass(slots=True)
 class Group:
-    """The segments that can serve the same requests: those of one pool and one stream."""
+    """The segments of one pool and one stream, which can serve the same requests."""
 
     pool: tuple[int, ...]
     stream: int
@@ -46,7 +46,7 @@ class Group:
 
     @property
     def reserved(self) -> int:
-        """Bytes of all segments."""
+        """The bytes of all segments."""
         return sum(segment.size for segment in self.segments)
 
     def bytes_in(self, state: int) -> int:
@@ -55,12 +55,12 @@ class Group:
 
     @property
     def largest_free(self) -> int:
-        """The largest request that needs no new segment."""
+        """The bytes of the largest free block: a request of at most this size needs no new segment."""
         return max((block.size for block in self._blocks() if block.state == FREE), default=0)
 
     @property
     def rounding(self) -> int:
-        """Bytes that blocks in use have beyond what was requested."""
+        """The bytes of blocks in use that were not requested."""
         return sum(block.size - block.requested for block in self._blocks() if block.state != FREE)
 
     def _blocks(self) -> list[Block]:
@@ -82,7 +82,7 @@ def _segment(segment: dict[str, Any], stacks: Stacks) -> Segment:
     offset = 0
     blocks = []
     for block in segment["blocks"]:
-        if "address" in block:  # older versions of torch left it out
+        if "address" in block:  # Blocks of older versions of torch have no address.
             offset = block["address"] - segment["address"]
         size = block["size"]
         state = _state(block["state"])
@@ -102,7 +102,7 @@ def _segment(segment: dict[str, Any], stacks: Stacks) -> Segment:
 def _state(name: str) -> int:
     if name == "active_allocated":
         return ALLOCATED
-    return AWAITING_FREE if name.startswith("active") else FREE  # torch has had two names for awaiting
+    return AWAITING_FREE if name.startswith("active") else FREE  # Versions of torch have two names for AWAITING_FREE.
 
 
 __all__ = ["ALLOCATED", "AWAITING_FREE", "FREE", "Block", "Group", "Segment", "groups"]

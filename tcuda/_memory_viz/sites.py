@@ -1,4 +1,4 @@
-"""Who allocated how much: allocations summed up by the line that made them, and by the whole stack."""
+"""Allocation sites: sums of allocations, by the line that allocated and by the whole stack."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Usage:
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
-        """A key by which the largest sorts last."""
+        """A key for sorting, by which the largest usage comes last."""
         return self.at_peak, self.at_end, self.total, self.count
 
 
 @dataclass(slots=True)
 class Site:
-    """A line that allocated."""
+    """A line of code that allocated."""
 
     frame: int | None
-    """Its number; None for all allocations without a stack."""
+    """The number of the frame; None for the site of all allocations without a stack."""
     usage: Usage = field(default_factory=Usage)
     stacks: dict[int, Usage] = field(default_factory=dict)
-    """The stacks that led there, the largest first."""
+    """The usage of each stack that ends at this site, the largest first."""
 
 
 def sites(history: History, stacks: Stacks) -> list[Site]:

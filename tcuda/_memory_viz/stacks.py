@@ -1,4 +1,4 @@
-"""Stacks by number, each kept once, and the line of a stack that its reader wrote."""
+"""Numbered stacks, each stored once, and the allocation site of each stack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Frame(NamedTuple):
-    """A frame of a stack, of Python or of native code."""
+    """A frame of a stack, in Python or native code."""
 
     name: str
     filename: str
@@ -22,14 +22,14 @@ class Frame(NamedTuple):
 
 NO_STACK = 0
 
-_HERE = f"{Path(__file__).parents[1]}{os.sep}"  # the package, which need not be where packages are installed
+_HERE = f"{Path(__file__).parents[1]}{os.sep}"  # The folder of tcuda, which may be outside of site-packages.
 _INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|[Ll]ib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
-_ALLOCATORS = re.compile(r"unwind|CapturedTraceback|gather_with_cpp|Allocator")  # at the top of every native stack
+_ALLOCATORS = re.compile(r"unwind|CapturedTraceback|gather_with_cpp|Allocator")  # innermost frames of native stacks
 _PYTHON = re.compile(r"\.pyw?$|^<(?!frozen |unknown)")  # <stdin>, <ipython-input-1-...>
 
 
 class Stacks:
-    """The stacks of a snapshot, innermost frame first. Number 0 is the stack that nobody recorded."""
+    """The stacks of a snapshot, each with the innermost frame first. The number 0 means that no stack was recorded."""
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
@@ -37,13 +37,14 @@ class Stacks:
         self._number_of_frame: dict[Frame, int] = {}
         self._number_of_stack: dict[tuple[int, ...], int] = {(): NO_STACK}
         self._number_by_id: dict[int, int] = {}
-        # A list of a million frames may be the stack of every allocation. The list is kept, so that its id() stays its.
+        # A list of a million frames may be the stack of every allocation, so each list is converted once. The lists are
+        # stored, because only the id() of a live object is unique.
         self._stack_by_id: dict[int, tuple[Sequence[dict[str, Any]], int]] = {}
         self._kind_of_file: dict[str, tuple[bool, bool]] = {}
         self._sites: list[int | None] = [None]
 
     def number(self, frames: Sequence[dict[str, Any]]) -> int:
-        """Return the number of a stack. The dicts must stay alive: they are known again by ``id()``."""
+        """Return the number of a stack. The dicts in ``frames`` must stay alive, because ``id()`` identifies them."""
         known = self._stack_by_id.get(id(frames))
         if known is not None:
             return known[1]
@@ -57,15 +58,15 @@ class Stacks:
         return number
 
     def site(self, stack: int) -> int | None:
-        """Return the number of the frame that the allocations of a stack are put down to; None for no stack."""
+        """Return the frame that is the allocation site of ``stack``, as a number; None for the empty stack."""
         return self._sites[stack]
 
     def is_user(self, frame: int) -> bool:
-        """Return whether a frame is in Python code that was not installed: most likely in the reader's own."""
+        """Return whether a frame is in Python code that is not installed, which is most likely the user's own code."""
         return self._kind(frame)[1]
 
     def _kind(self, frame: int) -> tuple[bool, bool]:
-        """Return whether a frame is in Python code, and whether that is the reader's."""
+        """Return whether a frame is in Python code, and whether this code is the user's."""
         filename = self.frames[frame].filename
         kind = self._kind_of_file.get(filename)
         if kind is None:
@@ -85,7 +86,7 @@ class Stacks:
         return number
 
     def _find_site(self, stack: tuple[int, ...]) -> int | None:
-        """Return the innermost frame of the user's, else of Python's, else the one that called the allocator."""
+        """Return the innermost frame of user code, or else of Python code, or else the caller of the allocator."""
         users = (frame for frame in stack if self.is_user(frame))
         pythons = (frame for frame in stack if self._kind(frame)[0])
         callers = (frame for frame in stack if not _ALLOCATORS.search(self.frames[frame].name))

@@ -1,4 +1,4 @@
-// What every picture needs: colours of the theme, a canvas as sharp as the screen, round numbers.
+// Helpers of all pictures: the colours of the theme, a canvas as sharp as the screen, round numbers on the axes.
 
 function themeColours() {
   const style = getComputedStyle(document.documentElement);
@@ -7,7 +7,7 @@ function themeColours() {
 
 const canvasFont = (size = 12) => `${size}px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif`;
 
-/** Fit a canvas to its place on the page and clear it. Coordinates are those of CSS. */
+/** Fit a canvas to its place on the page and clear it. Its coordinates are CSS pixels. */
 function freshCanvas(canvas, width = canvas.clientWidth, height = canvas.clientHeight) {
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
@@ -19,23 +19,23 @@ function freshCanvas(canvas, width = canvas.clientWidth, height = canvas.clientH
 
 function ticks(low, high, step) {
   const found = [];
-  for (let value = Math.ceil(low / step) * step; value <= high; value += step) found.push(value + 0); // no -0
+  for (let value = Math.ceil(low / step) * step; value <= high; value += step) found.push(value + 0); // turns -0 into 0
   return found;
 }
 
-/** Steps of 1, 2 or 5 times a power of ten. */
+/** Return ticks whose step is 1, 2 or 5 times a power of ten. */
 function decimalTicks(low, high, count, smallest) {
   const rough = Math.max((high - low) / count, smallest);
   const power = 10 ** Math.floor(Math.log10(rough));
   return ticks(low, high, Math.max(smallest, [1, 2, 5, 10].find((factor) => factor * power >= rough) * power));
 }
 
-/** Steps that are round in KiB, MiB and GiB alike. */
+/** Return ticks whose step is a power of two, which is round in KiB, MiB and GiB. */
 const byteTicks = (low, high, count) => ticks(low, high, 2 ** Math.ceil(Math.log2(Math.max((high - low) / count, 1))));
 
 const tickText = (bytes) => (bytes ? bytesText(bytes).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ") : "0");
 
-/** Call `work` once before the next picture, however often it is asked for. */
+/** Return a function that requests `work` before the next frame; several requests lead to one call. */
 function soon(work) {
   let asked = false;
   return () => {

@@ -1,6 +1,6 @@
-// The geometry of the timeline: every allocation is a band as high as its size, on top of those that are older.
+// The geometry of the timeline: every allocation is a band as high as its size, on top of the older bands.
 
-/** How far up each band is: `bottom[k]` bytes from event `at[k]` on. A free lets all bands above it sink. */
+/** Return the position of each band: `bottom[k]` bytes from event `at[k]` on. A free moves all bands above down. */
 function bandShapes(bands) {
   const shapes = bands.map(() => ({ at: [], bottom: [] }));
   const changes = [];
@@ -32,7 +32,7 @@ function bandShapes(bands) {
   return shapes;
 }
 
-/** The last index whose value is not above `value`; 0 if there is none. */
+/** Return the last index of a value that is at most `value`; 0 if there is none. */
 function lastNotAbove(values, value) {
   let low = 0;
   let high = values.length;
@@ -44,7 +44,7 @@ function lastNotAbove(values, value) {
   return Math.max(0, low - 1);
 }
 
-/** The bands that are there right after an event, from the bottom up, with how far up each is. */
+/** Return the bands right after an event, from the bottom to the top, each with its position in bytes. */
 function bandsAt(bands, event) {
   let bottom = 0;
   const found = [];
@@ -56,7 +56,7 @@ function bandsAt(bands, event) {
   return found;
 }
 
-/** Where every event is on the axis: by its number or by its time, with room for what was before and after all. */
+/** Return the position of every event on the axis, with a position before the first event and one after the last. */
 function positionsBy(axis, device) {
   const count = device.events;
   if (axis === "event") return Float64Array.from({ length: count + 2 }, (_, event) => event);

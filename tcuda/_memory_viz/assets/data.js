@@ -1,4 +1,4 @@
-// The data of the page, as objects. Every index of a band, site or stack is one into the lists here.
+// The data of the page, as objects. An index of a band, a site or a stack is an index into the lists here.
 
 const data = JSON.parse(byId("data").textContent);
 
@@ -10,13 +10,13 @@ const stackFrames = (stack) => data.stacks[stack].map((frame) => frames[frame]);
 
 const HUES = 10;
 
-/** The colour of a site: the first ten have one of their own, later ones a paler one, and unknown ones none. */
+/** Return the colour of a site. Each of the first ten sites has its own colour; later sites share paler colours. */
 function siteColour(site) {
   if (site.frame === null) return { name: "unknown", alpha: 1 };
   return { name: `hue-${site.hue % HUES}`, alpha: site.hue < HUES ? 1 : 0.55 };
 }
 
-/** How a site is called in a line: its function, its file without the folder, its line. */
+/** Return the name of a site in one line: the function, and the file without its folder with the line. */
 function siteName(frame) {
   if (frame === null) return { name: "no stack recorded", place: "" };
   const { name, file, line } = frames[frame];

@@ -1,4 +1,4 @@
-// The panel at the side: all that is known about the one thing that is pointed at.
+// The panel at the side: the details of the band, block or site under the mouse.
 
 const STATE_NAMES = ["allocated", "awaiting free", "free"];
 const STATE_CLASSES = ["allocated", "awaiting", "free"];
@@ -8,18 +8,18 @@ const VIEWS = ["timeline", "segments", "sites"];
 const HELP = {
   timeline: {
     text: [
-      "Every band is an allocation, from left to right as long as it lived, and as high as its size. Point at one to see its stack; a click keeps it here.",
-      "Sizes are as requested, before rounding. Hatched is memory that was freed while another stream could still use it.",
+      "Every band is an allocation. Its length is the life of the allocation, and its height is the size. Point at a band to see its stack; a click keeps the details here.",
+      "Sizes are as requested, before rounding. Hatched memory was freed while another stream could still use it.",
     ],
     keys: [["drag", "move"], ["wheel", "zoom"], ["shift wheel", "zoom the bytes"], ["← →", "other event"], ["↑ ↓", "other allocation"],
       ["enter", "keep it here"], ["+ −", "zoom"], ["0", "fit"], ["P", "go to the peak"], ["esc", "let go"]],
   },
   segments: {
-    text: ["Every bar is a segment, memory that the allocator holds at the end, with its blocks. Point at one to see who allocated it; a click keeps it here."],
+    text: ["Every bar is a segment, memory that the allocator holds at the end, with its blocks. Point at a block to see the stack that allocated it; a click keeps the details here."],
     keys: [["← →", "other block"], ["↑ ↓", "other row"], ["esc", "let go"]],
   },
   sites: {
-    text: ["A site is the innermost line of a stack that is in Python code of your own. A click on a row shows the stacks that led there."],
+    text: ["A site is the innermost line of your own Python code in a stack. A click on a row shows the stacks of the site."],
     keys: [],
   },
 };
@@ -61,8 +61,8 @@ const details = (() => {
         ["Address", band.address, "hex"],
         ["Stream", streamText(band.stream)],
         ["Allocated", band.start ? `event ${eventText(device, band.start)}` : "before the trace began"],
-        band.released !== null && ["Free asked", `event ${eventText(device, band.released)}`],
-        ["Freed", band.end === null ? "still there at the end" : `event ${eventText(device, band.end)}`],
+        band.released !== null && ["Free requested", `event ${eventText(device, band.released)}`],
+        ["Freed", band.end === null ? "still allocated at the end" : `event ${eventText(device, band.end)}`],
         lifetime(device, band),
         band.note && ["Note", band.note],
       ]),
@@ -127,7 +127,7 @@ const details = (() => {
 
   return {
     ofBand, ofBlock, ofSite,
-    /** Show the parts, unless something was kept. */
+    /** Show the parts, unless a click keeps other details. */
     show(...parts) {
       if (kept === null) panel.replaceChildren(...parts);
     },

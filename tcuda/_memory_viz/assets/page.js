@@ -30,12 +30,12 @@ const page = (() => {
     remember();
   }
 
-  /** The address tells view and device, so that a reload or a link shows the same. */
+  /** Store the view and the device in the address, so that a reload or a link shows the same picture. */
   function remember() {
     try {
       history.replaceState(null, "", `#${view}/${data.devices[position].index}`);
     } catch {
-      // A viewer that shows the page in a frame of its own need not allow it.
+      // A viewer that shows the page in a frame may refuse a change of the address.
     }
   }
 

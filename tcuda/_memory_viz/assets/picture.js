@@ -1,10 +1,10 @@
-// Drawing the timeline: what is on the axes, bands, lines. It knows nothing of mouse and keys.
+// Drawing of the timeline: axes, bands and lines. The mouse and the keys are handled in timeline.js.
 
 const MARGIN = { left: 70, right: 14, top: 20, bottom: 24 };
 
 const MARK_NAMES = { oom: "out of memory", snapshot: "snapshot" };
 
-/** From events and bytes to the picture, and back. `view` has x0 and x1, positions of the axis, and y0 and y1, bytes. */
+/** Return functions between events and bytes and the picture. `view` has positions x0 and x1, and bytes y0 and y1. */
 function timelineScale(view, positions, width, height, ratio) {
   const plot = { left: MARGIN.left, top: MARGIN.top, right: width - MARGIN.right, bottom: height - MARGIN.bottom };
   plot.width = Math.max(1, plot.right - plot.left);
@@ -26,7 +26,7 @@ function timelineScale(view, positions, width, height, ratio) {
   };
 }
 
-/** The path of a band from one event to another. Parts that are narrower than a pixel are left out. */
+/** Return the path of a band from one event to another. Parts that are narrower than a pixel are left out. */
 function bandPath(shape, size, from, to, scale) {
   const path = new Path2D();
   const height = size * scale.perY;
@@ -53,7 +53,7 @@ function bandPath(shape, size, from, to, scale) {
   return path;
 }
 
-/** The most that was live in every column of pixels. */
+/** Return the peak of the live bytes in every column of pixels. */
 function columnsOfLive(live, scale) {
   const { plot, ratio } = scale;
   const first = Math.round(plot.left * ratio);
@@ -99,7 +99,7 @@ function hatchingOf(context, colour) {
   return context.createPattern(tile, "repeat");
 }
 
-/** Draw the bands that are in view; return how many. */
+/** Draw the bands in view and return their number. */
 function drawBands(context, bands, shapes, scale, colour, highlighted) {
   const surface = colour("surface");
   const hatching = hatchingOf(context, surface);
@@ -127,7 +127,7 @@ function drawBands(context, bands, shapes, scale, colour, highlighted) {
   return drawn;
 }
 
-/** Hatched is the part of a band between its free and the time when other streams are done with it. */
+/** Hatch the part of a band between the request of its free and the completion of the free. */
 function drawAwaiting(context, band, shape, from, to, scale, hatching, alpha) {
   const released = Math.max(band.released ?? to, from);
   if (released >= to || scale.xOfEvent(to) - scale.xOfEvent(released) < 2) return;
@@ -181,7 +181,7 @@ function drawAxes(context, scale, view, axis, colour) {
   }
 }
 
-/** A line across the picture with a text at its top, on the side where no other text is. */
+/** Draw a vertical line with a text at its top, on a side without other text. */
 function drawFlag(context, x, text, scale, colour, taken) {
   const { plot } = scale;
   if (x < plot.left - 0.5 || x > plot.right + 0.5) return;
@@ -204,7 +204,7 @@ function drawFlag(context, x, text, scale, colour, taken) {
   context.fillText(text, left, plot.top - 4);
 }
 
-/** Draw all of it; return how many bands are in view. */
+/** Draw the whole timeline and return the number of bands in view. */
 function drawTimeline(canvas, { device, shapes, positions, axis, view, highlighted }) {
   const { context, width, height, ratio } = freshCanvas(canvas);
   const colour = themeColours();

@@ -1,8 +1,8 @@
-// The segments, as bars that flow like words: every byte is as wide as every other, and long bars go on in the next row.
+// The segments, as bars on one scale that wrap like words: a long bar goes on in the next row.
 
 const segmentMap = (() => {
   const ROW = { height: 22, step: 27, gap: 3 };
-  const MOST_ROWS = 400; // a canvas must not get too high
+  const MOST_ROWS = 400; // Browsers limit the height of a canvas.
   const holder = byId("groups");
   const choice = byId("row-bytes");
   let device = null;
@@ -61,7 +61,7 @@ const segmentMap = (() => {
 
   // Geometry
 
-  /** Rows of pieces. A piece is the part of a block that is in one row; `starts` and `ends` tell the edges of segments. */
+  /** Return rows of pieces. A piece is a part of a block in one row; `starts` and `ends` mark the edges of segments. */
   function layOut(group, width) {
     const rows = [[]];
     let x = 0;

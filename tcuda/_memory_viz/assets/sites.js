@@ -40,7 +40,7 @@ const siteTable = (() => {
     draw();
   }
 
-  /** One row a site, or one a stack. A row for a stack opens its site, with that stack alone. */
+  /** Return one row for each site, or one for each stack. The row of a stack opens the site with this stack alone. */
   function rows() {
     const { sites } = device;
     if (!byStack) return sites.map((site) => ({ ...site, ...label(site.frame), whole: site, site }));
@@ -49,7 +49,7 @@ const siteTable = (() => {
     })));
   }
 
-  /** A stack is told from others by what its site called last, and by the reader's own functions that led there. */
+  /** Return the label of a site. The label of a stack also shows its last Python call and the user's functions in it. */
   function label(frame, stack = null) {
     const { name, place } = siteName(frame);
     if (stack === null || frame === null) return { name, place };

@@ -1,6 +1,6 @@
 "use strict";
 
-// What goes wrong is shown, so that nobody takes half a page for the whole.
+// An error is shown on the page, so that no reader takes an incomplete page for a complete one.
 window.addEventListener("error", (event) => {
   const note = document.getElementById("error");
   note.textContent = `This page is incomplete: ${event.message} (line ${event.lineno}).`;
@@ -9,7 +9,7 @@ window.addEventListener("error", (event) => {
 
 const byId = (id) => document.getElementById(id);
 
-/** Make an element. Texts become text, whatever characters they have: no function here takes HTML. */
+/** Make an element. A string child becomes text and is never read as HTML. */
 function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -23,7 +23,7 @@ function element(tag, properties = {}, ...children) {
 
 const UNITS = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
 
-/** Three figures, in the largest unit that keeps the number at 1 or more. */
+/** Return bytes with three digits, in the largest unit in which the number is 1 or more. */
 function bytesText(bytes) {
   const [unit, scale] = UNITS.find(([, scale]) => bytes >= scale) ?? ["B", 1];
   const value = bytes / scale;

@@ -1,4 +1,4 @@
-// The timeline: what is in view, what is chosen, and the mouse and keys that change both.
+// The timeline: the view, the chosen band, and the mouse and keys that change both.
 
 const timeline = (() => {
   const chart = byId("chart");
@@ -7,8 +7,8 @@ const timeline = (() => {
   const overview = byId("overview");
   const tip = byId("tip");
   const state = { device: null, shapes: [], positions: null, axis: "event", view: null, highlighted: null };
-  const keyOfSite = new Map(); // of the legend
-  let chosen = null; // { event, index }: a band, or all small ones together if its index is null
+  const keyOfSite = new Map(); // The entry of each site in the legend.
+  let chosen = null; // { event, index }: a band; an index of null means all allocations without a band.
 
   const scale = () => timelineScale(state.view, state.positions, chart.clientWidth, chart.clientHeight, window.devicePixelRatio || 1);
   const isShown = () => chart.clientWidth > 0;
@@ -35,7 +35,7 @@ const timeline = (() => {
   function whole() {
     const { device, positions } = state;
     const peak = Math.max(device.peakBytes, 1);
-    // Where far more is reserved than allocated, the line would leave no room for the bands.
+    // If much more memory is reserved than allocated, the line of reserved memory would leave no room for the bands.
     const reserved = Math.min(device.reservedPeak, 2.5 * peak);
     return { x0: positions[0], x1: positions[positions.length - 1], y0: 0, y1: 1.04 * Math.max(peak, reserved) };
   }
@@ -139,7 +139,7 @@ const timeline = (() => {
     byId("legend").replaceChildren(...keys);
   }
 
-  /** Make all bands pale but those of a site; null for none. */
+  /** Make the bands of all other sites pale; null makes no band pale. */
   function highlight(chosenSite) {
     state.highlighted = chosenSite;
     for (const [site, key] of keyOfSite) key.setAttribute("aria-pressed", String(site === chosenSite));
@@ -157,7 +157,7 @@ const timeline = (() => {
     drawPointerSoon();
   }
 
-  /** The band at a place, null for the small ones above all bands, undefined for nothing. */
+  /** Return the band at a place, null for the small allocations above all bands, undefined for an empty place. */
   function bandUnder(event, bytes) {
     if (bytes < 0 || bytes >= state.device.live[event]) return undefined;
     const { bands } = state.device;
@@ -312,7 +312,7 @@ const timeline = (() => {
   chart.addEventListener("wheel", (event) => {
     event.preventDefault();
     const now = scale();
-    const amount = event.deltaY || event.deltaX; // with shift, some systems turn the wheel sideways
+    const amount = event.deltaY || event.deltaX; // with shift, some systems report horizontal turns
     const factor = Math.exp(Math.sign(amount) * Math.min(Math.abs(amount), 100) / 400);
     if (event.shiftKey) zoom(1, factor, null, now.bytesOf(event.offsetY));
     else zoom(factor, 1, now.positionOf(event.offsetX));
@@ -326,7 +326,7 @@ const timeline = (() => {
     Enter: keep,
     Escape: () => { details.letGo(); highlight(null); },
     "+": () => zoom(1 / 1.6, 1),
-    "=": () => zoom(1 / 1.6, 1), // the same key without shift
+    "=": () => zoom(1 / 1.6, 1), // On many keyboards, "+" is "=" with shift.
     "-": () => zoom(1.6, 1),
     0: showEverything,
     p: goToPeak,
