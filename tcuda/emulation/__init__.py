@@ -35,8 +35,8 @@ def enable(devices: int = 1, memory: int | str = "2GiB") -> None:
         memory: The memory of each device: bytes, or a text such as ``"512MiB"``.
 
     Raises:
-        RuntimeError: A runtime with devices, CUDA's or an emulated one, is already in use.
-        TypeError: ``devices`` is no integer, or ``memory`` is neither an integer nor a text.
+        RuntimeError: The process already uses CUDA devices or emulated devices.
+        TypeError: ``devices`` is not an integer, or ``memory`` is neither an integer nor a text.
         ValueError: ``devices`` or ``memory`` is too large or not positive, or the text is not a size.
     """
     emulate(devices, parse_memory(memory))
@@ -45,8 +45,8 @@ def enable(devices: int = 1, memory: int | str = "2GiB") -> None:
 def clock() -> Clock:
     """Return the clock of the emulated devices.
 
-    Its ``now()`` is the time in nanoseconds; ``advance(ns)`` lets time pass as if the host were busy with something
-    else. Time passes only when the program does something, and is the same at every run.
+    ``now()`` of the clock is the time in nanoseconds. ``advance(ns)`` lets time pass as if the host did other work.
+    Time passes only when the program calls tcuda, and is the same in every run.
 
     Raises:
         RuntimeError: The devices in use are not emulated.
@@ -55,7 +55,7 @@ def clock() -> Clock:
 
 
 def __getattr__(name: str) -> Any:
-    # The arrays come late, because they import NumPy, which a program that only uses streams does not need.
+    # The arrays are imported on first use, because they import NumPy, which a program for streams does not need.
     if name == "xp":
         return importlib.import_module("tcuda.emulation.xp")
     if name == "ndarray":

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated import EmulatedRuntime
 
 _POOL_UNIT = 512
-"""The sizes that CuPy's pools hand out are multiples of this number."""
+"""The sizes of the memory that CuPy's pools hand out are multiples of this number of bytes."""
 
 _FIRST_LIBRARY_HANDLE = 0x7C0DB000
-"""The handles of libraries look like addresses, so that nobody takes them for small integers."""
+"""The first handle of a library. Handles look like addresses, so that a reader does not take them for indices."""
 
 
 class Backend:
@@ -39,7 +39,8 @@ class Backend:
         self._runtime = runtime
         self._library_handles = _LibraryHandles()
         streams = CurrentStreams(runtime.getDeviceCount(), runtime.thread)
-        # The bound methods themselves stand here, so that each call either changes the current stream or raises.
+        # A bound method is stored directly, because a signal handler may interrupt a wrapper after the change of the
+        # current stream. A call must either change the stream or raise.
         self.current_stream: Callable[..., CurrentStream] = streams.current
         self.use_stream: Callable[[CurrentStream], None] = streams.use
         self.enter_stream: Callable[[CurrentStream], None] = streams.enter
@@ -47,24 +48,24 @@ class Backend:
         self.sleep: Callable[[int, int], None] = runtime.sleep
 
     def use_ledger(self, ledger: _core.Ledger) -> None:
-        """Tell ``ledger`` of the streams; arrays ask for the ledger themselves."""
+        """Announce the streams to ``ledger``. The arrays find the ledger themselves."""
         self._runtime.announceStreams(ledger)
 
     def memory_source(self, name: str, ledger: _core.Ledger) -> _core.Source:
-        """Return a pool that behaves as CuPy's: ``MemoryPool`` (``"cupy"``) or ``MemoryAsyncPool``."""
+        """Return a pool that behaves like CuPy's ``MemoryPool`` (``"cupy"``) or ``MemoryAsyncPool``."""
         if name == "cudaMallocAsync":
             return _core.PythonSource(MemoryAsyncPool(self._runtime.devices), reports_segments=False, unit=_POOL_UNIT)
         return _core.PythonSource(MemoryPool(ledger), reports_segments=True, unit=_POOL_UNIT)
 
     def prepare_capture(self) -> None:
-        """Do nothing: NumPy multiplies matrices in a capture too."""
+        """Do nothing: NumPy needs no preparation to multiply matrices in a capture."""
 
     def graph_launcher(self, executable: int) -> GraphLauncher:
         """Return a launcher of ``executable`` for the current device."""
         return Launcher(self._runtime, executable, self.current_stream)
 
     def generator_type(self) -> type[Any]:
-        """Return the class of generators for emulated arrays; imports NumPy."""
+        """Import NumPy and return the class of generators for emulated arrays."""
         from tcuda.emulation.random_state import DeviceGenerator
 
         implementation: type[Any] = DeviceGenerator
@@ -79,16 +80,16 @@ class Backend:
         return [10 * properties["major"] + properties["minor"]]
 
     def blas_handle(self) -> int:
-        """Return a number for this thread and the current device. No library takes it."""
+        """Return a number for this thread and the current device, which no library accepts as a handle."""
         return self._library_handles.of("cublas", self._runtime.getDevice())
 
     def solver_handle(self) -> int:
-        """Return a number for this thread and the current device. No library takes it."""
+        """Return a number for this thread and the current device, which no library accepts as a handle."""
         return self._library_handles.of("cusolver", self._runtime.getDevice())
 
 
 class _LibraryHandles(threading.local):
-    """The handles of libraries that this thread was given, by library and device."""
+    """The handles of libraries that this thread has, by library and device."""
 
     _numbers = itertools.count(_FIRST_LIBRARY_HANDLE, 0x10)
 

@@ -1,4 +1,4 @@
-"""The current streams of each thread, which CuPy keeps on CUDA and this module on emulated devices."""
+"""The current streams of each thread on emulated devices. On CUDA, CuPy stores the current streams."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _Entered: TypeAlias = "tuple[int, CurrentStream, _Entered] | None"
 class CurrentStreams(threading.local):
     """The current streams of this thread, one for each device.
 
-    A method changes the state by its last assignment only. So an exception of a signal handler leaves the state as it
-    was.
+    Each method changes the state in one assignment, its last statement. So an exception of a signal handler leaves the
+    state unchanged or completely changed.
 
     Args:
         devices: The number of devices.
@@ -37,7 +37,7 @@ class CurrentStreams(threading.local):
 
     def __init__(self, devices: int, thread: Thread) -> None:
         self._thread = thread
-        # The current streams, and the stack of entered streams. As in CuPy, use() leaves the stack alone.
+        # The current streams, and the stack of entered streams. As in CuPy, use() does not change the stack.
         self._streams: tuple[tuple[CurrentStream, ...], _Entered] = (DEFAULT_STREAM,) * devices, None
 
     def current(self, device: int = -1) -> CurrentStream:
@@ -65,7 +65,7 @@ class CurrentStreams(threading.local):
         self._streams = _with(current, device, stream), (device, stream, entered)
 
     def leave(self) -> None:
-        """Make the stream current that was entered before the last one.
+        """Restore the stream that was entered on the same device before the last one.
 
         Raises:
             IndexError: Every stream that was entered has been left.

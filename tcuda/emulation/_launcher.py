@@ -17,7 +17,7 @@ class Launcher:
     """Launches an executable graph on the current stream of a device, while that device is current.
 
     Args:
-        runtime: The runtime. The device is the device that is current now.
+        runtime: The runtime. The device of the launcher is the device that is current now.
         executable: The ``cudaGraphExec_t``.
         current_stream: Returns the current stream of a device.
 

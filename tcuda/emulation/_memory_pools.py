@@ -1,4 +1,4 @@
-"""The memory pools of emulated devices, which stand for the two that CuPy has."""
+"""The memory pools of emulated devices, which stand for the two kinds of memory pools of CuPy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MemoryPool:
     """A pool that keeps freed memory for the same stream and the same size, as ``cupy.cuda.MemoryPool`` does.
 
     Args:
-        ledger: Gives the segments.
+        ledger: The ledger that allocates the segments.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -32,7 +32,7 @@ class MemoryPool:
             MemoryError: The device has no room for ``size`` bytes.
         """
         spare = self._free.setdefault((device, stream, size), [])
-        try:  # Another thread may take the last spare block between a question and its answer.
+        try:  # A check of the length would be useless: another thread may take the last block after the check.
             ptr = spare.pop()
         except IndexError:
             ptr = self._new(size, device)
@@ -40,7 +40,7 @@ class MemoryPool:
 
     def empty_cache(self, device: int) -> None:
         """Give the free memory of ``device`` back."""
-        for (of, _, _), spare in list(self._free.items()):  # Other threads may add to the dictionary meanwhile.
+        for (of, _, _), spare in list(self._free.items()):  # A copy, because other threads may add to the dictionary.
             if of == device:
                 with contextlib.suppress(IndexError):
                     while True:

@@ -26,16 +26,17 @@ _COMPARISONS = frozenset([np.equal, np.greater, np.greater_equal, np.less, np.le
 _SHAPE = Setting("reshape", "shape")
 _AXES = Setting("transpose", "axes")
 _KNOWN = (Strided, np.ndarray, type(None), *SCALARS)
-"""Operands that are handed on. The function itself refuses an array of NumPy's, with a better message than NumPy's."""
+"""The types of operands that reach the function. The function refuses a NumPy array with a better message than NumPy's.
+"""
 _UFUNC_METHODS = frozenset(["__call__", "accumulate", "at", "outer", "reduce", "reduceat"])
 
 
 class ndarray(Strided, NDArrayOperatorsMixin):
     """An array in the memory of an emulated device, with the surface of ``cupy.ndarray``.
 
-    NumPy computes, on the host; memory, streams and time are those of the device. Calls that CuPy refuses are refused:
+    NumPy computes on the host. Memory, streams and time are those of the device. Calls that CuPy refuses are refused:
 
-    * Only :meth:`get` converts an array to an array of NumPy's, and no operation takes one of NumPy's arrays.
+    * Only :meth:`get` converts an array to a NumPy array, and no operation takes a NumPy array.
     * All arrays of an operation must be on the current device. (CuPy reaches the memory of another device where the
       hardware has peer access. Here such an operation is always an error, because not all hardware has peer access.)
     * An operation returns an array even where NumPy returns a scalar.
@@ -53,7 +54,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         memptr: The address of the first element (:attr:`data` of another array); new memory on the current device if
             None.
         strides: The bytes from one element to the next along each axis; without gaps if None.
-        order: ``"C"`` or ``"F"``; counts where ``strides`` is None.
+        order: ``"C"`` or ``"F"``; ignored unless ``strides`` is None.
 
     Raises:
         ValueError: CuPy does not know the dtype, or the array does not fit in the memory.
@@ -74,39 +75,39 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         out: npt.NDArray[Any] | None = None,
         blocking: bool = True,
     ) -> npt.NDArray[Any]:
-        """Return a copy in an array of NumPy's.
+        """Return a copy in a NumPy array.
 
         Args:
             stream: The stream that copies, any object with ``ptr``; the current stream if None.
             order: The layout of the copy: ``"C"``, ``"F"``, or ``"A"`` for the layout of this array.
-            out: The array to copy to, whose layout then counts.
+            out: The array to copy to; ``order`` is ignored then.
             blocking: Whether to wait until the copy is complete.
 
         Raises:
-            TypeError: ``out`` is no array of NumPy's, or has another dtype.
+            TypeError: ``out`` is not a NumPy array, or has another dtype.
             ValueError: ``out`` has another shape, or is read-only.
         """
         return transfer.to_host(self, stream, order, out, blocking)
 
     def set(self, arr: npt.NDArray[Any], stream: Any = None) -> None:
-        """Copy the elements of ``arr``, an array of NumPy's, into this array.
+        """Copy the elements of ``arr``, a NumPy array, into this array.
 
         Args:
             arr: The array, of the same shape and dtype.
             stream: The stream that copies, any object with ``ptr``; the current stream if None.
 
         Raises:
-            TypeError: ``arr`` is no array of NumPy's, or has another dtype.
+            TypeError: ``arr`` is not a NumPy array, or has another dtype.
             ValueError: ``arr`` has another shape.
             RuntimeError: There are gaps between the elements of this array.
         """
         transfer.to_device(self, arr, stream)
 
     def item(self) -> Any:
-        """Return the only element as a scalar of Python's; waits for the current stream.
+        """Return the only element as a Python scalar; waits for the current stream.
 
         Raises:
-            ValueError: The array has more elements than one, or none.
+            ValueError: The array has no element, or more than one.
         """
         return creation.item(self)
 
@@ -127,7 +128,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         pickle.dump(self, file, pickle.HIGHEST_PROTOCOL)
 
     def dumps(self) -> bytes:
-        """Return the array pickled."""
+        """Return a pickle of the array."""
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
     def __bool__(self) -> bool:
@@ -174,7 +175,8 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
     def __dlpack__(self, **options: Any) -> Any:
         transfer.synchronize(self)
-        # Readers of host memory pass no stream. Later versions of NumPy know more options.
+        # A reader of host memory passes no stream, and older versions of NumPy do not know all options. So only options
+        # that are set are passed on.
         return self._host.__dlpack__(**{name: value for name, value in options.items() if value is not None})
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -231,7 +233,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
     argsort = method("argsort")
 
     def partition(self, kth: Any, axis: int = -1) -> None:
-        """Put the elements at ``kth`` in place where sorting would, smaller ones before, larger ones after."""
+        """Reorder in place: elements at ``kth`` are where sorting puts them, smaller ones before, larger ones after."""
         self[...] = FUNCTIONS["partition"](self, kth, axis)
 
     argpartition = method("argpartition")
@@ -353,7 +355,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
     var = method("var")
 
     def clip(self, min: Any = None, max: Any = None, out: ndarray | None = None) -> ndarray:
-        """Return the elements, with ``min`` for smaller ones and ``max`` for larger ones."""
+        """Return the elements, with ``min`` in place of smaller elements and ``max`` in place of larger elements."""
         clipped: ndarray = FUNCTIONS["clip"](self, min, max, out=out)
         return clipped
 
@@ -376,7 +378,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
     __hash__ = None  # type: ignore[assignment]
 
     def __imatmul__(self, other: Any) -> Any:
-        return self @ other  # CuPy's arrays have no product in place
+        return self @ other  # CuPy has no matrix product in place.
 
     # NumPy's functions on arrays of the device
 
@@ -388,7 +390,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
             for operand in (*inputs, *kwargs.get("out", ())):
                 if not isinstance(operand, _KNOWN):
                     return NotImplemented
-        if ufunc in _COMPARISONS:  # NumPy's scalars turn themselves into arrays before they compare (numpy#12142)
+        if ufunc in _COMPARISONS:  # A NumPy scalar becomes an array before a comparison (numpy#12142).
             inputs = tuple([x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in inputs])
         function = implementation if method == "__call__" else getattr(implementation, method)
         return function(*inputs, **kwargs)
@@ -404,5 +406,5 @@ Strided.array_type = ndarray
 
 
 def _restored(host: npt.NDArray[Any]) -> Any:
-    """Return a pickled array; ``host`` has its elements."""
+    """Return an array with the elements ``host`` of a pickled array."""
     return creation.array(host)

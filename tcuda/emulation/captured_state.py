@@ -23,9 +23,9 @@ class CapturedState:
     def __init__(self, state: PhiloxState) -> None:
         self._state = state
         self._taken = 0
-        """By how much all kernels of the graph together move the offset."""
+        """The sum of the increments of the offset by all kernels of the graph."""
         self._begin = 0, 0
-        """The seed and the offset at the start of the present launch."""
+        """The seed and the offset at the start of the latest launch."""
 
     def prepare(self, exec: int) -> int:
         """Move the generator past the draws of the graph, for the next launch of ``exec``; return a status."""
@@ -36,7 +36,7 @@ class CapturedState:
         """Return a function that returns the seed and the offset of a draw at every launch.
 
         Args:
-            increment: By how much the draw moves the offset.
+            increment: The increment of the offset by the draw.
         """
         before = self._taken
         self._taken += increment

@@ -1,7 +1,7 @@
 """The catalogue of the functions of CuPy that emulated devices have, sorted by their arguments and results.
 
-A name belongs here only if CuPy has that name, because a program for emulated devices must run on a GPU. Names that the
-NumPy in use has not yet, or has no more, are left out of the namespace.
+A name belongs here only if CuPy has that name, because a program for emulated devices must run on a GPU. The namespace
+leaves out names that the installed version of NumPy does not have.
 """
 
 from __future__ import annotations
@@ -75,24 +75,24 @@ GENERATING: dict[str, Callable[..., Any]] = {
     "logspace": _samples,
     "tri": _cells,
 }
-"""Functions that make arrays of numbers; each value returns how many numbers, given the arguments."""
+"""Functions that make arrays of numbers. Each value returns the number of elements for the function's arguments."""
 
 SORTING = _names("argsort sort")
 """Functions that sort; CuPy always sorts stably."""
 
 INDEXED = {"compress": 0, "delete": 1, "take": 1, "take_along_axis": 1, "unravel_index": 0}
-"""Functions of an array and of indices, which may come from the host; the number is the place of the indices."""
+"""Functions of an array and of indices, which may be on the host. The number is the position of the indices."""
 
 WRITING = _names("copyto fill_diagonal place putmask")
 """Functions that write to their first argument and return nothing."""
 
 WRITING_INDEXED = {"put": 1, "put_along_axis": 1}
-"""Functions that write to their first argument at indices, which may come from the host."""
+"""Functions that write to their first argument at indices, which may be on the host."""
 
 ASKING = _names("""
 common_type iscomplexobj isfortran isrealobj may_share_memory min_scalar_type ndim result_type shape shares_memory size
 """)
-"""Functions that ask for types, shapes and addresses. No kernel runs, and the answer is no array."""
+"""Functions that return types, shapes and facts about addresses. No kernel runs, and the result is not an array."""
 
 ALIASES = {
     "abs": "absolute",
@@ -115,7 +115,7 @@ ALIASES = {
     "pow": "power",
     "true_divide": "divide",
 }
-"""Second names of functions."""
+"""Other names of functions."""
 
 READING = frozenset(
     _names("""
@@ -149,7 +149,7 @@ FFT_FREQUENCIES = _names("fftfreq rfftfreq")
 """Functions of ``numpy.fft`` that make arrays of numbers."""
 
 CREATION = _names("array asanyarray asarray empty from_dlpack ones zeros")
-"""Functions of :mod:`tcuda.emulation.creation` that take shapes, or arrays and sequences of the host too."""
+"""Functions of :mod:`tcuda.emulation.creation` that take shapes, or also arrays and sequences of the host."""
 
 OF_ARRAYS = _names("""
 ascontiguousarray asfortranarray astype copy empty_like full full_like ones_like zeros_like
@@ -187,4 +187,4 @@ e euler_gamma inf nan newaxis pi
 base_repr binary_repr broadcast_shapes can_cast dtype exceptions finfo get_printoptions iinfo index_exp isdtype isscalar
 issubdtype iterable mintypecode ndindex printoptions promote_types s_ set_printoptions typename
 """)
-"""Types, constants, and questions about these, which CuPy takes from NumPy too."""
+"""Types, constants and functions of these, which CuPy takes from NumPy, too."""

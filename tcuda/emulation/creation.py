@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def empty(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
-    """Return a new array whose elements nobody has set."""
+    """Return a new array with uninitialised elements."""
     return kernel.new(shape, dtype, order)
 
 
@@ -34,7 +34,7 @@ def ones(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Stride
 
 
 def full(shape: Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, order: str = "C") -> Strided:
-    """Return a new array of ``fill_value``, a scalar or an array without axes; without ``dtype``, of its type."""
+    """Return a new array of ``fill_value``, a scalar or an array without axes; ``dtype`` is its type by default."""
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, Strided) else np.array(fill_value).dtype
     return _filled(empty(shape, dtype, order), fill_value)
@@ -43,7 +43,7 @@ def full(shape: Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, orde
 def empty_like(
     prototype: Any, dtype: npt.DTypeLike | None = None, order: str = "K", subok: None = None, shape: Any = None
 ) -> Strided:
-    """Return a new array with the shape, type and layout of ``prototype``, as far as they are not given."""
+    """Return a new array with the shape, type and layout of ``prototype``, unless an argument sets them."""
     if subok is not None:
         raise TypeError("subok is not supported yet")
     if isinstance(prototype, np.generic):
@@ -51,7 +51,7 @@ def empty_like(
     if not isinstance(prototype, Strided):
         raise TypeError(f"Unsupported type {type(prototype)}")
     kind = supported(prototype.dtype if dtype is None else dtype)
-    # NumPy knows the rules of the layout; memory that no code writes to costs nothing.
+    # NumPy has the rules for the layout. The model costs nothing, because no code writes to its memory.
     model = np.empty_like(prototype._host, kind, order, shape=shape)  # type: ignore[call-overload]
     return Strided.array_type(model.shape, kind, strides=model.strides)
 
@@ -59,14 +59,14 @@ def empty_like(
 def zeros_like(
     a: Strided, dtype: npt.DTypeLike | None = None, order: str = "K", subok: None = None, shape: Any = None
 ) -> Strided:
-    """Return a new array of zeros with the shape, type and layout of ``a``, as far as they are not given."""
+    """Return a new array of zeros with the shape, type and layout of ``a``, unless an argument sets them."""
     return _cleared(empty_like(a, dtype, order, subok, shape))
 
 
 def ones_like(
     a: Strided, dtype: npt.DTypeLike | None = None, order: str = "K", subok: None = None, shape: Any = None
 ) -> Strided:
-    """Return a new array of ones with the shape, type and layout of ``a``, as far as they are not given."""
+    """Return a new array of ones with the shape, type and layout of ``a``, unless an argument sets them."""
     return full_like(a, 1, dtype, order, subok, shape)
 
 
@@ -78,7 +78,7 @@ def full_like(
     subok: None = None,
     shape: Any = None,
 ) -> Strided:
-    """Return a new array of ``fill_value`` with the shape, type and layout of ``a``, as far as they are not given."""
+    """Return a new array of ``fill_value`` with the shape, type and layout of ``a``, unless an argument sets them."""
     return _filled(empty_like(a, dtype, order, subok, shape), fill_value)
 
 
@@ -95,19 +95,19 @@ def array(
     """Return an array on the current device with the elements of ``obj``.
 
     Args:
-        obj: An array of any device, an array of NumPy's, a scalar, or a sequence of any of these.
-        dtype: The type of the elements; the type of those of ``obj`` if None.
-        copy: Whether to copy an array that has the right device, type and layout already. False: never copy, and raise
-            where a copy of an array of a device is needed. None: copy only where a copy is needed.
+        obj: An array of any device, a NumPy array, a scalar, or a sequence of any of these.
+        dtype: The type of the elements; the type of the elements of ``obj`` if None.
+        copy: Whether to copy an array that has the right device, type and layout already. False: raise an error if an
+            array of a device must be copied. None: copy only if a copy is needed.
         order: The layout, ``"C"``, ``"F"``, ``"A"`` or ``"K"``.
         subok: Must be false.
-        ndmin: The least number of axes; missing ones come first.
+        ndmin: The minimum number of axes; missing axes are added at the front.
         blocking: Whether to wait until a copy from the host is complete.
 
     Raises:
-        RuntimeError: The current stream captures, and ``obj`` is of the host and has an axis.
-        NotImplementedError: ``subok`` is true, as in CuPy.
-        ValueError: No kernel knows the dtype of ``obj``, or ``copy`` is False and ``obj`` must be copied.
+        RuntimeError: The current stream captures, and ``obj`` is on the host and has an axis.
+        NotImplementedError: ``subok`` is true, which CuPy refuses, too.
+        ValueError: The kernels do not know the dtype of ``obj``, or ``copy`` is False and ``obj`` must be copied.
     """
     if subok:
         raise NotImplementedError("array() makes arrays of one class only; leave subok out.")
@@ -138,7 +138,7 @@ def asarray(
     copy: bool | None = None,
     blocking: bool = False,
 ) -> Strided:
-    """Return ``a`` as an array on the current device, without a copy where none is needed; see :func:`array`."""
+    """Return ``a`` as an array on the current device, and copy only if needed; see :func:`array`."""
     return array(a, dtype, copy, order, blocking=blocking)
 
 
@@ -146,12 +146,12 @@ asanyarray = asarray
 
 
 def ascontiguousarray(a: Strided, dtype: npt.DTypeLike | None = None) -> Strided:
-    """Return ``a`` in row-major order and with an axis at least, without a copy where none is needed."""
+    """Return ``a`` in row-major order and with at least one axis; copy only if needed."""
     return _contiguous(a, dtype, "C")
 
 
 def asfortranarray(a: Strided, dtype: npt.DTypeLike | None = None) -> Strided:
-    """Return ``a`` in column-major order and with an axis at least, without a copy where none is needed."""
+    """Return ``a`` in column-major order and with at least one axis; copy only if needed."""
     return _contiguous(a, dtype, "F")
 
 
@@ -166,12 +166,12 @@ def astype(x: Strided, dtype: npt.DTypeLike, /, *, copy: bool = True) -> Strided
 
 
 def from_dlpack(x: Any, /, *, device: None = None, copy: bool | None = None) -> Strided:
-    """Return an array on the current device with the elements of ``x``, which speaks DLPack.
+    """Return an array on the current device with the elements of ``x``, an object with the DLPack protocol.
 
     Args:
         x: An array of a device, whose memory the result shares, or an array of the host, which is copied.
         device: Must be None.
-        copy: Whether to copy an array of a device, too.
+        copy: Whether to copy an array of a device, whose memory the result shares otherwise.
 
     Raises:
         BufferError: ``device`` is given, or the memory of ``x`` cannot be read from the host.
@@ -184,10 +184,10 @@ def from_dlpack(x: Any, /, *, device: None = None, copy: bool | None = None) -> 
 
 
 def item(array: Strided) -> Any:
-    """Return the only element of ``array`` as a scalar of Python's; waits for the current stream.
+    """Return the only element of ``array`` as a Python scalar; waits for the current stream.
 
     Raises:
-        ValueError: ``array`` has more elements than one, or none.
+        ValueError: ``array`` has no element, or more than one.
     """
     if array.size != 1:
         raise ValueError("can only convert an array of size 1 to a Python scalar")
@@ -233,7 +233,7 @@ def _is_laid_out(array: Strided, order: str) -> bool:
 
 
 def _has_arrays(obj: Any) -> bool:
-    """Return whether ``obj`` is a sequence with an array of a device in it, at any depth."""
+    """Return whether ``obj`` is a sequence that contains an array of a device, at any depth."""
     if not isinstance(obj, (list, tuple)):
         return False
     return any(isinstance(item, Strided) or _has_arrays(item) for item in obj)
@@ -246,8 +246,8 @@ def _has_arrays_only(obj: Any) -> bool:
 def _from_sequence(obj: Sequence[Any], dtype: npt.DTypeLike | None, order: str) -> Strided:
     if not _has_arrays_only(obj):
         raise TypeError(
-            "Implicit conversion to a NumPy array is not allowed: a sequence has either arrays of the device or what "
-            "the host has. Make arrays of the device of the latter with asarray() first."
+            "Implicit conversion to a NumPy array is not allowed: a sequence has either arrays of the device or "
+            "objects of the host. Make arrays of the device from the objects of the host with asarray() first."
         )
 
     def gather(*parts: Any) -> npt.NDArray[Any]:

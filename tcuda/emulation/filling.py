@@ -1,4 +1,4 @@
-"""Filling arrays with a scalar."""
+"""Filling of arrays with a scalar."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fill(array: Strided, value: Any) -> None:
 
 
 def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return ``value``, a scalar of Python's or NumPy's, as a scalar of ``dtype``.
+    """Return ``value``, a Python or NumPy scalar, as a scalar of ``dtype``.
 
     Raises:
         ValueError: ``value`` has an axis.

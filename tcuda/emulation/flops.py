@@ -1,4 +1,4 @@
-"""The floating-point operations of products of matrices, for the model of their time."""
+"""The number of floating-point operations of matrix products, for the model of their time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _along_last_axis(args: Sequence[Any], result: Any) -> int:
-    """Return the operations where each element of the result is a sum over the last axis of the first argument."""
+    """Return the operations of a function whose results are sums over the last axis of the first argument."""
     return 2 * np.size(result) * (np.shape(args[0]) or (1,))[-1]
 
 
@@ -36,7 +36,7 @@ def _contraction(args: Sequence[Any], result: Any) -> int:
 def _einsum(args: Sequence[Any], result: Any) -> int:
     """Return the operations of ``einsum``.
 
-    Each combination of values of the indices takes an addition, and for all operands but the first a multiplication.
+    Each combination of the indices takes one addition, and a multiplication for each operand after the first.
     """
     if not isinstance(args[0], str):
         return 2 * max(np.size(arg) for arg in args)
@@ -60,4 +60,4 @@ ESTIMATES: dict[Any, Callable[[Sequence[Any], Any], int]] = {
     np.tensordot: _contraction,
     np.vdot: _over_all,
 }
-"""By function of NumPy's that multiplies matrices, the estimate, given the positional arguments and the result."""
+"""The estimates for NumPy functions that multiply matrices. They take the positional arguments and the result."""

@@ -1,4 +1,4 @@
-"""The functions of the catalogue, made of those of NumPy. There is one rule for each kind of functions."""
+"""The functions of the catalogue, made from the functions of NumPy by one rule for each kind of function."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _require_room(size: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
     try:
         length = size(*args, **kwargs)
     except (ArithmeticError, TypeError, ValueError):
-        return  # The function of NumPy's tells the error.
+        return  # The NumPy function raises the error of the wrong arguments.
     if length > _MANY:
         kernel.new(math.ceil(length), float)
 
@@ -113,7 +113,7 @@ def _host(value: Any) -> Any:
 def _with_indices(
     args: Sequence[Any], kwargs: Mapping[str, Any], place: int
 ) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    """Return the arguments with the indices among them, the required one at ``place``, on the device."""
+    """Return the arguments with the indices, which are the argument at ``place``, as an array on the device."""
     arguments = list(args)
     if not isinstance(arguments[place], slice):
         arguments[place] = indexing.array_of_indices(arguments[place])
@@ -132,10 +132,10 @@ _KINDS: tuple[tuple[Iterable[str], Callable[[Function], Work]], ...] = (
 )
 
 IMPLEMENTATIONS: dict[Any, Any] = {}
-"""By function of NumPy's, the function that does the same on a device, to which NEP 13 and NEP 18 dispatch."""
+"""The functions for devices by the NumPy functions that do the same; NEP 13 and NEP 18 dispatch to them."""
 
 _WORKS: dict[str, tuple[Function, Work]] = {}
-"""By name, the function of the host that computes, and the work that runs it on the device."""
+"""By name: the function of the host that computes, and the work that runs this function on the device."""
 
 
 def _bound(name: str, function: Function, work: Work, guard: Work | None) -> Function:
@@ -145,7 +145,7 @@ def _bound(name: str, function: Function, work: Work, guard: Work | None) -> Fun
         name: The name of the row in the table of signatures.
         function: The function of the host that computes.
         work: Called with the positional arguments and the keyword arguments.
-        guard: Called with the same arguments before, if the current stream captures, to refuse some of the calls.
+        guard: Called before ``work`` with the same arguments while the current stream captures, to refuse some calls.
     """
     signature = signature_of(name)
     admit = signature.admit
@@ -165,16 +165,16 @@ def _bound(name: str, function: Function, work: Work, guard: Work | None) -> Fun
 
 
 def named(function: Function, module: str, name: str, doc: str | None) -> Function:
-    """Give ``function`` a name by which it can be pickled, and return it."""
+    """Return ``function`` with a name, by which it can be pickled."""
     function.__module__, function.__name__, function.__qualname__ = module, name.rpartition(".")[2], name
     function.__doc__ = doc
     return function
 
 
 def emulated(module: ModuleType, names: Iterable[str], works: Callable[[Function], Work]) -> dict[str, Any]:
-    """Return, by name, the functions that ``works`` makes of the functions of ``module``, a module of NumPy's.
+    """Return, by name, the functions that ``works`` makes of the functions of ``module``, a module of NumPy.
 
-    Names that the NumPy in use has not yet, or has no more, are left out.
+    Names that the installed version of NumPy does not have are left out.
     """
     made = {}
     prefix = module.__name__.removeprefix("numpy").lstrip(".")
@@ -225,7 +225,7 @@ def _table() -> dict[str, Any]:
 
 
 FUNCTIONS = _table()
-"""By name, the functions of :mod:`tcuda.emulation.xp` that run a function of NumPy's on memory of a device."""
+"""The functions of :mod:`tcuda.emulation.xp` that run a NumPy function on memory of a device, by name."""
 
 LINALG = emulated(np.linalg, catalogue.LINALG, _computing)
 """The functions of :mod:`tcuda.emulation.linalg`, by name."""

@@ -1,4 +1,4 @@
-"""Objects that make arrays of the items in their brackets, such as ``mgrid`` and ``r_``."""
+"""Objects that make arrays from the items in their brackets, such as ``mgrid`` and ``r_``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tcuda.emulation.strided import Strided
 
 
 class Grid:
-    """An object that makes arrays of the slices in its brackets, as the object of that name in NumPy does.
+    """An object that makes arrays from the slices in its brackets, like the NumPy object with the same name.
 
     Args:
         name: The name of the object.
@@ -40,7 +40,7 @@ class Grid:
 
 
 class Joined(Grid):
-    """An object that makes one array of the arrays and numbers in its brackets."""
+    """An object that joins the arrays and numbers in its brackets to one array."""
 
     def _item(self, item: Any) -> Any:
         if isinstance(item, (slice, str)):

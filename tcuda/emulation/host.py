@@ -24,10 +24,10 @@ def asnumpy(
     *,
     blocking: bool = True,
 ) -> npt.NDArray[Any]:
-    """Return ``a`` as an array of NumPy's.
+    """Return ``a`` as a NumPy array.
 
     Args:
-        a: An array of a device, which is copied, or an object that NumPy makes an array of.
+        a: An array of a device, which is copied, or an object from which NumPy can make an array.
         stream: The stream that copies; the current stream if None.
         order: The layout of the copy: ``"C"``, ``"F"``, or ``"A"`` for the layout of ``a``.
         out: The array to copy to.
@@ -43,7 +43,7 @@ def asnumpy(
 
 
 def _from_host(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function`` of NumPy's with its result copied to the current device."""
+    """Return the NumPy function ``function`` with its result copied to the current device."""
 
     @functools.wraps(function)
     def make(*args: Any, **kwargs: Any) -> Any:
@@ -54,11 +54,11 @@ def _from_host(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _to_host(function: Callable[..., Any], *, converts: bool = False) -> Callable[..., Any]:
-    """Return ``function`` of NumPy's with the arrays among its arguments copied to the host.
+    """Return the NumPy function ``function`` with the arrays among its arguments copied to the host.
 
     Args:
         function: The function.
-        converts: Whether the first argument may be any object that NumPy makes an array of.
+        converts: Whether the first argument may be any object from which NumPy can make an array.
     """
 
     def get(value: Any) -> Any:
@@ -94,12 +94,12 @@ savez_compressed = _to_host(np.savez_compressed)
 
 
 def load(file: Any, mmap_mode: Any = None, allow_pickle: bool | None = None) -> Any:
-    """Return the array that :func:`save` has written to ``file``, or a dict of the arrays of :func:`savez`.
+    """Return the array that :func:`save` wrote to ``file``, or a dict of the arrays that :func:`savez` wrote.
 
     Args:
-        file: The file, or its path.
-        mmap_mode: As for ``numpy.load``.
-        allow_pickle: Whether the file may have Python objects in it, which can run any code; None means no.
+        file: The file object, or the path of the file.
+        mmap_mode: The argument of ``numpy.load`` with this name.
+        allow_pickle: Whether the file may contain pickled objects, which can run any code; None means no.
     """
     loaded = np.load(file, mmap_mode, bool(allow_pickle))
     if isinstance(loaded, np.ndarray):

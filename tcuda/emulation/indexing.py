@@ -18,7 +18,7 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def getitem(array: Strided, index: Any) -> Any:
-    """Return ``array[index]``: a view, unless there is an array in the index."""
+    """Return ``array[index]``: a copy if the index contains an array, and a view otherwise."""
     items = prepare(index)
     for item in items:
         if isinstance(item, Strided):
@@ -30,8 +30,8 @@ def setitem(array: Strided, index: Any, value: Any) -> None:
     """Assign ``value`` to ``array[index]``.
 
     Raises:
-        ValueError: ``value`` has an axis and is not of a device, and there is no array in the index. CuPy refuses that
-            too.
+        ValueError: ``value`` is on the host and has an axis, and the index contains no array. CuPy refuses such a
+            value, too.
     """
     items = prepare(index)
     if not isinstance(value, Strided):
@@ -43,14 +43,14 @@ def setitem(array: Strided, index: Any, value: Any) -> None:
 
 
 def prepare(index: Any) -> tuple[Any, ...]:
-    """Return ``index`` as a tuple with an Ellipsis in it, with lists and arrays of NumPy's copied to the device.
+    """Return ``index`` as a tuple with an Ellipsis in it, with lists and NumPy arrays copied to the device.
 
-    Thanks to the Ellipsis NumPy selects a single element as an array without axes.
+    With the Ellipsis, NumPy returns a single element as an array without axes and not as a scalar.
 
     Raises:
-        IndexError: An array in ``index`` is of neither integers nor booleans.
+        IndexError: An array in ``index`` has neither integers nor booleans.
         OverflowError: An integer in ``index`` does not fit into 64 bits.
-        RuntimeError: An array in ``index`` is of booleans, and the current stream captures.
+        RuntimeError: An array in ``index`` has booleans, and the current stream captures.
     """
     given = index if isinstance(index, tuple) else (index,)
     refusals.require_indices(given)
@@ -70,7 +70,7 @@ def array_of_indices(indices: Any) -> Any:
     if isinstance(indices, (int, np.integer)) and not isinstance(indices, bool):
         return indices
     if not isinstance(indices, Strided):
-        # A list without elements does not tell its type, and NumPy would make an array of floats of it.
+        # An empty list has no type, and NumPy would make an array of floats from it.
         empty = isinstance(indices, (list, tuple)) and not np.size(indices)
         indices = creation.array(indices, dtype=np.intp if empty else None)
     if indices.dtype.kind not in "biu":

@@ -1,4 +1,4 @@
-"""Kernels: functions of NumPy's, run on the memory of emulated devices as work on the current stream."""
+"""Kernels: NumPy functions, run on the memory of emulated devices as work on the current stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _runtime = cast("EmulatedRuntime", cuda)
-"""The runtime in use: these arrays exist on emulated devices only."""
+"""The runtime in use, which is the emulated runtime: these arrays exist on emulated devices only."""
 
 
 _TOO_LARGE = ("Maximum allowed", "array is too big", "iterator is too large")
@@ -29,12 +29,16 @@ _TOO_LARGE = ("Maximum allowed", "array is too big", "iterator is too large")
 
 
 def new(shape: int | Sequence[int], dtype: npt.DTypeLike, order: str = "C") -> Strided:
-    """Return a new array on the current device, whose memory nobody has written to."""
+    """Return a new array on the current device, with uninitialised elements."""
     return Strided.array_type(shape, dtype, None, None, order)
 
 
 def new_each(layouts: Sequence[tuple[Sequence[int], npt.DTypeLike, str]]) -> list[Strided]:
-    """Return a new array for each shape, dtype and order, or leave no array if the memory is too small for all."""
+    """Return a new array for each shape, dtype and order.
+
+    Raises:
+        OutOfMemoryError: The device has no room for all arrays. No array is left then.
+    """
     arrays: list[Strided] = []
     try:
         for shape, dtype, order in layouts:
@@ -46,14 +50,14 @@ def new_each(layouts: Sequence[tuple[Sequence[int], npt.DTypeLike, str]]) -> lis
 
 
 def capturing() -> bool:
-    """Return whether the current stream captures: work is then recorded, and done when the graph is launched."""
+    """Return whether the current stream captures. Such a stream records work, which a launch of the graph executes."""
     return _runtime.capturing(backend.current_stream)
 
 
 def memory_of(array: Strided) -> npt.NDArray[Any]:
-    """Return ``array`` for the work of a kernel that is launched now: an array of NumPy's over the same memory.
+    """Return a NumPy array over the memory of ``array``, for the work of a kernel that is launched now.
 
-    Recorded work gets an array that does not keep the memory alive.
+    If the current stream captures, the NumPy array does not keep the memory alive.
     """
     return alias_of(array) if _runtime.capturing(backend.current_stream) else array._host
 
@@ -73,19 +77,20 @@ def launch(
     """Run ``work`` as a kernel on the current stream.
 
     Args:
-        work: Does to the memory what the kernel does. It must hold no array of a device.
-        args: The arguments of ``work``, with arrays of the device in the places of NumPy's.
-        kwargs: The keyword arguments of ``work``, likewise.
+        work: The function that does the work of the kernel. The function must hold no array of a device.
+        args: The arguments of ``work``, with arrays of the device in the places of NumPy arrays.
+        kwargs: The keyword arguments of ``work``, with arrays of the device in the places of NumPy arrays.
         reads: The arrays that the kernel reads.
         writes: The arrays that the kernel writes.
-        fresh: The new arrays that the kernel writes, which are of no use if the launch fails.
-        flops: The floating-point operations that the kernel does, for the model of its time.
+        fresh: The new arrays that the kernel writes. They are discarded if the launch fails.
+        flops: The number of floating-point operations of the kernel, for the model of its time.
         name: The name of the kernel; the name of ``work`` if None.
-        rehearsed: Whether ``work`` is tried with zeros if it is only recorded now, so that errors come at once.
+        rehearsed: Whether to call ``work`` with zeros if the stream captures, so that errors are raised now and not at
+            a launch of the graph.
 
     Raises:
         ValueError: An array is not on the current device.
-        AcceleratorError: The current stream takes no work now.
+        AcceleratorError: The current stream refuses work now.
     """
     try:
         recorded = _runtime.capturing(backend.current_stream)
@@ -115,16 +120,16 @@ def launch(
 
 
 def discard(arrays: Iterable[Strided]) -> None:
-    """Free the memory of ``arrays``, which an error has left unfinished: its traceback may hold them for long."""
+    """Free the memory of ``arrays``, which an error has left unfinished and whose traceback may keep them alive."""
     for array in arrays:
         array._block.free()
 
 
 class unfinished:
-    """Context manager that discards an array if its block fails.
+    """Context manager that discards an array if its scope raises an error.
 
     Args:
-        array: The array, which the block gives its contents.
+        array: The array, which the scope fills.
     """
 
     def __init__(self, array: Strided) -> None:
@@ -165,21 +170,21 @@ def call(
     *,
     flops: Callable[[Sequence[Any], Any], int] | None = None,
 ) -> Any:
-    """Call ``function`` of NumPy's and return its results as arrays of the current device.
+    """Call the NumPy function ``function`` and return its results as arrays of the current device.
 
-    Results that are views of the memory of an argument stay views. One kernel stores all others in new arrays. Only the
-    computation tells their shapes, so NumPy has computed them before, in memory of the host. In a capture NumPy
-    computes with zeros now, and with the arguments themselves at every launch of the graph.
+    Results that are views of the memory of an argument stay views. One kernel stores all other results in new arrays.
+    The shapes of the results are known only after the computation, so NumPy computes the results in memory of the host
+    before the launch. In a capture, NumPy computes with zeros now, and with the arguments at every launch of the graph.
 
     Args:
         function: The function.
-        args: The positional arguments, with arrays of the device in the places of NumPy's.
-        kwargs: The keyword arguments, of which ``out`` is the array, or the tuple of arrays, to write to.
-        flops: Called with the positional arguments and the result, both NumPy's, to return the floating-point
-            operations.
+        args: The positional arguments, with arrays of the device in the places of NumPy arrays.
+        kwargs: The keyword arguments; ``out`` is the array, or the tuple of arrays, to write to.
+        flops: Called with the positional arguments and the result, as NumPy arrays; returns the number of
+            floating-point operations.
 
     Returns:
-        The results of ``function``, arrays and scalars alike as arrays of the device.
+        The results of ``function`` as arrays of the device; a scalar becomes an array without axes.
     """
     operands = StandIns() if _runtime.capturing(backend.current_stream) else Operands()
     arguments, options = operands.take(args, kwargs)
@@ -196,9 +201,9 @@ def call(
 
 
 def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-    """Call ``function`` of NumPy's, whose results are views where possible.
+    """Call the NumPy function ``function``, whose results are views where possible.
 
-    A view costs no kernel, and the current device does not matter for it.
+    A view needs no kernel, and its array need not be on the current device.
     """
     operands = Operands()
     arguments, options = operands.take(args, kwargs)
@@ -210,7 +215,7 @@ def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping
 
 
 def modify(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> None:
-    """Call ``function`` of NumPy's, which writes to its first argument and returns nothing."""
+    """Call the NumPy function ``function``, which writes to its first argument and returns nothing."""
     if not isinstance(args[0], Strided):
         raise TypeError(f"Unsupported type {type(args[0])}")
     operands = Operands()
@@ -220,7 +225,7 @@ def modify(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
 
 
 def _called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call ``function`` of NumPy's.
+    """Call the NumPy function ``function``.
 
     Raises:
         OutOfMemoryError: The host has no memory for the result, or the result has more bytes than there are addresses.
@@ -236,7 +241,7 @@ def _called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
 
 
 _quietly = np.errstate(all="ignore")(_called)
-"""As ``_called``; a division by zero gives inf without a warning, as on a device."""
+"""The function ``_called`` without warnings: a division by zero gives inf without a warning, as on a device."""
 
 
 def _name_of(function: Callable[..., object]) -> str:
@@ -257,7 +262,7 @@ def _store(
     kwargs: Mapping[str, Any] | None,
     flops: int = 0,
 ) -> Any:
-    """Return ``results``, which ``function`` gave for its arguments, with new arrays for those that need memory."""
+    """Return ``results``, which ``function`` gave for its arguments, with new arrays for the results without memory."""
     arrays = new_each([(host.shape, host.dtype, "F" if host.flags.fnc else "C") for host in results.fresh])
     name = _name_of(function)
     if _runtime.capturing(backend.current_stream):

@@ -1,4 +1,4 @@
-"""Blocks: memory of an emulated device that the allocator has handed out, owned by the arrays over it."""
+"""Blocks: memory of an emulated device, which the allocator has handed out, and which the arrays in it own."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 _runtime = cast("EmulatedRuntime", cuda)
 _POISON = 0xFF
-"""The value of every byte that no work has written: floating-point numbers are not numbers, and integers are -1."""
+"""The value of bytes that no work has written: floating-point numbers are then NaN, and signed integers are -1."""
 
 
 class _Borrowed:
-    """Memory of a block, for NumPy to make an array of that does not keep the block alive."""
+    """The memory of a block as an object from which NumPy makes an array that does not keep the block alive."""
 
     def __init__(self, block: Block) -> None:
         self.__array_interface__ = block.__array_interface__
 
 
 class Block:
-    """Device memory that is freed when the last array over it dies.
+    """Device memory that is freed when the last array in it is deleted.
 
-    A NumPy array made from a block has the block as its base, and so have the views of that array. The block therefore
-    needs no list of its users: it lives as long as NumPy can reach its memory.
+    The base of a NumPy array made from a block, and of the views of this array, is the block. So the block needs no
+    list of its users: the block lives as long as NumPy can reach its memory.
 
     Args:
-        nbytes: The size that is wanted; nothing is allocated for 0.
+        nbytes: The requested size; a block of 0 bytes allocates nothing.
 
     Attributes:
-        device: The index of the device, which is the device that was current.
-        ptr: The address, 0 if the size is 0.
-        size: The bytes, which may be more than were asked for. All of them belong to the block.
+        device: The index of the device, which was current when the block was made.
+        ptr: The address; 0 if the size is 0.
+        size: The size in bytes, which may be larger than the requested size.
 
     Raises:
         OutOfMemoryError: The device has no room for ``nbytes`` bytes.
@@ -59,7 +59,8 @@ class Block:
             self._release = in_use.free
             self.ptr, self.size = in_use.allocate_block(self.device, nbytes, backend.current_stream(self.device).ptr)
             if _runtime.capturing(backend.current_stream):
-                # No work is done before the graph is launched. A reader who comes earlier shall notice that.
+                # No work is done before the graph is launched. An earlier reader must see that the memory has no
+                # contents.
                 ctypes.memset(self.ptr, _POISON, self.size)
 
     @property
@@ -79,7 +80,7 @@ class Block:
         return array.base is not None and self.ptr <= array.ctypes.data < self.ptr + self.size
 
     def free(self) -> None:
-        """Free the memory now, though arrays over it may be alive, for arrays that an error has left unfinished."""
+        """Free the memory now, even if arrays in it are alive, which an error has left unfinished."""
         ptr, self.ptr, self.size = self.ptr, 0, 0
         if ptr:
             self._release(ptr)
@@ -89,11 +90,11 @@ class Block:
 
 @dataclass(frozen=True)
 class MemoryPointer:
-    """An address in a block, as ``cupy.cuda.MemoryPointer``.
+    """An address in a block, like ``cupy.cuda.MemoryPointer``.
 
     Attributes:
         mem: The block, which the pointer keeps alive.
-        offset: Bytes from the start of the block.
+        offset: The number of bytes from the start of the block.
     """
 
     mem: Block

@@ -1,4 +1,4 @@
-"""Operands: the arguments of a function on arrays of a device, handed to a function of NumPy's, and its results."""
+"""Operands: the conversion of arguments from arrays of a device to NumPy arrays, and of results back."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ SCALARS = (bool, int, float, complex, np.generic)
 """The types of the scalars that a kernel takes."""
 
 _PLAIN = frozenset([bool, int, float, complex, str, slice, type(None), type(Ellipsis)])
-"""Types of arguments in which no array hides."""
+"""The types of arguments that cannot contain an array."""
 
 
 class Operands:
-    """The arrays among the arguments of a function, gathered while arrays of NumPy's are put in their places.
+    """The arrays of a device among the arguments of a function, and the NumPy arrays that take their places.
 
     Args:
-        host_of: Returns the array of NumPy's that is put in the place of an array; by default the array over the same
-            memory, which it keeps alive.
+        host_of: Returns the NumPy array that takes the place of an array. By default, this is the NumPy array over the
+            same memory, which keeps the memory alive.
 
     Attributes:
-        arrays: The arrays, in the order of the arguments.
-        hosts: For each of them, the array that was put in its place.
+        arrays: The arrays of a device, in the order of the arguments.
+        hosts: The NumPy array that took the place of each array.
     """
 
     def __init__(self, host_of: Callable[[Strided], npt.NDArray[Any]] = operator.attrgetter("_host")) -> None:
@@ -52,10 +52,10 @@ class Operands:
         return taken, named
 
     def host(self, argument: Any) -> Any:
-        """Return ``argument`` with arrays of NumPy's in the places of arrays of a device.
+        """Return ``argument`` with NumPy arrays in the places of arrays of a device.
 
         Raises:
-            TypeError: ``argument`` holds an array of NumPy's: a kernel reads no memory of the host.
+            TypeError: ``argument`` contains a NumPy array, but a kernel cannot read memory of the host.
         """
         if isinstance(argument, Strided):
             host = self._host_of(argument)
@@ -71,7 +71,7 @@ class Operands:
         return argument
 
     def view_of(self, host: npt.NDArray[Any]) -> Strided | None:
-        """Return the view of one of the arrays that ``host`` is; None if ``host`` has memory of its own."""
+        """Return ``host`` as a view of one of the arrays; None if ``host`` has memory of its own."""
         if host.base is not None:
             for array in self.arrays:
                 if array._block.holds(host):
@@ -80,10 +80,10 @@ class Operands:
 
 
 def alias_of(array: Strided) -> npt.NDArray[Any]:
-    """Return an array of NumPy's over the memory of ``array`` that does not keep the memory alive.
+    """Return a NumPy array over the memory of ``array`` that does not keep the memory alive.
 
-    A graph holds the arrays of its work. Arrays that die in a capture must still give their memory back, because later
-    arrays of the same capture may need it.
+    A graph holds the arrays of its work. An array that is deleted in a capture must still give its memory back, because
+    later arrays of the same capture may need the memory.
     """
     return array._over(array._block.alias())
 
@@ -106,10 +106,10 @@ class Zeros:
 
 
 class StandIns(Operands):
-    """Operands in whose places there are arrays of zeros.
+    """Operands for which arrays of zeros stand in.
 
-    A function shows by them the shapes and types of its results, before the arrays themselves have contents. No
-    function refuses zeros: they are valid indices and exponents, they are sorted, and there is no NaN among them.
+    A call with zeros gives the shapes and types of the results before the arrays have contents. No function refuses
+    zeros: they are valid indices and exponents, they are sorted, and they contain no NaN.
     """
 
     def __init__(self) -> None:
@@ -129,17 +129,17 @@ class StandIns(Operands):
 
 
 class Results:
-    """The results of a function of NumPy's, on their way into the memory of the device.
+    """The results of a NumPy function, which are to be stored in memory of the device.
 
     Args:
         result: An array, a scalar, any other object, or a tuple or list of these.
         operands: The operands of the function.
-        views: Whether the function returns views of its first argument. Then an array without elements counts as a
-            view too, though no address shows that.
+        views: Whether the function returns views of its first argument. An array without elements then counts as a
+            view, too, because its address does not tell.
 
     Attributes:
         fresh: The arrays and scalars of the result that need memory.
-        places: The places of these among all arrays and scalars of the result, in the order of :func:`parts`.
+        places: The index of each item of ``fresh`` among all arrays and scalars of the result (:func:`parts`).
     """
 
     def __init__(self, result: Any, operands: Operands, *, views: bool) -> None:
@@ -151,7 +151,7 @@ class Results:
         self._remake = self._gather(result)
 
     def remade(self, arrays: Sequence[Strided]) -> Any:
-        """Return the results of the function, with ``arrays`` in the places of those in :attr:`fresh`."""
+        """Return the results of the function, with ``arrays`` in the places of the items of :attr:`fresh`."""
         return self._remake(arrays)
 
     def _gather(self, result: Any) -> Callable[[Sequence[Strided]], Any]:

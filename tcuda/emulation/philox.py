@@ -1,4 +1,4 @@
-"""Philox4x32-10 on the host: the numbers that the kernels of a device draw, thread by thread."""
+"""Philox4x32-10 on the host, which draws the same numbers as each thread of a kernel on a device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[Any]
 
 _AT_A_TIME = 1 << 16
-"""The draws that are made at a time: their arrays fit into a cache."""
+"""The number of draws that are made at a time; their arrays fit into a cache."""
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
@@ -52,11 +52,11 @@ def fill(
 
     Args:
         out: The array, of one axis.
-        blocks: The number of blocks of the kernel.
+        blocks: The number of thread blocks of the kernel.
         seed: The seed.
         offset: The offset.
-        lanes: How many numbers a draw gives.
-        numbers: Makes numbers of the four words of many draws, along a new first axis.
+        lanes: The number of numbers that a draw gives.
+        numbers: Converts the four words of many draws into numbers, along a new first axis.
     """
     threads = blocks * BLOCK
     subsequence = np.arange(threads, dtype=np.uint64)
@@ -107,10 +107,10 @@ def long_words(words: list[Words]) -> Numbers:
 
 
 def fused(numbers: Numbers, factor: Any, addend: Any) -> Numbers:
-    """Return ``numbers * factor + addend``, rounded once, as on a GPU; all three are of the same type."""
+    """Return ``numbers * factor + addend``, rounded once, as on a GPU; all arguments have the same type."""
     if numbers.dtype == np.float32:
         return np.asarray(numbers.astype(np.float64) * np.float64(factor) + np.float64(addend)).astype(np.float32)
-    # The rounding errors of Dekker's product and Knuth's sum are numbers of the same type.
+    # The rounding errors of Dekker's product and of Knuth's sum can be represented exactly in the same type.
     product = numbers * factor
     high, low = _halves(numbers)
     factor_high, factor_low = _halves(factor)
@@ -121,7 +121,7 @@ def fused(numbers: Numbers, factor: Any, addend: Any) -> Numbers:
 
 
 def _halves(number: Any) -> tuple[Any, Any]:
-    """Return two numbers of 26 bits that make up one of 53."""
+    """Return two numbers of 26 bits whose sum is ``number``, a number of 53 bits."""
     high = number * 134217729.0
     high = high - (high - number)
     return high, number - high
@@ -142,7 +142,7 @@ RULES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "Scaled": lambda numbers, location, scale: fused(numbers, scale, location),
     "Exponential": lambda numbers, location, scale: np.exp(fused(numbers, scale, location)),
 }
-"""By the name of the rule in the kernels for CuPy, the function that makes the result of the numbers drawn."""
+"""The functions that make the result from the drawn numbers, by the name of the rule in the kernels for CuPy."""
 
 NUMBERS: dict[tuple[str, int], tuple[Callable[[list[Any]], Any], int]] = {
     ("uniform", 4): (uniforms, 4),
@@ -152,4 +152,4 @@ NUMBERS: dict[tuple[str, int], tuple[Callable[[list[Any]], Any], int]] = {
     ("words", 4): (words, 4),
     ("words", 8): (long_words, 2),
 }
-"""By kind and size of the numbers, the function that makes them of the words of draws, and how many a draw gives."""
+"""By kind and size of the numbers: the function that converts the words of draws, and the numbers per draw."""

@@ -1,7 +1,7 @@
 """Random numbers on emulated devices: the functions that ``cupy.random`` has.
 
-All functions draw from the default generator of the current device, as those of CuPy do. Missing are the
-``BitGenerator`` classes of CuPy, and ``bytes``, which CuPy takes from NumPy.
+As in CuPy, all functions draw from the default generator of the current device. The module does not have the
+``BitGenerator`` classes of CuPy, nor ``bytes``, which CuPy takes from NumPy.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _states: dict[int, RandomState] = {}
 _taken: list[bool] = []
-"""Holds True once the default generators of tcuda are among the states."""
+"""Empty until the default generators of tcuda are among the states; True is then in the list."""
 
 
 def _states_in_use() -> dict[int, RandomState]:
-    """Return the generator of each device: at the first call, the default generators of tcuda."""
+    """Return the generators by device. The first call adds the default generators of tcuda."""
     _lazy_init()
     if not _taken:
         for generator in generators():
@@ -51,7 +51,7 @@ def set_random_state(rs: RandomState) -> None:
     """Let the functions of this module draw from ``rs`` on the current device (``cupy.random.set_random_state``).
 
     Raises:
-        TypeError: ``rs`` is no generator of emulated devices.
+        TypeError: ``rs`` is not a generator of emulated devices.
     """
     if not isinstance(rs, RandomState):
         raise TypeError(f"Random state must be an instance of RandomState. Actual: {type(rs)}")
@@ -59,7 +59,7 @@ def set_random_state(rs: RandomState) -> None:
 
 
 def reset_states() -> None:
-    """Forget the generators of all devices; new ones take their places (``cupy.random.reset_states``)."""
+    """Forget the generators of all devices, so that new generators are made (``cupy.random.reset_states``)."""
     _states_in_use().clear()
 
 
@@ -101,7 +101,7 @@ def _of_current_device(name: str) -> Callable[..., Any]:
 
     def draw(*args: Any, **kwargs: Any) -> Any:
         admitted = signature.admit(args, kwargs)
-        assert admitted is not None  # CuPy leaves none of these calls to NumPy
+        assert admitted is not None  # No function of cupy.random leaves a call to NumPy.
         arguments, options = admitted
         return getattr(get_random_state(), name)(*arguments, **options)
 

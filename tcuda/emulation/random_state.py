@@ -1,7 +1,7 @@
 """Generators of random numbers on emulated devices: the class ``RandomState`` of ``cupy.random``.
 
-The distributions are made of the same primitives as those of CuPy. Some distributions have kernels of their own in
-CuPy. Here a generator of NumPy's draws them, seeded for the one call.
+The distributions use the same primitives as the distributions of CuPy. For distributions with a kernel of their own in
+CuPy, a NumPy generator draws the numbers, with a new seed for each call.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Shape = int | Sequence[int] | None
 
 _FLOPS = 30
-"""The floating-point operations for one number, about."""
+"""The approximate number of floating-point operations for one random number."""
 
 _exp, _log, _sqrt, _tan, _where = (FUNCTIONS[name] for name in ("exp", "log", "sqrt", "tan", "where"))
 
@@ -43,11 +43,11 @@ class RandomState(Draws):
     """A generator on the current device, as ``cupy.random.RandomState``, which documents the distributions.
 
     Args:
-        seed: None for a seed that nobody can know, an integer from 0 to 2**64 - 1, or an array of NumPy's.
+        seed: An integer from 0 to 2**64 - 1, or a NumPy array; an unpredictable seed if None.
         method: Ignored, because all generators are Philox.
 
     Raises:
-        TypeError: ``seed`` is neither None, an integer nor an array of NumPy's.
+        TypeError: ``seed`` is neither None, an integer nor a NumPy array.
         ValueError: ``seed`` is out of range.
     """
 
@@ -75,7 +75,7 @@ class RandomState(Draws):
         return self._scaled(self.random_sample(_shape(size, low, high), dtype), low, high - low)
 
     def _integers_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> ndarray:
-        # The arithmetic is modulo 2**64, because the distance of the ends of a signed type does not fit into that type.
+        # The arithmetic is modulo 2**64, because the distance of the ends of a signed type does not fit into the type.
         least, beyond = (_whole(end) for end in ((0, low) if high is None else (low, high)))
         shape = common_shape(least, beyond) if size is None else size
         words = self._curand_generate(int(np.prod(shape)), np.uint64).reshape(shape)
@@ -102,7 +102,7 @@ class RandomState(Draws):
         return cast("ndarray", (_exp(-_log(numbers) / a) - 1).astype(dtype))
 
     def power(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
-        a = creation.asarray(a)  # ``a`` may be 0, by which Python refuses to divide
+        a = creation.asarray(a)  # An array, because ``a`` may be 0 and Python raises an error for a division by 0.
         _require(a >= 0, "a < 0")
         numbers = self.standard_exponential(_shape(size, a), dtype)
         return cast("ndarray", ((1 - _exp(-numbers)) ** (1.0 / a)).astype(dtype))
@@ -198,7 +198,7 @@ class RandomState(Draws):
         least = mean + mean / (2 * scale) * (squares - _sqrt(4 * scale * squares + squares**2))
         return cast("ndarray", _where(uniform > mean / (mean + least), mean**2 / least, least).astype(dtype))
 
-    # By NumPy's generators
+    # From NumPy's generators
 
     def beta(self, a: Any, b: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
         return self._law("beta", (a, b), size, dtype)
@@ -221,7 +221,7 @@ class RandomState(Draws):
     def hypergeometric(
         self, ngood: Any, nbad: Any, nsample: Any, size: Shape = None, dtype: npt.DTypeLike = "l"
     ) -> ndarray:
-        # CuPy does not look at the numbers in arrays.
+        # CuPy does not check the numbers in arrays.
         for name, number, least in (("ngood", ngood, 0), ("nbad", nbad, 0), ("nsample", nsample, 1)):
             _require(not isinstance(number, (int, float)) or number >= least, f"{name} < {least}")
         return self._law("hypergeometric", (ngood, nbad, nsample), size, dtype)
@@ -311,10 +311,11 @@ class RandomState(Draws):
         a[...] = self.permutation(a)
 
     def _law(self, name: str, parameters: Iterable[Any], size: Shape, dtype: npt.DTypeLike) -> ndarray:
-        """Draw with the method ``name`` of a generator of NumPy's, as CuPy does with a kernel that gets a seed."""
+        """Draw with the method ``name`` of a NumPy generator, as CuPy does with a kernel that gets a seed."""
         arrays = [_operand(parameter) for parameter in parameters]
         shape = common_shape(*arrays) if size is None else size
-        creation.empty(shape, dtype)  # refuses a bad shape and a result without room, before NumPy computes
+        # This line refuses a bad shape, and a result for which the device has no room, before NumPy computes.
+        creation.empty(shape, dtype)
         seed = self._get_seed(int(np.prod(shape)))
 
         def draw(*parameters: Any) -> Any:
@@ -368,7 +369,7 @@ class RandomState(Draws):
 
 
 class DeviceGenerator(RandomState):
-    """A generator of the device that is given, which is not seeded."""
+    """A generator of a given device, without a seed from the caller."""
 
     __module__ = "tcuda.emulation.random"
 
@@ -387,15 +388,15 @@ def _restored(kind: type[RandomState], index: int, words: tuple[int, int]) -> Ra
 
 
 def _operand(parameter: Any) -> Any:
-    """Return a parameter as an array of the device, unless it is a scalar."""
+    """Return ``parameter`` as an array of the device; a scalar is returned unchanged."""
     return parameter if isinstance(parameter, SCALARS) else creation.asarray(parameter)
 
 
 def _whole(end: Any) -> ndarray:
-    """Return one end of a range of integers modulo 2**64.
+    """Return ``end``, one end of a range of integers, modulo 2**64.
 
     Raises:
-        ValueError: ``end`` is no integer.
+        ValueError: ``end`` is not an integer.
     """
     array: Any = creation.asarray(end)
     if array.dtype.kind not in "iu":
@@ -412,7 +413,7 @@ def _axes(size: Shape) -> tuple[int, ...]:
 
 
 def _require(condition: Any, otherwise: str) -> None:
-    """Refuse parameters that are out of range; waits for the device, as CuPy does.
+    """Refuse parameters that are out of range; wait for the device, as CuPy does.
 
     Args:
         condition: Whether each parameter is in range.

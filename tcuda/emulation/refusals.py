@@ -1,4 +1,4 @@
-"""Refusals of calls that cannot be captured: calls that need the contents of arrays at once, and calls of cuSOLVER.
+"""Refusals of calls that cannot be captured: calls that need the contents of arrays now, and calls of cuSOLVER.
 
 CuPy's functions refuse these calls while the current stream captures, in the same words, so that the calls do not
 invalidate the capture.
@@ -82,7 +82,7 @@ def guard_of(name: str) -> Guard | None:
 
 
 def require_indices(items: Sequence[Any]) -> None:
-    """Refuse masks among the items in the brackets of an array: only their contents tell how many elements they select.
+    """Refuse masks among the indices of an array: only the contents of a mask tell the shape of the result.
 
     Raises:
         RuntimeError: An item is a mask, and the current stream captures.
@@ -134,7 +134,7 @@ def _has_weights(*weights: Callable[[Sequence[Any], Mapping[str, Any]], Any]) ->
 
 
 def _raises(place: int, default: str) -> Condition:
-    """Return a condition: indices out of range are an error, and CuPy looks for them in the contents."""
+    """Return the condition that the mode is ``"raise"``: CuPy then reads the contents to find indices out of range."""
     mode = _given(place, "mode", default)
     return lambda args, kwargs: mode(args, kwargs) == "raise"
 
@@ -145,7 +145,7 @@ def _puts_selected(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def _is_spectral(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether a norm is made of singular values."""
+    """Return whether a norm is computed from singular values."""
     axis = _given(2, "axis")(args, kwargs)
     axes = np.ndim(_given(0, "x")(args, kwargs)) if axis is None else len(axis) if isinstance(axis, tuple) else 1
     return axes == 2 and _given(1, "ord")(args, kwargs) in (2, -2, "nuc")
@@ -173,14 +173,14 @@ _READING_IF: dict[str, Condition] = {
     "vsplit": _is_array(1, "indices_or_sections"),
     "where": lambda args, kwargs: _given(1, "x")(args, kwargs) is None,
 }
-"""Conditions under which CuPy looks at the contents of an array, for functions that do not always do so."""
+"""Conditions under which CuPy reads the contents of an array, for functions that do not always do so."""
 
 _COPYING_IF: dict[str, Condition] = {
     "percentile": _is_sequence(1, "q"),
     "quantile": _is_sequence(1, "q"),
     "repeat": _is_sequence(1, "repeats"),
 }
-"""Conditions under which CuPy makes an array of a sequence of numbers."""
+"""Conditions under which CuPy copies a sequence of numbers to the device."""
 
 _SOLVING_IF: dict[str, Condition] = {
     "matrix_power": lambda args, kwargs: bool(_given(1, "n", 0)(args, kwargs) < 0),

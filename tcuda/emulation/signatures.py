@@ -1,6 +1,6 @@
 """Signatures: the parameters of CuPy's functions and methods, and the arguments that each parameter takes.
 
-The table ``cupy_signatures.json`` has the signatures, and tells how they were read off CuPy. A call that CuPy refuses
+The table ``cupy_signatures.json`` has the signatures, and says how CuPy was examined for them. A call that CuPy refuses
 is refused here with an error of the same type.
 """
 
@@ -38,7 +38,7 @@ _ANYTHING = frozenset(["out", "dtype"])
 """Parameters whose arguments the functions check where they use them."""
 
 
-class _OfNumpy(Exception):  # no error, but the way out of a call that CuPy leaves to NumPy
+class _OfNumpy(Exception):  # Not an error: the exception ends the handling of a call that CuPy leaves to NumPy.
     """An operand is of the host, and CuPy calls the method of the operand that has the name of the function."""
 
 
@@ -48,9 +48,9 @@ class Operand:
     Args:
         function: The name of the function.
         name: The name of the parameter.
-        codes: The ways in which the parameter treats other objects; see the entry ``operands`` of the table.
+        codes: The codes for other types of arguments, which the entry ``operands`` of the table explains.
         each: Whether the parameter takes a sequence, to whose elements the codes apply.
-        optional: Whether None is its default.
+        optional: Whether the default of the parameter is None.
     """
 
     simple: frozenset[type] = frozenset()
@@ -65,7 +65,7 @@ class Operand:
         self._plain = Setting(function, name)
 
     def admit(self, value: Any) -> Any:
-        """Return ``value``, which is no array of the device, in a form with which the function can work."""
+        """Return ``value``, which is not an array of the device, in a form with which the function can work."""
         if not self._each:
             return self._admit(value)
         if isinstance(value, (list, tuple)):
@@ -141,9 +141,9 @@ class Setting:
 
         Raises:
             OverflowError: ``value`` is an integer that needs more than 64 bits.
-            TypeError: ``value`` holds an array of the device that CuPy does not read, or is no number where only
-                numbers are taken.
-            RuntimeError: CuPy reads such an array, and the current stream captures.
+            TypeError: ``value`` holds an array of the device that CuPy does not read, or is not a number although the
+                parameter takes only numbers.
+            RuntimeError: ``value`` holds an array that CuPy reads, and the current stream captures.
         """
         if isinstance(value, int) and not isinstance(value, bool):
             if not _LEAST <= value <= _MOST and not self._unbounded:
@@ -180,7 +180,7 @@ class Setting:
 
 
 _UNKNOWN = Setting("", "")
-"""Stands for a parameter that a function does not have."""
+"""The rule for the name of an argument that a function does not have."""
 
 
 class Signature:
@@ -191,10 +191,10 @@ class Signature:
         text: The parameters, in the notation of Python.
         operands: For each parameter that takes arrays, the codes of the table.
         reads: The parameters whose arrays CuPy reads.
-        waits: The parameters whose arrays CuPy refuses after it has waited for their contents.
+        waits: The parameters whose arrays CuPy refuses, but only after a wait for their contents.
         numbers: The parameters that take numbers only.
         unbounded: The parameters that take integers of any size.
-        keywords: The names of ``**kwargs``; ``"..."`` stands for any.
+        keywords: The names that ``**kwargs`` takes; ``"..."`` stands for any name.
         alone: The signature of a call without the second argument, if that has a signature of its own.
     """
 
@@ -267,8 +267,9 @@ class Signature:
 
         Raises:
             TypeError: There are too many arguments or too few, CuPy does not know the name of an argument, or CuPy does
-                not take an argument of that type.
-            AttributeError, LinAlgError, NotImplementedError, ValueError: CuPy does not take an argument of that type.
+                not take an argument of this type.
+            AttributeError, LinAlgError, NotImplementedError, ValueError: CuPy raises this error for an argument of this
+                type.
         """
         if self._alone is not None and len(args) < 2 and kwargs.get(self.places[1]) is None:
             return self._alone.admit(args, kwargs)
@@ -339,8 +340,8 @@ class Signature:
         for value in (*args, *kwargs.values()):
             if isinstance(value, Strided):
                 raise TypeError(
-                    f"{self.name}() takes arrays of the device or arrays of NumPy's, not both: copy those of NumPy's "
-                    "with asarray() first."
+                    f"{self.name}() takes arrays of the device or NumPy arrays, not both: copy the NumPy "
+                    "arrays with asarray() first."
                 )
 
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from tcuda._process.devices import Device
 
 _MOST = 2**63 - 1
-_MOST_AXES = 64  # of NumPy's
+_MOST_AXES = 64  # NumPy's limit
 _DTYPES = frozenset("?bhilqBHILQefdFD")
-"""The dtypes that the kernels of CuPy know, by NumPy's characters."""
+"""The dtypes that the kernels of CuPy know, as the characters of NumPy."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Flags:
     Attributes:
         c_contiguous: Whether the elements lie in row-major order without gaps.
         f_contiguous: Whether the elements lie in column-major order without gaps.
-        owndata: Whether the array is no view of another.
+        owndata: Whether the array is not a view of another array.
     """
 
     c_contiguous: bool
@@ -64,7 +64,7 @@ class Strided:
         dtype: The type of the elements.
         memptr: The address of the first element; new memory on the current device if None.
         strides: The bytes from one element to the next along each axis; without gaps if None.
-        order: ``"C"`` or ``"F"``; counts where ``strides`` is None.
+        order: ``"C"`` or ``"F"``; ignored unless ``strides`` is None.
 
     Raises:
         ValueError: CuPy does not know the dtype, or the array does not fit in the memory.
@@ -111,18 +111,19 @@ class Strided:
         view = cls.__new__(cls)
         view._block = base._block
         view._base = base if base._base is None else base._base
-        # NumPy protects diagonals and broadcast arrays; the flag of the latter must not be read, which gives a warning.
+        # NumPy protects diagonals and broadcast arrays from writing. The flag of a broadcast array must not be read,
+        # because reading it gives a warning.
         view._host = _unprotected(host, base._block) if 0 in host.strides or not host.flags.writeable else host
         return view
 
     def _over(self, memory: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return an array of NumPy's with this shape, type and layout over ``memory``, which stands for the block."""
+        """Return a NumPy array with this shape, type and layout over ``memory``, which stands for the block."""
         host: npt.NDArray[Any] = np.ndarray(self.shape, self.dtype, memory, self.data.offset, self.strides)
         return host
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes; set it to reshape in place, which never copies."""
+        """The lengths of the axes. Setting the shape reshapes the array in place and never copies."""
         return self._host.shape
 
     @shape.setter
@@ -152,7 +153,7 @@ class Strided:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements, gaps between them not counted."""
+        """The bytes of all elements, without gaps between them."""
         return self._host.nbytes
 
     @property
@@ -173,12 +174,12 @@ class Strided:
 
     @property
     def base(self) -> Strided | None:
-        """The array of which this array is a view; None if it is no view."""
+        """The array of which this array is a view; None if it is not a view."""
         return self._base
 
     @property
     def data(self) -> MemoryPointer:
-        """The address of the first element; ``data.ptr`` as a number."""
+        """The address of the first element; ``data.ptr`` is the address as a number."""
         return MemoryPointer(self._block, self._host.ctypes.data - self._block.ptr if self._host.size else 0)
 
     @property
@@ -192,7 +193,7 @@ def _lengths(shape: Any) -> tuple[int, ...]:
 
     Raises:
         OverflowError: A length is too large for an index.
-        TypeError: A length is no integer.
+        TypeError: A length is not an integer.
         ValueError: A length is negative, or there are too many axes.
     """
     if shape is None:
@@ -220,13 +221,13 @@ def too_large(what: str) -> OutOfMemoryError:
     """Return the error for a size that needs more than 63 bits, which no device has.
 
     Args:
-        what: Names what would need the memory.
+        what: A text for the object that would need the memory.
     """
     return OutOfMemoryError(f"CUDA out of memory. Tried to allocate {what}: that is more than any device has.")
 
 
 def supported(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """Return ``dtype`` as an object.
+    """Return ``dtype`` as a ``numpy.dtype``.
 
     Raises:
         ValueError: The kernels of CuPy do not know the dtype.

@@ -1,4 +1,4 @@
-"""Copies between the host and a device, and from one device to another."""
+"""Copies between the host and a device, and between devices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _current:
     """Context manager that makes a stream current; its value is the handle of the current stream.
 
     Args:
-        stream: The stream, any object with ``ptr``; nothing changes if it is None.
+        stream: The stream, any object with ``ptr``; if None, the current stream does not change.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -59,10 +59,10 @@ def from_host(source: npt.NDArray[Any], order: str = "C") -> Strided:
 
 
 def to_device(target: Strided, source: Any, stream: Any) -> None:
-    """Copy ``source``, an array of NumPy's, to ``target``, on ``stream`` or else on the current stream.
+    """Copy ``source``, a NumPy array, to ``target`` on ``stream``, or on the current stream if ``stream`` is None.
 
     Raises:
-        TypeError: ``source`` is no array of NumPy's, or has another dtype.
+        TypeError: ``source`` is not a NumPy array, or has another dtype.
         ValueError: ``source`` has another shape.
         RuntimeError: ``target`` has gaps between its elements, or the stream captures.
     """
@@ -80,10 +80,10 @@ def to_device(target: Strided, source: Any, stream: Any) -> None:
 
 
 def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | None, blocking: bool) -> npt.NDArray[Any]:
-    """Return the elements of ``source`` in an array of NumPy's, copied on ``stream`` or else on the current stream.
+    """Return the elements of ``source`` in a NumPy array, copied on ``stream`` (the current stream if None).
 
     Raises:
-        TypeError: ``out`` is no array of NumPy's, or has another dtype.
+        TypeError: ``out`` is not a NumPy array, or has another dtype.
         ValueError: ``out`` has another shape, or is read-only.
         RuntimeError: ``out`` has gaps between its elements, or the stream captures.
     """
@@ -102,7 +102,7 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
 
 
 def to_current_device(source: Strided, order: str) -> Strided:
-    """Return a copy, on the current device, of ``source``, an array of another device."""
+    """Return a copy of ``source``, an array of another device, on the current device."""
     order = _order(source, "A" if order == "K" else order)
     with device(source._block.device):
         contiguous = source
@@ -135,7 +135,7 @@ def _upload(target: Strided, source: npt.NDArray[Any], stream: Any) -> None:
 
 
 def _laid_out_as(out: npt.NDArray[Any], source: Strided) -> Strided:
-    """Return ``source``, or a copy of it whose elements lie in the order of those of ``out``."""
+    """Return ``source`` if its elements have the same order as those of ``out``, or else a copy in this order."""
     for flag in ("c_contiguous", "f_contiguous"):
         if getattr(out.flags, flag) and getattr(source.flags, flag):
             return source
@@ -158,7 +158,7 @@ def _check_out(source: Strided, out: Any) -> None:
 
 
 def _order(source: Strided, order: str) -> Any:
-    """Return the order that ``order`` means for a copy of ``source``: ``"C"`` or ``"F"``."""
+    """Return ``"C"`` or ``"F"``, the meaning of ``order`` for a copy of ``source``."""
     wanted = order.upper()
     if wanted == "A":
         return "F" if source.flags.fnc else "C"

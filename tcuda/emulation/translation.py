@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Translation:
-    """The translation for one function of CuPy's, whose work a function of NumPy's does.
+    """The translation of the arguments of a CuPy function into the arguments of the NumPy function that does the work.
 
-    Most parameters have the same names and the same order in both. NumPy takes some parameters by name only, and has
-    other defaults where CuPy has None.
+    Most parameters have the same names and the same order in both functions. NumPy takes some parameters only by name,
+    and has other defaults for some parameters whose default in CuPy is None.
 
     Args:
         signature: The parameters of CuPy's function.
-        function: The function of NumPy's.
+        function: The NumPy function.
     """
 
     def __init__(self, signature: Signature, function: Callable[..., Any]) -> None:
@@ -29,7 +29,7 @@ class Translation:
         self._places = places
         self._variadic = any(parameter.kind == parameter.VAR_POSITIONAL for parameter in _parameters(signature))
         theirs = _of_numpy(function)
-        if theirs is None:  # A compiled function tells no parameters; those of CuPy are taken.
+        if theirs is None:  # A compiled function has no signature. The parameters of CuPy are used then.
             self._by_place = [True] * len(places)
             self._unset: frozenset[str] = frozenset()
             known = frozenset(defaults)
@@ -77,7 +77,7 @@ def _of_numpy(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
 
 
 # Functions that have other parameters or defaults in CuPy than in NumPy, or that take fewer arguments there. The
-# functions below run on the host, on arrays of NumPy's. The stubs of NumPy are too narrow for their arguments.
+# functions below run on the host, on NumPy arrays. The stubs of NumPy are too narrow for their arguments.
 
 _np: Any = np
 
@@ -117,7 +117,7 @@ def _matmul(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
 
 
 def _quantiles(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a quantile function of NumPy's with ``interpolation``, CuPy's older name for ``method``."""
+    """Return a NumPy quantile function with ``interpolation``, CuPy's older name for ``method``."""
 
     def find(
         a: Any,
@@ -176,4 +176,4 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.ravel_multi_index: _ravel_multi_index,
     np.roots: _roots,
 }
-"""By function of NumPy's that differs from CuPy's, a function of the host that does as CuPy does."""
+"""Functions of the host that behave like CuPy's functions, by the NumPy functions that behave differently."""

@@ -21,19 +21,19 @@ _KNOWN = (Strided, *SCALARS)
 _OF_NUMPY = (np.ndarray, np.generic)
 _LEAST, _BEYOND = -(2**63), 2**64
 _FITS = 2**7
-"""Smaller integers that are not negative fit into an element of every type of numbers."""
+"""Non-negative integers below this number fit into every type of numbers."""
 
 
 class ufunc:
-    """A universal function, as ``cupy.ufunc``: NumPy's arithmetic and types, on arrays and scalars only.
+    """A universal function, like ``cupy.ufunc``, with NumPy's arithmetic and types, on arrays and scalars only.
 
     Args:
-        function: NumPy's function of that name.
+        function: The NumPy function with the same name.
 
     Attributes:
         nin: The number of inputs.
         nout: The number of outputs.
-        nargs: The number of both.
+        nargs: The number of inputs and outputs.
     """
 
     def __init__(self, function: np.ufunc) -> None:
@@ -50,8 +50,8 @@ class ufunc:
         """Apply the function to each element.
 
         Args:
-            args: The inputs, arrays or scalars, and then the outputs, if they are given by position.
-            kwargs: ``out``, an array or a tuple of arrays; ``dtype``, in which to compute; ``casting``.
+            args: The inputs, which are arrays or scalars, and then the outputs, if any.
+            kwargs: ``out``, an array or a tuple of arrays; ``dtype``, the type of the computation; ``casting``.
         """
         inputs, outs = args[: self.nin], args[self.nin :]
         unknown = kwargs.keys() - self._options
@@ -65,7 +65,7 @@ class ufunc:
                 f"outputs), but given {len(args)}."
             )
         require_operands(inputs)
-        if self._function.signature is not None:  # matmul, whose elements are not those of its inputs
+        if self._function.signature is not None:  # The function is matmul, which does not work element by element.
             for operand in inputs:
                 if not isinstance(operand, Strided):
                     raise TypeError(f"{self.name}() takes arrays of the device, and no scalars.")
@@ -103,7 +103,7 @@ class ufunc:
         return kernel.call(self._function.reduceat, arguments, {"out": _single(out)})
 
     def outer(self, A: Any, B: Any, **kwargs: Any) -> Any:  # noqa: N803  # CuPy's names
-        """Apply the function to all pairs of an element of ``A`` and one of ``B`` (``numpy.ufunc.outer``)."""
+        """Apply the function to all pairs of an element of ``A`` and an element of ``B`` (``numpy.ufunc.outer``)."""
         first, second = creation.asarray(A), creation.asarray(B)
         apart = kernel.view(np.ndarray.reshape, (first, first.shape + (1,) * second.ndim))
         return self(apart, second, **kwargs)
@@ -134,7 +134,7 @@ def require_operands(operands: Sequence[Any]) -> None:
     """Refuse operands that are neither arrays of a device nor scalars.
 
     Raises:
-        TypeError: An operand is of another type, such as a list or an array of NumPy's.
+        TypeError: An operand is of another type, such as a list or a NumPy array.
         OverflowError: An operand is an integer that fits into no element.
     """
     for operand in operands:
@@ -153,7 +153,7 @@ def _require_array(operand: Any) -> None:
 
 
 def _single(out: Any) -> Any:
-    """Return the array in ``out``, which NumPy hands on as a tuple of one array."""
+    """Return the array in ``out``, which NumPy passes on as a tuple of one array."""
     return out[0] if isinstance(out, tuple) else out
 
 
@@ -205,7 +205,7 @@ def _dtypes(function: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any
                 try:
                     return function.resolve_dtypes((*kinds, *[None] * function.nout))[function.nin :]
                 except TypeError:
-                    pass  # NumPy says more about the error when it is called.
+                    pass  # The call of the function below raises a better message.
     samples = [np.empty(0, value.dtype) if isinstance(value, Strided) else value for value in inputs]
     with np.errstate(all="ignore"):
         results = function(*samples, **options)

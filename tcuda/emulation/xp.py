@@ -4,8 +4,8 @@ A program that gets its arrays from ``xp = tcuda.xp`` runs with CuPy on a GPU an
 module has only names that CuPy has too, so that a program that runs here runs there. Functions take arrays of the
 current device and scalars; only functions that make arrays take lists and NumPy's arrays.
 
-Missing are kernels written in C++ (``ElementwiseKernel``, ``RawKernel``, ...), functions that take a function of
-Python's (``vectorize``, ``piecewise``, ``apply_along_axis``), ``flatiter``, ``broadcast`` and ``poly1d``.
+The module does not have kernels written in C++ (``ElementwiseKernel``, ``RawKernel``, ...), functions that take a
+Python function (``vectorize``, ``piecewise``, ``apply_along_axis``), ``flatiter``, ``broadcast`` and ``poly1d``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def get_array_module(*args: Any) -> Any:
-    """Return this module if there is an array of a device among ``args``, else ``numpy``."""
+    """Return this module if an array of a device is among ``args``, and ``numpy`` otherwise."""
     for arg in args:
         if isinstance(arg, Strided):
             return sys.modules[__name__]
@@ -55,8 +55,8 @@ def __dir__() -> list[str]:
 
 
 for _name in catalogue.CREATION:
-    _TABLE[_name].__module__ = __name__  # so that the functions are pickled by their public names
+    _TABLE[_name].__module__ = __name__  # The functions are pickled by their public names.
 
-# The last statement, because some of the names hide builtins from the rest of the module. The names stand in the module
-# itself, where Python finds them at once.
+# This is the last statement, because some names hide builtins from the rest of the module. The names are in the module
+# itself and not behind __getattr__(), so that Python finds them without a call.
 globals().update(_TABLE)

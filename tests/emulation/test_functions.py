@@ -662,7 +662,7 @@ def test_calls_with_arrays_of_the_host_alone_go_to_numpy():
     total = xp.sum(np.ones(3))
     assert type(total) is np.float64
     assert total == 3
-    with pytest.raises(TypeError, match="arrays of the device or arrays of NumPy's, not both"):
+    with pytest.raises(TypeError, match="arrays of the device or NumPy arrays, not both"):
         xp.take(np.ones(3), xp.zeros(1, int))
 
 
