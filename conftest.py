@@ -1,4 +1,4 @@
-"""For tests and benchmarks alike: the installed package, on CUDA where there is a GPU, else on emulated devices."""
+"""Set-up of tests and benchmarks: the installed package on CUDA, or on emulated devices if there is no GPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcuda._backend import Backend
     from tcuda._runtime.protocol import Runtime
 
-# The source tree has no compiled core in it. It must not hide a package that was installed without -e, such as a wheel.
+# The source tree has no compiled core, and must not hide a package that was installed without -e, such as a wheel.
 _ROOT = Path(__file__).parent
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _ROOT]
 
@@ -31,7 +31,7 @@ def _cuda_devices() -> int:
         return 0
 
 
-# In the environment, so that processes which tests start use the same.
+# The choice is stored in the environment, so that processes started by tests use the same devices.
 if "TCUDA_RUNTIME" not in os.environ:
     os.environ["TCUDA_RUNTIME"] = "cuda" if _cuda_devices() else "emulated"
 os.environ.setdefault("TCUDA_EMULATED_DEVICES", "2")
@@ -42,7 +42,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only the other runtime, or more devices, can show; pytest counts it as deselected."""
+    """Deselect the tests that need the other runtime or more devices."""
     on_cuda = os.environ["TCUDA_RUNTIME"] == "cuda"
     absent = {"emulated"} if on_cuda else {"gpu"}
     if not on_cuda or _cuda_devices() < 2:
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def runtime() -> Runtime:
-    """The runtime that the machine has, initialised."""
+    """The runtime of this machine, initialised."""
     import tcuda
     from tcuda._runtime import runtime
 
@@ -73,7 +73,7 @@ def backend(runtime: Runtime) -> Backend:
 
 @pytest.fixture(autouse=True)
 def _state_as_found() -> Iterator[None]:
-    """A test leaves the current device and its current stream as it found them; one that does not fails."""
+    """Fail a test that does not restore the current device and the current stream."""
     from tcuda._process import lazy
 
     if not lazy.is_initialized():

@@ -1,4 +1,4 @@
-"""Docstrings as the reference shows them: Sphinx's roles become links, and ``__new__`` gives a class its parameters."""
+"""Docstrings for the reference: Sphinx's roles become links, and ``__new__`` gives a class its parameters."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Docstrings(griffe.Extension):
     """Prepares the docstrings of tcuda for the site."""
 
     def on_class(self, *, cls: Class, **_: Any) -> None:
-        """Let the parameters of ``__new__`` be those of the class, where it has no ``__init__``."""
+        """Give a class without ``__init__`` the parameters of ``__new__``."""
         new = cls.members.get("__new__")
         if isinstance(new, griffe.Function) and "__init__" not in cls.members:
             cls.set_member("__init__", griffe.Function("__init__", parameters=new.parameters))
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Turn ``:func:`name``` into a link to what the name means in that place, or into code if no page has it."""
+        """Turn ``:func:`name``` into a link to the object that ``name`` means there, or into code without a page."""
         if obj.docstring is not None:
             text = _ROLE.sub(lambda role: _link(obj, role[2], short=bool(role[1])), obj.docstring.value)
             obj.docstring.value = text.replace("\n::\n", "\n")
@@ -35,7 +35,7 @@ def _link(obj: Object, name: str, *, short: bool) -> str:
 
 
 def _meaning(obj: Object, name: str) -> str:
-    """Return the full name of what ``name`` means to a reader of the docstring of ``obj``."""
+    """Return the full name of the object that ``name`` means in the docstring of ``obj``."""
     scope: Object | None = obj
     while scope is not None and not name.startswith("tcuda."):
         try:

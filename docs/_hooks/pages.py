@@ -1,9 +1,9 @@
-"""Parts of pages that are made from the repository when the site is built, so that they cannot fall behind it.
+"""Parts of pages that are made from the repository when the site is built, so that they are never out of date.
 
-A page asks for one in a comment of its own line::
+A page requests a part by a comment on a line of its own::
 
-    <!-- coverage: counts -->               and present, later, absent, extra: tables from tests/data
-    <!-- source: tcuda/demo/train.py f -->  the function or class f, C.f for a method, of that file; without f all of it
+    <!-- coverage: counts -->               a part from tests/data: counts, present, later, absent or extra
+    <!-- source: tcuda/demo/train.py f -->  the function or class f (C.f for a method) of this file; the file without f
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _MARKER = re.compile(r"^<!-- (coverage|source): (.*) -->$", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put in what the page asks for (an event of MkDocs)."""
+    """Insert the parts that the page requests (an event of MkDocs)."""
     make = {"coverage": lambda what: Coverage().part(what), "source": lambda what: source(*what.split())}
     return _MARKER.sub(lambda marker: make[marker[1]](marker[2]), markdown)
 
 
 class Coverage:
-    """What tcuda has of ``torch.cuda``, by the tables that ``tests/surface/test_api_table.py`` proves."""
+    """The part of ``torch.cuda`` that tcuda has, from the tables that ``tests/surface/test_api_table.py`` checks."""
 
     def __init__(self) -> None:
         data = _ROOT / "tests" / "data"
@@ -92,7 +92,7 @@ def source(path: str, name: str = "") -> str:
     """Return a file of the repository, or a function or class of it, as a block of code.
 
     Raises:
-        LookupError: The file has none of that name.
+        LookupError: The file has no function or class ``name``.
     """
     code = (_ROOT / path).read_text()
     if name:
@@ -102,7 +102,7 @@ def source(path: str, name: str = "") -> str:
 
 
 def _lines(scope: ast.AST, names: list[str]) -> tuple[int, int | None]:
-    """Return the first and the last line of what ``names`` lead to, decorators included."""
+    """Return the first and the last line of the object with the path ``names``, including its decorators."""
     name, *rest = names
     for child in ast.iter_child_nodes(scope):
         if isinstance(child, ast.ClassDef | ast.FunctionDef) and child.name == name:
