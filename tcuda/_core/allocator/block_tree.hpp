@@ -5,7 +5,7 @@
 
 namespace tcuda {
 
-// A treap: a tree by `Less`, and a heap by a hash of the addresses, which keeps it as flat as chance does.
+// A treap: a search tree by `Less`, and a heap by a hash of the addresses. The hash keeps the tree balanced on average.
 template <typename Node, typename Less> class BlockTree {
 public:
     bool empty() const { return root_ == nullptr; }

@@ -8,7 +8,7 @@
 namespace tcuda {
 namespace {
 
-// The key of a heap in its pool. It is never 0, which AddressMap has for an empty place.
+// The key of a heap in its pool. The key is never 0, because AddressMap uses 0 for an empty place.
 std::uintptr_t key_of_heap(Stream stream, bool is_large) { return (stream << 1 | (is_large ? 1 : 0)) + 1; }
 
 // Whether the driver can take back any memory of a free block.
@@ -65,7 +65,7 @@ Block *CachingAllocator::find(Heap &heap, std::size_t size) {
         return block;
     if (heap.expandable == nullptr)
         return nullptr;
-    // The best fit must not be split. Every block of the expandable segment may be, so the best of those will do.
+    // The best fit must not be split. Blocks of the expandable segment may be split, so the best of those is taken.
     Block *best = nullptr;
     heap.free.each([&](Block *other) {
         if (other->segment->expandable && other->size >= size && (best == nullptr || BySize()(other, best)))

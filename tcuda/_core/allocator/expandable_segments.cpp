@@ -30,7 +30,7 @@ Block *ExpandableSegments::find_hole(Heap &heap, std::size_t size) {
     if (!can_serve(*heap.pool) || (heap.expandable == nullptr && reserve_addresses(heap) != success))
         return nullptr;
     // The first hole that is large enough together with the free blocks beside it. That is nearly always the last hole.
-    // There is none for a request that no device can serve, nor if live blocks have cut the addresses into pieces.
+    // No hole is large enough if no device can serve the request, or if live blocks have cut the addresses into pieces.
     const auto free_size = [](const Block *block) { return block != nullptr && block->is_free() ? block->size : 0; };
     return heap.holes.find([&](const Block *hole) {
         return free_size(hole->before) + hole->size + free_size(hole->after) >= size;
@@ -77,7 +77,7 @@ int ExpandableSegments::grow(Heap &heap, Block *hole, std::size_t size, std::siz
     const std::size_t beside = hole->before != nullptr && hole->before->is_free() ? hole->before->size : 0;
     const std::size_t needed = std::min(round_up(size - std::min(beside, size - 1), small_segment), hole->size);
     // A mapping takes the driver the same time for every size up to the largest piece. So a heap that is nearly full
-    // grows by more than the request needs. A heap that has free memory, only in smaller blocks, does not.
+    // grows by more than the request needs. A heap with much free memory in smaller blocks does not.
     const std::size_t share = heap.is_large ? std::min(heap.mapped / 64, PhysicalMemory::largest_piece)
                                             : std::min(heap.mapped / 16, small_growth_limit);
     const std::size_t ahead =

@@ -19,7 +19,7 @@ constexpr PoolId common_pool{0, 0}; // the pool of all allocations that no other
 // A set of heaps that shares no memory with other pools.
 struct Pool {
     PoolId id = common_pool;
-    int uses = 0;          // unused segments may be given back when there are none
+    int uses = 0;          // the number of users; without users, unused segments may be given back
     int pins = 0;          // the number of threads that need the pool again once they have the lock back
     std::size_t live = 0;  // the number of blocks that are handed out
     bool captured = false; // graphs use the memory, also on streams that the ledger does not know

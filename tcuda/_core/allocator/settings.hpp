@@ -12,7 +12,7 @@ struct Settings {
     std::size_t max_split_size = std::numeric_limits<std::size_t>::max();
     // How much larger than the request such a block may be.
     std::size_t max_non_split_rounding = std::size_t(20) << 20;
-    // The share of the memory limit above which memory that was not used for long is given back. 0 stands for never.
+    // The share of the memory limit above which memory that was unused for long is given back. 0 means never.
     double garbage_collection_threshold = 0;
     bool expandable_segments = true;
     // The number of steps between two powers of two to which sizes are rounded up: the first number for sizes below 2

@@ -15,7 +15,7 @@ struct Block;
 struct Work {
     Event event = 0;   // 0 before the event is recorded, and after it is destroyed
     bool done = false; // the stream has done the work
-    bool gone = false; // the stream is destroyed, and nobody may use its handle
+    bool gone = false; // the stream is destroyed, and its handle must not be used
     int users = 0;
 };
 

@@ -9,7 +9,7 @@ namespace tcuda {
 struct CpythonFunctions {
     // Public since Python 3.13. Returns null where no thread holds the lock and, since Python 3.12, where another
     // thread holds the lock. PyGILState_Check() is no substitute: in a process that has had a subinterpreter, it always
-    // says yes.
+    // returns 1.
     PyThreadState *(*current_thread)();
     PyObject *(*frame_back)(PyObject *frame);
     int (*frame_instruction)(PyObject *frame); // since Python 3.11

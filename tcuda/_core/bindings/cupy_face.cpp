@@ -66,7 +66,7 @@ using Free = void(void *param, void *address, int device);
 nb::tuple addresses(PythonLedger &ledger, nb::handle current_stream, nb::object refuse, Allocate *allocate,
                     Free *free) {
     CurrentStream *const function = current_stream_in(current_stream);
-    auto *const face = new CupyFace{ledger, function, std::move(refuse)}; // for ever, as the ledger
+    auto *const face = new CupyFace{ledger, function, std::move(refuse)}; // lives for ever, like the ledger
     nb::find(ledger).inc_ref();
     return nb::make_tuple(reinterpret_cast<std::uintptr_t>(face), reinterpret_cast<std::uintptr_t>(allocate),
                           reinterpret_cast<std::uintptr_t>(free));

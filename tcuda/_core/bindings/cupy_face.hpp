@@ -1,4 +1,4 @@
-// The functions of C that CuPy's CFunctionAllocator calls: the ledger as CuPy has it.
+// The C functions through which CuPy's CFunctionAllocator calls the ledger.
 #pragma once
 
 #include <nanobind/nanobind.h>

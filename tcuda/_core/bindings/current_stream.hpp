@@ -1,4 +1,4 @@
-// CuPy's function of C that returns the stream on which CuPy launches in this thread.
+// CuPy's C function that returns the stream on which CuPy launches in this thread.
 #pragma once
 
 #include <nanobind/nanobind.h>

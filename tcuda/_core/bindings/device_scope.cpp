@@ -26,7 +26,7 @@ PyObject *enter(PyObject *self, PyObject *) {
     if (index == -1 && PyErr_Occurred())
         return nullptr;
     DeviceScope::of(self)->prev_idx = -1;
-    if (index < 0 && overflow <= 0) // nothing is done, not even initialisation
+    if (index < 0 && overflow <= 0) // such a scope has no effect, and does not initialise the runtime
         Py_RETURN_NONE;
     const FoundCalls calls;
     if (!calls)

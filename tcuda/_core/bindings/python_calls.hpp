@@ -1,4 +1,4 @@
-// Calls of Python functions, and what their results are for C++.
+// Calls of Python functions, and the conversion of their results for C++.
 #pragma once
 
 #include <Python.h>
@@ -19,8 +19,8 @@ inline bool done(PyObject *result) {
     return result != nullptr;
 }
 
-// Drops `result`, and returns its value as an integer. Returns -1 with a Python error set if `result` is null or no
-// integer.
+// Drops `result`, and returns its value as an integer. Returns -1 with a Python error set if `result` is null or not
+// an integer.
 inline long long taken_integer(PyObject *result) {
     if (result == nullptr)
         return -1;

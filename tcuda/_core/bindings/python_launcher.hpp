@@ -1,4 +1,4 @@
-// The launcher of a graph as Python has it.
+// The object behind the Python class of graph launchers.
 #pragma once
 
 #include <nanobind/nanobind.h>

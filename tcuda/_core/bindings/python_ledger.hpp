@@ -1,4 +1,4 @@
-// The ledger as Python has it.
+// The object behind the Python class Ledger.
 #pragma once
 
 #include <nanobind/nanobind.h>

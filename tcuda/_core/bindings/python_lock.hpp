@@ -1,4 +1,4 @@
-// Python's lock, as far as the core has to know who holds it.
+// The test whether a thread holds Python's lock, and the hand-over of that lock while a thread waits.
 #pragma once
 
 namespace tcuda {

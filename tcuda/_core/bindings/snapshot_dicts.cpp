@@ -116,7 +116,7 @@ public:
     nb::dict event(const Occurrence &event) {
         nb::dict made;
         made[names_.action] = names_.of(event.action);
-        // The address of a lack of memory is the number of bytes that the device has free.
+        // In the event of a lack of memory, `address` has the number of free bytes of the device.
         made[event.action == Action::oom ? names_.device_free : names_.addr] = event.address;
         made[names_.size] = event.size;
         made[names_.stream] = shown(event.stream);

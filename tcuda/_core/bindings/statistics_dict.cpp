@@ -58,7 +58,7 @@ public:
     std::vector<nb::object> keys;
 };
 
-// Stands for a name where the key is known by its place.
+// Takes the place of a name if the position of the key is enough to find the key.
 struct NoName {
     NoName operator+(const char *) const { return {}; }
 };

@@ -1,4 +1,4 @@
-// The ledger as torch's pluggable allocator has it.
+// The connection of the ledger with torch's pluggable allocator.
 #pragma once
 
 #include "bindings/python_ledger.hpp"

@@ -1,4 +1,4 @@
-// A span of code in which the primary context of a device is current, and captures forbid the thread nothing.
+// A span of code in which the primary context of a device is current, and captures forbid no call of the thread.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// A span of code in which captures forbid the current thread nothing.
+// A span of code in which captures forbid no call of the current thread.
 #pragma once
 
 #include "driver/libcuda.hpp"

@@ -16,7 +16,8 @@ public:
     BlockReturns(const BlockReturns &) = delete;
     BlockReturns &operator=(const BlockReturns &) = delete;
 
-    // Nobody uses the block any more. May give the lock back. Inline because most frees call it.
+    // Completes the free of a block that has no users any more. May give the lock back. Inline because most frees call
+    // this function.
     void complete(Lock &lock, Block *block) {
         live_.remove(block);
         if (block->source == nullptr)

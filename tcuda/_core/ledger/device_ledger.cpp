@@ -56,7 +56,7 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
         if (block == nullptr)
             block = take_or_grow(lock, pool, stream, rounded, noted);
     } else {
-        ++statistics_.num_alloc_retries; // torch counts a retry, though none can help
+        ++statistics_.num_alloc_retries; // torch counts a retry, although a retry cannot help
     }
     if (block == nullptr)
         fail(lock, size, stream, noted);
@@ -83,7 +83,8 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
             return block;
         if (Block *block = grow_and_take(lock, pool, stream, size, noted))
             return block;
-        // While the lock was given back, other threads may have taken the memory that became free: then one more try.
+        // While the lock was given back, other threads may have taken the memory that became free. If so, the loop goes
+        // on.
         const bool others_were_quicker = native_.handed_out() != handed_out;
         if (retries > 0 && (retries == most_retries || !others_were_quicker))
             break;

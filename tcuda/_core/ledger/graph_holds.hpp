@@ -28,7 +28,7 @@ public:
             waits_.free(lock, block);
     }
 
-    // Holds the blocks that have one of the addresses, but for the blocks that were allocated in the capture. Returns
+    // Holds the blocks that have one of the addresses, except the blocks that were allocated in the capture. Returns
     // the addresses of the blocks.
     std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture);
 
@@ -41,8 +41,8 @@ public:
     std::vector<Address> own(const std::vector<Address> &held);
     // Ends the holds of a graph. If the device may be running the graph, the holds end when the device is done.
     void release(Lock &lock, const std::vector<Address> &own, bool may_run);
-    // Waits for the device, and ends the holds of released graphs. A capture in progress forbids to wait: then the
-    // holds stay until a later call.
+    // Waits for the device, and ends the holds of released graphs. A capture in progress forbids the wait, and the
+    // holds then stay until a later call.
     void end_released(Lock &lock);
 
 private:

@@ -50,7 +50,7 @@ public:
     }
 
 protected:
-    // Tells of a failure of free(), which has no caller to tell.
+    // Reports a failure of free(), which must not throw.
     virtual void report(const char *text) noexcept { std::fprintf(stderr, "%s\n", text); }
 
 private:

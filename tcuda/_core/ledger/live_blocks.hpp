@@ -78,7 +78,7 @@ public:
         blocks_.erase(block->address);
     }
 
-    // Whether there was ever an allocation. May be asked without the lock.
+    // Whether there was ever an allocation. May be called without the lock.
     bool ever_used() const { return ever_used_.load(std::memory_order_relaxed); }
 
 private:

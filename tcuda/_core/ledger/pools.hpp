@@ -56,12 +56,12 @@ public:
                 visit(*heap);
     }
 
-    // Merges the block that each heap got last, so that free blocks and statistics are what they should be.
+    // Merges the block that each heap got last, so that free blocks and statistics are up to date.
     void merge_recent() {
         each_heap([&](Heap &heap) { native_.merge_recent(heap); });
     }
 
-    // A free block of a private pool that serves others before they run out of memory; null if there is none.
+    // A free block of a private pool with `use_on_oom`; null if there is none.
     Block *take_on_oom(Stream stream, std::size_t size);
 
     // Makes room in `removed`, so that remove_unused() cannot throw.

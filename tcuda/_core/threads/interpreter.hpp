@@ -1,4 +1,4 @@
-// Python's lock, as far as threads of the core wait for it.
+// The hand-over of Python's lock while a thread waits in the core.
 #pragma once
 
 #include <atomic>
