@@ -85,4 +85,4 @@ def _state_as_found() -> Iterator[None]:
     after = cuda.getDevice(), backend.current_stream()
     cuda.setDevice(device)
     backend.use_stream(stream)
-    assert after == (device, stream), "the test left another current device or stream behind"
+    assert after == (device, stream), "the test did not restore the current device or stream"

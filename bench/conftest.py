@@ -28,4 +28,4 @@ def _allocator_as_found() -> Iterator[None]:
     yield
     left = get_allocator()
     set_allocator(found)
-    assert left is found, "the benchmark left another allocator behind"
+    assert left is found, "the benchmark did not restore CuPy's allocator"

@@ -82,7 +82,7 @@ def check(given: Path | None, path: Path) -> int:
         ratios = {call: min(ratio, again[call]) for call, ratio in ratios.items()}
     slow = slower(ratios, baseline)
     print(_table(ratios, baseline, slow))
-    print(f"\n{len(slow)} of {len(ratios)} calls cost over {TOLERANCE} times what the baseline has: {_listed(slow)}.")
+    print(f"\n{len(slow)} of {len(ratios)} calls exceed {TOLERANCE} times their baseline: {_listed(slow)}.")
     return 1 if slow else 0
 
 
@@ -114,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--update", action="store_true", help="write the baseline of the runtime in use")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="use these results instead of running")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="use the results in FILE instead of a new run")
     parser.add_argument("--baseline", type=Path, metavar="FILE", default=BENCH / "baseline.json")
     options = parser.parse_args(arguments)
     try:

@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--workload", nargs="+", choices=WORKLOADS, default=[], metavar="NAME", help="; ".join(WORKLOADS)
     )
-    parser.add_argument("--trace", nargs="+", type=Path, default=[], metavar="FILE", help="a file as those in data/")
+    parser.add_argument("--trace", nargs="+", type=Path, default=[], metavar="FILE", help="a trace as in data/*.npz")
     parser.add_argument("--source", nargs="+", choices=possible(), default=present(), help="the allocators")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)

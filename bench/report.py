@@ -53,7 +53,7 @@ def report(results: Results, *, as_markdown: bool) -> str:
 
 def _verdict(rows: list[tuple[str, ...]], *, judged: bool) -> str:
     if not judged:
-        return "The targets are those of an H200; none applies to emulated devices."
+        return "The targets are for an H200 and do not apply to emulated devices."
     missed = [row[0] for row in rows if row[-1] == "NO"]
     verdict = f"{len(rows) - len(missed)} of {len(rows)} calls meet their targets"
     return f"{verdict}; not: {', '.join(missed)}." if missed else f"{verdict}."
@@ -62,7 +62,7 @@ def _verdict(rows: list[tuple[str, ...]], *, judged: bool) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Print the report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("results", type=Path, help="what pytest --benchmark-json wrote")
+    parser.add_argument("results", type=Path, help="the file that pytest --benchmark-json wrote")
     parser.add_argument("--markdown", action="store_true", help="print a table for docs/benchmarks.md")
     options = parser.parse_args(arguments)
     try:

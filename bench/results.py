@@ -80,10 +80,10 @@ class Results(NamedTuple):
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise UnusableError(f"{path} holds no results of these benchmarks: {error!r}") from error
         if not medians and not replays:
-            raise UnusableError(f"{path} holds no results: nothing was measured.")
+            raise UnusableError(f"{path} holds no results: no call was measured.")
         for call, sides in medians.items():
             if not {"tcuda", "below"} <= sides.keys():
-                raise UnusableError(f"{path} has {call} for {', '.join(sides)} only; it takes tcuda and below.")
+                raise UnusableError(f"{path} has {call} for {', '.join(sides)} only, but needs tcuda and below.")
         return cls(machine, medians, ratios, replays)
 
     def costs(self, call: str) -> Costs:
@@ -97,7 +97,7 @@ class Results(NamedTuple):
         if beyond is None:
             return Costs(sides["tcuda"], sides["below"], sides.get("torch"), ratio)
         if beyond not in self.medians:
-            raise UnusableError(f"What {call!r} costs is counted from {beyond!r}: measure that too.")
+            raise UnusableError(f"The cost of {call!r} is counted from {beyond!r}: measure that call, too.")
         less = self.medians[beyond]
         torch = sides["torch"] - less["torch"] if "torch" in sides and "torch" in less else None
         return Costs(sides["tcuda"] - less["tcuda"], None, torch, ratio)

@@ -109,4 +109,4 @@ def _lines(scope: ast.AST, names: list[str]) -> tuple[int, int | None]:
             if rest:
                 return _lines(child, rest)
             return min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)]), child.end_lineno
-    raise LookupError(f"There is no {name} any more, whose source a page shows.")
+    raise LookupError(f"A page shows the source of {name}, which does not exist any more.")

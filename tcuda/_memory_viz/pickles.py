@@ -50,7 +50,7 @@ def load(data: bytes) -> object:
     try:
         return _Reader(data).load()
     except (IndexError, KeyError):
-        raise ValueError("it is no pickle, or one that was cut off") from None
+        raise ValueError("it is not a pickle, or its end is missing") from None
 
 
 class _Reader:

@@ -79,7 +79,7 @@ class _Check:
             self._segment(segment, place)
         traces = content.setdefault("device_traces", [])
         if not isinstance(traces, list):
-            raise ValueError("device_traces is no list")
+            raise ValueError("device_traces is not a list")
         if len(traces) > _MOST_DEVICES:
             raise ValueError(f"device_traces has {len(traces):,} devices; at most {_MOST_DEVICES:,} are read")
         for device, trace in enumerate(traces):
@@ -135,12 +135,12 @@ class _Check:
 
     def _dicts(self, values: object, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if not isinstance(values, list):
-            raise ValueError(f"{where} is absent or no list")
+            raise ValueError(f"{where} is missing or not a list")
         for index, value in enumerate(values):
             if not isinstance(value, dict):
                 raise ValueError(f"{where}[{index}] is a {type(value).__name__}, not a dict")
             if id(value) in self._seen:
-                raise ValueError(f"{where}[{index}] is in another place too")
+                raise ValueError(f"{where}[{index}] is also in another place")
             self._seen.add(id(value))
             yield f"{where}[{index}]", value
 

@@ -35,26 +35,26 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser(
         "demo",
         help="train a small network on handwritten digits, with streams and events",
-        description="Train a two-layer network on 1,437 handwritten digits and examine it on 360 others, with streams, "
-        "events and as many devices as asked for. Runs on emulated devices where there is no GPU.",
+        description="Train a two-layer network on 1,437 handwritten digits and test it on 360 other digits, with "
+        "streams, events and one or more devices. If there is no GPU, the demo runs on emulated devices.",
     )
     # An option that is not given is None, because its default comes from the checkpoint, if there is one.
-    parser.add_argument("--epochs", type=_whole_number, help=f"how often each digit is shown ({Config.epochs})")
-    parser.add_argument("--seed", type=_whole_number, help=f"decides every bit of the result ({Config.seed})")
-    parser.add_argument("--devices", type=_whole_number, help=f"devices that share a batch ({Config.devices})")
-    parser.add_argument("--no-overlap", dest="overlap", action="store_false", help="do everything on one stream")
+    parser.add_argument("--epochs", type=_whole_number, help=f"the number of epochs ({Config.epochs})")
+    parser.add_argument("--seed", type=_whole_number, help=f"the seed of the random numbers ({Config.seed})")
+    parser.add_argument("--devices", type=_whole_number, help=f"the number of devices ({Config.devices})")
+    parser.add_argument("--no-overlap", dest="overlap", action="store_false", help="do all work on one stream")
     parser.add_argument("--graph", action="store_true", help="capture the training step once, and replay it")
     parser.add_argument("--save-at", metavar="N", type=_whole_number, help="save a checkpoint after epoch N, and go on")
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on from the checkpoint, with its settings: the result is the same to the bit",
+        help="go on from the checkpoint, with its settings; the result is the same to the bit",
     )
     parser.add_argument("--checkpoint", metavar="FILE", type=Path, help=f"the file of the checkpoint ({_CHECKPOINT})")
     parser.add_argument(
-        "--memory-viz", metavar="PAGE", type=Path, help="record what happens to memory, and write a page that shows it"
+        "--memory-viz", metavar="PAGE", type=Path, help="record the memory history, and write a page that shows it"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, all else on stderr")
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and the rest on stderr")
     parser.set_defaults(run=run, usage_error=parser.error)
 
 
@@ -115,7 +115,7 @@ def _whole_number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
 
 
 def _config(options: argparse.Namespace, checkpoint: Checkpoint | None) -> Config:

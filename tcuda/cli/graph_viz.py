@@ -25,13 +25,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="draw a captured graph",
         description="Draw the graph that CUDAGraph.debug_dump() wrote, with dot, which is part of Graphviz.",
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="what CUDAGraph.debug_dump() wrote")
+    parser.add_argument("file", metavar="FILE", type=Path, help="a file that CUDAGraph.debug_dump() wrote")
     parser.add_argument(
         "-o",
         "--output",
         metavar="PICTURE",
         type=Path,
-        help="where to write; the suffix .svg, .png or .pdf names the format (FILE with suffix .svg)",
+        help="the picture to write; its suffix .svg, .png or .pdf names the format (FILE with suffix .svg)",
     )
     parser.set_defaults(run=run)
 
@@ -80,7 +80,8 @@ def _dot(source: bytes, output: Path) -> subprocess.CompletedProcess[bytes]:
     command = shutil.which("dot")
     if command is None:
         raise RuntimeError(
-            "There is no dot, which draws graphs. Install Graphviz, such as with: apt-get install graphviz"
+            "The program dot, which draws graphs, is not installed. Install Graphviz, for example with: "
+            "apt-get install graphviz"
         )
     # The graph goes through stdin, because dot could take the name of the file for an option.
     arguments = [f"-T{output.suffix[1:].lower()}", f"-o{output}", "-Tplain"]

@@ -36,8 +36,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the command line."""
     parser = commands.add_parser(
         "info",
-        help="show versions, settings and devices: the first thing to paste into a bug report",
-        description="Show versions, settings and devices: the first thing to paste into a bug report.",
+        help="show versions, settings and devices, for a bug report",
+        description="Show versions, settings and devices, for a bug report.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, with sizes in bytes")
     parser.set_defaults(run=run)

@@ -19,12 +19,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the command line."""
     parser = commands.add_parser(
         "memory-viz",
-        help="make a page of HTML of an allocator snapshot",
-        description="Make a page of HTML of an allocator snapshot: allocations over time, segments, and who allocated. "
-        "The page needs no network, and nothing in the snapshot is run.",
+        help="make a page of HTML from an allocator snapshot",
+        description="Make a page of HTML from an allocator snapshot, with allocations over time, segments, and the "
+        "stacks that allocated. The page needs no network, and no code in the snapshot is run.",
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="what tcuda.memory._dump_snapshot() wrote, or torch's")
-    parser.add_argument("-o", "--output", metavar="PAGE", type=Path, help="where to write (FILE with suffix .html)")
+    parser.add_argument("file", metavar="FILE", type=Path, help="a file that _dump_snapshot() of tcuda or torch wrote")
+    parser.add_argument("-o", "--output", metavar="PAGE", type=Path, help="the page to write (FILE with suffix .html)")
     parser.set_defaults(run=run)
 
 

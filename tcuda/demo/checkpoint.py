@@ -66,7 +66,7 @@ class Checkpoint:
                 " and ".join(f"{name} {getattr(settings, name)}" for name in different)
                 for settings in (self.config, config)
             )
-            raise ValueError(f"The checkpoint was made with {theirs}, so that one cannot go on from it with {ours}.")
+            raise ValueError(f"The checkpoint was made with {theirs}; a run with {ours} cannot go on from it.")
         if config.epochs <= self.epoch:
             raise ValueError(
                 f"The checkpoint was made after epoch {self.epoch}, and epochs is {config.epochs}; ask for more."
@@ -134,7 +134,7 @@ class Checkpoint:
         except OSError:
             raise
         except Exception as error:  # NumPy, zipfile and zlib raise many types of errors for other files.
-            raise ValueError(f"{str(path)!r} is no checkpoint of tcuda demo, or not a whole one.") from error
+            raise ValueError(f"{str(path)!r} is not a checkpoint of tcuda demo, or a part of it is missing.") from error
 
     @classmethod
     def _from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:

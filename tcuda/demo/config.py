@@ -70,7 +70,7 @@ class Config:
         if self.save_at is not None:
             _require_type("save_at", self.save_at, (int,), "a whole number or None")
             if not 1 <= self.save_at <= self.epochs:
-                raise ValueError(f"save_at is {self.save_at}; it must be 1 to {self.epochs}, which is the last epoch.")
+                raise ValueError(f"save_at is {self.save_at}; it must be 1 to {self.epochs}, the last epoch.")
         if self.devices > self.batch_size:
             raise ValueError(f"A batch of {self.batch_size} digits cannot be shared by {self.devices} devices.")
 

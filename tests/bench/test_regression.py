@@ -303,7 +303,7 @@ def test_the_cost_of_history_without_that_of_an_allocation_is_an_error(tmp_path:
     write(path, [benchmark("history added to alloc + delete", side, 100, 1.0, "cuda") for side in ("tcuda", "below")])
     done = run("bench/report.py", str(path))
     assert done.returncode == 2
-    assert "is counted from 'caching_allocator_alloc(1 KiB) + delete': measure that too" in done.stderr
+    assert "is counted from 'caching_allocator_alloc(1 KiB) + delete': measure that call, too" in done.stderr
 
 
 @pytest.mark.parametrize(

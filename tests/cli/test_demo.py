@@ -122,11 +122,11 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
     [
         (
             ["--epochs", "2", "--seed", "3"],
-            "The checkpoint was made with seed 0, so that one cannot go on from it with se",
+            "The checkpoint was made with seed 0; a run with seed 3 cannot go on from it.",
         ),
         (
             ["--epochs", "2", "--devices", "9"],
-            "The checkpoint was made with devices 1, so that one cannot go on from it ",
+            "The checkpoint was made with devices 1; a run with devices 9 cannot go on from it.",
         ),
         ([], "The checkpoint was made after epoch 1, and epochs is 1; ask for more."),
         (
@@ -152,7 +152,7 @@ def test_demo_names_a_file_that_is_no_checkpoint(tmp_path: Path, capsys: pytest.
     path.write_text("weights")
     assert main(["demo", "--resume", "--checkpoint", str(path)]) == 1
     error = capsys.readouterr().err
-    assert error == f"tcuda demo: {str(path)!r} is no checkpoint of tcuda demo, or not a whole one.\n"
+    assert error == f"tcuda demo: {str(path)!r} is not a checkpoint of tcuda demo, or a part of it is missing.\n"
 
 
 def test_demo_says_where_it_could_not_save(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

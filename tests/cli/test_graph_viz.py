@@ -130,7 +130,7 @@ def test_without_graphviz_the_command_says_what_to_install(
     output = capsys.readouterr()
     assert output.out == ""
     (line,) = output.err.splitlines()
-    assert line.startswith("tcuda graph-viz: There is no dot, which draws graphs. Install Graphviz")
+    assert line.startswith("tcuda graph-viz: The program dot, which draws graphs, is not installed.")
     assert [path.name for path in tmp_path.iterdir()] == ["graph.dot"]
 
 

@@ -83,8 +83,8 @@ def test_a_file_that_holds_no_snapshot_is_a_value_error(content: bytes, tmp_path
     ("content", "message"),
     [
         (5, "it is a int, not a dict"),
-        ({}, "segments is absent or no list"),
-        ({"segments": {}}, "segments is absent or no list"),
+        ({}, "segments is missing or not a list"),
+        ({"segments": {}}, "segments is missing or not a list"),
         ([3], r"segments\[0\] is a int, not a dict"),
         ([{"address": 1}], r"segments\[0\]\['total_size'\] is None, not a whole number"),
         ([segment(1) | {"address": "1"}], r"segments\[0\]\['address'\] is '1', not a whole number"),
@@ -92,7 +92,7 @@ def test_a_file_that_holds_no_snapshot_is_a_value_error(content: bytes, tmp_path
         ([segment(1) | {"segment_pool_id": "ab"}], r"segments\[0\]\['segment_pool_id'\] is 'ab', not a pair"),
         ([segment(1, block(1, 2, "") | {"state": 2})], r"segments\[0\]\['blocks'\]\[0\]\['state'\] is 2, not a text"),
         ([segment(1, block(1, 2, frames=[{"name": "f"}]))], r"segments\[0\]\['blocks'\]\[0\] has a frame"),
-        (snapshot() | {"device_traces": 0}, "device_traces is no list"),
+        (snapshot() | {"device_traces": 0}, "device_traces is not a list"),
         (
             snapshot(traces=[[alloc(1, 2) | {"action": None}]]),
             r"device_traces\[0\]\[0\]\['action'\] is None, not a text",
