@@ -314,7 +314,7 @@ class RandomState(Draws):
         """Draw with the method ``name`` of a NumPy generator, as CuPy does with a kernel that gets a seed."""
         arrays = [_operand(parameter) for parameter in parameters]
         shape = common_shape(*arrays) if size is None else size
-        # This line refuses a bad shape, and a result for which the device has no room, before NumPy computes.
+        # The allocation refuses a bad shape, and a result for which the device has no room, before NumPy computes.
         creation.empty(shape, dtype)
         seed = self._get_seed(int(np.prod(shape)))
 

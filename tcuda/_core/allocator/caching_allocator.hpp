@@ -104,7 +104,7 @@ public:
 
     // Heaps
 
-    // Whether a heap has no memory. It may have addresses.
+    // Whether a heap has no memory. An empty heap may have addresses.
     static bool is_empty(const Heap &heap);
 
     // Removes an empty heap from its pool.

@@ -29,7 +29,7 @@ bool ExpandableSegments::can_serve(const Pool &pool) {
 Block *ExpandableSegments::find_hole(Heap &heap, std::size_t size) {
     if (!can_serve(*heap.pool) || (heap.expandable == nullptr && reserve_addresses(heap) != success))
         return nullptr;
-    // The first hole that is large enough together with the free blocks beside it. That is nearly always the last hole.
+    // The first hole that is large enough together with the free blocks beside it, nearly always the last hole.
     // No hole is large enough if no device can serve the request, or if live blocks have cut the addresses into pieces.
     const auto free_size = [](const Block *block) { return block != nullptr && block->is_free() ? block->size : 0; };
     return heap.holes.find([&](const Block *hole) {

@@ -11,7 +11,7 @@
 
 namespace tcuda {
 
-// Which block serves a request, by the settings: torch's rules.
+// The choice of the block for a request, by torch's rules and the settings.
 class SizePolicy {
 public:
     explicit SizePolicy(const Settings &settings) : settings_(settings) {}

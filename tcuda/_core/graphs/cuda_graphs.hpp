@@ -21,7 +21,7 @@ public:
     };
     int capture_info(libcuda::Stream stream, CaptureInfo *info) const;
 
-    // These two are allowed while any stream captures, in any mode: a garbage collection may destroy a graph.
+    // These two calls are allowed while any stream captures, in any mode: a garbage collection may destroy a graph.
     int instantiate(libcuda::Graph graph, std::uint64_t flags, libcuda::GraphExec *exec) const;
     int destroy_exec(libcuda::GraphExec exec) const;
 

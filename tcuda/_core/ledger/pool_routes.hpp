@@ -8,7 +8,7 @@
 
 namespace tcuda {
 
-// Which allocations go to which private pool: those of a thread, or those on the streams of a capture. The route that
+// The routes of allocations to private pools: of a thread, or of the streams of a capture. The route that
 // was begun last wins. A route is a user of its pool.
 class PoolRoutes {
 public:

@@ -66,8 +66,8 @@ public:
 
     // Makes room in `removed`, so that remove_unused() cannot throw.
     void reserve(std::vector<std::unique_ptr<Pool>> &removed) const { removed.reserve(private_.size()); }
-    // Removes the heaps without memory whose streams cannot come again, and the private pools that nobody can use any
-    // more. The caller destroys the removed pools without the lock, because a pool may own a library.
+    // Removes the heaps without memory whose streams cannot come again, and the private pools that no caller can use
+    // any more. The caller destroys the removed pools without the lock, because a pool may own a library.
     void remove_unused(const AnnouncedStreams &streams, std::vector<std::unique_ptr<Pool>> &removed);
 
 private:

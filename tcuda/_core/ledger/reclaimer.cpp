@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t everything = std::numeric_limits<std::size_t>::max();
 
 // Memory that is given back early may have to be taken from the driver again. One byte may be given back early for this
-// many bytes of allocations. That bounds the time which a program loses if its needs go up and down for ever.
+// many bytes of allocations. This rule bounds the time that a program loses if its needs go up and down.
 constexpr std::uint64_t handed_out_per_early_byte = 16;
 
 } // namespace

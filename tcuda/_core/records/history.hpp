@@ -13,7 +13,7 @@
 
 namespace tcuda {
 
-// Which stacks the history notes. _record_memory_history(context=...) has the same choices.
+// The stacks that the history notes. _record_memory_history(context=...) has the same choices.
 //   none         no stacks
 //   live         the stacks of allocations, for live memory only
 //   allocations  the stacks of allocations, in the events too

@@ -230,7 +230,7 @@ const timeline = (() => {
     showTip(now.xOfEvent(chosen.event), now.yOf(middle), chosen.event, chosen.index);
   }
 
-  // What is in view
+  // The view
 
   function zoom(factorX, factorY, x = null, y = null) {
     const { view } = state;
