@@ -162,7 +162,7 @@ class CUDAGraph:
         used = shared or (memory.next_pool(), 0)
         with _beginning:
             if not captures:  # the preparation would invalidate those
-                backend.prepare_capture()  # a capture cannot make one, and may want to multiply matrices
+                backend.prepare_capture()
             if cuda.streamGetCaptureInfo(stream)[0] != CAPTURE_STATUS_NONE:
                 # CUDA raises its own error here. This graph must not end the capture, which another graph has begun.
                 cuda.streamBeginCapture(stream, mode)
