@@ -94,6 +94,20 @@ def test_initialisation_can_be_repeated_with_a_corrected_setting(output_of: Outp
     assert output_of(code, TCUDA_ALLOC_CONF="colour:red").split() == ["True", "False", "cupy", "8192"]
 
 
+@pytest.mark.emulated
+def test_initialisation_of_emulated_devices_imports_no_arrays(output_of: OutputOf) -> None:
+    code = (
+        "import sys, tcuda\n"
+        "tcuda.init()\n"
+        "with tcuda.stream(tcuda.Stream()): tcuda.Event().record()\n"
+        "tcuda.synchronize()\n"
+        "print(tcuda.is_initialized(), sorted({'numpy', 'cupy', 'tcuda.emulation.xp'} & sys.modules.keys()))\n"
+        "x = tcuda.xp.ones(3)\n"
+        "print('numpy' in sys.modules, 'xp' in vars(tcuda))"
+    )
+    assert output_of(code) == "True []\nTrue True"
+
+
 def test_a_finalizer_may_use_streams_during_initialisation(output_of: OutputOf) -> None:
     code = (
         "import gc, tcuda\n"
