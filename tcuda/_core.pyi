@@ -215,6 +215,12 @@ class StreamScope:
         self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
+class EventFinalizer:
+    """A base of :class:`tcuda.Event`: the death of an event that has a CUDA event calls its ``_release()``."""
+
+    cuda_event: int
+    def __del__(self) -> None: ...
+
 class StreamMethods:
     """The methods of a stream that make the stream a context manager, in which the stream is current."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
+from tcuda import _core
 from tcuda._arguments import a_kind, flag
 from tcuda._copying import refusing
 from tcuda._device import device
@@ -54,7 +55,7 @@ def _check_ipc_handle(handle: Any) -> None:
         raise RuntimeError(f"cudaIpcEventHandle_t expects byte-like object of size {_IPC_HANDLE_SIZE}, but got {size}")
 
 
-class Event:
+class Event(_core.EventFinalizer):
     """A CUDA event (``torch.cuda.Event``).
 
     The first record or export of the event creates the CUDA event. From then on, only streams of the same device may
@@ -75,7 +76,7 @@ class Event:
 
     __slots__ = ("__dict__", "__weakref__", "_device_index", "_flags", "_spares", "cuda_event")
 
-    _device_index: int
+    _device_index: int  # set when the CUDA event is created
     _flags: int
     _spares: SpareEvents | None  # set before the CUDA event is created
 
@@ -101,7 +102,6 @@ class Event:
             self._flags = _flags(enable_timing, blocking, interprocess)
             if flag(external, "external"):
                 self._external = True
-        self._device_index = -1
         return self
 
     __reduce__ = refusing(
@@ -131,19 +131,18 @@ class Event:
         except ValueError as error:
             raise RuntimeError(f"Event can only be created on CUDA devices, but got device {device!r}") from error
         event = Event.__new__(cls, interprocess=True)  # as in torch, the __new__ of a subclass is not called
-        event._spares = None
+        event._spares, event._device_index = None, index
         previous = exchange_device(index)
         try:
             event.cuda_event = cuda.ipcOpenEventHandle(handle)
         finally:
             exchange_device(previous)
-        event._device_index = index
         return event
 
     @property
     def device(self) -> Device | None:
         """The device of the event; None until the CUDA event is created."""
-        return None if self._device_index < 0 else Device("cuda", self._device_index)
+        return Device("cuda", self._device_index) if self.cuda_event else None
 
     def record(self, stream: Any = None) -> None:
         """Record the event: the event then marks the end of the work that ``stream`` has now (``cudaEventRecord``).
@@ -173,9 +172,14 @@ class Event:
 
         For a default stream, the caller must make its device current.
         """
-        created = index != self._device_index
+        created = not self.cuda_event
         if created:
             self._create_on(index)
+        elif index != self._device_index:
+            raise RuntimeError(
+                f"Event device {self._device_index} does not match recording stream's device {index}. Record it on a "
+                f"stream of device {self._device_index}, or make another event."
+            )
         try:
             if self._external and cuda.streamIsCapturing(handle):
                 self._keep_for_graph(handle)
@@ -315,34 +319,21 @@ class Event:
             raise
 
     def _create_on(self, index: int) -> None:
-        if self.cuda_event:
-            raise RuntimeError(
-                f"Event device {self._device_index} does not match recording stream's device {index}. Record it on a "
-                f"stream of device {self._device_index}, or make another event."
-            )
+        self._device_index = index
         if self._external or self._flags & EVENT_INTERPROCESS:
             self._spares = None
             self.cuda_event = create_event(index, self._flags)
         else:
             self._spares = spare_events(index, self._flags)
             self.cuda_event = self._spares.take()
-        self._device_index = index
 
     def _release(self) -> None:
-        """Give the CUDA event back to the spare events, or destroy the CUDA event."""
-        event, self.cuda_event, self._device_index = self.cuda_event, 0, -1
+        """Give the CUDA event back to the spare events, or destroy the CUDA event; called when the event dies."""
+        event, self.cuda_event = self.cuda_event, 0
         if self._spares is not None:
             self._spares.give_back(event)
         else:
             destroy_event(event)
-
-    def __del__(self) -> None:
-        try:
-            created = self.cuda_event
-        except AttributeError:  # a subclass did not call Event.__new__
-            return
-        if created:
-            self._release()
 
     def __repr__(self) -> str:
         return f"<tcuda.Event {self.cuda_event:#x}>" if self.cuda_event else "<tcuda.Event uninitialized>"

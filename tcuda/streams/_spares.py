@@ -11,7 +11,9 @@ from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING
 
-_STREAMS = 32
+LAST = 31
+"""The last place in a ring of streams."""
+
 _SPARE_EVENTS = 1024
 
 
@@ -22,28 +24,33 @@ class StreamRing:
 
     No lock is held while a stream is created, because finalizers and signal handlers may run meanwhile, in any thread,
     and may take a stream of the same ring.
+
+    The members are public, because a function that takes a stream would cost each ``Stream()`` a frame::
+
+        turn = ring.next_turn() & LAST
+        handle = ring.handles[turn] or ring.create(turn)
+
+    Attributes:
+        next_turn: Returns 0, 1, 2 and so on.
+        handles: The handles of the streams; 0 for a stream that is not created yet.
     """
 
     def __init__(self, device: int, priority: int) -> None:
         self._device = device
         self._priority = priority
         self._created: dict[int, int] = {}
-        self._handles = [0] * _STREAMS  # the same handles, where Python finds them faster
-        self._next_turn = itertools.count().__next__
+        self.handles = [0] * (LAST + 1)
+        self.next_turn = itertools.count().__next__
 
-    def take(self) -> int:
-        """Return the handle of the stream whose turn it is."""
-        turn = self._next_turn() & 31  # modulo _STREAMS
-        return self._handles[turn] or self._create(turn)
-
-    def _create(self, turn: int) -> int:
+    def create(self, turn: int) -> int:
+        """Create the stream of ``turn``, and return the handle."""
         previous = exchange_device(self._device)
         try:
             made = cuda.streamCreateWithPriority(STREAM_NON_BLOCKING, self._priority)
             known = ledger()
             known.stream_created(self._device, made)
-            handle = self._handles[turn] = self._created.setdefault(turn, made)
-            if handle != made:  # 32 others were taken meanwhile, and one of them was created for the same turn
+            handle = self.handles[turn] = self._created.setdefault(turn, made)
+            if handle != made:  # another caller has created a stream for the same turn meanwhile
                 known.stream_about_to_be_destroyed(self._device, made)
                 cuda.streamDestroy(made)
             return handle

@@ -19,7 +19,7 @@ from tcuda._process.lazy import cuda
 from tcuda._process.streams import handle_and_device, is_complete, make_current
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, STREAM_PER_THREAD
 from tcuda.streams._event import Event
-from tcuda.streams._spares import StreamRing, spare_events
+from tcuda.streams._spares import LAST, StreamRing, spare_events
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -80,7 +80,9 @@ class Stream(_core.StreamMethods):
         if type(priority) is not int:
             priority = operator.index(priority)
         self = _new_object(cls)
-        self.cuda_stream = (_rings.get((index, priority)) or _ring(index, priority)).take()
+        ring = _rings.get((index, priority)) or _ring(index, priority)
+        turn = ring.next_turn() & LAST
+        self.cuda_stream = ring.handles[turn] or ring.create(turn)
         self.device_index = index
         return self
 

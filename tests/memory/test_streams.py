@@ -342,6 +342,7 @@ from tcuda._process import ledger
 from tcuda._runtime import runtime
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING, Runtime
 {inspect.getsource(temporary_stream)}
+tcuda.init()
 own = temporary_stream(runtime())
 with tcuda.stream(own):
     array = tcuda.xp.empty({SIZE}, dtype="uint8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -338,6 +339,36 @@ def test_an_event_may_die_in_another_thread() -> None:
     thread.join()
     tcuda.Event().record()
     tcuda.synchronize()
+
+
+class TestTheEndOfAnEvent:
+    def test_gives_the_cuda_event_to_the_next_event(self) -> None:
+        event = tcuda.Event()
+        event.record()
+        handle = event.cuda_event
+        del event
+        following = tcuda.Event()
+        following.record()
+        assert following.cuda_event == handle
+
+    def test_needs_no_event_that_was_completely_made(self) -> None:
+        incomplete = object.__new__(tcuda.Event)
+        assert not hasattr(incomplete, "cuda_event")
+        del incomplete  # an exception would be a warning, which fails the test
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    def test_reports_an_exception_and_raises_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Failing(tcuda.Event):
+            def _release(self) -> None:
+                super()._release()
+                raise ValueError("no release")
+
+        reported: list[object] = []
+        monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: reported.append(unraisable.exc_value))
+        event = Failing()
+        event.record()
+        del event
+        assert [str(error) for error in reported] == ["no release"]
 
 
 @pytest.mark.gpu

@@ -4,6 +4,7 @@
 
 #include "bindings/callables_module.hpp"
 #include "bindings/driver_module.hpp"
+#include "bindings/event_finalizer.hpp"
 #include "bindings/graphs_module.hpp"
 #include "bindings/ledger_arguments_module.hpp"
 #include "bindings/ledger_module.hpp"
@@ -22,4 +23,6 @@ NB_MODULE(_core, module) {
     tcuda::bind_ledger(module);
     tcuda::bind_callables(module);
     tcuda::bind_scopes(module);
+    if (!tcuda::add_event_finalizer(module.ptr()))
+        nanobind::raise_python_error();
 }
