@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from tcuda._process.device_rules import OF_MEMORY, resolve
+from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger, ledger_if_any
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ def memory_allocated(device: DeviceArgument = None) -> int:
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
-    return 0 if known is None else known.allocated(resolve(device, OF_MEMORY))
+    if known is None:
+        return 0
+    return known.allocated(cuda.getDevice() if device is None else resolve(device, OF_MEMORY))
 
 
 def max_memory_allocated(device: DeviceArgument = None) -> int:
@@ -42,7 +45,9 @@ def max_memory_allocated(device: DeviceArgument = None) -> int:
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
-    return 0 if known is None else known.peak_allocated(resolve(device, OF_MEMORY))
+    return (
+        0 if known is None else known.peak_allocated(cuda.getDevice() if device is None else resolve(device, OF_MEMORY))
+    )
 
 
 def memory_reserved(device: DeviceArgument = None) -> int:
@@ -56,7 +61,9 @@ def memory_reserved(device: DeviceArgument = None) -> int:
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
-    return 0 if known is None else known.reserved(resolve(device, OF_MEMORY))
+    if known is None:
+        return 0
+    return known.reserved(cuda.getDevice() if device is None else resolve(device, OF_MEMORY))
 
 
 def max_memory_reserved(device: DeviceArgument = None) -> int:
@@ -72,7 +79,9 @@ def max_memory_reserved(device: DeviceArgument = None) -> int:
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
-    return 0 if known is None else known.peak_reserved(resolve(device, OF_MEMORY))
+    return (
+        0 if known is None else known.peak_reserved(cuda.getDevice() if device is None else resolve(device, OF_MEMORY))
+    )
 
 
 def memory_cached(device: DeviceArgument = None) -> int:
@@ -121,7 +130,9 @@ def memory_stats(device: DeviceArgument = None) -> dict[str, Any]:
         ValueError: ``device`` is not a CUDA device.
     """
     known = ledger_if_any()
-    return {} if known is None else known.statistics(resolve(device, OF_MEMORY))
+    if known is None:
+        return {}
+    return known.statistics(cuda.getDevice() if device is None else resolve(device, OF_MEMORY))
 
 
 def memory_stats_as_nested_dict(device: DeviceArgument = None) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 #include "bindings/statistics_dict.hpp"
 
+#include <array>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -63,26 +65,18 @@ struct NoName {
     NoName operator+(const char *) const { return {}; }
 };
 
-// Fills a dictionary, with the keys in the order of the visits.
-class DictFiller {
+// Lists the numbers in the order of the visits.
+class NumberLister {
 public:
-    explicit DictFiller(const std::vector<nb::object> &keys) : key_(keys.data()) {}
+    explicit NumberLister(std::int64_t *numbers) : next_(numbers) {}
 
-    template <typename Name> void add(const Name &, std::int64_t number) {
-        PyObject *const value = PyLong_FromLongLong(number);
-        const bool failed = value == nullptr || PyDict_SetItem(dict.ptr(), key_++->ptr(), value) != 0;
-        Py_XDECREF(value);
-        if (failed)
-            nb::raise_python_error();
-    }
+    template <typename Name> void add(const Name &, std::int64_t number) { *next_++ = number; }
     template <typename Name, typename Counters> void add(const Name &, const Counters &counters) {
         visit_parts(*this, NoName{}, counters);
     }
 
-    nb::dict dict;
-
 private:
-    const nb::object *key_;
+    std::int64_t *next_;
 };
 
 const std::vector<nb::object> &keys() {
@@ -97,9 +91,20 @@ const std::vector<nb::object> &keys() {
 } // namespace
 
 nb::dict dict_of(const Statistics &statistics) {
-    DictFiller filler(keys());
-    visit(statistics, filler);
-    return std::move(filler.dict);
+    static_assert(std::is_trivially_copyable_v<Statistics>);
+    std::array<std::int64_t, sizeof(Statistics) / sizeof(std::int64_t)> numbers; // all members are such numbers
+    NumberLister lister(numbers.data());
+    visit(statistics, lister);
+    nb::dict dict;
+    const std::int64_t *number = numbers.data();
+    for (const nb::object &key : keys()) {
+        PyObject *const value = PyLong_FromLongLong(*number++);
+        const bool failed = value == nullptr || PyDict_SetItem(dict.ptr(), key.ptr(), value) != 0;
+        Py_XDECREF(value);
+        if (failed)
+            nb::raise_python_error();
+    }
+    return dict;
 }
 
 } // namespace tcuda
