@@ -172,4 +172,7 @@ def _default_generator(device: DeviceArgument) -> Generator:
 
 def _of_current_device() -> Generator:
     current = cuda.getDevice()  # which initialises tcuda
-    return (_defaults.made or generators())[current]
+    try:
+        return _defaults.made[current]
+    except IndexError:  # the generators are not made yet
+        return generators()[current]
