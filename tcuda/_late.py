@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name == "xp":
         arrays = array_module(runtime())
-        if is_initialized():  # before that, emulated devices may still take the place of CUDA
+        if is_initialized():  # before that, the program may still choose another runtime
             _settle(arrays)
         return arrays
     if name == "emulation":
