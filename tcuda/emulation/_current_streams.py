@@ -24,25 +24,39 @@ _Entered: TypeAlias = "tuple[int, CurrentStream, _Entered] | None"
 """The device that was current when a stream was entered, that stream, and the streams that were entered before."""
 
 
-class CurrentStreams(threading.local):
-    """The current streams of this thread, one for each device.
+class _State(threading.local):
+    """The state of this thread.
+
+    Args:
+        devices: The number of devices.
+
+    Attributes:
+        streams: The current stream of each device, and the stack of entered streams. As in CuPy, ``use()`` does not
+            change the stack.
+    """
+
+    def __init__(self, devices: int) -> None:
+        self.streams: tuple[tuple[CurrentStream, ...], _Entered] = (DEFAULT_STREAM,) * devices, None
+
+
+class CurrentStreams:
+    """The current streams of the calling thread, one for each device.
 
     Each method changes the state in one assignment, its last statement. So an exception of a signal handler leaves the
     state unchanged or completely changed.
 
     Args:
         devices: The number of devices.
-        thread: The current device of this thread.
+        thread: The current device of the calling thread.
     """
 
     def __init__(self, devices: int, thread: Thread) -> None:
         self._thread = thread
-        # The current streams, and the stack of entered streams. As in CuPy, use() does not change the stack.
-        self._streams: tuple[tuple[CurrentStream, ...], _Entered] = (DEFAULT_STREAM,) * devices, None
+        self._state = _State(devices)
 
     def current(self, device: int = -1) -> CurrentStream:
         """Return the current stream of ``device`` (-1: the current device)."""
-        return self._streams[0][self._thread.device if device == -1 else device]
+        return self._state.streams[0][self._thread.device if device == -1 else device]
 
     def use(self, stream: CurrentStream) -> None:
         """Make ``stream`` current.
@@ -51,8 +65,8 @@ class CurrentStreams(threading.local):
             RuntimeError: ``stream`` is not on the current device.
         """
         device = self._device_of(stream)
-        current, entered = self._streams
-        self._streams = _with(current, device, stream), entered
+        current, entered = self._state.streams
+        self._state.streams = _with(current, device, stream), entered
 
     def enter(self, stream: CurrentStream) -> None:
         """Make ``stream`` current until :meth:`leave`.
@@ -61,8 +75,8 @@ class CurrentStreams(threading.local):
             RuntimeError: ``stream`` is not on the current device.
         """
         device = self._device_of(stream)
-        current, entered = self._streams
-        self._streams = _with(current, device, stream), (device, stream, entered)
+        current, entered = self._state.streams
+        self._state.streams = _with(current, device, stream), (device, stream, entered)
 
     def leave(self) -> None:
         """Restore the stream that was entered on the same device before the last one.
@@ -70,14 +84,14 @@ class CurrentStreams(threading.local):
         Raises:
             IndexError: Every stream that was entered has been left.
         """
-        current, entered = self._streams
+        current, entered = self._state.streams
         if entered is None:
             raise IndexError("no stream was entered in this thread that was not left")
         device, _, outer = entered
         before = outer
         while before is not None and before[0] != device:
             before = before[2]
-        self._streams = _with(current, device, DEFAULT_STREAM if before is None else before[1]), outer
+        self._state.streams = _with(current, device, DEFAULT_STREAM if before is None else before[1]), outer
 
     def _device_of(self, stream: CurrentStream) -> int:
         """Return the current device, which must be the device of ``stream``."""

@@ -356,7 +356,6 @@ class TestTheEndOfAnEvent:
         assert not hasattr(incomplete, "cuda_event")
         del incomplete  # an exception would be a warning, which fails the test
 
-    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     def test_reports_an_exception_and_raises_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         class Failing(tcuda.Event):
             def _release(self) -> None:
