@@ -151,6 +151,80 @@ class GraphLauncher:
         does nothing and returns 900.
         """
 
+class HostModule:
+    """A shared library that the C++ compiler has made of CUDA C++ source: a private copy, with its own variables.
+
+    Args:
+        path: The path of the library. The folder must be writable, because the copy is made there.
+
+    Raises:
+        RuntimeError: The library cannot be loaded, or was made by another version of tcuda.
+    """
+
+    def __init__(self, path: str) -> None: ...
+    def function(self, name: str) -> HostFunction | None:
+        """Return the kernel that the source lists as ``name``, or whose symbol is ``name``."""
+    def symbol(self, name: str) -> tuple[int, int] | None:
+        """Return the address and the size of a global variable."""
+    @property
+    def kernels(self) -> list[str]:
+        """Return the names of the kernels, in the order of the source."""
+
+class HostFunction:
+    """A kernel of a :class:`HostModule`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def parameters(self) -> list[tuple[str, int, int]]:
+        """Return the kind, the size and the offset of each parameter.
+
+        The kinds are ``"p"`` pointer, ``"i"`` signed integer, ``"u"`` unsigned integer, ``"f"`` floating point, ``"b"``
+        bool and ``"s"`` any other type.
+        """
+    @property
+    def argument_bytes(self) -> int:
+        """Return the size of the buffer in which the arguments lie at their offsets."""
+
+class HostLaunch:
+    """A launch of a kernel on the processor.
+
+    Args:
+        function: The kernel.
+        grid: The number of blocks along each axis.
+        block: The number of threads of a block along each axis, at most 1,024 in all.
+        arguments: The arguments, packed.
+        shared: The bytes of dynamic shared memory of a block, at most 232,448.
+        ranges: The beginning and the end of each piece of memory that the kernel may use.
+    """
+
+    def __init__(
+        self,
+        function: HostFunction,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        arguments: bytes,
+        shared: int,
+        ranges: Sequence[tuple[int, int]],
+    ) -> None: ...
+    def allow(self, begin: int, end: int) -> None:
+        """Let the kernel use the memory from ``begin`` to ``end``."""
+    def run(self) -> tuple[Any, ...] | None:
+        """Run the kernel; Python's lock is given back meanwhile.
+
+        Returns:
+            None when the kernel has ended.
+
+            ``("access", address, size, write, thread, block)`` if a thread wants to use other memory than the ranges.
+            The next call goes on with that access, which needs a call of :meth:`allow` before.
+
+            ``(kind, text, file, line, function, thread, block)`` if a thread has failed. The kinds are ``"assert"``,
+            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"timeout"`` and ``"trap"``.
+
+        Raises:
+            RuntimeError: The thread runs another kernel of the same module.
+        """
+
 class FillKernel:
     """A kernel that fills an array with random numbers: ``function``, the ``CUfunction`` of a kernel in ``philox.cuh``.
 
@@ -354,6 +428,15 @@ class Ledger:
         """
     def size_of(self, device: int, address: int) -> int:
         """Return the size of the allocation that begins at ``address``, 0 if no live allocation begins there."""
+    def block_at(self, device: int, address: int) -> tuple[int, int, int, bool, bool] | None:
+        """Return the block that contains ``address``, None if no block does.
+
+        The call visits the segments and the blocks of one segment.
+
+        Returns:
+            The address of the block, the requested size, the size, whether the block is allocated, and whether the
+            block is of a private pool.
+        """
     def stream_created(self, device: int, stream: int) -> None:
         """Let the ledger ask the driver about the stream by its handle."""
     def stream_about_to_be_destroyed(self, device: int, stream: int) -> None:

@@ -109,6 +109,14 @@ void bind_ledger(nb::module_ &module) {
              nb::arg("device"), nb::arg("stream"))
         .def("size_of", [](Self &self, int device, Address address) { return of(self, device).size_of(address); },
              nb::arg("device"), nb::arg("address"))
+        .def("block_at",
+             [](Self &self, int device, Address address) -> nb::object {
+                 const auto found = of(self, device).block_at(address);
+                 if (!found)
+                     return nb::none();
+                 return nb::make_tuple(found->address, found->requested, found->size, found->allocated, found->is_private);
+             },
+             nb::arg("device"), nb::arg("address"))
         .def("empty_cache",
              [](Self &self, int device) { guarded_without_lock(self, [&] { of(self, device).empty_cache(); }); },
              nb::arg("device"))

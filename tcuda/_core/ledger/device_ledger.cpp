@@ -190,6 +190,11 @@ std::size_t DeviceLedger::size_of(Address address) {
     return block == nullptr ? 0 : block->size;
 }
 
+std::optional<FoundBlock> DeviceLedger::block_at(Address address) {
+    const Lock lock(mutex_);
+    return find_block_around(native_, live_, address);
+}
+
 // Streams
 
 bool DeviceLedger::record_stream(Address address, Stream stream) {

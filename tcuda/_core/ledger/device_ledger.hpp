@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <mutex>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "driver/driver.hpp"
 #include "ledger/announced_streams.hpp"
 #include "ledger/block_returns.hpp"
+#include "ledger/block_search.hpp"
 #include "ledger/captures.hpp"
 #include "ledger/external_memory.hpp"
 #include "ledger/failures.hpp"
@@ -56,6 +58,9 @@ public:
 
     // The bytes of the allocation that begins at `address`, 0 if none does.
     std::size_t size_of(Address address);
+
+    // The block that contains `address`, whether the block is allocated or free.
+    std::optional<FoundBlock> block_at(Address address);
 
     // Streams
 

@@ -1,0 +1,138 @@
+#include "bindings/host_kernels_module.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "host_kernels/grid.hpp"
+#include "host_kernels/loaded_module.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+using Triple = std::tuple<unsigned, unsigned, unsigned>;
+
+abi::Index index_of(const Triple &triple) {
+    return {std::get<0>(triple), std::get<1>(triple), std::get<2>(triple)};
+}
+
+Triple triple_of(abi::Index index) { return {index.x, index.y, index.z}; }
+
+// A kernel, which keeps its module.
+struct HostFunction {
+    std::shared_ptr<LoadedModule> module;
+    const abi::Kernel *kernel;
+
+    std::string name() const { return kernel->name; }
+
+    nb::list parameters() const {
+        nb::list found;
+        for (unsigned place = 0; place < kernel->parameter_count; ++place) {
+            const abi::Parameter &parameter = kernel->parameters[place];
+            found.append(nb::make_tuple(std::string(1, parameter.kind), parameter.size, parameter.offset));
+        }
+        return found;
+    }
+
+    unsigned argument_bytes() const { return kernel->argument_bytes; }
+};
+
+struct HostModule {
+    std::shared_ptr<LoadedModule> module;
+
+    explicit HostModule(const std::string &path) {
+        const nb::gil_scoped_release released;
+        module = std::make_shared<LoadedModule>(path);
+    }
+
+    nb::object function(const std::string &name) const {
+        const abi::Kernel *kernel = module->kernel(name);
+        return kernel == nullptr ? nb::none() : nb::cast(HostFunction{module, kernel});
+    }
+
+    nb::object symbol(const std::string &name) const {
+        const auto found = module->variable(name);
+        return found ? nb::object(nb::make_tuple(found->address, found->size)) : nb::none();
+    }
+
+    std::vector<std::string> kernels() const { return module->kernel_names(); }
+};
+
+class HostLaunch {
+public:
+    HostLaunch(const HostFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
+               unsigned shared, const std::vector<std::pair<std::uintptr_t, std::uintptr_t>> &ranges)
+        : module_(function.module), grid_(*module_, launch_of(function, grid, block, arguments, shared)) {
+        for (const auto &[begin, end] : ranges)
+            allow(begin, end);
+    }
+
+    void allow(std::uintptr_t begin, std::uintptr_t end) { grid_.allow({begin, end}); }
+
+    nb::object run() {
+        Grid::Outcome outcome;
+        {
+            const nb::gil_scoped_release released;
+            outcome = grid_.run();
+        }
+        const Triple thread = triple_of(grid_.thread()), block = triple_of(grid_.block());
+        switch (outcome) {
+        case Grid::Outcome::done:
+            return nb::none();
+        case Grid::Outcome::access: {
+            const Access &access = grid_.access();
+            return nb::make_tuple("access", access.address, access.size, access.write, thread, block);
+        }
+        default: {
+            const Fault &fault = grid_.fault();
+            return nb::make_tuple(fault.kind, fault.text, fault.file, fault.line, fault.function, thread, block);
+        }
+        }
+    }
+
+private:
+    static Launch launch_of(const HostFunction &function, const Triple &grid, const Triple &block,
+                            const nb::bytes &arguments, unsigned shared) {
+        if (arguments.size() != function.kernel->argument_bytes)
+            throw nb::value_error("the packed arguments have another size than the parameters of the kernel");
+        return {function.kernel, index_of(grid), index_of(block), std::string(arguments.c_str(), arguments.size()),
+                shared};
+    }
+
+    const std::shared_ptr<LoadedModule> module_;
+    Grid grid_;
+};
+
+} // namespace
+
+void bind_host_kernels(nb::module_ &module) {
+    nb::class_<HostFunction>(module, "HostFunction")
+        .def_prop_ro("name", &HostFunction::name)
+        .def_prop_ro("parameters", &HostFunction::parameters)
+        .def_prop_ro("argument_bytes", &HostFunction::argument_bytes);
+
+    nb::class_<HostModule>(module, "HostModule")
+        .def(nb::init<const std::string &>(), nb::arg("path"))
+        .def("function", &HostModule::function, nb::arg("name"))
+        .def("symbol", &HostModule::symbol, nb::arg("name"))
+        .def_prop_ro("kernels", &HostModule::kernels);
+
+    nb::class_<HostLaunch>(module, "HostLaunch")
+        .def(nb::init<const HostFunction &, const Triple &, const Triple &, nb::bytes, unsigned,
+                      const std::vector<std::pair<std::uintptr_t, std::uintptr_t>> &>(),
+             nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
+             nb::arg("ranges"))
+        .def("allow", &HostLaunch::allow, nb::arg("begin"), nb::arg("end"))
+        .def("run", &HostLaunch::run);
+}
+
+} // namespace tcuda

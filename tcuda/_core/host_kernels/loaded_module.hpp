@@ -1,0 +1,56 @@
+// A module: a shared library that the C++ compiler has made of CUDA C++ source.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <condition_variable>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tcuda/abi.h>
+
+namespace tcuda {
+
+// A private copy of the library, so that every load has global variables of its own.
+//
+// The threads of a grid share the global variables of the module. So one grid at a time uses the module.
+class LoadedModule {
+public:
+    struct Memory {
+        std::uintptr_t address;
+        std::size_t size;
+    };
+
+    // Throws std::runtime_error with the text of the dynamic linker.
+    explicit LoadedModule(const std::string &path);
+    ~LoadedModule();
+    LoadedModule(const LoadedModule &) = delete;
+    LoadedModule &operator=(const LoadedModule &) = delete;
+
+    // The kernel that the program has asked for by `name`, or whose symbol is `name`; null if there is none.
+    const abi::Kernel *kernel(const std::string &name) const;
+    std::vector<std::string> kernel_names() const;
+    // A global variable by its symbol.
+    std::optional<Memory> variable(const std::string &name) const;
+
+    const abi::Module &interface() const { return *interface_; }
+    // The memory of the library: code, constants and variables.
+    abi::Range range() const { return range_; }
+
+    // Waits until no other thread uses the module. False if this thread uses it already.
+    bool acquire();
+    void release();
+
+private:
+    void *library_ = nullptr;
+    const abi::Module *interface_ = nullptr;
+    abi::Range range_{};
+    std::mutex mutex_;
+    std::condition_variable released_;
+    std::optional<std::thread::id> user_;
+};
+
+} // namespace tcuda

@@ -1,0 +1,24 @@
+// The block around an address.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "allocator/caching_allocator.hpp"
+#include "driver/driver.hpp"
+#include "ledger/live_blocks.hpp"
+
+namespace tcuda {
+
+struct FoundBlock {
+    Address address;
+    std::size_t size, requested;
+    bool allocated;
+    bool is_private; // in a private pool
+};
+
+// The block, allocated or free, that contains `address`. Visits the segments, and then the blocks of one segment, or all
+// blocks of external sources: for addresses of which only a kernel knows where they come from.
+std::optional<FoundBlock> find_block_around(const CachingAllocator &native, const LiveBlocks &live, Address address);
+
+} // namespace tcuda

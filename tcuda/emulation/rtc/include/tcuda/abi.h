@@ -1,0 +1,77 @@
+// The contract between the core and a module: the shared library that the C++ compiler makes of CUDA C++ source.
+// Both sides include this header. A change needs a new `version`.
+#pragma once
+
+#include <stdint.h>
+
+namespace tcuda {
+namespace abi {
+
+constexpr unsigned version = 1;
+constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
+constexpr unsigned slot_count = 64;          // a power of two
+constexpr unsigned page_shift = 12;
+
+struct Index {
+    unsigned x, y, z;
+};
+
+struct Range { // [begin, end)
+    uintptr_t begin, end;
+};
+
+struct Parameter {
+    char kind; // 'p' pointer, 'i' signed integer, 'u' unsigned integer, 'f' floating point, 'b' bool, 's' other
+    unsigned size;
+    unsigned offset; // in the buffer of the arguments
+};
+
+struct Kernel {
+    const char *name;                    // the name that the program has asked for
+    const void *function;                // the address of the function
+    void (*run)(const char *arguments);  // runs threads of the current block until none is left to start
+    const Parameter *parameters;
+    unsigned parameter_count;
+    unsigned argument_bytes;
+    const Kernel *next;
+};
+
+// The threads of the current block that have not been started.
+struct Cursor {
+    Index next;
+    unsigned started, count;
+};
+
+struct Votes { // of all threads that have reached a barrier of the block
+    int count, all, any;
+};
+
+// Functions of the core that a module calls; `grid` is their first argument. Functions that wait let other threads of
+// the block run.
+struct Services {
+    void *grid;
+    Votes (*wait_for_block)(void *grid, int predicate);
+    const unsigned long long *(*exchange)(void *grid, unsigned mask, unsigned long long value, unsigned *present);
+    unsigned (*converge)(void *grid, const void *site);
+    void (*pause)(void *grid);
+    // Returns the range that contains an access, or does not return.
+    Range (*resolve)(void *grid, uintptr_t address, unsigned long long size, bool write);
+    // Does not return.
+    void (*fail)(void *grid, const char *kind, const char *text, const char *file, int line, const char *function);
+};
+
+struct Module {
+    unsigned version;
+    Index *thread, *block, *block_dim, *grid_dim;
+    Cursor *cursor;
+    Services *services;
+    Range *slots;         // [slot_count]: ranges that accesses may use, by the page of the access
+    Range *own;           // memory of the module itself, without the dynamic shared memory
+    char *dynamic_shared; // [shared_capacity]
+    unsigned *dynamic_shared_size;
+    bool *printed;        // whether a thread has printed since the core last looked
+    const Kernel *const *kernels;
+};
+
+} // namespace abi
+} // namespace tcuda

@@ -1,0 +1,283 @@
+// Threads, barriers and checked accesses of the kernels of this module, through the services of the core.
+#pragma once
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "abi.h"
+
+#if defined(__clang__)
+#define TCUDA_UNSANITIZED __attribute__((no_sanitize("address", "kernel-address", "undefined")))
+#else
+#define TCUDA_UNSANITIZED __attribute__((no_sanitize("address", "kernel-address", "bounds", "integer-divide-by-zero")))
+#endif
+#define TCUDA_HIDDEN __attribute__((visibility("hidden")))
+
+TCUDA_HIDDEN uint3 threadIdx, blockIdx;
+TCUDA_HIDDEN dim3 blockDim, gridDim;
+static const int warpSize = 32;
+
+namespace tcuda {
+
+TCUDA_HIDDEN abi::Cursor cursor;
+TCUDA_HIDDEN abi::Services services;
+TCUDA_HIDDEN abi::Range slots[abi::slot_count];
+TCUDA_HIDDEN abi::Range own;
+TCUDA_HIDDEN unsigned shared_size;
+TCUDA_HIDDEN bool printed;
+TCUDA_HIDDEN const abi::Kernel *kernels;
+// `extern __shared__` arrays outside of functions have this label.
+extern char shared_memory[abi::shared_capacity] __asm__("tcuda_dynamic_shared");
+alignas(4096) TCUDA_HIDDEN char shared_memory[abi::shared_capacity];
+
+// Threads
+
+inline bool next_thread() {
+    if (cursor.started == cursor.count)
+        return false;
+    ++cursor.started;
+    abi::Index &next = cursor.next;
+    threadIdx.x = next.x;
+    threadIdx.y = next.y;
+    threadIdx.z = next.z;
+    if (++next.x == blockDim.x) {
+        next.x = 0;
+        if (++next.y == blockDim.y) {
+            next.y = 0;
+            ++next.z;
+        }
+    }
+    return true;
+}
+
+inline unsigned lane() {
+    return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
+}
+
+inline const unsigned long long *exchange(unsigned mask, unsigned long long value, unsigned *present) {
+    return services.exchange(services.grid, mask, value, present);
+}
+
+inline __attribute__((noinline)) unsigned live_lanes() {
+    return services.converge(services.grid, __builtin_return_address(0));
+}
+
+inline void pause() { services.pause(services.grid); }
+
+// Shared memory
+
+inline void *dynamic_shared() { return shared_memory; }
+inline unsigned dynamic_shared_size() { return shared_size; }
+
+// Failures and output
+
+[[noreturn]] inline void fail(const char *kind, const char *text, const char *file = "", int line = 0,
+                              const char *function = "") {
+    services.fail(services.grid, kind, text, file, line, function);
+    __builtin_unreachable();
+}
+
+[[noreturn]] inline void fail_assertion(const char *expression, const char *file, int line, const char *function) {
+    fail("assert", expression, file, line, function);
+}
+
+[[noreturn]] inline void trap() { fail("trap", ""); }
+
+__attribute__((format(printf, 1, 2))) inline int print(const char *format, ...) {
+    printed = true;
+    va_list arguments;
+    va_start(arguments, format);
+    const int written = vprintf(format, arguments);
+    va_end(arguments);
+    return written;
+}
+
+// Accesses to memory: the compiler calls the functions below before each access.
+
+inline TCUDA_UNSANITIZED __attribute__((noinline, cold)) void resolve(uintptr_t address, unsigned long long size,
+                                                                      bool write) {
+    slots[(address >> abi::page_shift) % abi::slot_count] = services.resolve(services.grid, address, size, write);
+}
+
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(uintptr_t address, unsigned long long size,
+                                                                   bool write) {
+    if (address - own.begin < own.end - own.begin)
+        return;
+    const abi::Range &range = slots[(address >> abi::page_shift) % abi::slot_count];
+    if (__builtin_expect(address < range.begin || address + size > range.end, 0))
+        resolve(address, size, write);
+}
+
+// Kernels
+
+template <typename T> struct KindOf {
+    static constexpr char value = __is_class(T) || __is_union(T) ? 's' : __is_enum(T) ? 'i' : 'p';
+};
+#define TCUDA_KIND(type, letter)                                                                                       \
+    template <> struct KindOf<type> {                                                                                  \
+        static constexpr char value = letter;                                                                          \
+    };
+TCUDA_KIND(bool, 'b')
+TCUDA_KIND(char, 'i')
+TCUDA_KIND(signed char, 'i')
+TCUDA_KIND(short, 'i')
+TCUDA_KIND(int, 'i')
+TCUDA_KIND(long, 'i')
+TCUDA_KIND(long long, 'i')
+TCUDA_KIND(unsigned char, 'u')
+TCUDA_KIND(unsigned short, 'u')
+TCUDA_KIND(unsigned, 'u')
+TCUDA_KIND(unsigned long, 'u')
+TCUDA_KIND(unsigned long long, 'u')
+TCUDA_KIND(float, 'f')
+TCUDA_KIND(double, 'f')
+
+template <unsigned... places> struct Places {};
+template <unsigned count, unsigned... places> struct PlacesUpTo : PlacesUpTo<count - 1, count - 1, places...> {};
+template <unsigned... places> struct PlacesUpTo<0, places...> {
+    using type = Places<places...>;
+};
+
+template <unsigned count> struct Layout {
+    abi::Parameter parameters[count == 0 ? 1 : count];
+    unsigned bytes;
+};
+
+template <typename... Types> constexpr Layout<sizeof...(Types)> layout_of() {
+    Layout<sizeof...(Types)> layout{};
+    const char kinds[] = {KindOf<Types>::value..., 0};
+    const unsigned sizes[] = {unsigned(sizeof(Types))..., 0};
+    const unsigned alignments[] = {unsigned(alignof(Types))..., 1};
+    unsigned end = 0;
+    for (unsigned place = 0; place < sizeof...(Types); ++place) {
+        const unsigned begin = (end + alignments[place] - 1) / alignments[place] * alignments[place];
+        layout.parameters[place] = {kinds[place], sizes[place], begin};
+        end = begin + sizes[place];
+    }
+    layout.bytes = end;
+    return layout;
+}
+
+template <typename Function, Function function> struct Entry;
+
+template <typename... Types, void (*function)(Types...)> struct Entry<void (*)(Types...), function> {
+    static constexpr Layout<sizeof...(Types)> layout = layout_of<Types...>();
+
+    static void run(const char *arguments) { run(arguments, typename PlacesUpTo<sizeof...(Types)>::type()); }
+
+    template <unsigned... places> static TCUDA_UNSANITIZED void run(const char *arguments, Places<places...>) {
+        run_each(*reinterpret_cast<const Types *>(arguments + layout.parameters[places].offset)...);
+        (void)arguments;
+    }
+
+    // Every thread has its own copy of the arguments.
+    static void run_each(Types... arguments) {
+        while (next_thread())
+            function(arguments...);
+    }
+};
+
+template <typename Entry> struct Registration {
+    abi::Kernel kernel;
+    Registration(const char *name, const void *function)
+        : kernel{name, function, Entry::run, Entry::layout.parameters, Count<decltype(Entry::layout)>::value,
+                 Entry::layout.bytes, kernels} {
+        kernels = &kernel;
+    }
+
+    template <typename Layout> struct Count;
+    template <unsigned count> struct Count<const Layout<count>> {
+        static constexpr unsigned value = count;
+    };
+};
+
+} // namespace tcuda
+
+#define TCUDA_JOIN_(a, b) a##b
+#define TCUDA_JOIN(a, b) TCUDA_JOIN_(a, b)
+// TCUDA_KERNEL("name", function) lists a kernel; `function` may be a template with its arguments.
+#define TCUDA_KERNEL(name, ...)                                                                                        \
+    static ::tcuda::Registration<::tcuda::Entry<decltype(&__VA_ARGS__), &__VA_ARGS__>> TCUDA_JOIN(                     \
+        tcuda_registration_, __COUNTER__)(name, reinterpret_cast<const void *>(&__VA_ARGS__));
+
+inline void __syncthreads() { tcuda::services.wait_for_block(tcuda::services.grid, 0); }
+inline int __syncthreads_count(int predicate) {
+    return tcuda::services.wait_for_block(tcuda::services.grid, predicate).count;
+}
+inline int __syncthreads_and(int predicate) {
+    return tcuda::services.wait_for_block(tcuda::services.grid, predicate).all;
+}
+inline int __syncthreads_or(int predicate) {
+    return tcuda::services.wait_for_block(tcuda::services.grid, predicate).any;
+}
+inline void __syncwarp(unsigned mask = 0xffffffff) {
+    unsigned present;
+    tcuda::exchange(mask, 0, &present);
+}
+
+extern "C" {
+
+__attribute__((visibility("default"))) extern const tcuda::abi::Module tcuda_module;
+const tcuda::abi::Module tcuda_module = {
+    tcuda::abi::version,
+    reinterpret_cast<tcuda::abi::Index *>(&threadIdx),
+    reinterpret_cast<tcuda::abi::Index *>(&blockIdx),
+    reinterpret_cast<tcuda::abi::Index *>(&blockDim),
+    reinterpret_cast<tcuda::abi::Index *>(&gridDim),
+    &tcuda::cursor,
+    &tcuda::services,
+    tcuda::slots,
+    &tcuda::own,
+    tcuda::shared_memory,
+    &tcuda::shared_size,
+    &tcuda::printed,
+    &tcuda::kernels,
+};
+
+#define TCUDA_CHECK(name, size, write)                                                                                 \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_##name##_noabort(uintptr_t address) {                                   \
+        tcuda::check(address, size, write);                                                                            \
+    }
+TCUDA_CHECK(load1, 1, false)
+TCUDA_CHECK(load2, 2, false)
+TCUDA_CHECK(load4, 4, false)
+TCUDA_CHECK(load8, 8, false)
+TCUDA_CHECK(load16, 16, false)
+TCUDA_CHECK(store1, 1, true)
+TCUDA_CHECK(store2, 2, true)
+TCUDA_CHECK(store4, 4, true)
+TCUDA_CHECK(store8, 8, true)
+TCUDA_CHECK(store16, 16, true)
+#undef TCUDA_CHECK
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_loadN_noabort(uintptr_t address, size_t size) {
+    tcuda::check(address, size, false);
+}
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_storeN_noabort(uintptr_t address, size_t size) {
+    tcuda::check(address, size, true);
+}
+TCUDA_HIDDEN void __asan_handle_no_return() {}
+TCUDA_HIDDEN void __asan_before_dynamic_init(uintptr_t) {}
+TCUDA_HIDDEN void __asan_after_dynamic_init() {}
+
+// The beginning of the data that the compiler passes to a handler of -fsanitize=bounds and of
+// -fsanitize=integer-divide-by-zero.
+struct tcuda_check_data {
+    const char *file;
+    unsigned line, column;
+    const struct {
+        unsigned short kind, info;
+        char name[1];
+    } *type;
+};
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_out_of_bounds(tcuda_check_data *data, uintptr_t index) {
+    static char text[256];
+    snprintf(text, sizeof text, "index %lld is out of bounds for %s", static_cast<long long>(index), data->type->name);
+    tcuda::fail("bounds", text, data->file, int(data->line));
+}
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_divrem_overflow(tcuda_check_data *data, uintptr_t, uintptr_t divisor) {
+    tcuda::fail("divide", divisor == 0 ? "division of an integer by zero" : "the quotient of two integers overflows",
+                data->file, int(data->line));
+}
+
+} // extern "C"
