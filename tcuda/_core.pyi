@@ -196,6 +196,7 @@ class HostLaunch:
         arguments: The arguments, packed.
         shared: The bytes of dynamic shared memory of a block, at most 232,448.
         ranges: The beginning and the end of each piece of memory that the kernel may use.
+        strict: Whether all threads of a block must reach its barriers. A GPU does not count threads that have returned.
     """
 
     def __init__(
@@ -206,6 +207,7 @@ class HostLaunch:
         arguments: bytes,
         shared: int,
         ranges: Sequence[tuple[int, int]],
+        strict: bool = True,
     ) -> None: ...
     def allow(self, begin: int, end: int) -> None:
         """Let the kernel use the memory from ``begin`` to ``end``."""

@@ -70,8 +70,8 @@ struct HostModule {
 class HostLaunch {
 public:
     HostLaunch(const HostFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
-               unsigned shared, const std::vector<std::pair<std::uintptr_t, std::uintptr_t>> &ranges)
-        : module_(function.module), grid_(*module_, launch_of(function, grid, block, arguments, shared)) {
+               unsigned shared, const std::vector<std::pair<std::uintptr_t, std::uintptr_t>> &ranges, bool strict)
+        : module_(function.module), grid_(*module_, launch_of(function, grid, block, arguments, shared, strict)) {
         for (const auto &[begin, end] : ranges)
             allow(begin, end);
     }
@@ -80,10 +80,10 @@ public:
 
     nb::object run() {
         Grid::Outcome outcome;
-        {
+        do {
             const nb::gil_scoped_release released;
             outcome = grid_.run();
-        }
+        } while (outcome == Grid::Outcome::interrupted && passes_signals());
         const Triple thread = triple_of(grid_.thread()), block = triple_of(grid_.block());
         switch (outcome) {
         case Grid::Outcome::done:
@@ -100,12 +100,19 @@ public:
     }
 
 private:
+    // Lets the handlers of signals run, so that Ctrl-C ends a kernel. True, or throws what a handler has raised.
+    static bool passes_signals() {
+        if (PyErr_CheckSignals() != 0)
+            throw nb::python_error();
+        return true;
+    }
+
     static Launch launch_of(const HostFunction &function, const Triple &grid, const Triple &block,
-                            const nb::bytes &arguments, unsigned shared) {
+                            const nb::bytes &arguments, unsigned shared, bool strict) {
         if (arguments.size() != function.kernel->argument_bytes)
             throw nb::value_error("the packed arguments have another size than the parameters of the kernel");
         return {function.kernel, index_of(grid), index_of(block), std::string(arguments.c_str(), arguments.size()),
-                shared};
+                shared, strict};
     }
 
     const std::shared_ptr<LoadedModule> module_;
@@ -128,9 +135,9 @@ void bind_host_kernels(nb::module_ &module) {
 
     nb::class_<HostLaunch>(module, "HostLaunch")
         .def(nb::init<const HostFunction &, const Triple &, const Triple &, nb::bytes, unsigned,
-                      const std::vector<std::pair<std::uintptr_t, std::uintptr_t>> &>(),
+                      const std::vector<std::pair<std::uintptr_t, std::uintptr_t>> &, bool>(),
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
-             nb::arg("ranges"))
+             nb::arg("ranges"), nb::arg("strict") = true)
         .def("allow", &HostLaunch::allow, nb::arg("begin"), nb::arg("end"))
         .def("run", &HostLaunch::run);
 }

@@ -120,6 +120,7 @@ GUARDED(int, PyDict_Update, (Object dict, Object other), (dict, other))
 GUARDED(int, PyList_SetItem, (Object list, Py_ssize_t index, Object item), (list, index, item))
 
 // Exceptions
+GUARDED(int, PyErr_CheckSignals, (), ())
 GUARDED(void, PyErr_Clear, (), ())
 GUARDED(int, PyErr_ExceptionMatches, (Object type), (type))
 GUARDED(int, PyErr_GivenExceptionMatches, (Object error, Object type), (error, type))

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "host_kernels/watchdog.hpp"
+
 namespace tcuda {
 namespace {
 
@@ -42,7 +44,7 @@ bool Grid::begin() {
     allow({library.begin, shared});
     allow({shared, shared + launch_.shared_bytes});
     allow({shared + abi::shared_capacity, library.end});
-    *interface_.own = {library.begin, shared};
+    use_own_memory();
     std::fill_n(interface_.slots, abi::slot_count, abi::Range{});
     *interface_.services = {this, wait_for_block, exchange, converge, pause, resolve, fail};
     *interface_.block_dim = launch_.block;
@@ -67,9 +69,13 @@ Grid::Outcome Grid::run() {
             throw std::logic_error("the kernel is launched while this thread runs another kernel of the same module");
         start_block();
     }
-    enter(std::exchange(asks_, false) ? current_ : next_fiber());
-    while (!asks_ && !failed_ && next_block())
+    const Watch watch(*this);
+    const bool goes_on = std::exchange(asks_, false) || std::exchange(interrupted_, false);
+    enter(goes_on ? current_ : next_fiber());
+    while (!asks_ && !interrupted_ && !failed_ && next_block())
         enter(next_fiber());
+    if (interrupted_)
+        return Outcome::interrupted;
     if (asks_)
         return Outcome::access;
     end();
@@ -227,9 +233,9 @@ abi::Votes Grid::wait_for_block(void *grid, int predicate) {
     return self.result_;
 }
 
-// Ends the barrier if all threads of the block that have not returned wait at the barrier.
+// Ends the barrier if all threads of the block, or all that have not returned, wait at the barrier.
 bool Grid::release_block() {
-    if (at_barrier_ != waiting_)
+    if (at_barrier_ != waiting_ || (launch_.strict && waiting_ != threads_))
         return false;
     result_ = std::exchange(votes_, {0, 1, 0});
     at_barrier_ = 0;
@@ -382,6 +388,8 @@ const abi::Range *Grid::find(std::uintptr_t address, std::uint64_t size) const {
 
 abi::Range Grid::resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write) {
     auto &self = *static_cast<Grid *>(grid);
+    if (self.interrupt_.exchange(false))
+        self.give_way();
     for (;;) {
         if (const abi::Range *range = self.find(address, size))
             return *range;
@@ -391,6 +399,31 @@ abi::Range Grid::resolve(void *grid, std::uintptr_t address, unsigned long long 
         self.asks_ = true;
         fiber->context.switch_to(self.scheduler_);
     }
+}
+
+// The checks of accesses fail from now on, so that the next access calls resolve(). Only the ends of the ranges change, so
+// that no check passes by a range that the kernel writes meanwhile.
+void Grid::interrupt() {
+    if (interrupt_.exchange(true))
+        return;
+    const auto set = [](std::uintptr_t &end, std::uintptr_t value) { __atomic_store_n(&end, value, __ATOMIC_RELAXED); };
+    for (unsigned place = 0; place < abi::slot_count; ++place)
+        set(interface_.slots[place].end, 0);
+    set(interface_.own->end, interface_.own->begin);
+}
+
+// In a fiber: returns from run(), and then lets other threads of the block go on, for which this thread may wait in a
+// loop.
+void Grid::give_way() {
+    use_own_memory();
+    interrupted_ = true;
+    current_->context.switch_to(scheduler_);
+    pause(this);
+}
+
+// Lets the fast check know the memory of the module up to the dynamic shared memory.
+void Grid::use_own_memory() {
+    *interface_.own = {module_.range().begin, reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared)};
 }
 
 // Failures

@@ -1,6 +1,7 @@
 // A launch of a kernel on the processor: block after block, in one thread of the operating system.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -21,6 +22,8 @@ struct Launch {
     abi::Index block;
     std::string arguments; // packed
     unsigned shared_bytes;
+    // Whether all threads of a block must reach its barriers. A GPU does not count the threads that have returned.
+    bool strict;
 };
 
 // An access outside of the known ranges.
@@ -42,7 +45,7 @@ struct Fault {
 // The order of the threads is the same in every run. A block begins when the block before has ended.
 class Grid {
 public:
-    enum class Outcome { done, access, fault };
+    enum class Outcome { done, access, fault, interrupted };
 
     // The module must outlive the grid.
     Grid(LoadedModule &module, Launch launch);
@@ -53,9 +56,12 @@ public:
     // Lets the kernel use this memory of the device.
     void allow(abi::Range range);
 
-    // Starts the kernel, or goes on after an access that allow() has admitted. Throws std::logic_error if this thread
-    // runs another grid of the module.
+    // Starts the kernel, or goes on: after an access that allow() has admitted, or after an interruption. Throws
+    // std::logic_error if this thread runs another grid of the module.
     Outcome run();
+
+    // Called by another thread: lets run() return soon, and lets other threads of the block run.
+    void interrupt();
 
     const Access &access() const { return access_; }
     const Fault &fault() const { return fault_; }
@@ -99,6 +105,8 @@ private:
     static void fail(void *grid, const char *kind, const char *text, const char *file, int line, const char *function);
 
     bool begin();
+    void use_own_memory();
+    void give_way();
     void end();
     bool next_block();
     void start_block();
@@ -149,6 +157,8 @@ private:
     std::chrono::steady_clock::time_point last_progress_{};
     unsigned pauses_ = 0;
 
+    std::atomic<bool> interrupt_{false};
+    bool interrupted_ = false;
     bool asks_ = false;
     bool failed_ = false;
     Access access_{};

@@ -1,0 +1,80 @@
+#include "host_kernels/watchdog.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "host_kernels/grid.hpp"
+
+namespace tcuda {
+namespace {
+
+constexpr auto interval = std::chrono::milliseconds(50);
+constexpr int idle_intervals = 20; // before the thread waits for a notification, which costs a system call
+
+} // namespace
+
+class Watchdog {
+public:
+    // The object is never destroyed, because its thread may outlive the end of main().
+    static Watchdog &instance() {
+        static auto *const made = new Watchdog;
+        return *made;
+    }
+
+    void add(Watch *watch) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        watch->next_ = first_;
+        if (first_ != nullptr)
+            first_->previous_ = watch;
+        first_ = watch;
+        if (!started_) {
+            started_ = true;
+            std::thread([this] { run(); }).detach();
+        } else if (asleep_) {
+            woken_.notify_one();
+        }
+    }
+
+    void remove(Watch *watch) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        (watch->previous_ == nullptr ? first_ : watch->previous_->next_) = watch->next_;
+        if (watch->next_ != nullptr)
+            watch->next_->previous_ = watch->previous_;
+    }
+
+private:
+    void run() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        for (int idle = 0;;) {
+            if (idle == idle_intervals) {
+                asleep_ = true;
+                woken_.wait(lock, [this] { return first_ != nullptr; });
+                asleep_ = false;
+                idle = 0;
+            }
+            lock.unlock();
+            std::this_thread::sleep_for(interval);
+            lock.lock();
+            idle = first_ == nullptr ? idle + 1 : 0;
+            for (Watch *watch = first_; watch != nullptr; watch = watch->next_) {
+                if (watch->seen_)
+                    watch->grid_.interrupt();
+                watch->seen_ = true;
+            }
+        }
+    }
+
+    std::mutex mutex_;
+    std::condition_variable woken_;
+    Watch *first_ = nullptr;
+    bool started_ = false;
+    bool asleep_ = false;
+};
+
+Watch::Watch(Grid &grid) : grid_(grid), next_(nullptr) { Watchdog::instance().add(this); }
+
+Watch::~Watch() { Watchdog::instance().remove(this); }
+
+} // namespace tcuda
