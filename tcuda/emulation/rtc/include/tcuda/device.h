@@ -1,0 +1,19 @@
+// The device language of CUDA C++ for the C++ compiler of the machine.
+// The run-time compiler includes this header before every source.
+#pragma once
+
+#include "tcuda/qualifiers.h"
+#include "tcuda/vector_types.h"
+
+#include "tcuda/launch.h"
+
+#include "tcuda/assertion.h"
+#include "tcuda/memory.h"
+#include "tcuda/heap.h"
+#include "tcuda/output.h"
+#include "tcuda/clock.h"
+#include "tcuda/integers.h"
+#include "tcuda/conversions.h"
+#include "tcuda/math.h"
+#include "tcuda/atomics.h"
+#include "tcuda/warp.h"

@@ -1,0 +1,40 @@
+// The qualifiers of CUDA C++ and the macros by which sources recognise a device compiler.
+#pragma once
+
+#include <stddef.h>
+
+#define __CUDACC__ 1
+#define __CUDACC_RTC__ 1
+#define __CUDA_ARCH__ 900
+#define __CUDA_ARCH_LIST__ 900
+#define __CUDACC_VER_MAJOR__ 12
+#define __CUDACC_VER_MINOR__ 8
+#define __CUDACC_VER_BUILD__ 0
+#define __TCUDA_EMULATED__ 1
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+// The threads of a block run on one thread of the operating system, so a static variable is shared by the block.
+#define __shared__ static
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __maxnreg__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __inline_hint__
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __attribute__((aligned(n)))
+#define __nv_pure__ __attribute__((pure))
+#define __cdecl
+
+#ifndef __clang__
+#define __builtin_assume(condition) ((void)0)
+#endif
+#define __assume(condition) ((void)0)
+
+// The headers of the GNU library define std::abs for floating numbers. The overloads of math.h take their place.
+#define _GLIBCXX_BITS_STD_ABS_H 1
