@@ -11,7 +11,7 @@ template <class To, class From>
 inline To reinterpret(From from) {
     static_assert(sizeof(To) == sizeof(From), "the types differ in size");
     To to;
-    __builtin_memcpy(&to, &from, sizeof(To));
+    __builtin_memcpy(static_cast<void *>(&to), &from, sizeof(To));
     return to;
 }
 

@@ -16,7 +16,7 @@ inline unsigned long long packed(T value) {
 template <class T>
 inline T unpacked(unsigned long long bits) {
     T value;
-    __builtin_memcpy(&value, &bits, sizeof(T));
+    __builtin_memcpy(static_cast<void *>(&value), &bits, sizeof(T));
     return value;
 }
 
@@ -86,6 +86,7 @@ inline T reduced(unsigned int mask, T value, Operation operation) {
 
 }  // namespace tcuda
 
+// The headers of the short floating types use this macro too.
 #define TCUDA_SHUFFLES(type) \
     inline type __shfl_sync(unsigned int mask, type value, int source, int width = 32) { \
         return ::tcuda::shuffle(mask, value, source, width); \
@@ -127,9 +128,9 @@ TCUDA_MATCHES(float)
 TCUDA_SHUFFLES(double)
 TCUDA_MATCHES(double)
 #undef TCUDA_MATCHES
-#undef TCUDA_SHUFFLES
 
-inline unsigned int __activemask() {
+// The core tells the lanes that meet at a call by the place of the call, so the function must be part of its caller.
+__forceinline__ unsigned int __activemask() {
     return ::tcuda::live_lanes();
 }
 inline unsigned int __ballot_sync(unsigned int mask, int predicate) {

@@ -1,0 +1,2 @@
+// A source may include this header again after a change of NDEBUG.
+#include "tcuda/assertion.h"

@@ -1,0 +1,4 @@
+// CuPy's arrays in kernels.
+#pragma once
+
+#include "tcuda/carray.h"
