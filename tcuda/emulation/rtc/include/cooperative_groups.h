@@ -1,0 +1,243 @@
+// Cooperative groups within a block: the block, tiles of a warp, the lanes of a warp that run together.
+#pragma once
+
+#include "tcuda/device.h"
+
+namespace cooperative_groups {
+
+namespace details {
+
+template <class T>
+struct unsupported {
+    static constexpr bool value = false;
+};
+
+// The threads of a warp in a mask, with the functions that tiles and coalesced groups share.
+class lanes {
+protected:
+    unsigned int mask_;
+
+    explicit lanes(unsigned int mask) : mask_(mask) {}
+
+    unsigned int before() const {
+        return mask_ & ((1u << ::tcuda::lane()) - 1);
+    }
+    // The lane of the member with a rank.
+    int member(unsigned int rank) const {
+        unsigned int rest = mask_;
+        while (rank-- != 0 && rest != 0) rest &= rest - 1;
+        return rest == 0 ? static_cast<int>(::tcuda::lane()) : __builtin_ctz(rest);
+    }
+    // The bits of the members in a mask of lanes, with the rank as the place of the bit.
+    unsigned int ranks(unsigned int chosen) const {
+        unsigned int result = 0, place = 0;
+        for (unsigned int rest = mask_; rest != 0; rest &= rest - 1, ++place) {
+            if (chosen & rest & -rest) result |= 1u << place;
+        }
+        return result;
+    }
+
+public:
+    void sync() const {
+        __syncwarp(mask_);
+    }
+    unsigned int thread_rank() const {
+        return static_cast<unsigned int>(__builtin_popcount(before()));
+    }
+    unsigned int size() const {
+        return static_cast<unsigned int>(__builtin_popcount(mask_));
+    }
+    unsigned int num_threads() const {
+        return size();
+    }
+    template <class T>
+    T shfl(T value, int rank) const {
+        return ::tcuda::value_of_lane(mask_, value, member(static_cast<unsigned int>(rank) % size()));
+    }
+    template <class T>
+    T shfl_up(T value, unsigned int delta) const {
+        unsigned int rank = thread_rank();
+        return ::tcuda::value_of_lane(mask_, value, member(rank < delta ? rank : rank - delta));
+    }
+    template <class T>
+    T shfl_down(T value, unsigned int delta) const {
+        unsigned int rank = thread_rank();
+        return ::tcuda::value_of_lane(mask_, value, member(rank + delta >= size() ? rank : rank + delta));
+    }
+    template <class T>
+    T shfl_xor(T value, unsigned int ranks) const {
+        unsigned int rank = thread_rank() ^ ranks;
+        return ::tcuda::value_of_lane(mask_, value, member(rank >= size() ? thread_rank() : rank));
+    }
+    int any(int predicate) const {
+        return __any_sync(mask_, predicate);
+    }
+    int all(int predicate) const {
+        return __all_sync(mask_, predicate);
+    }
+    unsigned int ballot(int predicate) const {
+        return ranks(__ballot_sync(mask_, predicate));
+    }
+    template <class T>
+    unsigned int match_any(T value) const {
+        return ranks(__match_any_sync(mask_, value));
+    }
+    template <class T>
+    unsigned int match_all(T value, int &all) const {
+        return ranks(__match_all_sync(mask_, value, &all));
+    }
+    template <class T, class Operation>
+    T reduce(T value, Operation operation) const {
+        return ::tcuda::reduced(mask_, value, operation);
+    }
+    // The result of the members up to this one; without this one if `inclusive` is false.
+    template <class T, class Operation>
+    T scan(T value, Operation operation, bool inclusive, T first) const {
+        unsigned int present = 0;
+        const unsigned long long *values = ::tcuda::exchange(mask_, ::tcuda::packed(value), &present);
+        unsigned int rest = (inclusive ? before() | 1u << ::tcuda::lane() : before()) & present;
+        T result = first;
+        bool found = false;
+        for (; rest != 0; rest &= rest - 1) {
+            T other = ::tcuda::unpacked<T>(values[__builtin_ctz(rest)]);
+            result = found ? operation(result, other) : other;
+            found = true;
+        }
+        return result;
+    }
+};
+
+}  // namespace details
+
+class thread_block {
+public:
+    static void sync() {
+        __syncthreads();
+    }
+    static unsigned int thread_rank() {
+        return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    }
+    static unsigned int size() {
+        return blockDim.x * blockDim.y * blockDim.z;
+    }
+    static unsigned int num_threads() {
+        return size();
+    }
+    static dim3 group_index() {
+        return blockIdx;
+    }
+    static dim3 thread_index() {
+        return threadIdx;
+    }
+    static dim3 group_dim() {
+        return blockDim;
+    }
+    static dim3 dim_threads() {
+        return blockDim;
+    }
+};
+
+inline thread_block this_thread_block() {
+    return {};
+}
+
+template <unsigned int count, class Parent = void>
+class thread_block_tile : public details::lanes {
+    static_assert(count != 0 && count <= 32 && (count & (count - 1)) == 0,
+                  "on an emulated device a tile has 1, 2, 4, 8, 16 or 32 threads");
+
+    unsigned int meta_rank_, meta_size_;
+
+    static unsigned int lanes_of_tile() {
+        return (count == 32 ? 0xffffffffu : (1u << count % 32) - 1) << (::tcuda::lane() / count * count);
+    }
+
+public:
+    thread_block_tile(unsigned int meta_rank, unsigned int meta_size)
+        : details::lanes(lanes_of_tile()), meta_rank_(meta_rank), meta_size_(meta_size) {}
+    template <class Other>
+    thread_block_tile(const thread_block_tile<count, Other> &other)
+        : thread_block_tile(other.meta_group_rank(), other.meta_group_size()) {}
+
+    // A tile has its nominal size even where the block ends before the tile.
+    static unsigned int thread_rank() {
+        return ::tcuda::lane() % count;
+    }
+    static constexpr unsigned int size() {
+        return count;
+    }
+    static constexpr unsigned int num_threads() {
+        return count;
+    }
+    unsigned int meta_group_rank() const {
+        return meta_rank_;
+    }
+    unsigned int meta_group_size() const {
+        return meta_size_;
+    }
+};
+
+template <unsigned int count, class Parent>
+inline thread_block_tile<count, Parent> tiled_partition(const Parent &parent) {
+    return {parent.thread_rank() / count, (parent.size() + count - 1) / count};
+}
+
+class coalesced_group : public details::lanes {
+public:
+    explicit coalesced_group(unsigned int mask) : details::lanes(mask) {}
+    unsigned int meta_group_rank() const {
+        return 0;
+    }
+    unsigned int meta_group_size() const {
+        return 1;
+    }
+};
+
+// The core tells the lanes that meet at a call by the place of the call, so the function must be part of its caller.
+__forceinline__ coalesced_group coalesced_threads() {
+    return coalesced_group(__activemask());
+}
+
+template <class Group>
+inline void sync(const Group &group) {
+    group.sync();
+}
+template <class Group>
+inline unsigned int thread_rank(const Group &group) {
+    return group.thread_rank();
+}
+template <class Group>
+inline unsigned int group_size(const Group &group) {
+    return group.size();
+}
+
+// Only the launch of a whole grid at once has the groups below.
+#define TCUDA_NO_GROUP(name, type) \
+    class type {}; \
+    template <class T = void> \
+    inline type name() { \
+        static_assert(details::unsupported<T>::value, \
+                      #name " is not available on an emulated device: the blocks of a grid run one after another"); \
+        return {}; \
+    }
+TCUDA_NO_GROUP(this_grid, grid_group)
+TCUDA_NO_GROUP(this_multi_grid, multi_grid_group)
+TCUDA_NO_GROUP(this_cluster, cluster_group)
+#undef TCUDA_NO_GROUP
+
+#define TCUDA_FUNCTOR(name, expression) \
+    template <class T> \
+    struct name { \
+        T operator()(T a, T b) const { \
+            return expression; \
+        } \
+    };
+TCUDA_FUNCTOR(plus, a + b)
+TCUDA_FUNCTOR(less, b < a ? b : a)
+TCUDA_FUNCTOR(greater, a < b ? b : a)
+TCUDA_FUNCTOR(bit_and, a & b)
+TCUDA_FUNCTOR(bit_or, a | b)
+TCUDA_FUNCTOR(bit_xor, a ^ b)
+#undef TCUDA_FUNCTOR
+
+}  // namespace cooperative_groups
