@@ -48,4 +48,12 @@ __attribute__((used, weak)) void tcuda_heap_release(void *address) noexcept {
     if (address) static_cast<tcuda::HeapBlock *>(address)[-1].used = 0;
 }
 
+__attribute__((used, weak)) void *tcuda_heap_allocate_zeros(size_t count, size_t size) noexcept {
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total)) return nullptr;
+    unsigned char *bytes = static_cast<unsigned char *>(tcuda_heap_allocate(total));
+    for (size_t i = 0; bytes && i < total; ++i) bytes[i] = 0;
+    return bytes;
+}
+
 }  // extern "C"

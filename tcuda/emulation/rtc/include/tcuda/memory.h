@@ -9,9 +9,12 @@ void *memmove(void *, const void *, size_t) noexcept;
 void *memset(void *, int, size_t) noexcept;
 int memcmp(const void *, const void *, size_t) noexcept;
 size_t strlen(const char *) noexcept;
-// The heap of a device is an array of the module. The names of the functions differ in the object file, so that the host's heap stays as it is.
+// The heap of a device is an array of the module. The names of the functions differ in the object file, because the
+// host's heap is no memory of a device.
 void *malloc(size_t) noexcept __asm__("tcuda_heap_allocate");
 void free(void *) noexcept __asm__("tcuda_heap_release");
+// The compiler makes calloc of malloc and memset.
+void *calloc(size_t, size_t) noexcept __asm__("tcuda_heap_allocate_zeros");
 }
 
 #define TCUDA_LOAD(name) \
