@@ -32,22 +32,24 @@ class AcceleratorError(RuntimeError):
     Attributes:
         error_code: The status that the CUDA runtime returned, such as 101 (``cudaErrorInvalidDevice``).
         call: The text of the call that failed.
+        details: What is known of the cause; an empty text if nothing is known.
     """
 
-    def __init__(self, error_code: int, call: str = "") -> None:
-        """Describe the failure ``error_code`` of ``call``, the text of the call in the message."""
+    def __init__(self, error_code: int, call: str = "", details: str = "") -> None:
+        """Describe the failure ``error_code`` of ``call``, with ``details`` about its cause."""
         self.error_code = int(error_code)
         self.call = call
+        self.details = details
         symbol = f"{_status.name(error_code)} ({self.error_code})"
         lines = [
             f"CUDA error: {_status.text(error_code)}",
             f"{call} failed with {symbol}." if call else f"{symbol}.",
-            _HINTS.get(error_code, _ASYNCHRONOUS),
+            details or _HINTS.get(error_code, _ASYNCHRONOUS),
         ]
         super().__init__("\n".join(lines))
 
-    def __reduce__(self) -> tuple[type[AcceleratorError], tuple[int, str]]:
-        return type(self), (self.error_code, self.call)
+    def __reduce__(self) -> tuple[type[AcceleratorError], tuple[int, str, str]]:
+        return type(self), (self.error_code, self.call, self.details)
 
 
 class OutOfMemoryError(RuntimeError, MemoryError):

@@ -43,17 +43,19 @@ class Block:
         device: The index of the device, which was current when the block was made.
         ptr: The address; 0 if the size is 0.
         size: The size in bytes, which may be larger than the requested size.
+        requested: The requested size.
 
     Raises:
         OutOfMemoryError: The device has no room for ``nbytes`` bytes.
     """
 
-    __slots__ = ("__weakref__", "_release", "device", "ptr", "size")
+    __slots__ = ("__weakref__", "_release", "device", "ptr", "requested", "size")
 
     def __init__(self, nbytes: int) -> None:
         self.ptr = 0
         self.device = cuda.getDevice()
         self.size = 0
+        self.requested = nbytes
         if nbytes:
             in_use = ledger()
             self._release = in_use.free
@@ -86,6 +88,34 @@ class Block:
             self._release(ptr)
 
     __del__ = finalizer(free)
+
+
+class Variable(Block):
+    """A global variable of a module of kernels, like ``cupy.cuda.UnownedMemory``.
+
+    Args:
+        ptr: The address.
+        size: The size in bytes.
+        device: The index of the device of the module.
+        module: The module, which keeps the memory alive.
+    """
+
+    __slots__ = ("_module",)
+
+    def __init__(self, ptr: int, size: int, device: int, module: object) -> None:
+        self.ptr = ptr
+        self.size = self.requested = size
+        self.device = device
+        self._module = module
+        self._release = _leave
+
+    def free(self) -> None:
+        """Do nothing: the memory belongs to the module."""
+
+
+def _leave(address: int) -> bool:
+    """Leave the memory at ``address`` as it is."""
+    return False
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
-"""The array namespace of emulated devices: the part of ``cupy`` that needs no compiler.
+"""The array namespace of emulated devices.
 
 A program that gets its arrays from ``xp = tcuda.xp`` runs with CuPy on a GPU and with this module without one. The
 module has only names that CuPy has too, so that a program that runs here runs there. Functions take arrays of the
 current device and scalars; only functions that make arrays take lists and NumPy's arrays.
 
-The module does not have kernels written in C++ (``ElementwiseKernel``, ``RawKernel``, ...), functions that take a
-Python function (``vectorize``, ``piecewise``, ``apply_along_axis``), ``flatiter``, ``broadcast`` and ``poly1d``.
+Kernels written in CUDA C++ (``RawKernel``, ``RawModule``) need the C++ compiler of the machine. The module does not
+have ``ElementwiseKernel`` and ``ReductionKernel``, functions that take a Python function (``vectorize``, ``piecewise``,
+``apply_along_axis``), ``flatiter``, ``broadcast`` and ``poly1d``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from tcuda.emulation import catalogue, creation, fft, host, linalg, random
 from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.functions import FUNCTIONS
 from tcuda.emulation.grids import Grid, Joined
+from tcuda.emulation.raw_kernel import RawKernel
+from tcuda.emulation.raw_module import RawModule
 from tcuda.emulation.strided import Strided
 from tcuda.emulation.ufunc import ufunc
 
@@ -42,6 +45,8 @@ _TABLE: dict[str, Any] = {
     **{name: getattr(creation, name) for name in catalogue.CREATION},
     **{name: getattr(host, name) for name in catalogue.HOST},
     **FUNCTIONS,
+    "RawKernel": RawKernel,
+    "RawModule": RawModule,
     "fft": fft,
     "linalg": linalg,
     "ndarray": ndarray,

@@ -131,6 +131,7 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     # A library may return any status.
     "AcceleratorError.error_code": INTEGERS | {"1.5"},
     "AcceleratorError.call": ALL,
+    "AcceleratorError.details": ALL,
     "CudaError.code": INTEGERS | {"1.5"},
 }
 

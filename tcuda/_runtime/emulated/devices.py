@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any
 
 from tcuda._core import HostMemory
+from tcuda._runtime.emulated import launch_limits
 from tcuda._runtime.emulated.costs import CLOCK_KHZ
 from tcuda._runtime.emulated.timeline import Timeline
 from tcuda._runtime.protocol import STREAM_DEFAULT
@@ -56,11 +57,13 @@ class EmulatedDevice:
             "totalGlobalMem": self.memory.limit,
             "multiProcessorCount": 8,
             "warpSize": 32,
-            "maxThreadsPerBlock": 1024,
+            "maxThreadsPerBlock": launch_limits.THREADS,
+            "maxThreadsDim": launch_limits.BLOCK,
+            "maxGridSize": launch_limits.GRID,
             "maxThreadsPerMultiProcessor": 2048,
             "regsPerMultiprocessor": 65536,
-            "sharedMemPerBlock": 49152,
-            "sharedMemPerBlockOptin": 232448,
+            "sharedMemPerBlock": launch_limits.SHARED,
+            "sharedMemPerBlockOptin": launch_limits.MOST_SHARED,
             "sharedMemPerMultiprocessor": 233472,
             "l2CacheSize": 32 << 20,
             "clockRate": CLOCK_KHZ,

@@ -67,12 +67,42 @@ class Memory:
     def __init__(self, devices: Sequence[EmulatedDevice]) -> None:
         self._devices = devices
         self._registered: dict[int, int] = {}
+        self._variables: dict[int, tuple[EmulatedDevice, int]] = {}
 
     def owner(self, ptr: int) -> EmulatedDevice | None:
         """Return the device on which ``ptr`` lies, None for memory of the host."""
         for device in self._devices:
             if device.memory.block_at(ptr) is not None:
                 return device
+        found = self._variable_at(ptr) if self._variables else None
+        return None if found is None else found[0]
+
+    def add_variable(self, ptr: int, size: int, device: EmulatedDevice) -> None:
+        """Take note of a global variable of a module of ``device``."""
+        self._variables[ptr] = device, size
+
+    def range_at(self, ptr: int) -> tuple[EmulatedDevice | None, int, int] | None:
+        """Return the owner, the beginning and the end of the memory at ``ptr``, if a device can reach the memory.
+
+        The memory is a block of a device, a global variable of a module, or page-locked memory of the host, whose owner
+        is None.
+        """
+        for device in self._devices:
+            block = device.memory.block_at(ptr)
+            if block is not None:
+                return device, block[0], sum(block)
+        found = self._variable_at(ptr)
+        if found is not None:
+            return found
+        for start, length in self._registered.items():
+            if start <= ptr < start + length:
+                return None, start, start + length
+        return None
+
+    def _variable_at(self, ptr: int) -> tuple[EmulatedDevice, int, int] | None:
+        for start, (device, size) in self._variables.items():
+            if start <= ptr < start + size:
+                return device, start, start + size
         return None
 
     def free(self, ptr: int, call: Call) -> EmulatedDevice:

@@ -645,6 +645,27 @@ class EmulatedRuntime:
         owner = self._memory.owner(ptr)
         return -1 if owner is None else owner.index
 
+    def memoryAt(self, ptr: int) -> tuple[int, int, int] | None:
+        """Return the device, the beginning and the end of the memory at ``ptr``; None if no device can reach it.
+
+        The device of page-locked memory of the host is -1.
+        """
+        with self._lock:
+            found = self._memory.range_at(ptr)
+        if found is None:
+            return None
+        owner, begin, end = found
+        return -1 if owner is None else owner.index, begin, end
+
+    def addVariable(self, ptr: int, size: int, device: int) -> None:
+        """Treat a global variable of a module as memory of ``device``."""
+        with self._lock:
+            self._memory.add_variable(ptr, size, self.devices[device])
+
+    def canAccess(self, device: int, owner: int) -> bool:
+        """Return whether kernels of ``device`` may use the memory of the device ``owner``."""
+        return device == owner or owner in self.devices[device].peers
+
     def announceStreams(self, ledger: _core.Ledger) -> None:
         """Tell ``ledger`` of every stream that exists, and later of every stream that is created or destroyed."""
         self._ledger = ledger

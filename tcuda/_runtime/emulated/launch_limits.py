@@ -1,0 +1,60 @@
+"""The limits of a launch of a kernel, which are those of an NVIDIA H200."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcuda._errors import AcceleratorError
+from tcuda._status import Status
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Dimensions: TypeAlias = tuple[int, int, int]
+
+GRID = (2**31 - 1, 65535, 65535)
+"""The most blocks along each axis."""
+
+BLOCK = (1024, 1024, 64)
+"""The most threads of a block along each axis."""
+
+THREADS = 1024
+"""The most threads of a block."""
+
+SHARED = 48 << 10
+"""The most bytes of shared memory of a block, if the kernel asks for no more."""
+
+MOST_SHARED = 232448
+"""The most bytes of shared memory of a block for which a kernel can ask."""
+
+
+def check(kernel: str, grid: Dimensions, block: Dimensions, shared: int, most_shared: int) -> None:
+    """Refuse a launch that CUDA refuses.
+
+    Args:
+        kernel: The name of the kernel.
+        grid: The blocks along each axis.
+        block: The threads of a block along each axis.
+        shared: The bytes of dynamic shared memory.
+        most_shared: The most bytes of dynamic shared memory for which the kernel has asked.
+
+    Raises:
+        AcceleratorError: A number is beyond its limit (1).
+    """
+    for what, numbers, most in (("grid", grid, GRID), ("block", block, BLOCK)):
+        for axis, number, limit in zip("xyz", numbers, most, strict=True):
+            if not 1 <= number <= limit:
+                raise _refused(kernel, f"The {what} has {number} along {axis}; 1 to {limit} are possible.")
+    threads = block[0] * block[1] * block[2]
+    if threads > THREADS:
+        raise _refused(kernel, f"The block has {threads} threads; at most {THREADS} are possible.")
+    if shared > most_shared:
+        raise _refused(
+            kernel,
+            f"The launch asks for {shared} bytes of dynamic shared memory, and the kernel may have {most_shared}. Set "
+            f"max_dynamic_shared_size_bytes of the kernel to more, up to {MOST_SHARED}.",
+        )
+
+
+def _refused(kernel: str, details: str) -> AcceleratorError:
+    return AcceleratorError(Status.INVALID_VALUE, f"cuLaunchKernel({kernel})", details)

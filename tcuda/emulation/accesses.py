@@ -1,0 +1,94 @@
+"""The memory that a kernel may use, and the message about an access to other memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from tcuda._process.lazy import cuda
+from tcuda._process.ledger import ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.strided import Strided
+
+_runtime = cast("EmulatedRuntime", cuda)
+_PAGE = 4096
+_NEAR = 4096
+"""A block that ends this many bytes before a wrong address is likely the block that the kernel meant."""
+
+
+def ranges_of(arrays: Iterable[Strided], device: int) -> list[tuple[int, int]]:
+    """Return the beginning and the end of the blocks of ``arrays`` that kernels of ``device`` may use."""
+    blocks = {array._block for array in arrays}
+    return [
+        (block.ptr, block.ptr + block.requested)
+        for block in blocks
+        if block.ptr and _runtime.canAccess(device, block.device)
+    ]
+
+
+def range_at(device: int, address: int, size: int) -> tuple[int, int] | None:
+    """Return the range around an access that kernels of ``device`` may use; None if they may not make the access."""
+    found = _runtime.memoryAt(address)
+    if found is None:
+        return None
+    owner, begin, end = found
+    if owner >= 0:
+        if not _runtime.canAccess(device, owner):
+            return None
+        block = ledger().block_at(owner, address)
+        if block is not None:
+            begin, requested, whole, allocated, private = block
+            # A graph uses the memory of its pool also after the arrays of the capture are gone.
+            end = begin + (whole if private else requested if allocated else 0)
+    return (begin, end) if begin <= address and address + size <= end else None
+
+
+def explain(device: int, address: int, size: int) -> str:
+    """Return a text about the memory at ``address``, which kernels of ``device`` may not use."""
+    if address < _PAGE:
+        return "This is a null pointer."
+    found = _runtime.memoryAt(address)
+    if found is None:
+        return _after_a_block(device, address) or "No device has memory at this address; it may be memory of the host."
+    owner, begin, end = found
+    if owner >= 0 and not _runtime.canAccess(device, owner):
+        return (
+            f"The memory is on device {owner}, and device {device} has no access to it. Copy the array to "
+            f"device {device} first, or enable the access with deviceEnablePeerAccess()."
+        )
+    block = ledger().block_at(owner, address) if owner >= 0 else None
+    if block is not None:
+        begin, requested, _, allocated, _ = block
+        if not allocated:
+            return (
+                _after_a_block(owner, begin - 1, address)
+                or "The memory is free: its block was freed before the launch."
+            )
+        end = begin + requested
+    return _after(address, size, begin, end)
+
+
+def _after_a_block(device: int, place: int, address: int | None = None) -> str | None:
+    """Return a text about the block at or before ``place`` if the block ends near ``address``."""
+    address = place if address is None else address
+    for candidate in (place, address - _NEAR):
+        block = ledger().block_at(device, candidate)
+        if block is not None:
+            begin, requested, _, allocated, _ = block
+            if allocated and 0 <= address - begin - requested < _NEAR:
+                return _after(address, 1, begin, begin + requested)
+    return None
+
+
+def _after(address: int, size: int, begin: int, end: int) -> str:
+    block = f"the block of {end - begin} bytes at {begin:#x}"
+    if address < end:
+        return f"The access begins inside {block} and ends {address + size - end} bytes after it."
+    return (
+        f"The access is {address - end} bytes after {block}."
+        if address > end
+        else f"The access is right after {block}."
+    )

@@ -1,0 +1,177 @@
+"""The arguments of a kernel: their conversion to bytes, checked against the parameters of the kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcuda.emulation.memory import MemoryPointer
+from tcuda.emulation.strided import Strided
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcuda._core import HostFunction
+
+_POINTER_BYTES = 8
+
+
+class KernelArguments:
+    """The arguments of a launch.
+
+    Args:
+        function: The kernel.
+        args: The arguments, as CuPy takes them.
+
+    Attributes:
+        packed: The bytes of the arguments, each at the offset of its parameter.
+        arrays: The arrays of a device among the arguments.
+
+    Raises:
+        OverflowError: An integer does not fit in its parameter.
+        TypeError: The number of the arguments is wrong, or CUDA would read an argument as another value.
+    """
+
+    __slots__ = ("arrays", "packed")
+
+    def __init__(self, function: HostFunction, args: Sequence[Any]) -> None:
+        parameters = function.parameters
+        if len(args) != len(parameters):
+            raise TypeError(
+                f"The kernel {function.name} has {_counted(len(parameters), 'parameter')}, and the launch passes "
+                f"{_counted(len(args), 'argument')}."
+            )
+        packed = bytearray(function.argument_bytes)
+        self.arrays: list[Strided] = []
+        for place, (argument, (kind, size, offset)) in enumerate(zip(args, parameters, strict=True)):
+            if isinstance(argument, Strided):
+                self.arrays.append(argument)
+            content = _content(argument, kind, size)
+            if content is None:
+                raise TypeError(_mismatch(function.name, place, argument, kind, size))
+            if len(content) != size:
+                raise OverflowError(
+                    f"Argument {place} of the kernel {function.name} is {argument!r}, which does not fit in the "
+                    f"parameter, {_described(kind, size)}."
+                )
+            packed[offset : offset + size] = content
+        self.packed = bytes(packed)
+
+
+def _content(argument: Any, kind: str, size: int) -> bytes | None:
+    """Return the bytes of ``argument``; None if its type is wrong, and no bytes if its value is too large."""
+    if argument is None or isinstance(argument, (Strided, MemoryPointer)):
+        if kind != "p" and not (kind in "iu" and size == _POINTER_BYTES):
+            return None
+        return _address(argument).to_bytes(_POINTER_BYTES, "little")
+    if kind == "p":
+        whole = isinstance(argument, (int, np.integer)) and not isinstance(argument, bool)
+        return _integer(int(argument), size) if whole and _width(argument) == size else None
+    if kind == "s":
+        return _structure(argument, size)
+    if isinstance(argument, np.ndarray):
+        # CuPy copies the bytes of a NumPy array into the parameter.
+        argument = argument.reshape(-1)[0] if argument.size == 1 else None
+    if kind == "f":
+        return _floating(argument, size)
+    if kind in "iub":
+        return _whole(argument, kind, size)
+    return None
+
+
+def _address(argument: Strided | MemoryPointer | None) -> int:
+    if argument is None:
+        return 0
+    return argument.data.ptr if isinstance(argument, Strided) else argument.ptr
+
+
+def _whole(argument: Any, kind: str, size: int) -> bytes | None:
+    if isinstance(argument, (bool, np.bool_)):
+        return bytes([bool(argument)]) if size == 1 else None
+    if not isinstance(argument, (int, np.integer)):
+        return None
+    if kind == "b":
+        return bytes([int(argument)]) if int(argument) in (0, 1) else b""
+    width = _width(argument)
+    if width < size:  # CUDA would read bytes after the number.
+        return None
+    if width == size and not isinstance(argument, int):
+        return argument.tobytes()
+    return _integer(int(argument), size)
+
+
+def _integer(number: int, size: int) -> bytes:
+    """Return the bytes of ``number``, signed or not; no bytes if the number is too large."""
+    bits = 8 * size
+    if not -(1 << (bits - 1)) <= number < 1 << bits:
+        return b""
+    return (number & ((1 << bits) - 1)).to_bytes(size, "little")
+
+
+def _width(number: Any) -> int:
+    """Return the bytes in which CuPy passes ``number``."""
+    return _POINTER_BYTES if isinstance(number, int) else int(number.itemsize)
+
+
+def _floating(argument: Any, size: int) -> bytes | None:
+    if type(argument) is float:
+        argument = np.float64(argument)
+    if not isinstance(argument, np.generic) or argument.dtype.kind not in "fV":
+        return None
+    return argument.tobytes() if argument.itemsize == size else None
+
+
+def _structure(argument: Any, size: int) -> bytes | None:
+    if type(argument) is complex:
+        argument = np.complex128(argument)
+    if not isinstance(argument, (np.generic, np.ndarray)) or argument.nbytes != size:
+        return None
+    return argument.tobytes()
+
+
+def _mismatch(kernel: str, place: int, argument: Any, kind: str, size: int) -> str:
+    given = type(argument)
+    if not isinstance(argument, (Strided, MemoryPointer, np.generic, np.ndarray, int, float, complex, type(None))):
+        return f"Unsupported type {given} of argument {place} of the kernel {kernel}."
+    shown = f"a {given.__name__}"
+    if isinstance(argument, np.ndarray):
+        shown = f"a NumPy array of {argument.nbytes} bytes"
+    elif isinstance(argument, Strided):
+        shown = "an array of a device"
+    elif given in (int, float, complex):
+        shown = f"a Python {given.__name__}, which is passed in {16 if given is complex else 8} bytes"
+    return (
+        f"Argument {place} of the kernel {kernel} is {shown}, and the parameter is {_described(kind, size)}. "
+        f"{_advice(argument, kind, size)}"
+    )
+
+
+def _described(kind: str, size: int) -> str:
+    names = {
+        "p": "a pointer",
+        "i": f"a signed integer of {_counted(size, 'byte')}",
+        "u": f"an unsigned integer of {_counted(size, 'byte')}",
+        "f": f"a floating-point number of {_counted(size, 'byte')}",
+        "b": "a bool",
+        "s": f"a structure of {_counted(size, 'byte')}",
+    }
+    return names[kind]
+
+
+def _advice(argument: Any, kind: str, size: int) -> str:
+    bits = 8 * size
+    if kind == "p":
+        if isinstance(argument, np.ndarray):
+            return "A kernel cannot read memory of the host; copy the array to the device with xp.asarray()."
+        return "Pass an array of the device, or None for a null pointer."
+    if kind == "s":
+        return f"Pass a NumPy scalar of a structured dtype with {_counted(size, 'byte')}."
+    if kind == "b":
+        return "Pass True or False."
+    scalar = {"f": f"float{bits}", "i": f"int{bits}", "u": f"uint{bits}"}[kind]
+    return f"Pass numpy.{scalar}(...)."
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,230 @@
+"""A kernel of a loaded module, like ``cupy.cuda.Function``."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, cast
+
+from tcuda import _core
+from tcuda._errors import AcceleratorError
+from tcuda._process.lazy import backend, cuda
+from tcuda._runtime.emulated import launch_limits
+from tcuda._status import Status
+from tcuda.emulation import accesses
+from tcuda.emulation.kernel_arguments import KernelArguments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcuda._runtime.emulated import EmulatedRuntime
+
+_runtime = cast("EmulatedRuntime", cuda)
+_FLOPS_PER_THREAD = 32
+_STATUSES = {
+    "assert": Status.ASSERT,
+    "bounds": Status.ILLEGAL_ADDRESS,
+    "deadlock": Status.LAUNCH_TIMEOUT,
+    "timeout": Status.LAUNCH_TIMEOUT,
+}
+"""The status of each kind of failure; other failures are launch failures, as after ``__trap()``."""
+
+
+class Function:
+    """A kernel of a module on one device.
+
+    Args:
+        module: The module.
+        host: The kernel in the module.
+        name: The name by which the program asked for the kernel.
+
+    Attributes:
+        module: The module.
+        name: The name by which the program asked for the kernel.
+        max_dynamic_shared_size_bytes: The most dynamic shared memory for which the kernel has asked.
+        preferred_shared_memory_carveout: The preferred share of shared memory, in percent; -1 for no preference.
+    """
+
+    def __init__(self, module: object, host: _core.HostFunction, name: str) -> None:
+        self.module = module
+        self.name = name
+        self._host = host
+        self.max_dynamic_shared_size_bytes = launch_limits.SHARED
+        self.preferred_shared_memory_carveout = -1
+
+    @property
+    def ptr(self) -> int:
+        """A number that no other kernel has."""
+        return id(self)
+
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        stream: Any = None,
+        enable_cooperative_groups: bool = False,
+    ) -> None:
+        """Launch the kernel.
+
+        Args:
+            grid: The number of blocks along each axis.
+            block: The number of threads of a block along each axis.
+            args: The arguments.
+            shared_mem: The bytes of dynamic shared memory of a block.
+            stream: The stream, any object with ``ptr``; the current stream if None.
+            enable_cooperative_groups: Ignored: barriers of a whole grid do not exist on emulated devices.
+
+        Raises:
+            AcceleratorError: A number is beyond the limits of a launch (1), the stream is of another device (400), or
+                the kernel failed: memory that the kernel may not use (700), a deadlock (702), ``assert()`` (710),
+                ``__trap()`` (719).
+            OverflowError: An integer does not fit in its parameter.
+            TypeError: An argument does not fit its parameter, or the number of arguments is wrong.
+        """
+        blocks, threads = _dimensions("grid", grid), _dimensions("block", block)
+        shared = operator.index(shared_mem)
+        if shared < 0:
+            raise OverflowError("can't convert negative value to size_t")
+        launch_limits.check(self.name, blocks, threads, shared, self.max_dynamic_shared_size_bytes)
+        arguments = KernelArguments(self._host, args)
+        device = cuda.getDevice()
+        # A graph may be launched when the arrays are gone, so the memory is looked up at every launch.
+        captured = (
+            _runtime.capturing(backend.current_stream) if stream is None else _runtime.streamIsCapturing(stream.ptr)
+        )
+        ranges = [] if captured else accesses.ranges_of(arguments.arrays, device)
+        work = _Work(self._host, self.name, blocks, threads, arguments.packed, shared, ranges, device)
+        _runtime.launch(
+            backend.current_stream(device).ptr if stream is None else stream.ptr,
+            work,
+            sum(array.nbytes for array in arguments.arrays),
+            _FLOPS_PER_THREAD * blocks[0] * blocks[1] * blocks[2] * threads[0] * threads[1] * threads[2],
+            name=self.name,
+            addresses=[array._block.ptr for array in arguments.arrays if array._block.ptr],
+        )
+
+    def linear_launch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        block_max_size: int = 128,
+        stream: Any = None,
+        enable_cooperative_groups: bool = False,
+    ) -> None:
+        """Launch the kernel with at least ``size`` threads along the first axis.
+
+        Args:
+            size: The number of threads.
+            args: The arguments.
+            shared_mem: The bytes of dynamic shared memory of a block.
+            block_max_size: The most threads of a block.
+            stream: The stream, any object with ``ptr``; the current stream if None.
+            enable_cooperative_groups: Ignored.
+        """
+        blocks = min(launch_limits.GRID[0], -(-size // block_max_size))
+        self((blocks,), (min(block_max_size, size),), args, shared_mem, stream, enable_cooperative_groups)
+
+    def set_max_dynamic_shared_size_bytes(self, size: int) -> None:
+        """Ask for up to ``size`` bytes of dynamic shared memory.
+
+        Raises:
+            AcceleratorError: The number is negative, or is more than the device has (1).
+        """
+        number = operator.index(size)
+        if not 0 <= number <= launch_limits.MOST_SHARED:
+            raise self._invalid(
+                f"max_dynamic_shared_size_bytes is {number}; 0 to {launch_limits.MOST_SHARED} are possible."
+            )
+        self.max_dynamic_shared_size_bytes = number
+
+    def set_preferred_shared_memory_carveout(self, percent: int) -> None:
+        """Prefer ``percent`` percent of the memory of a multiprocessor as shared memory; -1 for no preference.
+
+        Raises:
+            AcceleratorError: The number is less than -1 or more than 100 (1).
+        """
+        number = operator.index(percent)
+        if not -1 <= number <= 100:
+            raise self._invalid(f"preferred_shared_memory_carveout is {number}; -1 to 100 are possible.")
+        self.preferred_shared_memory_carveout = number
+
+    def _invalid(self, details: str) -> AcceleratorError:
+        return AcceleratorError(Status.INVALID_VALUE, f"cuFuncSetAttribute({self.name})", details)
+
+
+class _Work:
+    """The work of a launch, which keeps no memory of a device alive."""
+
+    __slots__ = ("_arguments", "_block", "_device", "_grid", "_host", "_name", "_ranges", "_shared")
+
+    def __init__(
+        self,
+        host: _core.HostFunction,
+        name: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        arguments: bytes,
+        shared: int,
+        ranges: list[tuple[int, int]],
+        device: int,
+    ) -> None:
+        self._host = host
+        self._name = name
+        self._grid = grid
+        self._block = block
+        self._arguments = arguments
+        self._shared = shared
+        self._ranges = ranges
+        self._device = device
+
+    def __call__(self) -> None:
+        launch = _core.HostLaunch(self._host, self._grid, self._block, self._arguments, self._shared, self._ranges)
+        while (report := launch.run()) is not None:
+            if report[0] != "access":
+                raise self._failure(*report)
+            _, address, size, write, thread, block = report
+            allowed = accesses.range_at(self._device, address, size)
+            if allowed is None:
+                raise self._illegal(address, size, write, thread, block)
+            launch.allow(*allowed)
+
+    def _illegal(
+        self, address: int, size: int, write: bool, thread: tuple[int, ...], block: tuple[int, ...]
+    ) -> AcceleratorError:
+        details = (
+            f"Invalid __global__ {'write' if write else 'read'} of size {size} bytes at {address:#x}\n"
+            f"    in {self._name}, by thread {thread} of block {block}.\n"
+            f"{accesses.explain(self._device, address, size)}"
+        )
+        return AcceleratorError(Status.ILLEGAL_ADDRESS, self._call, details)
+
+    def _failure(
+        self,
+        kind: str,
+        text: str,
+        file: str,
+        line: int,
+        function: str,
+        thread: tuple[int, ...],
+        block: tuple[int, ...],
+    ) -> AcceleratorError:
+        where = f"{file}:{line}: " if file else ""
+        inside = f"{function}: " if function else ""
+        what = f"Assertion `{text}` failed." if kind == "assert" else text
+        what = what or "The kernel called __trap()."
+        details = f"{where}{inside}block: {list(block)}, thread: {list(thread)}: {what}\n    in {self._name}."
+        return AcceleratorError(_STATUSES.get(kind, Status.LAUNCH_FAILURE), self._call, details)
+
+    @property
+    def _call(self) -> str:
+        return f"cuLaunchKernel({self._name})"
+
+
+def _dimensions(name: str, numbers: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return ``numbers`` as CuPy takes them: with 1 for axes that are missing and for numbers less than 1."""
+    if not isinstance(numbers, tuple):
+        raise TypeError(f"Argument '{name}' has incorrect type (expected tuple, got {type(numbers).__name__})")
+    x, y, z = (max(1, operator.index(number)) for number in (*numbers, 1, 1, 1)[:3])
+    return x, y, z

@@ -1,0 +1,132 @@
+"""A module of kernels that is loaded on one device, like ``cupy.cuda.Module``."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, TextIO, cast
+
+from tcuda import _core
+from tcuda._errors import AcceleratorError
+from tcuda._process.lazy import cuda
+from tcuda._status import Status
+from tcuda.emulation import rtc
+from tcuda.emulation.kernel_function import Function
+from tcuda.emulation.memory import MemoryPointer, Variable
+
+if TYPE_CHECKING:
+    from tcuda._runtime.emulated import EmulatedRuntime
+
+_runtime = cast("EmulatedRuntime", cuda)
+
+
+class Module:
+    """A module on the current device, with global variables of its own.
+
+    Args:
+        path: The path of the shared library.
+        names: The name expressions for which the library was built.
+
+    Attributes:
+        device: The index of the device.
+        mapping: For each name expression, the name by which :meth:`get_function` finds the kernel.
+
+    Raises:
+        RuntimeError: The library cannot be loaded.
+    """
+
+    def __init__(self, path: str, names: tuple[str, ...] = ()) -> None:
+        self._host = _core.HostModule(path)
+        self.device = cuda.getDevice()
+        self.mapping = {name: name for name in names}
+        self._functions: dict[str, Function] = {}
+        self._variables: dict[str, MemoryPointer] = {}
+
+    def get_function(self, name: str) -> Function:
+        """Return the kernel ``name``.
+
+        Raises:
+            AcceleratorError: The module has no kernel of this name (500).
+        """
+        function = self._functions.get(name)
+        if function is not None:
+            return function
+        # The module lists its C++ kernels under "::", because programs find them only by their symbols.
+        host = None if name.startswith("::") and name not in self.mapping else self._host.function(name)
+        if host is None:
+            raise AcceleratorError(Status.SYMBOL_NOT_FOUND, f"cuModuleGetFunction({name!r})", self._about(name))
+        return self._functions.setdefault(name, Function(self, host, name))
+
+    def get_global(self, name: str) -> MemoryPointer:
+        """Return the address of the global variable ``name``.
+
+        Raises:
+            AcceleratorError: The module has no variable of this name (500).
+        """
+        variable = self._variables.get(name)
+        if variable is not None:
+            return variable
+        found = self._host.symbol(name)
+        if found is None:
+            details = f"The module has no global variable {name!r}. A variable in a namespace has a mangled name."
+            raise AcceleratorError(Status.SYMBOL_NOT_FOUND, f"cuModuleGetGlobal({name!r})", details)
+        ptr, size = found
+        _runtime.addVariable(ptr, size, self.device)
+        return self._variables.setdefault(name, MemoryPointer(Variable(ptr, size, self.device, self._host)))
+
+    def get_global_var(self, name: str) -> int:
+        """Return the address of the global variable ``name`` as a number.
+
+        Raises:
+            AcceleratorError: The module has no variable of this name (500).
+        """
+        return self.get_global(name).ptr
+
+    def _about(self, name: str) -> str:
+        kernels = self._host.kernels
+        if any(kernel.startswith("::") and f"::{kernel}".endswith(f"::{name}") for kernel in kernels):
+            return (
+                f"The kernel {name!r} has a mangled name, because the kernel is not declared extern "
+                f'"C". Declare the kernel extern "C", or list the kernel in name_expressions of RawModule.'
+            )
+        known = ", ".join(kernel for kernel in kernels if not kernel.startswith("::"))
+        return f"The module has no kernel {name!r}. The kernels of the module are: {known or 'none'}."
+
+
+_Key = tuple[int, str, tuple[str, ...], str, tuple[str, ...]]
+_loaded: dict[_Key, Module] = {}
+_lock = threading.Lock()
+
+
+def load(
+    code: str,
+    options: tuple[str, ...] = (),
+    backend: str = "nvrtc",
+    names: tuple[str, ...] = (),
+    log: TextIO | None = None,
+) -> Module:
+    """Return the module of ``code`` on the current device, which equal calls share.
+
+    Args:
+        code: The source.
+        options: The options of NVRTC or nvcc.
+        backend: ``"nvrtc"`` or ``"nvcc"``.
+        names: The name expressions that the module must have.
+        log: A file that gets the messages of the compiler.
+
+    Raises:
+        CompileException: The source has an error or an unsupported construct, or an option is wrong.
+        RuntimeError: The machine has no C++ compiler, or the library cannot be loaded.
+        ValueError: ``backend`` is neither ``"nvrtc"`` nor ``"nvcc"``.
+    """
+    key = (cuda.getDevice(), code, options, backend, names)
+    module = _loaded.get(key)
+    if module is None:
+        if backend not in ("nvrtc", "nvcc"):
+            raise ValueError(f"Invalid backend {backend}")
+        path, messages = rtc.build(code, options, names, backend)
+        if log is not None:
+            log.write(messages)
+        module = Module(str(path), names)
+        with _lock:
+            module = _loaded.setdefault(key, module)
+    return module

@@ -1,0 +1,135 @@
+"""Modules written in CUDA C++: ``cupy.RawModule`` on emulated devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TextIO
+
+from tcuda.emulation import kernel_module
+from tcuda.emulation.raw_kernel import RawKernel, require, restored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tcuda.emulation.kernel_module import Module
+    from tcuda.emulation.memory import MemoryPointer
+
+
+class RawModule:
+    """A module of kernels written in CUDA C++, with the surface of ``cupy.RawModule``.
+
+    The C++ compiler of the machine compiles the source when the module is first used. Each device has a module with
+    global variables of its own, which all modules of the same source share.
+
+    Args:
+        code: The source.
+        path: A file of compiled code, which emulated devices cannot load.
+        options: The options of NVRTC.
+        backend: ``"nvrtc"`` or ``"nvcc"``, whose options the module then takes.
+        translate_cucomplex: No effect, because ``cuComplex.h`` needs no translation here.
+        enable_cooperative_groups: Kept; a barrier of a whole grid does not exist on emulated devices.
+        name_expressions: The instantiations of templates, and other C++ kernels, that :meth:`get_function` can find.
+        jitify: No effect, because the C++ compiler finds the headers of the standard library.
+
+    Attributes:
+        code: The source.
+        file_path: None.
+        options: The options.
+        backend: The compiler whose options these are.
+        enable_cooperative_groups: Whether the program asked for cooperative groups.
+        name_expressions: The name expressions; None if none were given.
+
+    Raises:
+        NotImplementedError: ``path`` is given.
+        TypeError: Neither ``code`` nor ``path`` is given, or both are, or an argument has another type.
+        ValueError: The arguments contradict each other.
+    """
+
+    __module__ = "tcuda.emulation.xp"  # where users find the class
+
+    def __init__(
+        self,
+        *,
+        code: str | None = None,
+        path: str | None = None,
+        options: tuple[str, ...] = (),
+        backend: str = "nvrtc",
+        translate_cucomplex: bool = False,
+        enable_cooperative_groups: bool = False,
+        name_expressions: Iterable[str] | None = None,
+        jitify: bool = False,
+    ) -> None:
+        require(tuple, options=options)
+        require(str, backend=backend)
+        if (code is None) == (path is None):
+            raise TypeError("Exactly one of `code` and `path` keyword arguments must be given.")
+        if name_expressions is not None:
+            if code is None:
+                raise ValueError("need CUDA C++ code for the requested kernels")
+            if backend != "nvrtc":
+                raise ValueError("only nvrtc supports retrieving the mangled names for the given name expressions")
+        if jitify:
+            if code is None:
+                raise ValueError("Jitify does not support precompiled objects")
+            if backend != "nvrtc":
+                raise ValueError("Jitify only supports NVRTC")
+        if code is None:
+            raise NotImplementedError(
+                f"RawModule(path={path!r}) loads compiled code for a GPU, which emulated devices cannot run. Pass the "
+                "source as code=."
+            )
+        require(str, code=code)
+        self.code = code
+        self.file_path = None
+        self.options = options
+        self.backend = backend
+        self.enable_cooperative_groups = bool(enable_cooperative_groups)
+        self.name_expressions = None if name_expressions is None else tuple(name_expressions)
+        self._switches = {"translate_cucomplex": translate_cucomplex, "jitify": jitify}
+
+    @property
+    def module(self) -> Module:
+        """The module on the current device."""
+        return self._loaded()
+
+    def compile(self, log_stream: TextIO | None = None) -> None:
+        """Compile the module for the current device, and write the messages of the compiler to ``log_stream``."""
+        self._loaded(log_stream)
+
+    def get_function(self, name: str) -> RawKernel:
+        """Return the kernel ``name``: a kernel declared ``extern "C"``, or one of the name expressions.
+
+        Raises:
+            AcceleratorError: The module has no kernel of this name (500).
+            CompileException: The source cannot be compiled.
+        """
+        require(str, name=name)
+        settings = {**self._switches, "enable_cooperative_groups": self.enable_cooperative_groups}
+        kernel = restored(self.code, name, self.options, self.backend, settings, self.name_expressions or ())
+        assert kernel.kernel is not None  # Finds errors now, as CuPy does.
+        return kernel
+
+    def get_global(self, name: str) -> MemoryPointer:
+        """Return the address of the global variable ``name`` on the current device.
+
+        Raises:
+            AcceleratorError: The module has no variable of this name (500).
+            CompileException: The source cannot be compiled.
+        """
+        return self.module.get_global(name)
+
+    def _loaded(self, log: TextIO | None = None) -> Module:
+        return kernel_module.load(self.code, self.options, self.backend, self.name_expressions or (), log)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        settings = {**self._switches, "enable_cooperative_groups": self.enable_cooperative_groups}
+        return _module_of, (self.code, self.options, self.backend, self.name_expressions, settings)
+
+
+def _module_of(
+    code: str,
+    options: tuple[str, ...],
+    backend: str,
+    names: tuple[str, ...] | None,
+    settings: dict[str, bool],
+) -> RawModule:
+    return RawModule(code=code, path=None, options=options, backend=backend, name_expressions=names, **settings)

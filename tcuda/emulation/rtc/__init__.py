@@ -1,0 +1,11 @@
+"""Run-time compilation for emulated devices: CUDA C++ becomes a shared library that runs on the host.
+
+The C++ compiler of the machine compiles a kernel. The headers in ``include`` define the device language. This package
+imports no NumPy.
+"""
+
+from tcuda.emulation.rtc.build import build
+from tcuda.emulation.rtc.compiler import Compiler, find
+from tcuda.emulation.rtc.errors import CompileException
+
+__all__ = ["CompileException", "Compiler", "build", "find"]

@@ -1,0 +1,226 @@
+"""Builds the shared library of a source, or finds it in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcuda._version import __version__
+from tcuda.emulation.rtc import checks, compiler, headers, source, unsupported
+from tcuda.emulation.rtc.cache import cache
+from tcuda.emulation.rtc.errors import CompileException, ordered
+from tcuda.emulation.rtc.options import InvalidOption, Options, translate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcuda.emulation.rtc.compiler import Compiler
+
+FILE = "kernel.cu"
+"""The name of the source in messages."""
+
+_EXPRESSIONS = "name_expressions"
+"""The name in messages of the lines that the build adds for the name expressions."""
+
+_FLAGS = (
+    "-fPIC",
+    "-shared",
+    "-pthread",
+    "-fno-exceptions",
+    "-fno-threadsafe-statics",
+    "-fvisibility=default",
+    "-fno-strict-aliasing",
+    "-fwrapv",
+    "-Wl,-Bsymbolic",  # A module uses its own functions and variables, also where another module has the same names.
+    "-Wno-attributes",
+)
+_GCC = (
+    "-fdiagnostics-color=never",
+    # Without this flag, all loaded modules would share the variables of templates and inline functions.
+    "-fno-gnu-unique",
+)
+_CLANG = ("-fno-color-diagnostics",)
+_LANGUAGE = ("-include", "tcuda/device.h")
+_KEPT = ("__global__", "__shared__", "__launch_bounds__")
+"""The macros of the headers that must stay visible when the preprocessor decides which kernels a source has."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A source with everything that decides how the source is compiled.
+
+    Attributes:
+        code: The source.
+        options: The options of NVRTC or nvcc.
+        names: The name expressions that the library must have.
+        backend: The compiler that CuPy would use, ``"nvrtc"`` or ``"nvcc"``.
+    """
+
+    code: str
+    options: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    backend: str = "nvrtc"
+
+    def failure(self, message: str) -> CompileException:
+        """Return the error with ``message``."""
+        return CompileException(message, self.code, FILE, self.options, self.backend)
+
+
+def build(
+    code: str, options: Sequence[str] = (), names: Sequence[str] = (), backend: str = "nvrtc"
+) -> tuple[Path, str]:
+    """Return the path of the shared library of ``code``, and the messages of the compiler.
+
+    The messages are empty if the library was in the cache.
+
+    Args:
+        code: The source.
+        options: The options of NVRTC or nvcc.
+        names: The name expressions that the library must have.
+        backend: The compiler that CuPy would use, ``"nvrtc"`` or ``"nvcc"``.
+
+    Raises:
+        CompileException: The source has an error or an unsupported construct, or an option is wrong.
+        RuntimeError: The machine has no C++ compiler.
+    """
+    request = Request(code, tuple(options), tuple(names), backend)
+    try:
+        translated = translate(request.options, backend)
+    except InvalidOption as error:
+        raise request.failure(str(error)) from None
+    used = compiler.find()
+    checked = checks.enabled()
+    key = _key(request, used, checked)
+    # Headers of the caller may change at any time, so only the compiler knows whether a library is up to date.
+    stable = not translated.include and "-include" not in translated.flags and '#include "' not in code
+    stored = cache()
+    found = stored.find(key) if stable else None
+    if found is not None:
+        return found, ""
+    with tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
+        library, messages = _compiled(request, translated, used, checked, Path(folder))
+        return stored.store(key, library), messages
+
+
+def _key(request: Request, used: Compiler, checked: bool) -> str:
+    state = hashlib.sha256()
+    parts = (
+        __version__,
+        headers.digest(),
+        used.identity,
+        str(checked),
+        request.backend,
+        request.code,
+        *request.options,
+        "names",
+        *request.names,
+    )
+    for part in parts:
+        encoded = part.encode(errors="surrogatepass")
+        state.update(f"{len(encoded)}:".encode() + encoded)
+    return state.hexdigest()
+
+
+def _compiled(request: Request, translated: Options, used: Compiler, checked: bool, folder: Path) -> tuple[bytes, str]:
+    """Return the shared library and the messages of the compiler.
+
+    Raises:
+        CompileException: The compiler refuses the source, or the source has an unsupported construct.
+    """
+    own = [*(_CLANG if used.is_clang else _GCC), f"-I{headers.folder()}", *_LANGUAGE]
+    common = [*own, *translated.arguments()]
+    expanded = _expanded(request, common, used, folder)
+    _require_supported(request, translated, request.code if expanded is None else expanded)
+    path = folder / FILE
+    listed = source.kernels(request.code if expanded is None else expanded)
+    path.write_text(source.prepared(request.code) + _registrations(listed, request.names), "utf-8", "surrogatepass")
+    library = folder / "kernel.so"
+    flags = [*_FLAGS, *(checks.flags(clang=used.is_clang) if checked else ())]
+    done = used.run([*common, *flags, "-o", str(library), "-x", "c++", FILE], folder)
+    messages = _messages(done.stderr)
+    if done.returncode:
+        raise request.failure(messages or f"The C++ compiler ended with status {done.returncode}.")
+    return library.read_bytes(), messages
+
+
+def _messages(text: str) -> str:
+    return ordered(text, [FILE, _EXPRESSIONS]).replace(f"{headers.folder()}/", "")
+
+
+def _expanded(request: Request, common: Sequence[str], used: Compiler, folder: Path) -> str | None:
+    """Return the source after the preprocessor, without the headers; None if nothing depends on the preprocessor."""
+    doubtful = any(not finding.certain for finding in unsupported.findings(request.code, lambda header: False))
+    if not doubtful and not source.depends_on_preprocessor(request.code):
+        return None
+    visible = "".join(f"#undef {name}\n" for name in _KEPT) + f'#line 1 "{FILE}"\n'
+    path = folder / f"expanded_{FILE}"
+    path.write_text(visible + request.code, "utf-8", "surrogatepass")
+    done = used.run([*common, "-E", "-x", "c++", path.name], folder)
+    if done.returncode:
+        raise request.failure(_messages(done.stderr))
+    return _own_lines(done.stdout, headers.folder())
+
+
+def _own_lines(expanded: str, own: Path) -> str:
+    """Return the lines of the caller's files, each line of the source in its own place.
+
+    The lines of included files follow after all lines of the source.
+    """
+    lines: dict[int, str] = {}
+    others: list[str] = []
+    file, number = "", 1
+    for text in expanded.split("\n"):
+        if text.startswith("# "):
+            parts = text.split('"')
+            if len(parts) >= 3 and parts[0][2:].strip().isdecimal():
+                file, number = parts[1], int(parts[0][2:])
+                flags = parts[2].split()
+                file = "" if "3" in flags else file  # a header of the system
+            continue
+        if file == FILE:
+            lines[number] = lines.get(number, "") + text
+        elif file and not file.startswith((str(own), "<", "expanded_")):
+            others.append(text)
+        number += 1
+    last = max(lines, default=0)
+    return "\n".join([*(lines.get(number, "") for number in range(1, last + 1)), *others])
+
+
+def _require_supported(request: Request, translated: Options, code: str) -> None:
+    """Refuse constructs that emulated devices do not have.
+
+    Raises:
+        CompileException: The source has such a construct.
+    """
+
+    def exists(header: str) -> bool:
+        return any((folder / header).is_file() for folder in (headers.folder(), *translated.include))
+
+    found = [finding for finding in unsupported.findings(request.code, exists) if finding.certain]
+    if code is not request.code:
+        found += unsupported.findings(code, exists)
+    lines = sorted({(finding.line, finding.message(FILE)) for finding in found})
+    if lines:
+        raise request.failure("\n".join(message for _, message in lines))
+
+
+def _registrations(kernels: Sequence[source.Kernel], names: Sequence[str]) -> str:
+    """Return the lines that enter the kernels in the list of the module.
+
+    The name of a kernel without C linkage begins with ``::``, because a program cannot find it by that name on CUDA.
+    """
+    asked = dict.fromkeys(names)
+    lines = [
+        f'TCUDA_KERNEL("{kernel.name if kernel.c_linkage else f"::{kernel.name}"}", {kernel.name})'
+        for kernel in kernels
+        if not kernel.template and not (kernel.c_linkage and kernel.name in asked)
+    ]
+    lines += [f'TCUDA_KERNEL("{_escaped(name)}", {name.strip().removeprefix("&")})' for name in asked]
+    return "".join([f'\n#line 1 "{_EXPRESSIONS}"\n', *(f"{line}\n" for line in lines)])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

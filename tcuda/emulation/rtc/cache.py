@@ -1,0 +1,127 @@
+"""The folder of compiled kernels, which all processes of a user share."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+MOST_BYTES = 1 << 30
+"""The size of the folder from which the kernels that were used longest ago are removed, until half of it is left."""
+
+_MARK = b"tcuda-kernel-1\0\0"
+_SUFFIX = ".so"
+
+
+class Cache:
+    """Shared libraries in a folder, each under a key.
+
+    A file ends with a hash of its contents, which a loader of libraries ignores. So a broken file is found before the
+    file is loaded, which would end the process.
+
+    Args:
+        folder: The folder, which is made if it does not exist.
+        most_bytes: The size from which old files are removed.
+
+    Raises:
+        OSError: The folder cannot be made or written.
+    """
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):  # The test of the permission bits would say yes to root everywhere.
+            pass
+        self.folder = folder
+        self._most_bytes = most_bytes
+
+    def find(self, key: str) -> Path | None:
+        """Return the path of the library for ``key``; None if there is none, or if the file is broken."""
+        path = self._path(key)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        end = len(content) - len(_MARK) - hashlib.sha256().digest_size
+        if end < 0 or content[end:] != _MARK + hashlib.sha256(content[:end]).digest():
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)  # for the removal of old files
+        return path
+
+    def store(self, key: str, library: bytes) -> Path:
+        """Store ``library`` under ``key``, and return the path of the file.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        path = self._path(key)
+        # Another process sees either the whole file or no file.
+        handle, name = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(library + _MARK + hashlib.sha256(library).digest())
+            Path(name).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+            raise
+        self._trim(path)
+        return path
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}{_SUFFIX}"
+
+    def _trim(self, newest: Path) -> None:
+        """Remove the files that were used longest ago if the folder is too large."""
+        files = []
+        for path in self.folder.iterdir():
+            with contextlib.suppress(OSError):  # Another process may remove files too.
+                state = path.stat()
+                if stat.S_ISREG(state.st_mode) and path.suffix in (_SUFFIX, ".tmp"):
+                    files.append((state.st_mtime_ns, state.st_size, path))
+        total = sum(size for _, size, _ in files)
+        if total <= self._most_bytes:
+            return
+        for _, size, path in sorted(files):
+            if path != newest:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                total -= size
+            if total <= self._most_bytes // 2:
+                break
+
+
+def cache() -> Cache:
+    """Return the cache in ``TCUDA_CACHE_DIR``, or else in the user's folder for caches.
+
+    A folder that cannot be written, or that another user could write, is not used. The kernels are then stored in a
+    temporary folder of this process.
+    """
+    chosen = os.environ.get("TCUDA_CACHE_DIR", "")
+    return _opened(chosen, os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", ""), os.getpid())
+
+
+@functools.lru_cache(maxsize=8)
+def _opened(chosen: str, xdg: str, home: str, process: int) -> Cache:
+    with contextlib.suppress(OSError, RuntimeError):
+        if chosen:
+            return Cache(Path(chosen).absolute())
+        base = Path(xdg) if xdg and Path(xdg).is_absolute() else Path("~/.cache").expanduser()
+        opened = Cache(base / "tcuda" / "kernels")
+        state = opened.folder.stat()
+        if state.st_uid == os.geteuid() and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return opened
+    private = tempfile.mkdtemp(prefix="tcuda-kernels-")
+    atexit.register(_remove, private, process)
+    return Cache(Path(private))
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # A forked process uses the folder of its own.
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,205 @@
+"""The source of kernels: finds the kernels, and prepares the source for the C++ compiler."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tcuda.emulation.rtc import directives
+from tcuda.emulation.rtc.dynamic_arrays import rewritten
+from tcuda.emulation.rtc.tokens import Token, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_KERNEL = "__global__"
+_OPEN = {"(": ")", "[": "]", "{": "}", "[[": "]]"}
+_WITH_ARGUMENTS = frozenset(
+    ["__launch_bounds__", "__attribute__", "__cluster_dims__", "__block_size__", "__align__", "alignas", "__maxnreg__"]
+)
+_TYPES = frozenset(["class", "struct", "union", "enum"])
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of a source.
+
+    Attributes:
+        name: The qualified name, such as ``"ns::f"``, with the arguments of an instantiation of a template.
+        template: Whether the kernel is a template, which has no address.
+        c_linkage: Whether the kernel is declared ``extern "C"``, so that the name in the library is the name in the
+            source.
+    """
+
+    name: str
+    template: bool
+    c_linkage: bool
+
+
+@dataclass
+class Scope:
+    """The braces around a token of a source.
+
+    Attributes:
+        kinds: For each brace, ``"namespace"``, ``"C"`` for a block ``extern "C"``, ``"type"`` or ``"block"``.
+        names: For each brace, the name of the namespace or ``""``.
+    """
+
+    kinds: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    @property
+    def outside(self) -> bool:
+        """Whether the token is in no function and in no class."""
+        return all(kind in ("namespace", "C") for kind in self.kinds)
+
+    def enter(self, statement: Sequence[Token]) -> None:
+        """Pass an opening brace after ``statement``, the tokens since the last semicolon or brace."""
+        texts = [token.text for token in statement]
+        name = ""
+        if "namespace" in texts:
+            kind = "namespace"
+            name = "".join(text for text in texts[texts.index("namespace") + 1 :] if text not in ("inline",))
+        elif texts[:1] == ["extern"] and len(texts) == 2 and texts[1].startswith('"'):
+            kind = "C" if texts[1] == '"C"' else "namespace"
+        elif _TYPES.intersection(texts) and "(" not in texts:
+            kind = "type"
+        else:
+            kind = "block"
+        self.kinds.append(kind)
+        self.names.append(name)
+
+    def leave(self) -> None:
+        """Pass a closing brace."""
+        if self.kinds:
+            self.kinds.pop()
+            self.names.pop()
+
+    def qualified(self, name: str) -> str:
+        """Return ``name`` with the namespaces around it."""
+        return "::".join([*filter(None, self.names), name])
+
+
+def scoped(found: Sequence[Token]) -> Iterator[tuple[int, Scope, int]]:
+    """Yield for each token its index, the braces around it, and the index of the first token of its statement."""
+    scope, start = Scope(), 0
+    for index, token in enumerate(found):
+        yield index, scope, start
+        if token.kind == "directive":
+            start = index + 1 if start == index else start
+        elif token.text == "{" and token.kind == "sign":
+            scope.enter([part for part in found[start:index] if part.kind != "directive"])
+            start = index + 1
+        elif token.text == "}" and token.kind == "sign":
+            scope.leave()
+            start = index + 1
+        elif token.text == ";" and token.kind == "sign":
+            start = index + 1
+
+
+def kernels(source: str) -> list[Kernel]:
+    """Return the kernels that ``source`` defines or instantiates, with every conditional part of the source."""
+    found = list(tokens(source))
+    kernels: dict[str, Kernel] = {}
+    overloaded: set[str] = set()
+    for index, scope, start in scoped(found):
+        token = found[index]
+        if token.text != _KERNEL or token.kind != "name" or not scope.outside:
+            continue
+        kernel = _kernel(found, index, start, scope)
+        if kernel is None:
+            continue
+        if kernel.name in kernels and not kernel.template:
+            overloaded.add(kernel.name)
+        kernels.setdefault(kernel.name, kernel)
+    # The name of an overloaded kernel is no expression with one meaning.
+    return [kernel for name, kernel in kernels.items() if name not in overloaded]
+
+
+def _kernel(found: Sequence[Token], index: int, start: int, scope: Scope) -> Kernel | None:
+    """Return the kernel that the statement from ``start`` declares; None if the statement only announces it."""
+    before = [token.text for token in found[start:index]]
+    place = index + 1
+    name_from = name_to = -1
+    while place < len(found) and found[place].text not in (";", "{"):
+        text = found[place].text
+        if text in _WITH_ARGUMENTS and place + 1 < len(found) and found[place + 1].text == "(":
+            place = _closing(found, place + 1) + 1
+        elif text == "[[":
+            place = _closing(found, place) + 1
+        elif text == "(":
+            name_to = place
+            break
+        elif text == "<" and name_from >= 0:
+            place = _closing_angle(found, place) + 1
+        else:
+            if found[place].kind == "name" and not (name_from >= 0 and found[place - 1].text == "::"):
+                name_from = place
+            place += 1
+    if name_to < 0 or name_from < 0:
+        return None
+    end = _closing(found, name_to) + 1
+    while end < len(found) and found[end].text not in (";", "{"):
+        end += 1
+    defined = end < len(found) and found[end].text == "{"
+    template = "template" in before and before[before.index("template") + 1 : before.index("template") + 2] == ["<"]
+    specialized = "template" in before and not _parameters_of_template(before)
+    instantiated = "template" in before and not template
+    if not defined and not instantiated:
+        return None
+    name = " ".join(token.text for token in found[name_from:name_to]).replace(" :: ", "::")
+    c_linkage = "C" in scope.kinds or any(a == "extern" and b == '"C"' for a, b in itertools.pairwise(before))
+    return Kernel(scope.qualified(name), template and not specialized, c_linkage and not template)
+
+
+def _parameters_of_template(before: Sequence[str]) -> bool:
+    place = before.index("template")
+    return [*before[place + 1 : place + 3]] != ["<", ">"] and before[place + 1 : place + 2] == ["<"]
+
+
+def _closing(found: Sequence[Token], place: int) -> int:
+    """Return the index of the bracket that closes the bracket at ``place``; the last index if there is none."""
+    opening = found[place].text
+    closing, depth = _OPEN[opening], 0
+    for index in range(place, len(found)):
+        depth += (found[index].text == opening) - (found[index].text == closing)
+        if depth == 0:
+            return index
+    return len(found) - 1
+
+
+def _closing_angle(found: Sequence[Token], place: int) -> int:
+    depth = 0
+    for index in range(place, len(found)):
+        text = found[index].text
+        depth += (text == "<") - (text == ">") - 3 * (text == ">>>")
+        if depth <= 0:
+            return index
+    return len(found) - 1
+
+
+def depends_on_preprocessor(source: str) -> bool:
+    """Return whether only the preprocessor knows the kernels of ``source``.
+
+    This is so if a macro, a condition or an included file may make a kernel.
+    """
+    conditions = directives.Conditions([])
+    for token in tokens(source):
+        if token.kind == "directive":
+            conditions.pass_over(token)
+            name, rest = directives.parts(token)
+            if name == "define" and _KERNEL in rest:
+                return True
+            if name == "include" and rest.startswith('"'):
+                return True
+        elif token.text == _KERNEL and conditions.unknown:
+            return True
+    return False
+
+
+def prepared(source: str) -> str:
+    """Return ``source`` as the C++ compiler takes it, with the same lines."""
+    found = list(tokens(source))
+    outside = {index: scope.outside for index, scope, _ in scoped(found) if found[index].text == "extern"}
+    return rewritten(source, found, outside)

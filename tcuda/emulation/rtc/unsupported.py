@@ -1,0 +1,156 @@
+"""Constructs of CUDA C++ that emulated devices do not have."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcuda.emulation.rtc import directives
+from tcuda.emulation.rtc.tokens import Token, line_of, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_PTX = (
+    "inline PTX assembly",
+    "PTX runs on a GPU only. Write the operation in C++ or with CUDA's intrinsic functions, or leave the assembly out "
+    "with #ifndef __TCUDA_EMULATED__.",
+)
+_TEXTURE = (
+    "a texture or a surface",
+    "An emulated device has no texture units. Pass the array as a pointer, and read the pointer.",
+)
+_TENSOR = (
+    "an operation of tensor cores",
+    "An emulated device has no tensor cores. Compute the product with a loop.",
+)
+_LAUNCH = (
+    "a launch of a kernel from a kernel (<<< >>>)",
+    "An emulated device has no dynamic parallelism. Launch the second kernel from Python.",
+)
+_CLUSTER = (
+    "a cluster of blocks",
+    "The blocks of an emulated device run one after the other. Work with one block, or with several launches.",
+)
+_GRID = (
+    "a barrier of the whole grid",
+    "The blocks of an emulated device run one after the other. Write two kernels, and launch one after the other.",
+)
+_ASYNC = (
+    "an asynchronous copy to shared memory",
+    "Copy with plain assignments and __syncthreads().",
+)
+_LIBRARY = (
+    "a header of CUDA's C++ libraries",
+    "Emulated devices have no CUB, Thrust or libcu++. Use the headers of the C++ standard library, such as "
+    "<type_traits> and <limits>, or write the algorithm in the kernel.",
+)
+_RANDOM = (
+    "a header of cuRAND",
+    "Draw the random numbers with xp.random, and pass them to the kernel.",
+)
+
+_NAMES: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(["asm", "__asm", "__asm__"], _PTX),
+    **dict.fromkeys(["cudaTextureObject_t", "cudaSurfaceObject_t", "CUtexObject", "CUsurfObject"], _TEXTURE),
+    "nvcuda": _TENSOR,
+    "__cluster_dims__": _CLUSTER,
+}
+_GROUPS: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(["this_grid", "grid_group", "this_multi_grid", "multi_grid_group"], _GRID),
+    **dict.fromkeys(["this_cluster", "cluster_group"], _CLUSTER),
+    **dict.fromkeys(["memcpy_async", "wait_prior"], _ASYNC),
+}
+_PATTERNS = [
+    (re.compile(r"tex(1D|2D|3D|Cubemap)\w*|surf(1D|2D|3D|Cubemap)\w*(read|write)"), "(<", _TEXTURE),
+    (re.compile(r"texture|surface"), "<", _TEXTURE),
+    (re.compile(r"__pipeline_\w+"), "(", _ASYNC),
+]
+_INCLUDES = [
+    (re.compile(r"mma\.h|crt/mma\.\w+"), _TENSOR),
+    (re.compile(r"cuda/(barrier|pipeline|ptx)|cuda_pipeline\w*\.h|cooperative_groups/memcpy_async\.h"), _ASYNC),
+    (re.compile(r"(cub|thrust|cuda|nv|libcudacxx|cute|cutlass)/.*"), _LIBRARY),
+    (re.compile(r"curand\w*\.h"), _RANDOM),
+    (re.compile(r"texture_\w+\.h|surface_\w+\.h"), _TEXTURE),
+]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An unsupported construct in a source.
+
+    Attributes:
+        line: The number of the line, from 1.
+        what: The name of the construct.
+        text: The text of the construct in the source.
+        advice: A text that tells what to write instead.
+        certain: Whether no condition of the preprocessor may leave the construct out.
+    """
+
+    line: int
+    what: str
+    text: str
+    advice: str
+    certain: bool
+
+    def message(self, file: str) -> str:
+        """Return the message of an error."""
+        return (
+            f"{file}:{self.line}: error: {self.what} ({self.text}) is not supported on emulated devices. {self.advice}"
+        )
+
+
+def findings(source: str, exists: Callable[[str], bool]) -> Iterator[Finding]:
+    """Yield the unsupported constructs of ``source``, except in parts that are surely left out.
+
+    Args:
+        source: The source.
+        exists: Returns whether a header can be included.
+    """
+    conditions = directives.Conditions([])
+    found = list(tokens(source))
+    groups = any("cooperative_groups" in token.text for token in found)
+    for index, token in enumerate(found):
+        if token.kind == "directive":
+            conditions.pass_over(token)
+        if conditions.false:
+            continue
+        known = _included(token, exists) if token.kind == "directive" else _used(found, index, groups)
+        if known is not None:
+            what, advice = known
+            text = (directives.included(token) or token.text) if token.kind == "directive" else token.text
+            yield Finding(line_of(source, token.start), what, text, advice, not conditions.unknown)
+
+
+def _included(token: Token, exists: Callable[[str], bool]) -> tuple[str, str] | None:
+    header = directives.included(token)
+    if header is None or exists(header):
+        return None
+    return next((known for pattern, known in _INCLUDES if pattern.fullmatch(header)), None)
+
+
+def _used(found: Sequence[Token], index: int, groups: bool) -> tuple[str, str] | None:
+    token = found[index]
+    if token.kind == "sign":
+        return _LAUNCH if token.text == "<<<" else None
+    if token.kind != "name":
+        return None
+    if token.text in _NAMES:
+        return _NAMES[token.text]
+    if groups and token.text in _GROUPS:
+        return _GROUPS[token.text]
+    following = found[index + 1].text if index + 1 < len(found) else ""
+    for pattern, after, known in _PATTERNS:
+        if following in tuple(after) and pattern.fullmatch(token.text):
+            # A function of the user may have the name: its declaration has a type before the name.
+            return (
+                None
+                if index and found[index - 1].kind == "name" and following == "(" and _declares(found, index)
+                else known
+            )
+    return None
+
+
+def _declares(found: Sequence[Token], index: int) -> bool:
+    return found[index - 1].text not in ("return", "else", "do", "case")
