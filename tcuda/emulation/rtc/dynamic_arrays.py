@@ -70,7 +70,7 @@ def _declaration(source: str, found: Sequence[Token], outside: bool) -> str | No
         if token.text in ("[[", "{", "}", "=", "("):
             return None
         if token.text in _ALIGNMENTS and place + 1 < len(found) and found[place + 1].text == "(":
-            depth = 0
+            place, depth = place + 1, 0
             while place < len(found):
                 depth += (found[place].text == "(") - (found[place].text == ")")
                 place += 1

@@ -1,0 +1,168 @@
+"""The build of a source: the library, the cache and the errors."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcuda.emulation import rtc
+from tcuda.emulation.rtc import CompileException, build
+from tcuda.emulation.rtc.errors import ordered
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.fixture_types import OutputOf
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler"),
+    pytest.mark.usefixtures("cache_folder"),
+]
+
+KERNEL = 'extern "C" __global__ void f(int* x) { x[0] = 1; }\n'
+
+
+def message_of(code: str, *options: str) -> str:
+    """Return the message of the error that ``code`` gives."""
+    with pytest.raises(CompileException) as caught:
+        build(code, options)
+    return str(caught.value)
+
+
+def test_a_second_build_does_not_compile(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, _ = build(KERNEL)
+    assert path.parent == cache_folder
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("the compiler runs")
+
+    monkeypatch.setattr(rtc.Compiler, "run", refuse)
+    assert build(KERNEL)[0] == path
+    with pytest.raises(AssertionError, match="the compiler runs"):
+        build(KERNEL, ("-DN",))
+
+
+def test_sources_options_names_checks_and_compilers_have_libraries_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    paths = [
+        build(KERNEL)[0],
+        build(KERNEL + " ")[0],
+        build(KERNEL, ("-DN=1",))[0],
+        build(KERNEL, (), ("f",))[0],
+    ]
+    monkeypatch.setenv("TCUDA_EMULATED_CHECKS", "0")
+    paths.append(build(KERNEL)[0])
+    monkeypatch.setenv("CXX", "c++ -DOTHER")
+    paths.append(build(KERNEL)[0])
+    assert len(set(paths)) == 6
+
+
+def test_a_broken_library_is_built_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    path, _ = build(KERNEL)
+    content = path.read_bytes()
+    path.write_bytes(content[:1000])
+    assert build(KERNEL)[0] == path
+    assert len(path.read_bytes()) == len(content)
+
+
+def test_a_changed_header_of_the_user_is_compiled_again(tmp_path: Path) -> None:
+    (tmp_path / "n.cuh").write_text("static_assert(true);")
+    code = '#include "n.cuh"\n' + KERNEL
+    build(code, (f"-I{tmp_path}",))
+    (tmp_path / "n.cuh").write_text('static_assert(false, "changed");')
+    assert "changed" in message_of(code, f"-I{tmp_path}")
+
+
+def test_errors_show_the_lines_of_the_user() -> None:
+    message = message_of('\n\nextern "C" __global__ void f(int* x) {\n  x[0] = missing;\n}\n')
+    assert "kernel.cu:4:10: error: " in message
+    assert "missing" in message.splitlines()[1]
+    assert "tcuda/" not in message
+
+
+def test_the_error_has_the_attributes_of_cupy() -> None:
+    with pytest.raises(CompileException) as caught:
+        build("int x = y;", ("-DN",), (), "nvcc")
+    error = caught.value
+    assert (error.source, error.name, error.options, error.backend) == ("int x = y;", "kernel.cu", ("-DN",), "nvcc")
+    assert error.get_message() == str(error) == repr(error)
+    assert type(error).__name__ == "CompileException"
+    restored = pickle.loads(pickle.dumps(error))
+    assert (str(restored), restored.source, restored.options) == (str(error), error.source, error.options)
+    file = io.StringIO()
+    error.dump(file)
+    assert file.getvalue().startswith("NVCC compilation error: kernel.cu:1:9: error:")
+    assert "\n1 int x = y;\n" in file.getvalue()
+
+
+def test_a_wrong_option_is_an_error_as_of_nvrtc() -> None:
+    assert message_of(KERNEL, "--foo") == "nvrtc: error: unrecognized option --foo"
+
+
+def test_a_name_expression_that_does_not_exist_is_named() -> None:
+    with pytest.raises(CompileException, match=r"name_expressions:\d+:.*error.*(?s:.)*absent"):
+        build(KERNEL, (), ("absent<int>",))
+
+
+def test_unsupported_constructs_are_errors_unless_the_preprocessor_leaves_them_out() -> None:
+    code = '#ifdef FAST\n__device__ void g() { asm("membar.gl;"); }\n#endif\n' + KERNEL
+    build(code)
+    assert message_of(code, "-DFAST").startswith("kernel.cu:2: error: inline PTX assembly (asm)")
+    assert message_of("#include <cub/cub.cuh>\n").startswith("kernel.cu:1: error: a header of CUDA's C++ libraries")
+
+
+def test_every_unsupported_construct_of_a_source_is_named() -> None:
+    message = message_of('void f() { asm(""); }\n\nvoid g() { f<<<1, 1>>>(); }\n')
+    assert [line.split(": error: ")[0] for line in message.splitlines()] == ["kernel.cu:1", "kernel.cu:3"]
+
+
+def test_a_macro_and_a_condition_can_make_kernels() -> None:
+    code = (
+        '#define KERNEL(n) extern "C" __global__ void n(int* x)\nKERNEL(f) {}\n#ifdef NO\nKERNEL(g) { wrong }\n#endif\n'
+    )
+    library = build(code)[0].read_bytes()
+    assert b"\0f\0" in library
+
+
+def test_the_caches_of_processes_that_build_at_once_stay_whole(output_of: OutputOf, cache_folder: Path) -> None:
+    code = f"""
+import concurrent.futures
+from tcuda.emulation.rtc import build
+with concurrent.futures.ThreadPoolExecutor(3) as pool:
+    print(len(set(pool.map(lambda _: build({KERNEL!r})[0], range(3)))))
+"""
+    assert output_of(code, TCUDA_CACHE_DIR=str(cache_folder)) == "1"
+    assert [path.suffix for path in cache_folder.iterdir()] == [".so"]
+
+
+def test_messages_about_the_source_come_before_messages_about_headers() -> None:
+    messages = (
+        "In file included from <command-line>:\n"
+        "/usr/tcuda/device.h:3:1: warning: old\n"
+        "    3 | x\n"
+        "kernel.cu: In function 'void f()':\n"
+        "kernel.cu:7:3: error: wrong\n"
+        "    7 | y\n"
+        "/usr/tcuda/device.h:9:1: note: declared here\n"
+    )
+    assert ordered(messages, ["kernel.cu"]).splitlines() == [
+        "kernel.cu: In function 'void f()':",
+        "kernel.cu:7:3: error: wrong",
+        "    7 | y",
+        "/usr/tcuda/device.h:9:1: note: declared here",
+        "In file included from <command-line>:",
+        "/usr/tcuda/device.h:3:1: warning: old",
+        "    3 | x",
+    ]
+
+
+@pytest.mark.parametrize("value", ["", "yes", "2"])
+def test_a_wrong_value_of_the_variable_for_checks_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCUDA_EMULATED_CHECKS", value)
+    with pytest.raises(ValueError, match=f"TCUDA_EMULATED_CHECKS is '{value}'; write 1"):
+        build(KERNEL)

@@ -1,0 +1,74 @@
+"""Constructs that emulated devices do not have, and the errors that name them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcuda.emulation.rtc.unsupported import findings
+
+
+def named(code: str) -> list[tuple[int, str, bool]]:
+    """Return the line, the name and the certainty of each finding."""
+    return [(finding.line, finding.what, finding.certain) for finding in findings(code, lambda header: False)]
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ('void f() { asm volatile("membar.gl;"); }', "inline PTX assembly"),
+        ('void f() { __asm__("membar.gl;"); }', "inline PTX assembly"),
+        ("void f(cudaTextureObject_t t) {}", "a texture or a surface"),
+        ("float x = tex2D<float>(t, 0, 0);", "a texture or a surface"),
+        ("void f() { return tex1Dfetch(t, 0); }", "a texture or a surface"),
+        ("texture<float, 2> t;", "a texture or a surface"),
+        ("void f() { surf2Dwrite(1, s, 0, 0); }", "a texture or a surface"),
+        ("#include <mma.h>", "an operation of tensor cores"),
+        ("using namespace nvcuda;", "an operation of tensor cores"),
+        ("void f() { g<<<1, 2>>>(); }", "a launch of a kernel from a kernel (<<< >>>)"),
+        ("__global__ void __cluster_dims__(2, 1, 1) f() {}", "a cluster of blocks"),
+        ("#include <cooperative_groups.h>\nauto g = cooperative_groups::this_grid();", "a barrier of the whole grid"),
+        ("namespace cg = cooperative_groups; void f(cg::grid_group g);", "a barrier of the whole grid"),
+        ("#include <cuda/barrier>", "an asynchronous copy to shared memory"),
+        ("void f() { __pipeline_commit(); }", "an asynchronous copy to shared memory"),
+        ("#include <cub/block/block_reduce.cuh>", "a header of CUDA's C++ libraries"),
+        ("#include <thrust/complex.h>", "a header of CUDA's C++ libraries"),
+        ("#include <cuda/std/type_traits>", "a header of CUDA's C++ libraries"),
+        ("#include <curand_kernel.h>", "a header of cuRAND"),
+    ],
+)
+def test_constructs_are_named_with_their_line(code: str, what: str) -> None:
+    assert named("\n\n" + code) == [(3 + code.count("\n"), what, True)]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '// asm\n/* tex2D(t) */ const char* s = "asm volatile";',
+        '#if 0\nasm("x");\n#endif',
+        '#if 0 // not yet\n#ifdef X\nasm("x");\n#endif\n#endif',
+        "int grid_group; int this_grid;",
+        "__device__ float tex2D(int x);",
+        "int shifted = x << 3 >> 1;",
+        "#include <math.h>\n#include <type_traits>",
+    ],
+)
+def test_other_code_is_not_named(code: str) -> None:
+    assert named(code) == []
+
+
+def test_only_the_preprocessor_knows_a_construct_in_a_condition() -> None:
+    code = '#ifdef X\nasm("x");\n#else\nasm("y");\n#endif\nasm("z");\n#if 0\n#else\nasm("w");\n#endif'
+    assert [(line, certain) for line, _, certain in named(code)] == [(2, False), (4, False), (6, True), (9, False)]
+
+
+def test_a_header_that_exists_is_supported() -> None:
+    assert list(findings("#include <thrust/complex.h>", lambda header: header == "thrust/complex.h")) == []
+
+
+def test_the_message_has_the_line_the_text_and_advice() -> None:
+    (finding,) = findings('\nasm("x");', lambda header: False)
+    assert finding.message("kernel.cu") == (
+        "kernel.cu:2: error: inline PTX assembly (asm) is not supported on emulated devices. PTX runs on a GPU only. "
+        "Write the operation in C++ or with CUDA's intrinsic functions, or leave the assembly out with "
+        "#ifndef __TCUDA_EMULATED__."
+    )
