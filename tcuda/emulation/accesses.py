@@ -50,36 +50,40 @@ def explain(device: int, address: int, size: int) -> str:
     """Return a text about the memory at ``address``, which kernels of ``device`` may not use."""
     if address < _PAGE:
         return "This is a null pointer."
-    found = _runtime.memoryAt(address)
+    found = _block_at(address)
     if found is None:
-        return _after_a_block(device, address) or "No device has memory at this address; it may be memory of the host."
-    owner, begin, end = found
+        return _behind(address, address) or "No device has memory at this address; it may be memory of the host."
+    owner, begin, end, free = found
     if owner >= 0 and not _runtime.canAccess(device, owner):
         return (
             f"The memory is on device {owner}, and device {device} has no access to it. Copy the array to "
             f"device {device} first, or enable the access with deviceEnablePeerAccess()."
         )
-    block = ledger().block_at(owner, address) if owner >= 0 else None
-    if block is not None:
-        begin, requested, _, allocated, _ = block
-        if not allocated:
-            return (
-                _after_a_block(owner, begin - 1, address)
-                or "The memory is free: its block was freed before the launch."
-            )
-        end = begin + requested
+    if free:
+        return _behind(begin, address) or "The memory is free: its block was freed before the launch."
     return _after(address, size, begin, end)
 
 
-def _after_a_block(device: int, place: int, address: int | None = None) -> str | None:
-    """Return a text about the block at or before ``place`` if the block ends near ``address``."""
-    address = place if address is None else address
-    for candidate in (place, address - _NEAR):
-        block = ledger().block_at(device, candidate)
-        if block is not None:
-            begin, requested, _, allocated, _ = block
-            if allocated and 0 <= address - begin - requested < _NEAR:
-                return _after(address, 1, begin, begin + requested)
+def _block_at(address: int) -> tuple[int, int, int, bool] | None:
+    """Return the device, the beginning and the end of the block at ``address``, and whether the block is free."""
+    found = _runtime.memoryAt(address)
+    if found is None:
+        return None
+    owner, begin, end = found
+    block = ledger().block_at(owner, address) if owner >= 0 else None
+    if block is None:
+        return owner, begin, end, False
+    return owner, block[0], block[0] + block[1], not block[3]
+
+
+def _behind(place: int, address: int) -> str | None:
+    """Return a text about the block before ``place``, if the block ends near ``address``."""
+    for candidate in (place - 1, place - _NEAR):
+        found = _block_at(candidate)
+        if found is not None:
+            _, begin, end, free = found
+            if not free and 0 <= address - end < _NEAR:
+                return _after(address, 1, begin, end)
     return None
 
 
@@ -87,8 +91,5 @@ def _after(address: int, size: int, begin: int, end: int) -> str:
     block = f"the block of {end - begin} bytes at {begin:#x}"
     if address < end:
         return f"The access begins inside {block} and ends {address + size - end} bytes after it."
-    return (
-        f"The access is {address - end} bytes after {block}."
-        if address > end
-        else f"The access is right after {block}."
-    )
+    distance = f"{address - end} bytes" if address > end else "right"
+    return f"The access is {distance} after {block}."

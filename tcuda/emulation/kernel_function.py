@@ -181,14 +181,17 @@ class _Work:
 
     def __call__(self) -> None:
         launch = _core.HostLaunch(self._host, self._grid, self._block, self._arguments, self._shared, self._ranges)
-        while (report := launch.run()) is not None:
-            if report[0] != "access":
-                raise self._failure(*report)
-            _, address, size, write, thread, block = report
-            allowed = accesses.range_at(self._device, address, size)
-            if allowed is None:
-                raise self._illegal(address, size, write, thread, block)
-            launch.allow(*allowed)
+        try:
+            while (report := launch.run()) is not None:
+                if report[0] != "access":
+                    raise self._failure(*report)
+                _, address, size, write, thread, block = report
+                allowed = accesses.range_at(self._device, address, size)
+                if allowed is None:
+                    raise self._illegal(address, size, write, thread, block)
+                launch.allow(*allowed)
+        finally:
+            del launch  # The traceback of an error must not keep the launch, which no other launch may overtake.
 
     def _illegal(
         self, address: int, size: int, write: bool, thread: tuple[int, ...], block: tuple[int, ...]
