@@ -227,6 +227,125 @@ class HostLaunch:
             RuntimeError: The thread runs another kernel of the same module.
         """
 
+class ArrayAddresses:
+    """The addresses of the arrays of ``type``, read through descriptors, which is faster than through attributes.
+
+    Args:
+        type: The class of the arrays; other classes, subclasses too, are looked up by the names of the attributes.
+        data: The descriptor of ``array.data``.
+        ptr: The descriptor of ``array.data.ptr``.
+        device_id: The descriptor of ``array.data.device_id``; None if all arrays are on one device.
+        reach: A function of the current device and the device of an array on another device. The function raises an
+            exception if a kernel cannot use that array.
+    """
+
+    def __init__(
+        self,
+        type: type,
+        data: object,
+        ptr: object,
+        device_id: object | None = None,
+        reach: Callable[[int, int], object] | None = None,
+    ) -> None: ...
+
+class KernelParameters:
+    """The parameters of a kernel.
+
+    Args:
+        parameters: The kind, the size and the offset of each parameter, the last two in bytes. The kinds are ``"p"``
+            (pointer), ``"i"`` (signed integer), ``"u"`` (unsigned integer), ``"f"`` (half, float or double), ``"g"``
+            (bfloat16), ``"b"`` (bool) and ``"s"`` (struct).
+        arrays: How the addresses of arrays are found; None for ``array.data.ptr``.
+
+    Raises:
+        ValueError: A kind does not exist, or has not that size.
+    """
+
+    def __init__(self, parameters: Sequence[tuple[str, int, int]], arrays: ArrayAddresses | None = None) -> None: ...
+    @property
+    def list(self) -> list[tuple[str, int, int]]:
+        """Return the kind, the size and the offset of each parameter."""
+    @property
+    def nbytes(self) -> int:
+        """Return the size of the packed arguments."""
+    def pack(self, name: str, args: tuple[Any, ...]) -> bytes:
+        """Return the bytes of ``args``, the arguments of the kernel ``name``.
+
+        Raises:
+            TypeError: The number of arguments is not that of the parameters, or an argument has another type or size.
+            OverflowError: A number does not fit into its parameter.
+        """
+
+class KernelLauncher:
+    """A compiled kernel on the devices on which the kernel is loaded.
+
+    Raises:
+        RuntimeError: The machine has no driver.
+    """
+
+    def __init__(self) -> None: ...
+    def add(self, function: int, device: int) -> None:
+        """Add the ``CUfunction`` of the kernel for the current context, which is that of ``device``."""
+
+class KernelFunction:
+    """A kernel that is launched when it is called. A call runs no Python frame."""
+
+    @property
+    def name(self) -> str:
+        """Return the name under which the kernel was asked for."""
+    @property
+    def parameters(self) -> KernelParameters:
+        """Return the parameters of the kernel."""
+    @property
+    def set_shared_memory_config(self) -> Callable[[int], None]:
+        """Return the function that allows a launch to ask for more shared memory."""
+    def __call__(
+        self,
+        grid: int | Sequence[int] = (1, 1, 1),
+        block: int | Sequence[int] = (1, 1, 1),
+        args: tuple[Any, ...] | list[Any] | None = None,
+        shared_mem: int = 0,
+        stream: Any = None,
+    ) -> None:
+        """Launch the kernel; ``_compile_kernel`` documents the arguments."""
+
+def cuda_kernel(
+    name: str,
+    parameters: KernelParameters,
+    launcher: KernelLauncher,
+    current_stream: object,
+    repair: Callable[[int, int, tuple[int, int, int], tuple[int, int, int], int], object],
+    configure: Callable[[int], None] | None = None,
+) -> KernelFunction:
+    """Return a kernel that the driver launches.
+
+    Args:
+        name: The name of the kernel, for messages.
+        parameters: The parameters of the kernel.
+        launcher: The kernel on each device.
+        current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
+        repair: A function that is called with the status of a failed launch, the number of failures before, grid,
+            block and shared memory. The status is 201 if the kernel is not loaded for the current context. After the
+            function returns, the launch is tried again.
+        configure: The attribute ``set_shared_memory_config``.
+    """
+
+def python_kernel(
+    name: str,
+    parameters: KernelParameters,
+    launch: Callable[[tuple[int, int, int], tuple[int, int, int], bytes, tuple[Any, ...], int, Any], object],
+    configure: Callable[[int], None] | None = None,
+) -> KernelFunction:
+    """Return a kernel that ``launch`` launches.
+
+    Args:
+        name: The name of the kernel, for messages.
+        parameters: The parameters of the kernel.
+        launch: A function that is called with grid, block, the packed arguments, the arguments, shared memory and the
+            stream, which is None for the current stream.
+        configure: The attribute ``set_shared_memory_config``.
+    """
+
 class FillKernel:
     """A kernel that fills an array with random numbers: ``function``, the ``CUfunction`` of a kernel in ``philox.cuh``.
 
