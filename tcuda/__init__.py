@@ -36,6 +36,7 @@ from tcuda._device import (
     synchronize,
 )
 from tcuda._errors import AcceleratorError, CudaError, DeferredCudaCallError, OutOfMemoryError
+from tcuda._kernels import _compile_kernel
 from tcuda._nvml import (
     clock_rate,
     device_memory_used,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from tcuda._core import Ledger, Source
+    from tcuda._core import KernelFunction, Ledger, Source
     from tcuda._errors import OutOfMemoryError
     from tcuda._runtime.protocol import Runtime
 
@@ -92,6 +92,21 @@ class Backend(Protocol):
 
     def graph_launcher(self, executable: int) -> GraphLauncher:
         """Return a launcher of ``executable``, a ``cudaGraphExec_t``, for the device that is current now."""
+
+    # Kernels that are compiled at run time
+
+    def compile_kernel(self, source: str, name: str, arch: str | None, options: Sequence[str]) -> KernelFunction:
+        """Compile ``source``, and return the kernel ``name``.
+
+        Args:
+            source: The source in CUDA C++.
+            name: The name of the kernel; for a template, with the arguments of the template.
+            arch: The compute capability, such as ``"90"``; None for that of the current device.
+            options: Options of the compiler.
+
+        Raises:
+            RuntimeError: The source cannot be compiled, or has no kernel of that name.
+        """
 
     # Random numbers
 

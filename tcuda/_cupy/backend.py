@@ -84,6 +84,12 @@ class Backend:
         """Return a launcher of the core, which launches the graph through the driver."""
         return _core.GraphLauncher(executable, _CURRENT_STREAM)
 
+    def compile_kernel(self, source: str, name: str, arch: str | None, options: Sequence[str]) -> _core.KernelFunction:
+        """Compile with CuPy's NVRTC; the core launches the kernel."""
+        from tcuda._cupy.kernels import compile_kernel
+
+        return compile_kernel(source, name, arch, options)
+
     def generator_type(self) -> type[Any]:
         """Return the class of generators for CuPy's arrays."""
         from tcuda._cupy.random import DeviceGenerator

@@ -15,10 +15,19 @@ static std::string calls;
 
 using Pointer = unsigned long long;
 static int mode_of_thread = 0;
+static std::size_t current_context = 7;
+static std::string launch;
+static int status_of_launches = 0;
+
+static void note(std::size_t number) { launch += std::to_string(number) + " "; }
 
 extern "C" const char *stub_calls() { return calls.c_str(); }
 extern "C" void stub_forget() { calls.clear(); }
 extern "C" int stub_mode() { return mode_of_thread; }
+extern "C" void stub_use(std::size_t context) { current_context = context; }
+extern "C" void stub_fail_launches(int status) { status_of_launches = status; }
+// The last launch of a kernel with the parameters (pointer, double).
+extern "C" const char *stub_launch() { return launch.c_str(); }
 
 CALL(cuInit, (unsigned), )
 CALL(cuDeviceGetCount, (int *count), *count = 2)
@@ -27,7 +36,7 @@ CALL(cuDeviceGetAttribute, (int *value, int, int), *value = 0)
 CALL(cuDeviceCanAccessPeer, (int *can, int, int), *can = 0)
 CALL(cuDevicePrimaryCtxRetain, (void **context, int device), *context = reinterpret_cast<void *>(std::size_t(device)))
 CALL(cuDeviceGetUuid_v2, (char *uuid, int device), std::memset(uuid, device, 16))
-CALL(cuCtxGetCurrent, (void **context), *context = reinterpret_cast<void *>(7))
+CALL(cuCtxGetCurrent, (void **context), *context = reinterpret_cast<void *>(current_context))
 CALL(cuCtxPushCurrent_v2, (void *context), if (context != reinterpret_cast<void *>(8)) return 201)
 CALL(cuCtxPopCurrent_v2, (void **), )
 CALL(cuCtxGetStreamPriorityRange, (int *least, int *greatest), *least = 0; *greatest = -5)
@@ -36,6 +45,14 @@ CALL(cuEventRecordWithFlags, (std::size_t event, std::size_t stream, unsigned fl
      if (event != 5 || stream != 6 || flags != 1) return 400)
 CALL(cuMemAlloc_v2, (Pointer * pointer, std::size_t size), if (size == 512) return 2; *pointer = 0x10000000)
 CALL(cuMemGetInfo_v2, (std::size_t *free, std::size_t *total), *free = *total = std::size_t(1) << 30)
+CALL(cuLaunchKernel,
+     (std::size_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+      unsigned shared, std::size_t stream, void **arguments, void **),
+     if (status_of_launches != 0) return status_of_launches;
+     launch.clear();
+     note(function); note(gx); note(gy); note(gz); note(bx); note(by); note(bz); note(shared); note(stream);
+     launch += std::to_string(*static_cast<Pointer *>(arguments[0])) + " ";
+     launch += std::to_string(*static_cast<double *>(arguments[1])))
 UNUSED(cuCtxSetCurrent)
 UNUSED(cuCtxSynchronize)
 UNUSED(cuEventCreate)

@@ -24,7 +24,7 @@ FLOORS = [
     },
     {"_runtime"},
     {"_backend", "_process"},
-    {"streams", "memory", "graphs", "random", "nvtx", "_device", "_nvml", "_cudart", "_memory_viz"},
+    {"streams", "memory", "graphs", "random", "nvtx", "_device", "_kernels", "_nvml", "_cudart", "_memory_viz"},
     {"_cupy", "emulation"},
     {"tcuda", "_initialization", "_late"},
     {"cli", "demo", "__main__"},

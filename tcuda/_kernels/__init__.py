@@ -1,0 +1,7 @@
+"""Kernels that are compiled at run time (``torch.cuda._compile_kernel``)."""
+
+from __future__ import annotations
+
+from tcuda._kernels._compile import _compile_kernel
+
+__all__ = ["_compile_kernel"]
