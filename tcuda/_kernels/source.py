@@ -13,7 +13,7 @@ _NAME = re.compile(r"[\w\s]*?\b([A-Za-z_]\w*)\s*\(")
 def plain_kernels(source: str) -> list[str]:
     """Return the names of the kernels in ``source`` that are neither templates nor in a namespace or a class."""
     text = _COMMENT_OR_STRING.sub(lambda found: '""' if found[0][0] == '"' else " ", source)
-    names = {}
+    names: dict[str, None] = {}
     for found in re.finditer(r"\b__global__\b", text):
         before = text[: found.start()]
         # The braces of extern "C" open no namespace; those that are closed again leave a depth below 0.
