@@ -4,9 +4,9 @@ A program that gets its arrays from ``xp = tcuda.xp`` runs with CuPy on a GPU an
 module has only names that CuPy has too, so that a program that runs here runs there. Functions take arrays of the
 current device and scalars; only functions that make arrays take lists and NumPy's arrays.
 
-Kernels written in CUDA C++ (``RawKernel``, ``RawModule``) need the C++ compiler of the machine. The module does not
-have ``ElementwiseKernel`` and ``ReductionKernel``, functions that take a Python function (``vectorize``, ``piecewise``,
-``apply_along_axis``), ``flatiter``, ``broadcast`` and ``poly1d``.
+Kernels written in CUDA C++ (``ElementwiseKernel``, ``RawKernel``, ...) need the C++ compiler of the machine. The module
+does not have functions that take a Python function (``vectorize``, ``piecewise``, ``apply_along_axis``), ``flatiter``,
+``broadcast`` and ``poly1d``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import numpy as np
 
 from tcuda.emulation import catalogue, creation, fft, host, linalg, random
 from tcuda.emulation._ndarray import ndarray
+from tcuda.emulation.elementwise_kernel import ElementwiseKernel
 from tcuda.emulation.functions import FUNCTIONS
 from tcuda.emulation.grids import Grid, Joined
 from tcuda.emulation.raw_kernel import RawKernel
 from tcuda.emulation.raw_module import RawModule
+from tcuda.emulation.reduction_kernel import ReductionKernel
 from tcuda.emulation.strided import Strided
 from tcuda.emulation.ufunc import ufunc
 
@@ -45,8 +47,10 @@ _TABLE: dict[str, Any] = {
     **{name: getattr(creation, name) for name in catalogue.CREATION},
     **{name: getattr(host, name) for name in catalogue.HOST},
     **FUNCTIONS,
+    "ElementwiseKernel": ElementwiseKernel,
     "RawKernel": RawKernel,
     "RawModule": RawModule,
+    "ReductionKernel": ReductionKernel,
     "fft": fft,
     "linalg": linalg,
     "ndarray": ndarray,

@@ -1,0 +1,116 @@
+"""The arguments of a call of a kernel, as CuPy checks them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tcuda.emulation import kernel
+from tcuda.emulation.strided import Strided
+from tcuda.emulation.user_kernels.layout import Layout, broadcast, broadcast_shape, layout_of
+from tcuda.emulation.user_kernels.scalars import Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from tcuda.emulation.user_kernels.parameters import Parameter
+
+Operand = Strided | Scalar
+
+
+def operands_of(args: Sequence[Any]) -> list[Operand]:
+    """Return the arguments, which must be arrays of the current device and scalars.
+
+    Raises:
+        TypeError: An argument is neither an array of a device nor a scalar.
+        ValueError: An array is not on the current device.
+        OverflowError: An argument is an integer of more than 64 bits.
+    """
+    kernel.require_current_device(arg for arg in args if isinstance(arg, Strided))
+    return [arg if isinstance(arg, Strided) else Scalar(arg) for arg in args]
+
+
+def shape_of(operands: Sequence[Operand], params: Sequence[Parameter], size: int | None) -> tuple[int, ...]:
+    """Return the shape of the loop: the shape of all arrays that are not raw, when broadcast, or ``size``.
+
+    Raises:
+        ValueError: The shapes do not fit together, or ``size`` is missing, or ``size`` is given beside such arrays.
+    """
+    shapes = [
+        operand.shape
+        for operand, parameter in zip(operands, params, strict=False)
+        if isinstance(operand, Strided) and not parameter.raw
+    ]
+    if size is not None:
+        if shapes:
+            raise ValueError("Specified 'size' can be used only if all of the ndarray are 'raw'.")
+        if size < 0:
+            raise ValueError(f"size must not be negative; got {size}")
+        return (size,)
+    if not shapes:
+        raise ValueError("Loop size is undecided. Pass size=, or an array for a parameter that is not raw.")
+    return broadcast_shape(shapes)
+
+
+def dtype_of(operand: Operand) -> np.dtype[Any] | None:
+    """Return the type of an array; None for a scalar, which does not decide on types."""
+    return operand.dtype if isinstance(operand, Strided) else None
+
+
+def outputs_of(
+    given: Sequence[Operand],
+    params: Sequence[Parameter],
+    dtypes: Sequence[np.dtype[Any]],
+    shape: tuple[int, ...],
+    sized: bool,
+) -> tuple[list[Strided], list[Strided]]:
+    """Return the outputs, and those of them that are new.
+
+    Args:
+        given: The outputs that the call passes; empty if there are none.
+        params: The parameters of the outputs.
+        dtypes: The types of the outputs.
+        shape: The shape of the outputs.
+        sized: Whether the call passes a size, which new raw outputs need.
+
+    Raises:
+        TypeError: A given output is no array.
+        ValueError: A given output has another shape, or the size of a new raw output is not known.
+    """
+    if not given:
+        if not sized and any(parameter.raw for parameter in params):
+            raise ValueError("Output array size is Undecided. Pass the outputs, or size=.")
+        fresh = kernel.new_each([(shape, dtype, "C") for dtype in dtypes])
+        return fresh, fresh
+    outputs = []
+    for output, parameter in zip(given, params, strict=True):
+        if not isinstance(output, Strided):
+            raise TypeError("Output arguments type must be an array of the device")
+        if not parameter.raw and output.shape != shape:
+            raise ValueError(f"Out shape is mismatched: the output has shape {output.shape}, the loop {shape}")
+        outputs.append(output)
+    return outputs, []
+
+
+def typed_of(
+    operands: Sequence[Operand], params: Sequence[Parameter], dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...]
+) -> list[Layout | np.generic]:
+    """Return the arguments of the kernel: layouts of the arrays, and scalars with the types of their parameters.
+
+    Raises:
+        OverflowError: The type of a parameter does not hold the integer.
+    """
+    typed: list[Layout | np.generic] = []
+    for operand, parameter, dtype in zip(operands, params, dtypes, strict=True):
+        if isinstance(operand, Scalar):
+            typed.append(operand.typed(dtype))
+        else:
+            typed.append(layout_of(operand) if parameter.raw else broadcast(operand, shape))
+    return typed
+
+
+def is_empty(shape: tuple[int, ...]) -> bool:
+    """Return whether a loop over ``shape`` has no elements."""
+    return math.prod(shape) == 0

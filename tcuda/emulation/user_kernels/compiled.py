@@ -1,0 +1,90 @@
+"""Kernels of users, compiled."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from tcuda.emulation.transfer import on_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_0-9]*\Z")
+_MOST_BLOCKS = 2**31 - 1
+
+
+def require_name(name: str) -> None:
+    """Refuse a name that a kernel cannot have.
+
+    Raises:
+        ValueError: ``name`` is not an identifier of C++.
+    """
+    if not _IDENTIFIER.match(name):
+        raise ValueError(f'Invalid kernel name: "{name}"; a name has letters, digits and underscores')
+
+
+class CompiledKernels:
+    """The compiled forms of a kernel, each for some types and layouts of arguments.
+
+    Attributes:
+        codes: The source of a form for each combination of types of the arrays, as CuPy's ``cached_codes`` lists them.
+    """
+
+    def __init__(self) -> None:
+        self._functions: dict[Hashable, Any] = {}
+        self.codes: dict[tuple[Any, ...], str] = {}
+
+    def find(self, key: Hashable) -> Any:
+        """Return the compiled form for ``key``; None if there is none."""
+        return self._functions.get(key)
+
+    def add(self, key: Hashable, types: tuple[Any, ...], name: str, source: str, options: tuple[str, ...]) -> Any:
+        """Compile ``source`` and return the kernel ``name``.
+
+        Args:
+            key: The key by which :meth:`find` finds the kernel.
+            types: The types of the arrays, for :attr:`codes`.
+            name: The name of the kernel in the source.
+            source: The source.
+            options: The options of the compiler.
+        """
+        raw_module = importlib.import_module("tcuda.emulation.raw_module")
+        function = raw_module.RawModule(code=source, options=options).get_function(name)
+        self.codes.setdefault(types, source)
+        return self._functions.setdefault(key, function)
+
+
+def launch_linear(function: Any, threads: int, block: int, arguments: Sequence[Any], stream: Any) -> None:
+    """Launch ``function`` with ``threads`` threads in blocks of at most ``block`` threads.
+
+    Args:
+        function: The compiled kernel.
+        threads: The number of threads.
+        block: The most threads of a block.
+        arguments: The arguments of the kernel.
+        stream: The stream, any object with ``ptr``; the current stream if None.
+    """
+    blocks = min((threads + block - 1) // block, _MOST_BLOCKS)
+    with on_stream(stream):
+        function((blocks,), (min(threads, block),), tuple(arguments))
+
+
+def all_codes(codes: Mapping[tuple[Any, ...], str]) -> dict[tuple[Any, ...], str]:
+    """Return a copy of ``codes``, with a warning if there are none."""
+    if not codes:
+        warnings.warn(
+            "No codes are cached because compilation is deferred until the first function call.", stacklevel=3
+        )
+    return dict(codes)
+
+
+def only_code(codes: Mapping[tuple[Any, ...], str]) -> str:
+    """Return the first of ``codes``, with a warning if there are others."""
+    if len(codes) > 1:
+        warnings.warn(
+            "The input types of the kernel could not be inferred. Please use `.cached_codes` instead.", stacklevel=3
+        )
+    return next(iter(codes.values()))
