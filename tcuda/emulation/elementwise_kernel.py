@@ -7,8 +7,8 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from tcuda.emulation import kernel
+from tcuda.emulation.layouts import Layout, reduce_axes
 from tcuda.emulation.user_kernels import call, compiled, source
-from tcuda.emulation.user_kernels.layout import Layout, reduce_axes
 from tcuda.emulation.user_kernels.parameters import parameters_of
 from tcuda.emulation.user_kernels.type_inference import ParameterTypes, types_of
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.exceptions import AxisError
 
 from tcuda.emulation import kernel
+from tcuda.emulation.layouts import Layout, layout_of, reduce_axes
 from tcuda.emulation.user_kernels import call, compiled, source
-from tcuda.emulation.user_kernels.layout import Layout, layout_of, reduce_axes
 from tcuda.emulation.user_kernels.parameters import parameters_of
 from tcuda.emulation.user_kernels.type_inference import types_of
 

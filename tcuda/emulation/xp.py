@@ -20,11 +20,13 @@ from tcuda.emulation import catalogue, creation, fft, host, linalg, random
 from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.elementwise_kernel import ElementwiseKernel
 from tcuda.emulation.functions import FUNCTIONS
+from tcuda.emulation.fusion import fuse
 from tcuda.emulation.grids import Grid, Joined
 from tcuda.emulation.raw_kernel import RawKernel
 from tcuda.emulation.raw_module import RawModule
 from tcuda.emulation.reduction_kernel import ReductionKernel
 from tcuda.emulation.strided import Strided
+from tcuda.emulation.tracing import Stand
 from tcuda.emulation.ufunc import ufunc
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 def get_array_module(*args: Any) -> Any:
     """Return this module if an array of a device is among ``args``, and ``numpy`` otherwise."""
     for arg in args:
-        if isinstance(arg, Strided):
+        if isinstance(arg, (Strided, Stand)):
             return sys.modules[__name__]
     return np
 
@@ -52,6 +54,7 @@ _TABLE: dict[str, Any] = {
     "RawModule": RawModule,
     "ReductionKernel": ReductionKernel,
     "fft": fft,
+    "fuse": fuse,
     "linalg": linalg,
     "ndarray": ndarray,
     "random": random,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tcuda.emulation import elementwise_kernel, reduction_kernel, xp
+from tcuda.emulation.layouts import Layout, broadcast, broadcast_shape, layout_of, reduce_axes
 from tcuda.emulation.user_kernels import source
-from tcuda.emulation.user_kernels.layout import Layout, broadcast, broadcast_shape, layout_of, reduce_axes
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("runtime")]
 

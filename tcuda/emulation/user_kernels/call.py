@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcuda.emulation import kernel
+from tcuda.emulation.layouts import Layout, broadcast, broadcast_shape, layout_of
 from tcuda.emulation.strided import Strided
-from tcuda.emulation.user_kernels.layout import Layout, broadcast, broadcast_shape, layout_of
 from tcuda.emulation.user_kernels.scalars import Scalar
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation.user_kernels.layout import Layout
+from tcuda.emulation.layouts import Layout
 from tcuda.emulation.user_kernels.type_names import type_name
 
 if TYPE_CHECKING:

@@ -1,0 +1,66 @@
+"""The trace in progress: what operations on arrays call in place of work on a device, while a function is traced."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from typing_extensions import Self
+
+
+class Trace(Protocol):
+    """The record of the operations of a function that is traced."""
+
+    def call_ufunc(self, function: np.ufunc, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Record the call of a universal function."""
+
+    def call_function(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Record the call of another function of the namespace."""
+
+    def call_method(self, name: str, stand: Any, **kwargs: Any) -> Any:
+        """Record the call of a method of an array."""
+
+    def cast(self, stand: Any, dtype: np.dtype[Any]) -> Any:
+        """Record the conversion of an array or scalar to another type."""
+
+    def index(self, stand: Any, index: Any) -> Any:
+        """Record a view of an array."""
+
+    def assign(self, target: Any, value: Any) -> None:
+        """Record an assignment to all elements of an array."""
+
+
+class Stand:
+    """The base class of the objects that stand for arrays and scalars while a function is traced."""
+
+    __slots__ = ()
+
+
+class _State(threading.local):
+    trace: Trace | None = None
+
+
+_state = _State()
+
+
+def current() -> Trace | None:
+    """Return the trace in progress in this thread; None if there is none."""
+    return _state.trace
+
+
+class tracing:
+    """Context manager during which the operations of this thread are recorded in ``trace``."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def __enter__(self) -> Self:
+        _state.trace = self._trace
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _state.trace = None
