@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda.emulation import kernel
 from tcuda.emulation.layouts import Layout, reduce_axes
 from tcuda.emulation.user_kernels import call, compiled, source
-from tcuda.emulation.user_kernels.parameters import parameters_of
+from tcuda.emulation.user_kernels.parameters import Parameter, parameters_of
 from tcuda.emulation.user_kernels.type_inference import ParameterTypes, types_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ElementwiseKernel:
     Attributes:
         in_params: The parameters of the inputs.
         out_params: The parameters of the outputs.
-        params: All parameters.
+        params: All parameters, and the index.
         nin: The number of inputs.
         nout: The number of outputs.
         nargs: The number of inputs and outputs.
@@ -53,6 +53,8 @@ class ElementwiseKernel:
         TypeError: A string of parameters is no string, or names an unknown type.
         Exception: A string of parameters is malformed.
     """
+
+    __module__ = "tcuda.emulation.xp"  # where users find the class
 
     def __init__(
         self,
@@ -69,7 +71,8 @@ class ElementwiseKernel:
         compiled.require_name(name)
         self.in_params = parameters_of(in_params, True)
         self.out_params = parameters_of(out_params, False)
-        self.params = self.in_params + self.out_params
+        self._arguments = self.in_params + self.out_params
+        self.params = (*self._arguments, Parameter("_ind", None, "CIndexer", False, False))
         self.nin = len(self.in_params)
         self.nout = len(self.out_params)
         self.nargs = self.nin + self.nout
@@ -80,7 +83,7 @@ class ElementwiseKernel:
         self.no_return = no_return
         self.return_tuple = return_tuple
         self.kwargs = kwargs
-        if any(parameter.name == "i" for parameter in self.params):
+        if any(parameter.name == "i" for parameter in self._arguments):
             raise ValueError("Can not use 'i' as a parameter name, because i is the number of the element")
         self._kernels = compiled.CompiledKernels()
 
@@ -117,7 +120,7 @@ class ElementwiseKernel:
         operands = call.operands_of(args)
         inputs, given = operands[: self.nin], operands[self.nin :]
         sized = size != _DECIDED_BY_ARRAYS
-        shape = call.shape_of(operands, self.params, size if sized else None)
+        shape = call.shape_of(operands, self._arguments, size if sized else None)
         types = types_of(
             self.in_params, self.out_params, [call.dtype_of(value) for value in inputs], [out.dtype for out in given]
         )
@@ -141,9 +144,9 @@ class ElementwiseKernel:
         block_size: int,
         stream: Any,
     ) -> None:
-        values = call.typed_of([*inputs, *outputs], self.params, types.inputs + types.outputs, shape)
+        values = call.typed_of([*inputs, *outputs], self._arguments, types.inputs + types.outputs, shape)
         if self.reduce_dims:
-            shape = reduce_axes(values, [parameter.raw for parameter in self.params], shape)
+            shape = reduce_axes(values, [parameter.raw for parameter in self._arguments], shape)
         forms = tuple(map(source.form_of, values))
         loop = source.loop_of("_ind", shape)
         key = (forms, loop, types.placeholders)
@@ -153,7 +156,7 @@ class ElementwiseKernel:
             arrays = tuple(value.array.dtype for value in values if isinstance(value, Layout))
             function = self._kernels.add(key, arrays, self.name, text, self.kwargs.get("options", ()))
         arguments = source.arguments_of(values, [shape])
-        compiled.launch_linear(function, math.prod(shape), block_size, arguments, stream)
+        function.kernel.linear_launch(math.prod(shape), arguments, 0, block_size, stream)
 
     @property
     def cached_codes(self) -> dict[tuple[Any, ...], str]:
@@ -191,10 +194,11 @@ def source_of(
     """
     if not isinstance(options, tuple):
         raise TypeError(f"options is a tuple of strings, not {options!r}")
-    head = source.head_of(kernel.params, forms, [loop])
+    params = kernel.in_params + kernel.out_params
+    head = source.head_of(params, forms, [loop])
     elements = "\n".join(
         source.element_of(parameter, "_ind")
-        for parameter, form in zip(kernel.params, forms, strict=True)
+        for parameter, form in zip(params, forms, strict=True)
         if form.ndim is not None and not parameter.raw
     )
     name = kernel.name

@@ -57,6 +57,8 @@ class ReductionKernel:
         Exception: A string of parameters is malformed.
     """
 
+    __module__ = "tcuda.emulation.xp"  # where users find the class
+
     def __init__(
         self,
         in_params: str,
@@ -184,7 +186,7 @@ class ReductionKernel:
             arrays = tuple(value.array.dtype.char for value in [*values, *targets] if isinstance(value, Layout))
             function = self._kernels.add(key, arrays, self.name, text, self.options)
         arguments = source.arguments_of([*values, *targets], [in_shape, out_shape])
-        compiled.launch_linear(function, math.prod(out_shape), _BLOCK, arguments, stream)
+        function.kernel.linear_launch(math.prod(out_shape), arguments, 0, _BLOCK, stream)
 
     @property
     def cached_codes(self) -> dict[tuple[Any, ...], str]:

@@ -24,7 +24,7 @@ class _Stream(NamedTuple):
     device_id: int = -1
 
 
-class on_stream:
+class _current:
     """Context manager that makes a stream current; its value is the handle of the current stream.
 
     Args:
@@ -92,7 +92,7 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
     else:
         _check_out(source, out)
     if source.size:
-        with device(source._block.device), on_stream(stream) as handle:
+        with device(source._block.device), _current(stream) as handle:
             refusals.require_download(handle)
             contiguous = _laid_out_as(out, source)
             cuda.memcpyAsync(out.ctypes.data, contiguous.data.ptr, out.nbytes, MEMCPY_DEVICE_TO_HOST, handle)
@@ -129,7 +129,7 @@ def synchronize(array: Strided) -> None:
 
 
 def _upload(target: Strided, source: npt.NDArray[Any], stream: Any) -> None:
-    with on_stream(stream) as handle:
+    with _current(stream) as handle:
         refusals.require_upload(handle)
         cuda.memcpyAsync(target.data.ptr, source.ctypes.data, source.nbytes, MEMCPY_HOST_TO_DEVICE, handle)
 

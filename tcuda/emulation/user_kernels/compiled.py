@@ -7,13 +7,10 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from tcuda.emulation.transfer import on_stream
-
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Mapping
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_0-9]*\Z")
-_MOST_BLOCKS = 2**31 - 1
 
 
 def require_name(name: str) -> None:
@@ -55,21 +52,6 @@ class CompiledKernels:
         function = raw_module.RawModule(code=source, options=options).get_function(name)
         self.codes.setdefault(types, source)
         return self._functions.setdefault(key, function)
-
-
-def launch_linear(function: Any, threads: int, block: int, arguments: Sequence[Any], stream: Any) -> None:
-    """Launch ``function`` with ``threads`` threads in blocks of at most ``block`` threads.
-
-    Args:
-        function: The compiled kernel.
-        threads: The number of threads.
-        block: The most threads of a block.
-        arguments: The arguments of the kernel.
-        stream: The stream, any object with ``ptr``; the current stream if None.
-    """
-    blocks = min((threads + block - 1) // block, _MOST_BLOCKS)
-    with on_stream(stream):
-        function((blocks,), (min(threads, block),), tuple(arguments))
 
 
 def all_codes(codes: Mapping[tuple[Any, ...], str]) -> dict[tuple[Any, ...], str]:
