@@ -11,7 +11,7 @@ from tcuda import _command, _requirements
 # isort: split
 from typing import TYPE_CHECKING, Any
 
-from tcuda import _initialization, graphs, memory, nvtx, random, streams
+from tcuda import _initialization, graphs, jiterator, memory, nvtx, random, streams
 from tcuda._cudart import check_error, cudart, cudaStatus
 from tcuda._cupy.import_hook import watch_cupy
 from tcuda._device import (
@@ -168,6 +168,7 @@ __all__ = [
     "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
+    "jiterator",
     "list_gpu_processes",
     "make_graphed_callables",
     "manual_seed",

@@ -1,0 +1,63 @@
+"""The compiled kernels of a module, and the errors of the compiler."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from tcuda.jiterator import _source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+_PLACE = re.compile(
+    rf"^{re.escape(_source.FILE)}(?:\((\d+)\)|:(\d+)(?::\d+)?): *(?:fatal |catastrophic )?error:? *(.*)$"
+)
+
+
+class CompiledModule:
+    """The kernels that one source has, on one device."""
+
+    def __init__(self, arrays: ModuleType, source: str, code: str, function: str) -> None:
+        """Compile ``source`` for the current device.
+
+        Args:
+            arrays: The array library.
+            source: The source of the module.
+            code: The user's code, which is a part of the source.
+            function: The user's function.
+
+        Raises:
+            RuntimeError: The source does not compile. The message has the line of the user's code.
+        """
+        module = arrays.RawModule(code=source, options=_source.OPTIONS)
+        try:
+            self.kernels: dict[str, Any] = {name: module.get_function(name) for name in _source.KERNELS}
+        except Exception as error:
+            if not _is_of_compiler(error):
+                raise
+            raise RuntimeError(compiler_message(str(error), code, function)) from error
+        self._module = module
+
+
+def _is_of_compiler(error: Exception) -> bool:
+    # CuPy's class is not a RuntimeError, and its module is imported with CuPy only.
+    return any(base.__name__ == "CompileException" for base in type(error).__mro__)
+
+
+def compiler_message(log: str, code: str, function: str) -> str:
+    """Return the message of the error for ``log``, what the compiler says about the source."""
+    lines = [f"The code of the jiterator function {function!r} does not compile:"]
+    lines += _errors(log, code.splitlines())
+    return "\n".join([*lines, "", "The compiler says:", log.strip()])
+
+
+def _errors(log: str, code: list[str]) -> Iterator[str]:
+    for said in log.splitlines():
+        found = _PLACE.match(said.strip())
+        if found:
+            line = int(found[1] or found[2])
+            yield f"  line {line}: {found[3]}"
+            if line <= len(code):
+                yield f"    {code[line - 1].strip()}"

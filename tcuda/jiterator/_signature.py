@@ -1,0 +1,21 @@
+"""What is known of a function when a program makes it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Signature(NamedTuple):
+    """A function of the user.
+
+    Attributes:
+        code: The user's code.
+        kernel: The name of the function that computes one element.
+        by_reference: Whether that function writes to references, and returns nothing.
+        num_outputs: The number of outputs.
+    """
+
+    code: str
+    kernel: str
+    by_reference: bool
+    num_outputs: int
