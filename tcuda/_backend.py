@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from tcuda._core import KernelFunction, Ledger, Source
+    from tcuda._core import ElementwiseState, KernelFunction, Ledger, Source
     from tcuda._errors import OutOfMemoryError
     from tcuda._runtime.protocol import Runtime
 
@@ -106,6 +106,26 @@ class Backend(Protocol):
 
         Raises:
             RuntimeError: The source cannot be compiled, or has no kernel of that name.
+        """
+
+    def teach_elementwise(
+        self,
+        state: ElementwiseState,
+        kernel: Any,
+        device: int,
+        dtypes: tuple[Any, ...],
+        kinds: tuple[int, ...],
+        result: Any,
+    ) -> None:
+        """Let the core launch ``kernel`` where the core can launch kernels of the library.
+
+        Args:
+            state: The state of the jiterator function that has the kernel.
+            kernel: The kernel for elements side by side.
+            device: The index of the device of the kernel, which is current.
+            dtypes: The dtypes of the inputs.
+            kinds: The kinds of the scalars.
+            result: The dtype of the outputs.
         """
 
     # Random numbers

@@ -373,6 +373,48 @@ def block_allocator(allocate: Callable[..., Any], memory: object, size: object) 
         size: The descriptor of the attribute ``size`` of that memory.
     """
 
+class ElementwiseState:
+    """What a jiterator function has learned from the calls that Python computed.
+
+    Args:
+        names: The names of the keyword arguments.
+        defaults: Their defaults, Python scalars.
+        outputs: The number of outputs.
+    """
+
+    def __init__(self, names: tuple[str, ...], defaults: tuple[complex, ...], outputs: int) -> None: ...
+    def learn(
+        self,
+        array_type: type[Any],
+        pointer_type: type[Any],
+        current_stream: object,
+        dtypes: tuple[Any, ...],
+        kinds: tuple[int, ...],
+        result: Any,
+        function: int,
+        device: int,
+        owner: object,
+    ) -> None:
+        """Let the core compute calls with contiguous inputs of these dtypes and one shape.
+
+        Args:
+            array_type: The type of the arrays.
+            pointer_type: The type of their attribute ``data``.
+            current_stream: The capsule with CuPy's function for the current stream.
+            dtypes: The dtypes of the inputs, which are compared by identity.
+            kinds: The kinds of the keyword arguments.
+            result: The dtype of the outputs.
+            function: The ``CUfunction``.
+            device: The index of the device of the function, which is current.
+            owner: Keeps the function loaded.
+        """
+
+def elementwise_call(fallback: Callable[..., Any], state: ElementwiseState) -> Callable[..., Any]:
+    """Return a callable that computes the calls that ``state`` has learned, and leaves others to ``fallback``.
+
+    The callable has the attributes of ``fallback``, and adds no Python frame.
+    """
+
 def translated(
     function: Callable[..., Any],
     failure: type[BaseException] | tuple[type[BaseException], ...],

@@ -90,6 +90,19 @@ class Backend:
 
         return compile_kernel(source, name, arch, options)
 
+    def teach_elementwise(
+        self,
+        state: _core.ElementwiseState,
+        kernel: Any,
+        device: int,
+        dtypes: tuple[Any, ...],
+        kinds: tuple[int, ...],
+        result: Any,
+    ) -> None:
+        """Let the core launch ``kernel``, a ``cupy.cuda.Function``."""
+        pointer = cupy.cuda.memory.MemoryPointer
+        state.learn(cupy.ndarray, pointer, _CURRENT_STREAM, dtypes, kinds, result, kernel.ptr, device, kernel)
+
     def generator_type(self) -> type[Any]:
         """Return the class of generators for CuPy's arrays."""
         from tcuda._cupy.random import DeviceGenerator

@@ -64,6 +64,17 @@ class Backend:
         """Return a launcher of ``executable`` for the current device."""
         return Launcher(self._runtime, executable, self.current_stream)
 
+    def teach_elementwise(
+        self,
+        state: _core.ElementwiseState,
+        kernel: Any,
+        device: int,
+        dtypes: tuple[Any, ...],
+        kinds: tuple[int, ...],
+        result: Any,
+    ) -> None:
+        """Do nothing: kernels of emulated devices are launched by Python."""
+
     def generator_type(self) -> type[Any]:
         """Import NumPy and return the class of generators for emulated arrays."""
         from tcuda.emulation.random_state import DeviceGenerator

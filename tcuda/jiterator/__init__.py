@@ -42,7 +42,7 @@ def _create_jit_fn(code_string: str, **kwargs: Any) -> Callable[..., Any]:
         >>> blend(xp.array([1.0, 2.0]), xp.array([3.0, 4.0]), weight=0.25)
         array([1.5, 2.5])
     """
-    return JittedFunction(code_string, False, 1, kwargs)
+    return JittedFunction(code_string, False, 1, kwargs).call
 
 
 def _create_multi_output_jit_fn(code_string: str, num_outputs: int, **kwargs: Any) -> Callable[..., Any]:
@@ -70,4 +70,4 @@ def _create_multi_output_jit_fn(code_string: str, num_outputs: int, **kwargs: An
         >>> split(xp.array([1.25, 2.5]))
         (array([1., 2.]), array([0.25, 0.5 ]))
     """
-    return JittedFunction(code_string, True, num_outputs, kwargs)
+    return JittedFunction(code_string, True, num_outputs, kwargs).call

@@ -86,6 +86,9 @@ class PythonFunction:
             arguments += [_SCALARS[kind](value) for kind, value in scalars]
             blocks = -(-plan.size // (_source.BLOCK * _source.LANES))
             module.kernels[plan.kernel]((blocks,), (_source.BLOCK,), tuple(arguments))
+            # Beside arrays with axes, an array without axes has less say in the dtype of the outputs.
+            if len({array.ndim == 0 for array in inputs}) == 1:
+                module.teach(signature.state, index, tuple(array.dtype for array in inputs), kinds, dtype)
         return made if plan.axes is None else [output.transpose(plan.axes) for output in made]
 
     def _module(self, index: int, inputs: tuple[str, ...], common: str, kinds: tuple[int, ...]) -> CompiledModule:

@@ -6,6 +6,7 @@ import importlib
 import operator
 from typing import TYPE_CHECKING, Any
 
+from tcuda import _core
 from tcuda.jiterator import _scalars
 from tcuda.jiterator._parser import kernel_of
 from tcuda.jiterator._signature import Signature
@@ -28,6 +29,7 @@ class JittedFunction:
         return_by_ref: Whether that function writes to references, and returns nothing.
         num_outputs: The number of outputs.
         kwargs_dict: The keyword arguments with their defaults.
+        call: The function for a program. The core computes calls that are like an earlier call, without Python.
     """
 
     def __init__(self, code_string: str, return_by_ref: bool, num_outputs: int, kwargs: Mapping[str, Any]) -> None:
@@ -44,6 +46,9 @@ class JittedFunction:
         self.num_outputs = _checked_outputs(num_outputs)
         self.kwargs_dict = dict(kwargs)
         self._defaults = {name: _scalars.kind_and_value(name, value) for name, value in kwargs.items()}
+        values = tuple(value for _, value in self._defaults.values())
+        self._state = _core.ElementwiseState(tuple(self._defaults), values, self.num_outputs)
+        self.call = _core.elementwise_call(self, self._state)
         self._python: PythonFunction | None = None
 
     def __call__(self, *tensors: Any, **kwargs: Any) -> Any:
@@ -68,9 +73,6 @@ class JittedFunction:
     def __repr__(self) -> str:
         return f"<jiterator function {self.kernel_name} with {self.num_outputs} output(s)>"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return JittedFunction, (self.code_string, self.return_by_ref, self.num_outputs, self.kwargs_dict)
-
     def _declared(self) -> str:
         names = ", ".join(self._defaults)
         return f"declared are {names}" if names else "no keyword arguments are declared"
@@ -78,7 +80,7 @@ class JittedFunction:
     def _prepared(self) -> PythonFunction:
         # The module imports NumPy, so it is imported at the first call.
         module = importlib.import_module("tcuda.jiterator._function")
-        signature = Signature(self.code_string, self.kernel_name, self.return_by_ref, self.num_outputs)
+        signature = Signature(self.code_string, self.kernel_name, self.return_by_ref, self.num_outputs, self._state)
         self._python = module.PythonFunction(signature)
         return self._python
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from tcuda._process.lazy import backend
 from tcuda.jiterator import _source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
+
+    from tcuda._core import ElementwiseState
 
 _PLACE = re.compile(
     rf"^{re.escape(_source.FILE)}(?:\((\d+)\)|:(\d+)(?::\d+)?): *(?:fatal |catastrophic )?error:? *(.*)$"
@@ -33,12 +36,30 @@ class CompiledModule:
         """
         module = arrays.RawModule(code=source, options=_source.OPTIONS)
         try:
-            self.kernels: dict[str, Any] = {name: module.get_function(name) for name in _source.KERNELS}
+            # CuPy compiles when the attribute `kernel` is first read.
+            self.kernels: dict[str, Any] = {name: module.get_function(name).kernel for name in _source.KERNELS}
         except Exception as error:
             if not _is_of_compiler(error):
                 raise
             raise RuntimeError(compiler_message(str(error), code, function)) from error
-        self._module = module
+        self._taught: set[tuple[int, ...]] = set()
+
+    def teach(
+        self, state: ElementwiseState, device: int, dtypes: tuple[Any, ...], kinds: tuple[int, ...], result: Any
+    ) -> None:
+        """Let the core launch the kernels in later calls with these very ``dtypes``.
+
+        Args:
+            state: The state of the function.
+            device: The index of the current device.
+            dtypes: The dtypes of the inputs.
+            kinds: The kinds of the scalars.
+            result: The dtype of the outputs.
+        """
+        key = tuple(map(id, dtypes))
+        if key not in self._taught:
+            backend.teach_elementwise(state, self.kernels[_source.CONTIGUOUS], device, dtypes, kinds, result)
+            self._taught.add(key)
 
 
 def _is_of_compiler(error: Exception) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from tcuda._core import ElementwiseState
 
 
 class Signature(NamedTuple):
@@ -13,9 +16,11 @@ class Signature(NamedTuple):
         kernel: The name of the function that computes one element.
         by_reference: Whether that function writes to references, and returns nothing.
         num_outputs: The number of outputs.
+        state: The calls that need no Python any more.
     """
 
     code: str
     kernel: str
     by_reference: bool
     num_outputs: int
+    state: ElementwiseState

@@ -1,6 +1,8 @@
 #include "bindings/callables_module.hpp"
 
 #include "bindings/block_allocator.hpp"
+#include "bindings/elementwise_call.hpp"
+#include "bindings/elementwise_state.hpp"
 #include "bindings/mended.hpp"
 #include "bindings/translated.hpp"
 
@@ -25,6 +27,17 @@ void bind_callables(nb::module_ &module) {
             return checked(make_block_allocator(type.ptr(), allocate.ptr(), memory.ptr(), size.ptr()));
         },
         nb::arg("allocate"), nb::arg("memory"), nb::arg("size"));
+    nb::class_<ElementwiseState>(module, "ElementwiseState")
+        .def(nb::init<nb::tuple, nb::tuple, std::size_t>(), nb::arg("names"), nb::arg("defaults"), nb::arg("outputs"))
+        .def("learn", &ElementwiseState::learn, nb::arg("array_type"), nb::arg("pointer_type"),
+             nb::arg("current_stream"), nb::arg("dtypes"), nb::arg("kinds"), nb::arg("result"), nb::arg("function"),
+             nb::arg("device"), nb::arg("owner"));
+    module.def(
+        "elementwise_call",
+        [type = checked(make_elementwise_call_type())](nb::object fallback, const ElementwiseState &state) {
+            return checked(make_elementwise_call(type.ptr(), fallback.ptr(), nb::find(state).ptr()));
+        },
+        nb::arg("fallback"), nb::arg("state"));
     module.def(
         "translated",
         [type = checked(make_translated_type())](nb::object function, nb::object failure, nb::object raise_instead) {

@@ -1,0 +1,229 @@
+#include "bindings/elementwise_call.hpp"
+
+#include <cstdint>
+
+#include "bindings/callable.hpp"
+#include "bindings/elementwise_state.hpp"
+#include "threads/unwinding.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+enum Held { fallback, state, held_count };
+
+struct ElementwiseCall : Callable<held_count> {
+    const ElementwiseState *learned;
+
+    static ElementwiseCall *of(PyObject *object) { return reinterpret_cast<ElementwiseCall *>(object); }
+};
+
+bool is_exactly(PyObject *object, const nb::object &type) {
+    return Py_TYPE(object) == reinterpret_cast<PyTypeObject *>(type.ptr());
+}
+
+// The number of elements; -1 with a Python error set if that fails.
+long long size_of(PyObject *shape) {
+    long long size = 1;
+    const Py_ssize_t axes = PyTuple_Size(shape);
+    for (Py_ssize_t axis = 0; axis < axes; ++axis) {
+        const long long length = PyLong_AsLongLong(PyTuple_GetItem(shape, axis));
+        if (length == -1 && PyErr_Occurred())
+            return -1;
+        size *= length;
+    }
+    return size;
+}
+
+// One call. The functions return false if Python must compute the call, and if a Python error is set.
+class FastCall {
+public:
+    FastCall(const ElementwiseState &state, const LearnedKernels *learned)
+        : state_(state), arrays_(state.arrays()), learned_(learned) {}
+
+    bool take_scalars(PyObject *const *values, PyObject *names) {
+        std::copy(state_.defaults().begin(), state_.defaults().end(), scalars_);
+        const Py_ssize_t given = names == nullptr ? 0 : PyTuple_Size(names);
+        for (Py_ssize_t place = 0; place < given; ++place) {
+            const std::ptrdiff_t found = state_.place_of(PyTuple_GetItem(names, place));
+            if (found < 0 || !scalars_[found].read(values[place]))
+                return false;
+        }
+        return true;
+    }
+
+    bool take_inputs(PyObject *const *inputs, std::size_t count) {
+        count_ = count;
+        PyObject *dtypes[ElementwiseState::most_inputs];
+        for (std::size_t place = 0; place < count; ++place) {
+            if (!is_exactly(inputs[place], arrays_.array))
+                return false;
+            const Owned dtype(arrays_.dtype.of(inputs[place]));
+            if (!dtype)
+                return false;
+            dtypes[place] = dtype.get(); // only compared
+        }
+        if (!find(dtypes))
+            return false;
+        for (std::size_t place = 0; place < count; ++place)
+            if (!take_shape(inputs[place]) || !take_address(inputs[place], &addresses_[place]))
+                return false;
+        size_ = size_of(shape_.get());
+        return size_ >= 0;
+    }
+
+    bool make_outputs() {
+        for (std::size_t place = 0; place < state_.outputs(); ++place) {
+            PyObject *const arguments[] = {shape_.get(), learned_->result.ptr()};
+            outputs_[place].set(PyObject_Vectorcall(arrays_.array.ptr(), arguments, 2, nullptr));
+            if (!outputs_[place] || !take_address(outputs_[place].get(), &addresses_[count_ + place]))
+                return false;
+        }
+        return true;
+    }
+
+    bool launch() {
+        if (size_ == 0)
+            return true;
+        void *arguments[1 + ElementwiseState::most_inputs + ElementwiseState::most_outputs +
+                        ElementwiseState::most_scalars];
+        void **next = arguments;
+        *next++ = &size_;
+        for (std::size_t place = 0; place < count_ + state_.outputs(); ++place)
+            *next++ = &addresses_[place];
+        for (std::size_t place = 0; place < state_.defaults().size(); ++place)
+            *next++ = &scalars_[place].value;
+        const libcuda::Stream stream = state_.current_stream();
+        const nb::gil_scoped_release release; // a launch may wait for room in the queue of the stream
+        return learned_->kernels.launch_contiguous(static_cast<std::uint64_t>(size_), stream, arguments) == success;
+    }
+
+    // New reference; null with a Python error set if that fails.
+    PyObject *result() {
+        if (state_.outputs() == 1)
+            return outputs_[0].release();
+        PyObject *const tuple = PyTuple_New(static_cast<Py_ssize_t>(state_.outputs()));
+        for (std::size_t place = 0; tuple != nullptr && place < state_.outputs(); ++place)
+            PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(place), outputs_[place].release());
+        return tuple;
+    }
+
+private:
+    bool find(PyObject *const *dtypes) {
+        for (; learned_ != nullptr; learned_ = learned_->next)
+            if (matches(dtypes) && learned_->kernels.are_current())
+                return true;
+        return false;
+    }
+
+    bool matches(PyObject *const *dtypes) const {
+        if (learned_->dtypes.size() != count_)
+            return false;
+        for (std::size_t place = 0; place < count_; ++place)
+            if (learned_->dtypes[place].ptr() != dtypes[place])
+                return false;
+        for (std::size_t place = 0; place < learned_->kinds.size(); ++place)
+            if (learned_->kinds[place] != scalars_[place].kind)
+                return false;
+        return true;
+    }
+
+    bool take_shape(PyObject *input) {
+        const Owned contiguous(arrays_.c_contiguous.of(input));
+        if (contiguous.get() != Py_True)
+            return false;
+        Owned shape(arrays_.shape.of(input));
+        if (!shape)
+            return false;
+        if (shape_)
+            return PyObject_RichCompareBool(shape.get(), shape_.get(), Py_EQ) == 1;
+        shape_.set(shape.release());
+        return PyTuple_CheckExact(shape_.get());
+    }
+
+    bool take_address(PyObject *array, std::uint64_t *address) {
+        const Owned data(arrays_.data.of(array));
+        if (!data || !is_exactly(data.get(), arrays_.pointer) || !is_here(data.get()))
+            return false;
+        const Owned number(arrays_.address.of(data.get()));
+        if (!number)
+            return false;
+        *address = PyLong_AsUnsignedLongLongMask(number.get());
+        return *address != ~std::uint64_t(0) || !PyErr_Occurred();
+    }
+
+    // Whether the memory is on the device of the kernels.
+    bool is_here(PyObject *data) const {
+        if (learned_->kernels.device() < 0)
+            return true;
+        const Owned device(arrays_.device.of(data));
+        if (!device)
+            return false;
+        return PyLong_AsLongLong(device.get()) == learned_->kernels.device();
+    }
+
+    const ElementwiseState &state_;
+    const ArrayAttributes &arrays_;
+    const LearnedKernels *learned_;
+    std::size_t count_ = 0;
+    Owned shape_;
+    long long size_ = 0;
+    std::uint64_t addresses_[ElementwiseState::most_inputs + ElementwiseState::most_outputs];
+    ElementwiseScalar scalars_[ElementwiseState::most_scalars];
+    Owned outputs_[ElementwiseState::most_outputs];
+};
+
+// New reference. Null if Python must compute the call, and if a Python error is set.
+PyObject *computed(const ElementwiseState &state, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    const LearnedKernels *const learned = state.first();
+    if (learned == nullptr || count < 1 || static_cast<std::size_t>(count) > ElementwiseState::most_inputs)
+        return nullptr;
+    Unwinding unwinding; // the linker cannot guard the calls that read the attributes of arrays
+    PyObject *result = nullptr;
+    {
+        FastCall fast(state, learned);
+        if (fast.take_scalars(args + count, names) && fast.take_inputs(args, static_cast<std::size_t>(count)) &&
+            fast.make_outputs() && fast.launch())
+            result = fast.result();
+    }
+    unwinding.dismiss();
+    return result;
+}
+
+PyObject *call(PyObject *self, PyObject *const *args, size_t flagged_count, PyObject *names) {
+    const ElementwiseCall &called = *ElementwiseCall::of(self);
+    PyObject *const result = computed(*called.learned, args, PyVectorcall_NARGS(flagged_count), names);
+    if (result != nullptr || PyErr_Occurred())
+        return result;
+    return PyObject_Vectorcall(called.held[fallback], args, flagged_count, names);
+}
+
+// The attributes of the function in Python are those of the object too.
+PyObject *attribute(PyObject *self, PyObject *name) {
+    PyObject *const own = PyObject_GenericGetAttr(self, name);
+    if (own != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return own;
+    PyErr_Clear();
+    return PyObject_GetAttr(ElementwiseCall::of(self)->held[fallback], name);
+}
+
+PyObject *represented(PyObject *self) { return PyObject_Repr(ElementwiseCall::of(self)->held[fallback]); }
+
+} // namespace
+
+PyObject *make_elementwise_call_type() {
+    using Base = Callable<held_count>;
+    return Base::make_type("tcuda._core.ElementwiseCall", sizeof(ElementwiseCall), {Base::member("__wrapped__", fallback)},
+                           {{Py_tp_getattro, reinterpret_cast<void *>(attribute)},
+                            {Py_tp_repr, reinterpret_cast<void *>(represented)}});
+}
+
+PyObject *make_elementwise_call(PyObject *type, PyObject *fallback, PyObject *state) {
+    PyObject *const self = Callable<held_count>::make(type, call, {fallback, state});
+    if (self != nullptr)
+        ElementwiseCall::of(self)->learned = nb::inst_ptr<ElementwiseState>(nb::handle(state));
+    return self;
+}
+
+} // namespace tcuda

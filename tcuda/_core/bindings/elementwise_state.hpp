@@ -1,0 +1,75 @@
+// What a jiterator function has learned from the calls that Python computed.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "bindings/array_attributes.hpp"
+#include "bindings/current_stream.hpp"
+#include "bindings/elementwise_scalar.hpp"
+#include "kernels/elementwise_kernels.hpp"
+
+namespace tcuda {
+
+// The kernels for inputs of certain dtypes and keyword arguments of certain kinds.
+struct LearnedKernels {
+    LearnedKernels(libcuda::Function contiguous, int device) : kernels(contiguous, device) {}
+
+    const ElementwiseKernels kernels;
+    std::vector<nanobind::object> dtypes;
+    std::vector<ElementwiseScalar::Kind> kinds;
+    nanobind::object result; // the dtype of the outputs
+    nanobind::object owner;  // keeps the kernels loaded
+    const LearnedKernels *next = nullptr;
+};
+
+class ElementwiseState {
+public:
+    static constexpr std::size_t most_inputs = 8, most_outputs = 8, most_scalars = 16;
+
+    // `names` and `defaults` are those of the keyword arguments.
+    ElementwiseState(nanobind::tuple names, nanobind::tuple defaults, std::size_t outputs);
+    ~ElementwiseState();
+    ElementwiseState(const ElementwiseState &) = delete;
+    ElementwiseState &operator=(const ElementwiseState &) = delete;
+
+    // Lets calls that are like the call which `dtypes` and `kinds` describe run without Python. `function` is of the
+    // current context, on `device`. More calls than the search is fast for are not learned.
+    void learn(nanobind::handle array_type, nanobind::handle pointer_type, nanobind::handle current_stream,
+               nanobind::tuple dtypes, nanobind::tuple kinds, nanobind::object result, libcuda::Function function, int device,
+               nanobind::object owner);
+
+    // Null if nothing was learned. The attributes of arrays and the current stream are known if this is not null.
+    const LearnedKernels *first() const { return first_.load(std::memory_order_acquire); }
+    const ArrayAttributes &arrays() const { return *arrays_; }
+    libcuda::Stream current_stream() const { return static_cast<libcuda::Stream>(current_stream_()); }
+
+    const std::vector<ElementwiseScalar> &defaults() const { return defaults_; }
+    std::size_t outputs() const { return outputs_; }
+
+    // The place of the keyword argument `name`; -1 if the object is not one of the names.
+    std::ptrdiff_t place_of(PyObject *name) const {
+        for (std::size_t place = 0; place < names_.size(); ++place)
+            if (names_[place].ptr() == name) // names in calls are interned
+                return static_cast<std::ptrdiff_t>(place);
+        return -1;
+    }
+
+private:
+    static constexpr int most_learned = 64; // the search is linear
+
+    std::vector<nanobind::object> names_;
+    std::vector<ElementwiseScalar> defaults_;
+    const std::size_t outputs_;
+    std::optional<ArrayAttributes> arrays_;
+    CurrentStream *current_stream_ = nullptr;
+    int learned_ = 0;
+    std::atomic<const LearnedKernels *> first_{nullptr};
+};
+
+} // namespace tcuda
