@@ -1,0 +1,201 @@
+"""Calls that the core computes without Python, with a library in place of the driver."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.fixture_types import CompiledCpp, OutputOf
+
+SETUP = """
+import ctypes
+from tcuda import _core
+
+class Pointer:
+    def __init__(self, array, device):
+        self._memory, self._device = array._memory, device
+    ptr = property(lambda self: ctypes.addressof(self._memory))
+    device_id = property(lambda self: self._device)
+
+class Array:
+    made = 0
+    def __init__(self, shape, dtype, values=None, contiguous=True, device=0):
+        Array.made += 1
+        size = 1
+        for length in shape:
+            size *= length
+        self._memory = (ctypes.c_double * max(size, 1))(*(values or ()))
+        self._shape, self._dtype, self._contiguous, self._device = tuple(shape), dtype, contiguous, device
+    shape = property(lambda self: self._shape)
+    dtype = property(lambda self: self._dtype)
+    strides = property(lambda self: (8,) * len(self._shape))
+    _c_contiguous = property(lambda self: self._contiguous)
+    data = property(lambda self: Pointer(self, self._device))
+    def values(self):
+        return list(self._memory)
+
+launches = []
+outputs = 1
+status = 0
+
+def value(address, kind):
+    return ctypes.cast(address, ctypes.POINTER(kind))[0]
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint)
+def kernel(parameters, blocks):
+    size = value(parameters[0], ctypes.c_longlong)
+    first, second, out = (
+        ctypes.cast(value(parameters[place], ctypes.c_void_p), ctypes.POINTER(ctypes.c_double)) for place in (1, 2, 3)
+    )
+    scale = value(parameters[3 + outputs], ctypes.c_double)
+    launches.append((size, blocks, scale))
+    for element in range(size if status == 0 else 0):
+        out[element] = scale * (first[element] + second[element])
+    return status
+
+current_stream = ctypes.CFUNCTYPE(ctypes.c_ssize_t)(lambda: 0)
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+capsule = new_capsule(ctypes.cast(current_stream, ctypes.c_void_p), None, None)
+
+class Fallback:
+    name = "fallback"
+    def __call__(self, *inputs, **scalars):
+        return "Python"
+    def __repr__(self):
+        return "<fallback>"
+
+def function(outputs=1, device=0, dtype="d"):
+    state = _core.ElementwiseState(("scale",), (2.0,), outputs)
+    address = ctypes.cast(kernel, ctypes.c_void_p).value
+    state.learn(Array, Pointer, capsule, (dtype, dtype), (1,), dtype, address, device, kernel)
+    return _core.elementwise_call(Fallback(), state)
+
+add = function()
+x, y = Array((2, 2), "d", [1, 2, 3, 4]), Array((2, 2), "d", [10, 20, 30, 40])
+"""
+
+
+@pytest.fixture
+def computed(compiled_cpp: CompiledCpp, tmp_path: Path, output_of: OutputOf) -> OutputOf:
+    """Run code after the set-up, with the library in place of the driver."""
+    shutil.move(compiled_cpp("driver_stub"), tmp_path / "libcuda.so.1")
+    return lambda code, **environment: output_of(SETUP + code, LD_LIBRARY_PATH=str(tmp_path), **environment)
+
+
+def test_a_learned_call_launches_the_kernel(computed: OutputOf) -> None:
+    code = """
+result = add(x, y)
+print(type(result).__name__, result.shape, result.dtype, result.values(), launches)
+"""
+    assert computed(code) == "Array (2, 2) d [22.0, 44.0, 66.0, 88.0] [(4, 1, 2.0)]"
+
+
+def test_a_keyword_replaces_the_default(computed: OutputOf) -> None:
+    assert computed("print(add(x, y, scale=0.5).values(), add(x, y).values()[0])") == "[5.5, 11.0, 16.5, 22.0] 22.0"
+
+
+def test_several_outputs_are_a_tuple(computed: OutputOf) -> None:
+    code = """
+outputs = 2
+both = function(outputs=2)
+first, second = both(x, y)
+print(first.values(), second.values(), Array.made)
+"""
+    assert computed(code) == "[22.0, 44.0, 66.0, 88.0] [0.0, 0.0, 0.0, 0.0] 4"
+
+
+def test_an_empty_call_launches_nothing(computed: OutputOf) -> None:
+    code = "print(add(Array((0, 3), 'd'), Array((0, 3), 'd')).shape, launches)"
+    assert computed(code) == "(0, 3) []"
+
+
+def test_a_grid_has_a_block_for_1024_elements(computed: OutputOf) -> None:
+    code = """
+a, b = Array((1025,), "d"), Array((1025,), "d")
+add(a, b)
+add(Array((1024,), "d"), Array((1024,), "d"))
+print([blocks for _, blocks, _ in launches])
+"""
+    assert computed(code) == "[2, 1]"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "add()",
+        "add(x)",
+        "add(x, y, x)",
+        "add(*[x] * 9)",
+        "add(x, 3.0)",
+        "add(x, Array((2, 2), 'f'))",
+        "add(x, Array((2, 2), 'd', contiguous=False))",
+        "add(x, y, scale=2)",
+        "add(x, y, scale=True)",
+        "add(x, y, scale='2')",
+        "add(x, y, other=2.0)",
+        "add(x, Array((2, 2), 'd', device=1))",
+        "add(x, type('Derived', (Array,), {})((2, 2), 'd'))",
+    ],
+)
+def test_other_calls_go_to_python(computed: OutputOf, call: str) -> None:
+    assert computed(f"print({call}, launches)") == "Python []"
+
+
+def test_a_launch_that_fails_goes_to_python(computed: OutputOf) -> None:
+    assert computed("status = 201\nprint(add(x, y), len(launches))") == "Python 1"
+
+
+def test_an_error_of_an_array_reaches_the_caller(computed: OutputOf) -> None:
+    code = """
+def refuse(self, shape, dtype):
+    raise MemoryError("no room")
+Array.__init__ = refuse
+try:
+    add(x, y)
+except MemoryError as error:
+    print(error, launches)
+"""
+    assert computed(code) == "no room []"
+
+
+def test_the_call_has_the_attributes_of_the_function_in_python(computed: OutputOf) -> None:
+    code = """
+print(add, add.name, type(add.__wrapped__).__name__, hasattr(add, "other"))
+"""
+    assert computed(code) == "<fallback> fallback Fallback False"
+
+
+def test_a_function_frees_what_it_has_learned(computed: OutputOf) -> None:
+    code = """
+import gc, weakref
+class Dtype: pass
+dtype = Dtype()
+alive = weakref.ref(dtype)
+made = function(dtype=dtype)
+del dtype
+gc.collect()
+before = alive() is not None
+del made
+gc.collect()
+print(before, alive())
+"""
+    assert computed(code) == "True None"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("_core.ElementwiseState((), (), 0)", "1 to 8 outputs"),
+        ("_core.ElementwiseState(('a',), (), 1)", "a default for each keyword argument"),
+        ("_core.ElementwiseState(('a',), ('1',), 1)", "a default is a bool"),
+        ("_core.ElementwiseState(('a',), (1,), 1).learn(Array, Pointer, capsule, (), (), 'd', 1, 0, 0)", "a kind for"),
+    ],
+)
+def test_wrong_descriptions_are_errors(computed: OutputOf, code: str, message: str) -> None:
+    assert message in computed(f"try:\n    {code}\nexcept (TypeError, ValueError) as error:\n    print(error)")
