@@ -111,18 +111,18 @@ class Backend(Protocol):
     def teach_elementwise(
         self,
         state: ElementwiseState,
-        kernel: Any,
+        kernels: tuple[Any, Any],
         device: int,
         dtypes: tuple[Any, ...],
         kinds: tuple[int, ...],
         result: Any,
     ) -> None:
-        """Let the core launch ``kernel`` where the core can launch kernels of the library.
+        """Let the core launch ``kernels`` where the core can launch kernels of the library.
 
         Args:
-            state: The state of the jiterator function that has the kernel.
-            kernel: The kernel for elements side by side.
-            device: The index of the device of the kernel, which is current.
+            state: The state of the jiterator function that has the kernels.
+            kernels: The kernel for elements side by side, and the kernel for inputs with strides.
+            device: The index of the device of the kernels, which is current.
             dtypes: The dtypes of the inputs.
             kinds: The kinds of the scalars.
             result: The dtype of the outputs.

@@ -391,11 +391,12 @@ class ElementwiseState:
         dtypes: tuple[Any, ...],
         kinds: tuple[int, ...],
         result: Any,
-        function: int,
+        contiguous: int,
+        strided: int,
         device: int,
         owner: object,
     ) -> None:
-        """Let the core compute calls with contiguous inputs of these dtypes and one shape.
+        """Let the core compute calls with inputs of these dtypes.
 
         Args:
             array_type: The type of the arrays.
@@ -404,9 +405,10 @@ class ElementwiseState:
             dtypes: The dtypes of the inputs, which are compared by identity.
             kinds: The kinds of the keyword arguments.
             result: The dtype of the outputs.
-            function: The ``CUfunction``.
-            device: The index of the device of the function, which is current.
-            owner: Keeps the function loaded.
+            contiguous: The ``CUfunction`` for elements side by side.
+            strided: The ``CUfunction`` for inputs with strides.
+            device: The index of the device of the functions, which is current.
+            owner: Keeps the functions loaded.
         """
 
 def elementwise_call(fallback: Callable[..., Any], state: ElementwiseState) -> Callable[..., Any]:

@@ -93,15 +93,16 @@ class Backend:
     def teach_elementwise(
         self,
         state: _core.ElementwiseState,
-        kernel: Any,
+        kernels: tuple[Any, Any],
         device: int,
         dtypes: tuple[Any, ...],
         kinds: tuple[int, ...],
         result: Any,
     ) -> None:
-        """Let the core launch ``kernel``, a ``cupy.cuda.Function``."""
+        """Let the core launch ``kernels``, which are ``cupy.cuda.Function`` objects."""
         pointer = cupy.cuda.memory.MemoryPointer
-        state.learn(cupy.ndarray, pointer, _CURRENT_STREAM, dtypes, kinds, result, kernel.ptr, device, kernel)
+        addresses = kernels[0].ptr, kernels[1].ptr
+        state.learn(cupy.ndarray, pointer, _CURRENT_STREAM, dtypes, kinds, result, *addresses, device, kernels)
 
     def generator_type(self) -> type[Any]:
         """Return the class of generators for CuPy's arrays."""

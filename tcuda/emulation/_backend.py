@@ -67,7 +67,7 @@ class Backend:
     def teach_elementwise(
         self,
         state: _core.ElementwiseState,
-        kernel: Any,
+        kernels: tuple[Any, Any],
         device: int,
         dtypes: tuple[Any, ...],
         kinds: tuple[int, ...],

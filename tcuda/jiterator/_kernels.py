@@ -58,7 +58,8 @@ class CompiledModule:
         """
         key = tuple(map(id, dtypes))
         if key not in self._taught:
-            backend.teach_elementwise(state, self.kernels[_source.CONTIGUOUS], device, dtypes, kinds, result)
+            kernels = self.kernels[_source.CONTIGUOUS], self.kernels[_source.STRIDED]
+            backend.teach_elementwise(state, kernels, device, dtypes, kinds, result)
             self._taught.add(key)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SETUP = """
 import ctypes
+import math
 from tcuda import _core
 
 class Pointer:
@@ -22,22 +23,36 @@ class Pointer:
     ptr = property(lambda self: ctypes.addressof(self._memory))
     device_id = property(lambda self: self._device)
 
+class Dtype:
+    def __init__(self, itemsize):
+        self.itemsize = itemsize
+
+d, f = Dtype(8), Dtype(4)
+
 class Array:
     made = 0
-    def __init__(self, shape, dtype, values=None, contiguous=True, device=0):
+    def __init__(self, shape, dtype, values=None, device=0, strides=None):
         Array.made += 1
         size = 1
         for length in shape:
             size *= length
         self._memory = (ctypes.c_double * max(size, 1))(*(values or ()))
-        self._shape, self._dtype, self._contiguous, self._device = tuple(shape), dtype, contiguous, device
+        self._shape, self._dtype, self._device, self._strides = tuple(shape), dtype, device, strides
+        self.transposed = None
     shape = property(lambda self: self._shape)
     dtype = property(lambda self: self._dtype)
-    strides = property(lambda self: (8,) * len(self._shape))
-    _c_contiguous = property(lambda self: self._contiguous)
+    @property
+    def strides(self):
+        if self._strides is not None:
+            return self._strides
+        return tuple(8 * math.prod(self._shape[axis + 1:]) for axis in range(len(self._shape)))
+    _c_contiguous = property(lambda self: self._strides is None)
     data = property(lambda self: Pointer(self, self._device))
     def values(self):
         return list(self._memory)
+    def transpose(self, axes):
+        self.transposed = axes
+        return self
 
 launches = []
 outputs = 1
@@ -70,14 +85,24 @@ class Fallback:
     def __repr__(self):
         return "<fallback>"
 
-def function(outputs=1, device=0, dtype="d"):
+layouts = []
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint)
+def strided_kernel(parameters, blocks):
+    layouts.append(ctypes.string_at(parameters[1], 4 * (1 + 3 * 16 + 2 * 16)))
+    return status
+
+def address_of(function):
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+def function(outputs=1, device=0, dtypes=(d, d), result=d):
     state = _core.ElementwiseState(("scale",), (2.0,), outputs)
-    address = ctypes.cast(kernel, ctypes.c_void_p).value
-    state.learn(Array, Pointer, capsule, (dtype, dtype), (1,), dtype, address, device, kernel)
+    functions = address_of(kernel), address_of(strided_kernel)
+    state.learn(Array, Pointer, capsule, dtypes, (1,), result, *functions, device, kernel)
     return _core.elementwise_call(Fallback(), state)
 
 add = function()
-x, y = Array((2, 2), "d", [1, 2, 3, 4]), Array((2, 2), "d", [10, 20, 30, 40])
+x, y = Array((2, 2), d, [1, 2, 3, 4]), Array((2, 2), d, [10, 20, 30, 40])
 """
 
 
@@ -91,9 +116,9 @@ def computed(compiled_cpp: CompiledCpp, tmp_path: Path, output_of: OutputOf) -> 
 def test_a_learned_call_launches_the_kernel(computed: OutputOf) -> None:
     code = """
 result = add(x, y)
-print(type(result).__name__, result.shape, result.dtype, result.values(), launches)
+print(type(result).__name__, result.shape, result.dtype is d, result.values(), launches)
 """
-    assert computed(code) == "Array (2, 2) d [22.0, 44.0, 66.0, 88.0] [(4, 1, 2.0)]"
+    assert computed(code) == "Array (2, 2) True [22.0, 44.0, 66.0, 88.0] [(4, 1, 2.0)]"
 
 
 def test_a_keyword_replaces_the_default(computed: OutputOf) -> None:
@@ -111,18 +136,68 @@ print(first.values(), second.values(), Array.made)
 
 
 def test_an_empty_call_launches_nothing(computed: OutputOf) -> None:
-    code = "print(add(Array((0, 3), 'd'), Array((0, 3), 'd')).shape, launches)"
+    code = "print(add(Array((0, 3), d), Array((0, 3), d)).shape, launches)"
     assert computed(code) == "(0, 3) []"
 
 
 def test_a_grid_has_a_block_for_1024_elements(computed: OutputOf) -> None:
     code = """
-a, b = Array((1025,), "d"), Array((1025,), "d")
+a, b = Array((1025,), d), Array((1025,), d)
 add(a, b)
-add(Array((1024,), "d"), Array((1024,), "d"))
+add(Array((1024,), d), Array((1024,), d))
 print([blocks for _, blocks, _ in launches])
 """
     assert computed(code) == "[2, 1]"
+
+
+def test_inputs_with_strides_have_the_plan_of_python(computed: OutputOf) -> None:
+    code = """
+import random
+from tcuda.jiterator._layout import layout_of
+from tcuda.jiterator._plan import plan_of
+
+choose = random.Random(0)
+
+def chosen(lengths):
+    lengths = [choose.choice([1, length]) for length in lengths][choose.randrange(len(lengths) + 1):]
+    order = choose.sample(range(len(lengths)), len(lengths))
+    step, strides = 8, [0] * len(lengths)
+    for axis in order:
+        strides[axis] = step * choose.choice([1, 1, 1, -1, 2])
+        step = abs(strides[axis]) * lengths[axis]
+    return Array(lengths, d, strides=tuple(strides))
+
+kernels = set()
+for _ in range(2000):
+    lengths = [choose.randrange(1, 6) for _ in range(choose.randrange(6))]
+    pair = chosen(lengths), chosen(lengths)
+    plan = plan_of(tuple(a.shape for a in pair), tuple(a.strides for a in pair), (8, 8))
+    del layouts[:], launches[:]
+    result = add(*pair)
+    assert result.shape == plan.made, (plan, result.shape)
+    assert result.transposed == plan.axes, (plan, result.transposed)
+    assert len(layouts) + len(launches) == 1
+    if plan.kernel == "tcuda_strided":
+        (layout,) = layouts
+        expected = layout_of(plan.kernel, plan.loop, 2).tobytes()
+        axes = len(plan.loop)
+        rows = [slice(0, 4)] + [slice(4 + 64 * row, 4 + 64 * row + 4 * axes) for row in range(5)]
+        assert [layout[row] for row in rows] == [expected[row] for row in rows], plan
+    else:
+        assert launches[0][0] == plan.size
+    kernels.add(plan.kernel)
+print(sorted(kernels))
+"""
+    assert computed(code) == "['tcuda_contiguous', 'tcuda_strided']"
+
+
+def test_inputs_with_strides_may_be_empty(computed: OutputOf) -> None:
+    code = "print(add(Array((0, 3), d, strides=(24, 8)), Array((3,), d, strides=(8,))).shape, layouts, launches)"
+    assert computed(code) == "(0, 3) [] []"
+
+
+def test_an_input_without_axes_of_the_same_dtype_is_broadcast(computed: OutputOf) -> None:
+    assert computed("print(add(x, Array((), d, [1])).shape, len(layouts))") == "(2, 2) 1"
 
 
 @pytest.mark.parametrize(
@@ -133,14 +208,17 @@ print([blocks for _, blocks, _ in launches])
         "add(x, y, x)",
         "add(*[x] * 9)",
         "add(x, 3.0)",
-        "add(x, Array((2, 2), 'f'))",
-        "add(x, Array((2, 2), 'd', contiguous=False))",
+        "add(x, Array((2, 2), f))",
+        "add(x, Array((3, 2), d))",
+        "add(x, Array((1,) * 17, d, strides=(8,) * 17))",
+        "add(x, Array((2, 2), d, strides=(2**31, 8)))",
+        "function(dtypes=(d, f))(x, Array((), f, strides=()))",
         "add(x, y, scale=2)",
         "add(x, y, scale=True)",
         "add(x, y, scale='2')",
         "add(x, y, other=2.0)",
-        "add(x, Array((2, 2), 'd', device=1))",
-        "add(x, type('Derived', (Array,), {})((2, 2), 'd'))",
+        "add(x, Array((2, 2), d, device=1))",
+        "add(x, type('Derived', (Array,), {})((2, 2), d))",
     ],
 )
 def test_other_calls_go_to_python(computed: OutputOf, call: str) -> None:
@@ -174,10 +252,9 @@ print(add, add.name, type(add.__wrapped__).__name__, hasattr(add, "other"))
 def test_a_function_frees_what_it_has_learned(computed: OutputOf) -> None:
     code = """
 import gc, weakref
-class Dtype: pass
-dtype = Dtype()
+dtype = Dtype(8)
 alive = weakref.ref(dtype)
-made = function(dtype=dtype)
+made = function(dtypes=(dtype, dtype), result=dtype)
 del dtype
 gc.collect()
 before = alive() is not None
@@ -194,7 +271,7 @@ print(before, alive())
         ("_core.ElementwiseState((), (), 0)", "1 to 8 outputs"),
         ("_core.ElementwiseState(('a',), (), 1)", "a default for each keyword argument"),
         ("_core.ElementwiseState(('a',), ('1',), 1)", "a default is a bool"),
-        ("_core.ElementwiseState(('a',), (1,), 1).learn(Array, Pointer, capsule, (), (), 'd', 1, 0, 0)", "a kind for"),
+        ("_core.ElementwiseState(('a',), (1,), 1).learn(Array, Pointer, capsule, (), (), d, 1, 2, 0, 0)", "a kind for"),
     ],
 )
 def test_wrong_descriptions_are_errors(computed: OutputOf, code: str, message: str) -> None:

@@ -53,11 +53,11 @@ private:
 struct ArrayAttributes {
     ArrayAttributes(nanobind::handle array_type, nanobind::handle pointer_type)
         : array(nanobind::borrow(array_type)), pointer(nanobind::borrow(pointer_type)), dtype(array_type, "dtype"),
-          shape(array_type, "shape"), c_contiguous(array_type, "_c_contiguous"), data(array_type, "data"),
+          shape(array_type, "shape"), strides(array_type, "strides"), c_contiguous(array_type, "_c_contiguous"), data(array_type, "data"),
           address(pointer_type, "ptr"), device(pointer_type, "device_id") {}
 
     const nanobind::object array, pointer; // the types of arrays, and of their attribute `data`
-    const Attribute dtype, shape, c_contiguous, data, address, device;
+    const Attribute dtype, shape, strides, c_contiguous, data, address, device;
 };
 
 } // namespace tcuda

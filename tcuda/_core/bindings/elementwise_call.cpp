@@ -1,15 +1,19 @@
 #include "bindings/elementwise_call.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "bindings/callable.hpp"
 #include "bindings/elementwise_state.hpp"
+#include "kernels/elementwise_loop.hpp"
 #include "threads/unwinding.hpp"
 
 namespace nb = nanobind;
 
 namespace tcuda {
 namespace {
+
+PyObject *transpose_name = nullptr;
 
 enum Held { fallback, state, held_count };
 
@@ -34,6 +38,34 @@ long long size_of(PyObject *shape) {
         size *= length;
     }
     return size;
+}
+
+// Reads a tuple of at most `most` integers. The number of integers; -1 if Python must compute the call, and if a Python
+// error is set.
+int read_integers(PyObject *tuple, long long *to, int most) {
+    const Py_ssize_t count = PyTuple_Size(tuple);
+    if (count > most)
+        return -1;
+    for (Py_ssize_t place = 0; place < count; ++place) {
+        to[place] = PyLong_AsLongLong(PyTuple_GetItem(tuple, place));
+        if (to[place] == -1 && PyErr_Occurred())
+            return -1;
+    }
+    return static_cast<int>(count);
+}
+
+// New reference to a tuple of the integers that `of` returns; null with a Python error set if that fails.
+template <typename Of> PyObject *tuple_of(int count, Of of) {
+    PyObject *const tuple = PyTuple_New(count);
+    for (int place = 0; tuple != nullptr && place < count; ++place) {
+        PyObject *const number = PyLong_FromLongLong(of(place));
+        if (number == nullptr) {
+            Py_DECREF(tuple);
+            return nullptr;
+        }
+        PyTuple_SetItem(tuple, place, number);
+    }
+    return tuple;
 }
 
 // One call. The functions return false if Python must compute the call, and if a Python error is set.
@@ -69,8 +101,9 @@ public:
         for (std::size_t place = 0; place < count; ++place)
             if (!take_shape(inputs[place]) || !take_address(inputs[place], &addresses_[place]))
                 return false;
-        size_ = size_of(shape_.get());
-        return size_ >= 0;
+        if (is_even_)
+            size_ = size_of(shape_.get());
+        return is_even_ ? size_ >= 0 : plan(inputs);
     }
 
     bool make_outputs() {
@@ -86,17 +119,34 @@ public:
     bool launch() {
         if (size_ == 0)
             return true;
-        void *arguments[1 + ElementwiseState::most_inputs + ElementwiseState::most_outputs +
+        const bool is_strided = !is_even_ && !loop_.is_contiguous();
+        void *arguments[2 + ElementwiseState::most_inputs + ElementwiseState::most_outputs +
                         ElementwiseState::most_scalars];
         void **next = arguments;
         *next++ = &size_;
+        if (is_strided)
+            *next++ = const_cast<ElementwiseLoop::Layout *>(&loop_.layout());
         for (std::size_t place = 0; place < count_ + state_.outputs(); ++place)
             *next++ = &addresses_[place];
         for (std::size_t place = 0; place < state_.defaults().size(); ++place)
             *next++ = &scalars_[place].value;
         const libcuda::Stream stream = state_.current_stream();
         const nb::gil_scoped_release release; // a launch may wait for room in the queue of the stream
-        return learned_->kernels.launch_contiguous(static_cast<std::uint64_t>(size_), stream, arguments) == success;
+        return learned_->kernels.launch(is_strided, static_cast<std::uint64_t>(size_), stream, arguments) == success;
+    }
+
+    // Gives the outputs the axes of the inputs.
+    bool transpose() {
+        if (is_even_ || !loop_.is_transposed())
+            return true;
+        const Owned axes(tuple_of(loop_.axes(), [this](int axis) { return loop_.place_of(axis); }));
+        for (std::size_t place = 0; axes && place < state_.outputs(); ++place) {
+            PyObject *const arguments[] = {outputs_[place].get(), axes.get()};
+            outputs_[place].set(PyObject_VectorcallMethod(transpose_name, arguments, 2, nullptr));
+            if (!outputs_[place])
+                return false;
+        }
+        return static_cast<bool>(axes);
     }
 
     // New reference; null with a Python error set if that fails.
@@ -129,17 +179,44 @@ private:
         return true;
     }
 
+    // Finds out whether all inputs are contiguous and of one shape.
     bool take_shape(PyObject *input) {
+        if (!is_even_)
+            return true;
         const Owned contiguous(arrays_.c_contiguous.of(input));
-        if (contiguous.get() != Py_True)
-            return false;
         Owned shape(arrays_.shape.of(input));
-        if (!shape)
+        if (!contiguous || !shape || !PyTuple_CheckExact(shape.get()))
             return false;
-        if (shape_)
-            return PyObject_RichCompareBool(shape.get(), shape_.get(), Py_EQ) == 1;
-        shape_.set(shape.release());
-        return PyTuple_CheckExact(shape_.get());
+        is_even_ = contiguous.get() == Py_True;
+        if (!shape_) {
+            shape_.set(shape.release());
+            return true;
+        }
+        const int same = PyObject_RichCompareBool(shape.get(), shape_.get(), Py_EQ);
+        is_even_ = is_even_ && same == 1;
+        return same >= 0;
+    }
+
+    // Plans the loop over inputs with strides, and sets `shape_` to the shape in which outputs are made.
+    bool plan(PyObject *const *inputs) {
+        bool have_axes = false, have_none = false;
+        for (std::size_t place = 0; place < count_; ++place) {
+            const Owned shape(arrays_.shape.of(inputs[place])), strides(arrays_.strides.of(inputs[place]));
+            if (!shape || !strides || !PyTuple_CheckExact(shape.get()) || !PyTuple_CheckExact(strides.get()))
+                return false;
+            long long lengths[ElementwiseLoop::most_axes], steps[ElementwiseLoop::most_axes];
+            const int axes = read_integers(shape.get(), lengths, ElementwiseLoop::most_axes);
+            if (axes < 0 || read_integers(strides.get(), steps, axes) != axes ||
+                !loop_.add(axes, lengths, steps, learned_->itemsizes[place]))
+                return false;
+            (axes == 0 ? have_none : have_axes) = true;
+        }
+        // Beside arrays with axes, an array without axes has less say in the dtype of the outputs.
+        if ((have_axes && have_none && !learned_->is_one_dtype) || !loop_.plan())
+            return false;
+        size_ = loop_.size();
+        shape_.set(tuple_of(loop_.axes(), [this](int axis) { return loop_.made(axis); }));
+        return static_cast<bool>(shape_);
     }
 
     bool take_address(PyObject *array, std::uint64_t *address) {
@@ -167,7 +244,9 @@ private:
     const ArrayAttributes &arrays_;
     const LearnedKernels *learned_;
     std::size_t count_ = 0;
-    Owned shape_;
+    Owned shape_;         // the shape in which outputs are made
+    bool is_even_ = true; // all inputs are contiguous and of one shape
+    ElementwiseLoop loop_; // filled if the inputs are not even
     long long size_ = 0;
     std::uint64_t addresses_[ElementwiseState::most_inputs + ElementwiseState::most_outputs];
     ElementwiseScalar scalars_[ElementwiseState::most_scalars];
@@ -184,7 +263,7 @@ PyObject *computed(const ElementwiseState &state, PyObject *const *args, Py_ssiz
     {
         FastCall fast(state, learned);
         if (fast.take_scalars(args + count, names) && fast.take_inputs(args, static_cast<std::size_t>(count)) &&
-            fast.make_outputs() && fast.launch())
+            fast.make_outputs() && fast.launch() && fast.transpose())
             result = fast.result();
     }
     unwinding.dismiss();
@@ -214,6 +293,9 @@ PyObject *represented(PyObject *self) { return PyObject_Repr(ElementwiseCall::of
 
 PyObject *make_elementwise_call_type() {
     using Base = Callable<held_count>;
+    transpose_name = PyUnicode_InternFromString("transpose");
+    if (transpose_name == nullptr)
+        return nullptr;
     return Base::make_type("tcuda._core.ElementwiseCall", sizeof(ElementwiseCall), {Base::member("__wrapped__", fallback)},
                            {{Py_tp_getattro, reinterpret_cast<void *>(attribute)},
                             {Py_tp_repr, reinterpret_cast<void *>(represented)}});

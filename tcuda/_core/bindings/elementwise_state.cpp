@@ -27,15 +27,18 @@ ElementwiseState::~ElementwiseState() {
 }
 
 void ElementwiseState::learn(nb::handle array_type, nb::handle pointer_type, nb::handle current_stream,
-                             nb::tuple dtypes, nb::tuple kinds, nb::object result, libcuda::Function function, int device,
-                             nb::object owner) {
+                             nb::tuple dtypes, nb::tuple kinds, nb::object result, libcuda::Function contiguous,
+                             libcuda::Function strided, int device, nb::object owner) {
     if (kinds.size() != defaults_.size())
         throw nb::value_error("learn() takes a kind for each keyword argument");
     if (learned_ == most_learned || defaults_.size() > most_scalars || dtypes.size() > most_inputs)
         return;
-    auto made = std::make_unique<LearnedKernels>(function, device);
-    for (nb::handle dtype : dtypes)
+    auto made = std::make_unique<LearnedKernels>(contiguous, strided, device);
+    for (nb::handle dtype : dtypes) {
         made->dtypes.push_back(nb::borrow(dtype));
+        made->itemsizes.push_back(nb::cast<long long>(dtype.attr("itemsize")));
+        made->is_one_dtype = made->is_one_dtype && dtype.is(result);
+    }
     for (nb::handle kind : kinds)
         made->kinds.push_back(static_cast<ElementwiseScalar::Kind>(nb::cast<int>(kind)));
     made->result = std::move(result);

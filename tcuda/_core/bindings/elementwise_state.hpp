@@ -18,10 +18,13 @@ namespace tcuda {
 
 // The kernels for inputs of certain dtypes and keyword arguments of certain kinds.
 struct LearnedKernels {
-    LearnedKernels(libcuda::Function contiguous, int device) : kernels(contiguous, device) {}
+    LearnedKernels(libcuda::Function contiguous, libcuda::Function strided, int device)
+        : kernels(contiguous, strided, device) {}
 
     const ElementwiseKernels kernels;
     std::vector<nanobind::object> dtypes;
+    std::vector<long long> itemsizes;
+    bool is_one_dtype = true; // the inputs and the outputs have the same dtype
     std::vector<ElementwiseScalar::Kind> kinds;
     nanobind::object result; // the dtype of the outputs
     nanobind::object owner;  // keeps the kernels loaded
@@ -38,11 +41,11 @@ public:
     ElementwiseState(const ElementwiseState &) = delete;
     ElementwiseState &operator=(const ElementwiseState &) = delete;
 
-    // Lets calls that are like the call which `dtypes` and `kinds` describe run without Python. `function` is of the
-    // current context, on `device`. More calls than the search is fast for are not learned.
+    // Lets calls that are like the call which `dtypes` and `kinds` describe run without Python. The functions are
+    // of the current context, on `device`. More calls than the search is fast for are not learned.
     void learn(nanobind::handle array_type, nanobind::handle pointer_type, nanobind::handle current_stream,
-               nanobind::tuple dtypes, nanobind::tuple kinds, nanobind::object result, libcuda::Function function, int device,
-               nanobind::object owner);
+               nanobind::tuple dtypes, nanobind::tuple kinds, nanobind::object result, libcuda::Function contiguous,
+               libcuda::Function strided, int device, nanobind::object owner);
 
     // Null if nothing was learned. The attributes of arrays and the current stream are known if this is not null.
     const LearnedKernels *first() const { return first_.load(std::memory_order_acquire); }

@@ -1,0 +1,276 @@
+"""Calls of jiterator functions, against NumPy."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tcuda
+from tcuda.jiterator._dtypes import ELEMENT_TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from support.fixture_types import Changes, OutputOf
+    from tcuda._runtime.protocol import Runtime
+
+AXPBY = "template <typename T> T axpby(T x, T y, T alpha, T beta) { return alpha * x + beta * y; }"
+DTYPES = [name for name in ELEMENT_TYPES if name != "bfloat16"]
+
+
+@pytest.fixture(autouse=True)
+def _compiles(xp: Any) -> None:
+    if not hasattr(xp, "RawModule"):
+        pytest.skip("the arrays have no RawModule, which compiles the code")
+
+
+@pytest.fixture
+def two_devices(runtime: Runtime) -> None:
+    if tcuda.device_count() < 2:
+        pytest.skip("needs two devices")
+
+
+@pytest.fixture(scope="module")
+def axpby() -> Callable[..., Any]:
+    return tcuda.jiterator._create_jit_fn(AXPBY, alpha=1, beta=1)
+
+
+def values(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
+    size = int(np.prod(shape))
+    return (np.arange(size) % 7 + 1).astype(dtype).reshape(shape)
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("other", ["same", "float32", "int64"])
+def test_every_dtype_computes_in_the_common_dtype(xp: Any, axpby: Callable[..., Any], name: str, other: str) -> None:
+    if name == "uint64" and other == "int64":
+        pytest.skip("uint64 and int64 have no common dtype")
+    x, y = values((9,), name), values((9,), name if other == "same" else other)
+    result = axpby(xp.asarray(x), xp.asarray(y))
+    expected = (x + y) if name == "bool" and other == "same" else x.astype(result.dtype) + y.astype(result.dtype)
+    np.testing.assert_array_equal(result.get(), expected)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda a: a, lambda a: a),
+        (lambda a: a.T, lambda a: a.T),
+        (lambda a: a.transpose(2, 0, 1), lambda a: a.transpose(2, 0, 1)[:, :, ::-1]),
+        (lambda a: a[:, ::2], lambda a: a[:, :2]),
+        (lambda a: a[::-1], lambda a: a[0]),
+        (lambda a: a, lambda a: a[:, :, :1]),
+        (lambda a: a[:1], lambda a: a[:, :1]),
+        (lambda a: a, lambda a: a[0, 0, 0]),
+        (lambda a: a[0, 0, 0], lambda a: a[1, 0, 0]),
+        (lambda a: a[:0], lambda a: a[:1]),
+    ],
+)
+@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float32", "float64"), ("int8", "float16")])
+def test_views_and_broadcast_inputs_give_the_elements_of_numpy(
+    xp: Any, axpby: Callable[..., Any], first: Any, second: Any, dtypes: tuple[str, str]
+) -> None:
+    x, y = values((3, 4, 5), dtypes[0]), values((3, 4, 5), dtypes[1])
+    for _ in range(2):  # the second call finds the kernels of the first
+        result = axpby(first(xp.asarray(x)), second(xp.asarray(y)), alpha=2, beta=3)
+        expected = 2 * first(x).astype(result.dtype) + 3 * second(y).astype(result.dtype)
+        assert result.shape == expected.shape
+        np.testing.assert_array_equal(result.get(), expected)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 1023, 1024, 1025, 5000])
+@pytest.mark.parametrize("start", [0, 1])
+def test_the_last_elements_of_every_size_are_computed(
+    xp: Any, axpby: Callable[..., Any], size: int, start: int
+) -> None:
+    x = values((size + start,), "float32")
+    result = axpby(xp.asarray(x)[start:], xp.asarray(x)[start:])
+    np.testing.assert_array_equal(result.get(), 2 * x[start:])
+
+
+def test_results_have_the_layout_of_the_inputs(xp: Any, axpby: Callable[..., Any]) -> None:
+    x = xp.zeros((2, 3, 4), "float32").transpose(1, 2, 0)
+    assert axpby(x, x).strides == x.strides
+
+
+def test_scalars_go_by_keyword_and_have_defaults(xp: Any, axpby: Callable[..., Any]) -> None:
+    x = xp.asarray(values((3,), "float64"))
+    np.testing.assert_array_equal(axpby(x, x, beta=-4.5).get(), x.get() * -3.5)
+    np.testing.assert_array_equal(axpby(x, x, alpha=np.float32(0.5), beta=np.int8(2)).get(), x.get() * 2.5)
+    np.testing.assert_array_equal(axpby(x, x).get(), x.get() * 2)
+
+
+def test_scalars_have_the_types_of_their_parameters(xp: Any) -> None:
+    code = "template <typename T> T choose(T x, bool negate, int64_t n, double d) { return negate ? -x : x * n + d; }"
+    choose = tcuda.jiterator._create_jit_fn(code, negate=False, n=2, d=0.25)
+    x = xp.asarray([1.0, 2.0])
+    np.testing.assert_array_equal(choose(x).get(), [2.25, 4.25])
+    np.testing.assert_array_equal(choose(x, negate=True).get(), [-1.0, -2.0])
+
+
+def test_complex_scalars_meet_complex_arrays(xp: Any) -> None:
+    code = "template <typename T> T turn(T x, T by) { return x * by; }"
+    turn = tcuda.jiterator._create_jit_fn(code, by=1j)
+    for dtype in ("complex64", "complex128"):
+        np.testing.assert_array_equal(turn(xp.asarray([1 + 2j], dtype)).get(), [-2 + 1j])
+
+
+def test_helpers_before_the_kernel_are_compiled(xp: Any) -> None:
+    code = (
+        "template <typename T> T twice(T x) { return x + x; }\ntemplate <typename T> T f(T x) { return twice(x) + 1; }"
+    )
+    np.testing.assert_array_equal(tcuda.jiterator._create_jit_fn(code)(xp.asarray([1.0, 2.0])).get(), [3.0, 5.0])
+
+
+@pytest.mark.parametrize("number", [1, 5, 8])
+def test_up_to_eight_inputs_are_summed(xp: Any, number: int) -> None:
+    names = [f"x{place}" for place in range(number)]
+    code = f"template <typename T> T f({', '.join('T ' + name for name in names)}) {{ return {' + '.join(names)}; }}"
+    inputs = [xp.full(3, place, "float32") for place in range(number)]
+    np.testing.assert_array_equal(tcuda.jiterator._create_jit_fn(code)(*inputs).get(), sum(range(number)))
+
+
+@pytest.mark.parametrize("number", [1, 4, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_several_outputs_are_written_to_references(xp: Any, number: int, dtype: str) -> None:
+    parameters = ", ".join(f"T& out{place}" for place in range(number))
+    body = " ".join(f"out{place} = x + {place};" for place in range(number))
+    code = f"template <typename T> void f(T x, {parameters}) {{ {body} }}"
+    results = tcuda.jiterator._create_multi_output_jit_fn(code, number)(xp.asarray([1, 2], dtype))
+    if number == 1:
+        results = (results,)
+    assert isinstance(results, tuple)
+    for place, result in enumerate(results):
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result.get(), [1 + place, 2 + place])
+
+
+def test_float16_computes_in_float32(xp: Any) -> None:
+    code = "template <typename T> T f(T x) { return (x * 2048 + 1 - x * 2048) + (sizeof(T) == 4 ? 0 : 8); }"
+    np.testing.assert_array_equal(tcuda.jiterator._create_jit_fn(code)(xp.asarray([3], "float16")).get(), [1])
+
+
+def test_nine_inputs_are_an_assertion_error(xp: Any, axpby: Callable[..., Any]) -> None:
+    with pytest.raises(AssertionError, match="only supports up to 8 tensor inputs"):
+        axpby(*[xp.zeros(1)] * 9)
+
+
+def test_an_unknown_keyword_is_a_key_error(xp: Any, axpby: Callable[..., Any]) -> None:
+    with pytest.raises(KeyError, match="gamma is not declared in function definition; declared are alpha, beta"):
+        axpby(xp.zeros(1), xp.zeros(1), gamma=1)
+
+
+def test_a_keyword_that_is_no_number_is_a_type_error(xp: Any, axpby: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="alpha must be a number"):
+        axpby(xp.zeros(1), xp.zeros(1), alpha="1")
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(3), 2.0, None, [1.0]])
+def test_an_input_that_is_no_array_of_a_device_is_an_error(xp: Any, axpby: Callable[..., Any], wrong: Any) -> None:
+    with pytest.raises(RuntimeError, match="input 1 is a "):
+        axpby(xp.zeros(3), wrong)
+
+
+def test_a_call_without_inputs_is_an_error(axpby: Callable[..., Any]) -> None:
+    with pytest.raises(RuntimeError, match="needs at least one input"):
+        axpby()
+
+
+def test_shapes_that_do_not_fit_are_an_error(xp: Any, axpby: Callable[..., Any]) -> None:
+    with pytest.raises(RuntimeError, match=r"cannot be broadcast to one shape: \(3,\), \(4,\)"):
+        axpby(xp.zeros(3), xp.zeros(4))
+
+
+def test_code_that_does_not_compile_names_the_line_of_the_user(xp: Any) -> None:
+    code = "template <typename T>\nT broken(T x) {\n    T y = x;\n    return y + missing;\n}\n"
+    broken = tcuda.jiterator._create_jit_fn(code)
+    with pytest.raises(RuntimeError, match=r"'broken' does not compile:\n  line 4: .*\n    return y \+ missing;"):
+        broken(xp.zeros(3))
+
+
+def test_code_that_does_not_compile_is_not_needed_for_an_empty_array(xp: Any) -> None:
+    broken = tcuda.jiterator._create_jit_fn("template <typename T> T broken(T x) { return missing; }")
+    assert broken(xp.zeros((2, 0), "float32")).shape == (2, 0)
+
+
+def test_a_failed_call_keeps_no_memory(xp: Any, changes: Changes) -> None:
+    broken = tcuda.jiterator._create_jit_fn("template <typename T> T broken(T x) { return missing; }")
+    x = xp.zeros(3)
+    with changes() as changed, contextlib.suppress(RuntimeError):
+        broken(x)
+    assert "allocated_bytes.all.current" not in changed
+
+
+@pytest.mark.parametrize("strided", [False, True])
+def test_a_capture_takes_the_call(xp: Any, axpby: Callable[..., Any], strided: bool) -> None:
+    x = xp.arange(12, dtype="float32").reshape(3, 4)
+    y = x[0] if strided else x
+    axpby(x, y)  # compiles
+    graph = tcuda.CUDAGraph()
+    with tcuda.graph(graph):
+        result = axpby(x, y)
+    x *= 2
+    graph.replay()
+    tcuda.synchronize()
+    np.testing.assert_array_equal(result.get(), x.get() + y.get())
+
+
+def test_a_call_runs_on_the_current_stream(xp: Any, axpby: Callable[..., Any]) -> None:
+    x = xp.zeros(4, "float32")
+    axpby(x, x)
+    tcuda.synchronize()
+    stream = tcuda.Stream()
+    with tcuda.stream(stream):
+        tcuda._sleep(50_000_000)
+        result = axpby(x + 1, x)
+        event = stream.record_event()
+    assert not event.query()
+    stream.synchronize()
+    np.testing.assert_array_equal(result.get(), [1, 1, 1, 1])
+
+
+def test_a_new_thread_computes_too(output_of: OutputOf) -> None:
+    code = f"""
+import threading, tcuda
+xp = tcuda.xp
+axpby = tcuda.jiterator._create_jit_fn({AXPBY!r}, alpha=1, beta=1)
+x = xp.arange(4.0)
+axpby(x, x)
+results = []
+thread = threading.Thread(target=lambda: results.append(axpby(x, x).get().tolist()))
+thread.start()
+thread.join()
+print(results)
+"""
+    assert output_of(code) == "[[0.0, 2.0, 4.0, 6.0]]"
+
+
+@pytest.mark.usefixtures("two_devices")
+@pytest.mark.parametrize("strided", [False, True])
+def test_a_result_is_on_the_device_of_the_inputs(xp: Any, axpby: Callable[..., Any], strided: bool) -> None:
+    for index in (1, 0, 1):
+        with tcuda.device(index):
+            x = xp.arange(6, dtype="float32").reshape(2, 3)
+        y = x[0] if strided else x
+        with tcuda.device(1 - index):
+            result = axpby(x, y)
+            assert tcuda.current_device() == 1 - index
+        assert result.device.id == index
+        with tcuda.device(index):
+            np.testing.assert_array_equal(result.get(), x.get() + y.get())
+
+
+@pytest.mark.usefixtures("two_devices")
+def test_inputs_of_two_devices_are_an_error(xp: Any, axpby: Callable[..., Any]) -> None:
+    with tcuda.device(0):
+        x = xp.zeros(3)
+        axpby(x, x)
+    with tcuda.device(1):
+        y = xp.zeros(3)
+    with pytest.raises(RuntimeError, match="input 0 is on cuda:0 and input 1 is on cuda:1"):
+        axpby(x, y)
