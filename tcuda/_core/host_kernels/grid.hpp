@@ -12,7 +12,7 @@
 #include "host_kernels/context.hpp"
 #include "host_kernels/loaded_module.hpp"
 #include "host_kernels/stacks.hpp"
-#include <tcuda/abi.h>
+#include <tcuda_abi.h>
 
 namespace tcuda {
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include <tcuda/abi.h>
+#include <tcuda_abi.h>
 
 namespace tcuda {
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "abi.h"
+#include "../../abi/tcuda_abi.h"
 
 #if defined(__clang__)
 #define TCUDA_UNSANITIZED __attribute__((no_sanitize("address", "kernel-address", "undefined")))
