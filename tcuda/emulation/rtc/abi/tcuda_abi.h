@@ -2,10 +2,11 @@
 // Both sides include this header. A change needs a new `version`.
 #pragma once
 
-#include <stdint.h>
-
 namespace tcuda {
 namespace abi {
+
+// No header of the host is included: programs for NVRTC define names such as `int64_t` themselves.
+using Address = __UINTPTR_TYPE__;
 
 constexpr unsigned version = 1;
 constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
@@ -17,7 +18,7 @@ struct Index {
 };
 
 struct Range { // [begin, end)
-    uintptr_t begin, end;
+    Address begin, end;
 };
 
 struct Parameter {
@@ -55,7 +56,7 @@ struct Services {
     unsigned (*converge)(void *grid, const void *site);
     void (*pause)(void *grid);
     // Returns the range that contains an access, or does not return.
-    Range (*resolve)(void *grid, uintptr_t address, unsigned long long size, bool write);
+    Range (*resolve)(void *grid, Address address, unsigned long long size, bool write);
     // Does not return.
     void (*fail)(void *grid, const char *kind, const char *text, const char *file, int line, const char *function);
 };

@@ -1,10 +1,6 @@
 // Threads, barriers and checked accesses of the kernels of this module, through the services of the core.
 #pragma once
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-
 #include "../../abi/tcuda_abi.h"
 
 #if defined(__clang__)
@@ -86,21 +82,21 @@ inline unsigned dynamic_shared_size() { return shared_size; }
 
 __attribute__((format(printf, 1, 2))) inline int print(const char *format, ...) {
     printed = true;
-    va_list arguments;
-    va_start(arguments, format);
-    const int written = vprintf(format, arguments);
-    va_end(arguments);
+    __builtin_va_list arguments;
+    __builtin_va_start(arguments, format);
+    const int written = __builtin_vprintf(format, arguments);
+    __builtin_va_end(arguments);
     return written;
 }
 
 // Accesses to memory: the compiler calls the functions below before each access.
 
-inline TCUDA_UNSANITIZED __attribute__((noinline, cold)) void resolve(uintptr_t address, unsigned long long size,
+inline TCUDA_UNSANITIZED __attribute__((noinline, cold)) void resolve(tcuda::abi::Address address, unsigned long long size,
                                                                       bool write) {
     slots[(address >> abi::page_shift) % abi::slot_count] = services.resolve(services.grid, address, size, write);
 }
 
-inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(uintptr_t address, unsigned long long size,
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(tcuda::abi::Address address, unsigned long long size,
                                                                    bool write) {
     if (address - own.begin < own.end - own.begin)
         return;
@@ -236,7 +232,7 @@ const tcuda::abi::Module tcuda_module = {
 };
 
 #define TCUDA_CHECK(name, size, write)                                                                                 \
-    TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_##name##_noabort(uintptr_t address) {                                   \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_##name##_noabort(tcuda::abi::Address address) {                                   \
         tcuda::check(address, size, write);                                                                            \
     }
 TCUDA_CHECK(load1, 1, false)
@@ -250,14 +246,14 @@ TCUDA_CHECK(store4, 4, true)
 TCUDA_CHECK(store8, 8, true)
 TCUDA_CHECK(store16, 16, true)
 #undef TCUDA_CHECK
-TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_loadN_noabort(uintptr_t address, size_t size) {
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_loadN_noabort(tcuda::abi::Address address, __SIZE_TYPE__ size) {
     tcuda::check(address, size, false);
 }
-TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_storeN_noabort(uintptr_t address, size_t size) {
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_storeN_noabort(tcuda::abi::Address address, __SIZE_TYPE__ size) {
     tcuda::check(address, size, true);
 }
 TCUDA_HIDDEN void __asan_handle_no_return() {}
-TCUDA_HIDDEN void __asan_before_dynamic_init(uintptr_t) {}
+TCUDA_HIDDEN void __asan_before_dynamic_init(tcuda::abi::Address) {}
 TCUDA_HIDDEN void __asan_after_dynamic_init() {}
 
 // The beginning of the data that the compiler passes to a handler of -fsanitize=bounds and of
@@ -270,12 +266,12 @@ struct tcuda_check_data {
         char name[1];
     } *type;
 };
-TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_out_of_bounds(tcuda_check_data *data, uintptr_t index) {
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_out_of_bounds(tcuda_check_data *data, tcuda::abi::Address index) {
     static char text[256];
-    snprintf(text, sizeof text, "index %lld is out of bounds for %s", static_cast<long long>(index), data->type->name);
+    __builtin_snprintf(text, sizeof text, "index %lld is out of bounds for %s", static_cast<long long>(index), data->type->name);
     tcuda::fail("bounds", text, data->file, int(data->line));
 }
-TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_divrem_overflow(tcuda_check_data *data, uintptr_t, uintptr_t divisor) {
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_divrem_overflow(tcuda_check_data *data, tcuda::abi::Address, tcuda::abi::Address divisor) {
     tcuda::fail("divide", divisor == 0 ? "division of an integer by zero" : "the quotient of two integers overflows",
                 data->file, int(data->line));
 }
