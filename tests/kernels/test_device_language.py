@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import tcuda
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -625,6 +627,41 @@ def test_threads_of_a_block_take_turns_with_a_lock(xp: Any, acquire: str) -> Non
     assert (int(lock.get()[0]), int(total.get()[0])) == (0, 128)
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "memset(out + far, 0, 64)",
+        "memcpy(out, out + far, 64)",
+        "memmove(out + far, out, 64)",
+        "atomicAdd(out + far, 1)",
+        "frexp(1.0, out + far)",
+        "sincosf(1.0f, (float *)out, (float *)(out + far))",
+        "out[0] = __ldg(out + far)",
+    ],
+)
+def test_functions_check_the_memory_that_they_use(xp: Any, statement: str) -> None:
+    source = f'extern "C" __global__ void use(int *out, long long far) {{ {statement}; }}'
+    out = xp.zeros(16, dtype="i4")
+    with pytest.raises(tcuda.AcceleratorError, match="illegal memory access"):
+        xp.RawKernel(source, "use")((1,), (1,), (out, np.int64(1 << 24)))
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("out[0] = __shfl(1, 2);", "__shfl_sync"),
+        ("out[0] = __ballot(1);", "__ballot_sync"),
+        ("out[0] = __isShared(out);", "one address space"),
+    ],
+)
+def test_a_function_that_devices_lack_is_named(xp: Any, statement: str, message: str) -> None:
+    source = f'extern "C" __global__ void use(int *out) {{ {statement} }}'
+    with pytest.raises(Exception, match=message):
+        xp.RawKernel(source, "use")((1,), (1,), (xp.zeros(1, dtype="i4"),))
+
+
 # Warps
 
 
@@ -877,6 +914,25 @@ def test_memory_of_the_device_heap(xp: Any) -> None:
     for _ in range(3):
         kernel((1,), (64,), (out, np.int32(1000)))
     assert out.get().tolist() == [t + t + 3 + t + 999 for t in range(64)]
+
+
+def test_new_and_delete_use_the_device_heap(xp: Any) -> None:
+    source = r"""
+    struct Pair {
+        int first, second;
+        __device__ Pair(int first, int second) : first(first), second(second) {}
+    };
+    extern "C" __global__ void sums(int *out) {
+        Pair *pair = new Pair(threadIdx.x, 5);
+        int *squares = new int[10];
+        for (int i = 0; i < 10; ++i) squares[i] = i * i;
+        out[threadIdx.x] = pair->first + pair->second + squares[9];
+        delete[] squares;
+        delete pair;
+    }"""
+    out = xp.zeros(32, dtype="i4")
+    xp.RawKernel(source, "sums")((1,), (32,), (out,))
+    assert out.get().tolist() == [t + 86 for t in range(32)]
 
 
 def test_clocks_do_not_go_back(xp: Any) -> None:

@@ -17,7 +17,7 @@ inline To reinterpret(From from) {
 
 // Runs an operation in a rounding mode. The memory operands keep the compiler from moving the arithmetic out of the mode.
 template <int mode, class Operation>
-inline auto rounded(Operation operation) {
+inline auto rounded(Operation operation) -> decltype(operation()) {
     int previous = fegetround();
     fesetround(mode);
     __asm__ volatile("" ::: "memory");

@@ -3,6 +3,8 @@
 
 #include "tcuda/memory.h"
 
+#include <new>
+
 namespace tcuda {
 
 struct HeapBlock {
@@ -11,14 +13,14 @@ struct HeapBlock {
 };
 
 constexpr size_t heap_size = 8u << 20;
-alignas(16) inline unsigned char heap_bytes[heap_size];
+alignas(16) static unsigned char heap_bytes[heap_size];
 
 }  // namespace tcuda
 
 extern "C" {
 
 // First fit: the blocks lie one after another, and neighbouring free blocks become one block.
-__attribute__((used, weak)) void *tcuda_heap_allocate(size_t size) noexcept {
+TCUDA_OF_MODULE void *tcuda_heap_allocate(size_t size) noexcept {
     using namespace tcuda;
     if (size == 0 || size > heap_size) return nullptr;
     size_t needed = (size + sizeof(HeapBlock) + 15) / 16 * 16;
@@ -44,11 +46,11 @@ __attribute__((used, weak)) void *tcuda_heap_allocate(size_t size) noexcept {
     return nullptr;
 }
 
-__attribute__((used, weak)) void tcuda_heap_release(void *address) noexcept {
+TCUDA_OF_MODULE void tcuda_heap_release(void *address) noexcept {
     if (address) static_cast<tcuda::HeapBlock *>(address)[-1].used = 0;
 }
 
-__attribute__((used, weak)) void *tcuda_heap_allocate_zeros(size_t count, size_t size) noexcept {
+TCUDA_OF_MODULE void *tcuda_heap_allocate_zeros(size_t count, size_t size) noexcept {
     size_t total;
     if (__builtin_mul_overflow(count, size, &total)) return nullptr;
     unsigned char *bytes = static_cast<unsigned char *>(tcuda_heap_allocate(total));
@@ -57,3 +59,25 @@ __attribute__((used, weak)) void *tcuda_heap_allocate_zeros(size_t count, size_t
 }
 
 }  // extern "C"
+
+// The operators of the host take memory of the host. The labels keep the host from taking the operators of the module:
+// the compiler ignores an attribute of visibility here.
+__asm__(".hidden _Znwm\n.hidden _Znam\n.hidden _ZdlPv\n.hidden _ZdaPv\n.hidden _ZdlPvm\n.hidden _ZdaPvm");
+__attribute__((used, weak)) TCUDA_UNSANITIZED void *operator new(size_t size) {
+    return tcuda_heap_allocate(size == 0 ? 1 : size);
+}
+__attribute__((used, weak)) TCUDA_UNSANITIZED void *operator new[](size_t size) {
+    return tcuda_heap_allocate(size == 0 ? 1 : size);
+}
+__attribute__((used, weak)) TCUDA_UNSANITIZED void operator delete(void *address) noexcept {
+    tcuda_heap_release(address);
+}
+__attribute__((used, weak)) TCUDA_UNSANITIZED void operator delete[](void *address) noexcept {
+    tcuda_heap_release(address);
+}
+__attribute__((used, weak)) TCUDA_UNSANITIZED void operator delete(void *address, size_t) noexcept {
+    tcuda_heap_release(address);
+}
+__attribute__((used, weak)) TCUDA_UNSANITIZED void operator delete[](void *address, size_t) noexcept {
+    tcuda_heap_release(address);
+}

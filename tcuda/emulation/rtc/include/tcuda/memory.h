@@ -4,18 +4,69 @@
 #include "tcuda/launch.h"
 
 extern "C" {
-void *memcpy(void *, const void *, size_t) noexcept;
-void *memmove(void *, const void *, size_t) noexcept;
-void *memset(void *, int, size_t) noexcept;
-int memcmp(const void *, const void *, size_t) noexcept;
+
+// The compiler adds no checks to these functions, so functions of the module with checks take their place.
+void *memcpy(void *, const void *, size_t) noexcept __asm__("tcuda_copy");
+void *memmove(void *, const void *, size_t) noexcept __asm__("tcuda_move");
+void *memset(void *, int, size_t) noexcept __asm__("tcuda_fill");
+int memcmp(const void *, const void *, size_t) noexcept __asm__("tcuda_compare");
 size_t strlen(const char *) noexcept;
-// The heap of a device is an array of the module. The names of the functions differ in the object file, because the
-// host's heap is no memory of a device.
+
+// The heap of a device is an array of the module; the host's heap is no memory of a device.
 void *malloc(size_t) noexcept __asm__("tcuda_heap_allocate");
 void free(void *) noexcept __asm__("tcuda_heap_release");
 // The compiler makes calloc of malloc and memset.
 void *calloc(size_t, size_t) noexcept __asm__("tcuda_heap_allocate_zeros");
+
+void *tcuda_host_memmove(void *, const void *, size_t) noexcept __asm__("memmove");
+void *tcuda_host_memset(void *, int, size_t) noexcept __asm__("memset");
+int tcuda_host_memcmp(const void *, const void *, size_t) noexcept __asm__("memcmp");
+
+}  // extern "C"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TCUDA_CHECKED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(kernel_address_sanitizer)
+#define TCUDA_CHECKED 1
+#endif
+#endif
+
+namespace tcuda {
+
+inline TCUDA_UNSANITIZED void check_bytes(const void *address, size_t size, bool write) {
+#ifdef TCUDA_CHECKED
+    if (size != 0) check(reinterpret_cast<uintptr_t>(address), size, write);
+#else
+    (void)address, (void)size, (void)write;
+#endif
 }
+
+}  // namespace tcuda
+
+extern "C" {
+
+// The compiler calls these functions by the labels above, which are no uses that the compiler sees.
+#define TCUDA_OF_MODULE __attribute__((used, weak, visibility("hidden"))) TCUDA_UNSANITIZED
+TCUDA_OF_MODULE void *tcuda_move(void *to, const void *from, size_t size) noexcept {
+    tcuda::check_bytes(from, size, false);
+    tcuda::check_bytes(to, size, true);
+    return tcuda_host_memmove(to, from, size);
+}
+TCUDA_OF_MODULE void *tcuda_copy(void *to, const void *from, size_t size) noexcept {
+    return tcuda_move(to, from, size);
+}
+TCUDA_OF_MODULE void *tcuda_fill(void *to, int value, size_t size) noexcept {
+    tcuda::check_bytes(to, size, true);
+    return tcuda_host_memset(to, value, size);
+}
+TCUDA_OF_MODULE int tcuda_compare(const void *a, const void *b, size_t size) noexcept {
+    tcuda::check_bytes(a, size, false);
+    tcuda::check_bytes(b, size, false);
+    return tcuda_host_memcmp(a, b, size);
+}
+
+}  // extern "C"
 
 #define TCUDA_LOAD(name) \
     template <class T> \
