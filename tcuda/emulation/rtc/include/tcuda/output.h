@@ -1,6 +1,37 @@
 // printf of a kernel.
 #pragma once
 
-#include "tcuda/launch.h"
+#include <stdarg.h>
 
-#define printf tcuda::print
+#include "tcuda/launch.h"
+#include "tcuda/memory.h"
+
+// The names of the functions differ in the object file, so that the core learns of the output. The compiler makes puts
+// and putchar of printf.
+extern "C" {
+
+int printf(const char *, ...) __asm__("tcuda_printf");
+int puts(const char *) __asm__("tcuda_puts");
+int putchar(int) __asm__("tcuda_putchar");
+
+int tcuda_host_puts(const char *) __asm__("puts");
+int tcuda_host_putchar(int) __asm__("putchar");
+
+TCUDA_OF_MODULE int tcuda_printf(const char *format, ...) {
+    tcuda::printed = true;
+    va_list arguments;
+    va_start(arguments, format);
+    int written = tcuda_host_vprintf(format, arguments);
+    va_end(arguments);
+    return written;
+}
+TCUDA_OF_MODULE int tcuda_puts(const char *text) {
+    tcuda::printed = true;
+    return tcuda_host_puts(text);
+}
+TCUDA_OF_MODULE int tcuda_putchar(int character) {
+    tcuda::printed = true;
+    return tcuda_host_putchar(character);
+}
+
+}  // extern "C"
