@@ -351,6 +351,51 @@ def test_intrinsic_functions_of_wide_integers(xp: Any) -> None:
         assert values.tolist() == wanted, text
 
 
+@pytest.mark.parametrize("count", [2, 4])
+def test_intrinsic_functions_of_packed_integers(xp: Any, count: int) -> None:
+    a, b = np.random.default_rng(5).integers(0, 2**32, (2, 200)).astype("u4")
+    a[:2], b[:2] = [0x80008080, 0x7F7F7FFF], [0x80008080, 0x7F7F7FFF]
+    kind = {2: "2", 4: "1"}[count]
+    low, high = np.iinfo(f"i{kind}").min, np.iinfo(f"i{kind}").max
+    top = np.iinfo(f"u{kind}").max
+    signed_table: dict[str, Expected] = {
+        "__vabs": lambda x, y: np.abs(x),
+        "__vabsss": lambda x, y: np.minimum(np.abs(x), high),
+        "__vneg": lambda x, y: -x,
+        "__vaddss": lambda x, y: np.clip(x + y, low, high),
+        "__vsubss": lambda x, y: np.clip(x - y, low, high),
+        "__vmaxs": np.maximum,
+        "__vmins": np.minimum,
+        "__vabsdiffs": lambda x, y: np.abs(x - y),
+        "__vcmpgts": lambda x, y: -(x > y).astype("i8"),
+        "__vsetles": lambda x, y: (x <= y).astype("i8"),
+    }
+    unsigned_table: dict[str, Expected] = {
+        "__vadd": np.add,
+        "__vsub": np.subtract,
+        "__vaddus": lambda x, y: np.minimum(x + y, top),
+        "__vsubus": lambda x, y: np.maximum(x - y, 0),
+        "__vavgu": lambda x, y: x + y + 1 >> 1,
+        "__vhaddu": lambda x, y: x + y >> 1,
+        "__vmaxu": np.maximum,
+        "__vminu": np.minimum,
+        "__vabsdiffu": lambda x, y: np.abs(x - y),
+        "__vcmpeq": lambda x, y: -(x == y).astype("i8"),
+        "__vsetltu": lambda x, y: (x < y).astype("i8"),
+    }
+    one = ("__vabs", "__vabsss", "__vneg")
+    names = [*signed_table, *unsigned_table]
+    texts = [f"{name}{count}({'a' if name in one else 'a, b'})" for name in names]
+    found = evaluated(xp, [*texts, f"__vsadu{count}(a, b)", f"__vsads{count}(a, b)"], "u4", a, b)
+    for name, values in zip(names, found, strict=False):
+        letter, table = ("i", signed_table) if name in signed_table else ("u", unsigned_table)
+        parts = table[name](a.view(f"{letter}{kind}").astype("i8"), b.view(f"{letter}{kind}").astype("i8"))
+        np.testing.assert_array_equal(values, parts.astype(f"u{kind}").view("u4"), err_msg=name)
+    for letter, values in zip("ui", found[-2:], strict=True):
+        parts = np.abs(a.view(f"{letter}{kind}").astype("i8") - b.view(f"{letter}{kind}").astype("i8"))
+        np.testing.assert_array_equal(values, parts.reshape(-1, count).sum(axis=1))
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(("name", "result"), [("int", "i4"), ("uint", "u4"), ("ll", "i8"), ("ull", "u8")])
 def test_conversions_to_integers_round_and_clamp(xp: Any, dtype: str, name: str, result: str) -> None:

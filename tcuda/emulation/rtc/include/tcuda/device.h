@@ -13,6 +13,7 @@
 #include "tcuda/output.h"
 #include "tcuda/clock.h"
 #include "tcuda/integers.h"
+#include "tcuda/packed_integers.h"
 #include "tcuda/conversions.h"
 #include "tcuda/math.h"
 #include "tcuda/atomics.h"
