@@ -163,6 +163,30 @@ inline double pow(double x, int y) {
 inline float pow(float x, int y) {
     return static_cast<float>(pow(static_cast<double>(x), static_cast<double>(y)));
 }
+inline double copysign(double x, float y) {
+    return __builtin_copysign(x, static_cast<double>(y));
+}
+inline double copysign(float x, double y) {
+    return __builtin_copysign(static_cast<double>(x), y);
+}
+inline float j0(float x) {
+    return j0f(x);
+}
+inline float j1(float x) {
+    return j1f(x);
+}
+inline float jn(int order, float x) {
+    return jnf(order, x);
+}
+inline float y0(float x) {
+    return y0f(x);
+}
+inline float y1(float x) {
+    return y1f(x);
+}
+inline float yn(int order, float x) {
+    return ynf(order, x);
+}
 inline float fma(float x, float y, float z) {
     return __builtin_fmaf(x, y, z);
 }
@@ -313,9 +337,6 @@ inline float fdividef(float x, float y) {
     return x / y;
 }
 inline double fdivide(double x, double y) {
-    return x / y;
-}
-inline float fdivide(float x, float y) {
     return x / y;
 }
 #define TCUDA_FAST(name, function) \

@@ -160,9 +160,6 @@ inline double rhypot(double x, double y) {
 inline float rhypotf(float x, float y) {
     return static_cast<float>(rhypot(static_cast<double>(x), static_cast<double>(y)));
 }
-inline float rhypot(float x, float y) {
-    return rhypotf(x, y);
-}
 inline double norm3d(double x, double y, double z) {
     return __builtin_hypot(__builtin_hypot(x, y), z);
 }
