@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -12,11 +13,14 @@ from tcuda._process.devices import Device
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
+from tcuda._runtime.protocol import MEMCPY_DEFAULT, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tcuda._runtime.emulated import EmulatedRuntime
+
+    Address: TypeAlias = int | ctypes.c_void_p
 
 _runtime = cast("EmulatedRuntime", cuda)
 _POISON = 0xFF
@@ -147,3 +151,63 @@ class MemoryPointer:
 
     def __int__(self) -> int:
         return self.ptr
+
+    def __add__(self, offset: int) -> MemoryPointer:
+        return MemoryPointer(self.mem, self.offset + operator.index(offset))
+
+    __radd__ = __add__
+
+    def __sub__(self, offset: int) -> MemoryPointer:
+        return self + -operator.index(offset)
+
+    def copy_from(self, mem: MemoryPointer | Address, size: int) -> None:
+        """Copy ``size`` bytes from ``mem``, a pointer to a device or an address of the host."""
+        _runtime.memcpy(self.ptr, _address(mem), size, MEMCPY_DEFAULT)
+
+    def copy_from_async(self, mem: MemoryPointer | Address, size: int, stream: Any = None) -> None:
+        """Copy as :meth:`copy_from`, on ``stream`` or else on the current stream."""
+        _runtime.memcpyAsync(self.ptr, _address(mem), size, MEMCPY_DEFAULT, _handle(stream))
+
+    def copy_from_device(self, src: MemoryPointer, size: int) -> None:
+        """Copy ``size`` bytes from ``src``, which points to a device."""
+        _runtime.memcpy(self.ptr, src.ptr, size, MEMCPY_DEFAULT)
+
+    def copy_from_device_async(self, src: MemoryPointer, size: int, stream: Any = None) -> None:
+        """Copy as :meth:`copy_from_device`, on ``stream`` or else on the current stream."""
+        _runtime.memcpyAsync(self.ptr, src.ptr, size, MEMCPY_DEFAULT, _handle(stream))
+
+    def copy_from_host(self, mem: Address, size: int) -> None:
+        """Copy ``size`` bytes from the address ``mem`` of the host."""
+        _runtime.memcpy(self.ptr, _address(mem), size, MEMCPY_HOST_TO_DEVICE)
+
+    def copy_from_host_async(self, mem: Address, size: int, stream: Any = None) -> None:
+        """Copy as :meth:`copy_from_host`, on ``stream`` or else on the current stream."""
+        _runtime.memcpyAsync(self.ptr, _address(mem), size, MEMCPY_HOST_TO_DEVICE, _handle(stream))
+
+    def copy_to_host(self, mem: Address, size: int) -> None:
+        """Copy ``size`` bytes to the address ``mem`` of the host."""
+        _runtime.memcpy(_address(mem), self.ptr, size, MEMCPY_DEVICE_TO_HOST)
+
+    def copy_to_host_async(self, mem: Address, size: int, stream: Any = None) -> None:
+        """Copy as :meth:`copy_to_host`, on ``stream`` or else on the current stream."""
+        _runtime.memcpyAsync(_address(mem), self.ptr, size, MEMCPY_DEVICE_TO_HOST, _handle(stream))
+
+    def memset(self, value: int, size: int) -> None:
+        """Set ``size`` bytes to ``value``."""
+        _runtime.memsetAsync(self.ptr, value, size, 0)
+
+    def memset_async(self, value: int, size: int, stream: Any = None) -> None:
+        """Set bytes as :meth:`memset`, on ``stream`` or else on the current stream."""
+        _runtime.memsetAsync(self.ptr, value, size, _handle(stream))
+
+
+def _address(memory: MemoryPointer | Address) -> int:
+    if isinstance(memory, MemoryPointer):
+        return memory.ptr
+    return (memory.value or 0) if isinstance(memory, ctypes.c_void_p) else operator.index(memory)
+
+
+def _handle(stream: Any) -> int:
+    """Return the handle of ``stream``; that of the current stream if None."""
+    handle: int = (backend.current_stream() if stream is None else stream).ptr
+    return handle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tcuda._process.lazy import cuda
@@ -67,8 +68,9 @@ class RawKernel:
         *,
         translate_cucomplex: bool = False,
         enable_cooperative_groups: bool = False,
-        jitify: bool = False,
+        jitify: bool | None = None,
     ) -> None:
+        warn_of_jitify(jitify)
         require(str, code=code, name=name, backend=backend)
         require(tuple, options=options)
         self.code = code
@@ -78,7 +80,7 @@ class RawKernel:
         self.enable_cooperative_groups = bool(enable_cooperative_groups)
         self.file_path = None
         self._names: tuple[str, ...] = ()
-        self._switches = {"translate_cucomplex": translate_cucomplex, "jitify": jitify}
+        self._translate_cucomplex = bool(translate_cucomplex)
         self._functions: dict[int, Function] = {}
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], **kwargs: Any) -> None:
@@ -113,7 +115,10 @@ class RawKernel:
         return self._functions.setdefault(cuda.getDevice(), module.get_function(self.name))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        settings = {**self._switches, "enable_cooperative_groups": self.enable_cooperative_groups}
+        settings = {
+            "translate_cucomplex": self._translate_cucomplex,
+            "enable_cooperative_groups": self.enable_cooperative_groups,
+        }
         return restored, (self.code, self.name, self.options, self.backend, settings, self._names)
 
     @property
@@ -194,9 +199,19 @@ def restored(
     names: tuple[str, ...] = (),
 ) -> RawKernel:
     """Return the kernel ``name`` of a module with the name expressions ``names``."""
-    kernel = RawKernel(code, name, options, backend, **settings)
+    kernel = RawKernel(code, name, options, backend, jitify=None, **settings)
     kernel._names = names
     return kernel
+
+
+def warn_of_jitify(jitify: bool | None) -> None:
+    """Warn the caller of a constructor that CuPy will remove the argument ``jitify``."""
+    if jitify is not None:
+        warnings.warn(
+            f"jitify={jitify} is deprecated: CuPy removes the argument in version 15. Leave the argument out.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
 
 
 def require(kind: type, **arguments: object) -> None:

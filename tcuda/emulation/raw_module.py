@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tcuda.emulation import kernel_module
-from tcuda.emulation.raw_kernel import RawKernel, require, restored
+from tcuda.emulation.raw_kernel import RawKernel, require, restored, warn_of_jitify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,8 +56,9 @@ class RawModule:
         translate_cucomplex: bool = False,
         enable_cooperative_groups: bool = False,
         name_expressions: Iterable[str] | None = None,
-        jitify: bool = False,
+        jitify: bool | None = None,
     ) -> None:
+        warn_of_jitify(jitify)
         require(tuple, options=options)
         require(str, backend=backend)
         if (code is None) == (path is None):
@@ -84,7 +85,12 @@ class RawModule:
         self.backend = backend
         self.enable_cooperative_groups = bool(enable_cooperative_groups)
         self.name_expressions = None if name_expressions is None else tuple(name_expressions)
-        self._switches = {"translate_cucomplex": translate_cucomplex, "jitify": jitify}
+        for expression in self.name_expressions or ():
+            require(str, name_expressions=expression)
+        self._settings = {
+            "translate_cucomplex": bool(translate_cucomplex),
+            "enable_cooperative_groups": self.enable_cooperative_groups,
+        }
 
     @property
     def module(self) -> Module:
@@ -103,8 +109,7 @@ class RawModule:
             CompileException: The source cannot be compiled.
         """
         require(str, name=name)
-        settings = {**self._switches, "enable_cooperative_groups": self.enable_cooperative_groups}
-        kernel = restored(self.code, name, self.options, self.backend, settings, self.name_expressions or ())
+        kernel = restored(self.code, name, self.options, self.backend, self._settings, self.name_expressions or ())
         assert kernel.kernel is not None  # Finds errors now, as CuPy does.
         return kernel
 
@@ -121,8 +126,7 @@ class RawModule:
         return kernel_module.load(self.code, self.options, self.backend, self.name_expressions or (), log)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        settings = {**self._switches, "enable_cooperative_groups": self.enable_cooperative_groups}
-        return _module_of, (self.code, self.options, self.backend, self.name_expressions, settings)
+        return _module_of, (self.code, self.options, self.backend, self.name_expressions, self._settings)
 
 
 def _module_of(
@@ -132,4 +136,6 @@ def _module_of(
     names: tuple[str, ...] | None,
     settings: dict[str, bool],
 ) -> RawModule:
-    return RawModule(code=code, path=None, options=options, backend=backend, name_expressions=names, **settings)
+    return RawModule(
+        code=code, path=None, options=options, backend=backend, name_expressions=names, jitify=None, **settings
+    )

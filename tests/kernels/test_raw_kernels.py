@@ -257,7 +257,7 @@ def test_options_define_macros(xp: Any) -> None:
     assert x.item() == 3
 
 
-@pytest.mark.parametrize(("name", "value"), [("options", ["-w"]), ("options", "-w"), ("code", 3), ("name", None)])
+@pytest.mark.parametrize(("name", "value"), [("options", ["-w"]), ("options", "-w"), ("code", 3), ("name", b"f")])
 def test_arguments_of_other_types_are_refused(name: str, value: object, xp: Any) -> None:
     arguments: dict[str, object] = {"code": "", "name": "f", "options": ()}
     with pytest.raises(TypeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import pickle
 import shutil
 from typing import Any
@@ -184,3 +185,31 @@ def test_modules_with_the_same_names_do_not_share_variables(xp: Any) -> None:
         module = xp.RawModule(code=code % number, options=("--std=c++17",))
         module.get_function("get")((1,), (1,), (x,))
         assert x.item() == number
+
+
+def test_a_variable_is_copied_through_its_pointer(xp: Any) -> None:
+    module = xp.RawModule(code=VARIABLES + "// copied")
+    weights = module.get_global("weights")
+    host = np.asarray([1, 2, 3, 4], dtype=np.float32)
+    weights.copy_from_host(host.ctypes.data, host.nbytes)
+    x = xp.zeros(4, dtype=xp.float32)
+    module.get_function("read")((1,), (4,), (x,))
+    assert x.get().tolist() == [1, 2, 3, 4]
+    weights.copy_from_device_async((x.data + 8), 8)
+    (weights + 12).memset_async(0, 4)
+    back = np.empty(4, dtype=np.float32)
+    tcuda.synchronize()
+    weights.copy_to_host(ctypes.c_void_p(back.ctypes.data), 16)
+    assert back.tolist() == [3, 4, 3, 0]
+    weights.copy_from(x.data, 16)
+    (weights + 4 - 4).memset(0, 4)
+    weights.copy_to_host(ctypes.c_void_p(back.ctypes.data), 16)
+    assert back.tolist() == [0, 2, 3, 4]
+
+
+@pytest.mark.parametrize("jitify", [True, False])
+def test_jitify_is_deprecated(jitify: bool, xp: Any) -> None:
+    with pytest.warns(DeprecationWarning, match="jitify"):
+        xp.RawModule(code="", jitify=jitify)
+    with pytest.warns(DeprecationWarning, match="jitify"):
+        xp.RawKernel("", "f", jitify=jitify)

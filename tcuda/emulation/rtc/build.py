@@ -208,15 +208,12 @@ def _require_supported(request: Request, translated: Options, code: str) -> None
 
 
 def _registrations(kernels: Sequence[source.Kernel], names: Sequence[str]) -> str:
-    """Return the lines that enter the kernels in the list of the module.
-
-    The name of a kernel without C linkage begins with ``::``, because a program cannot find it by that name on CUDA.
-    """
+    """Return the lines that enter the kernels in the list of the module."""
     asked = dict.fromkeys(names)
     lines = [
-        f'TCUDA_KERNEL("{kernel.name if kernel.c_linkage else f"::{kernel.name}"}", {kernel.name})'
+        f'TCUDA_KERNEL("{kernel.listed}", {kernel.name})'
         for kernel in kernels
-        if not kernel.template and not (kernel.c_linkage and kernel.name in asked)
+        if not kernel.template and kernel.listed not in asked
     ]
     lines += [f'TCUDA_KERNEL("{_escaped(name)}", {name.strip().removeprefix("&")})' for name in asked]
     return "".join([f'\n#line 1 "{_EXPRESSIONS}"\n', *(f"{line}\n" for line in lines)])

@@ -36,6 +36,15 @@ class Kernel:
     template: bool
     c_linkage: bool
 
+    @property
+    def listed(self) -> str:
+        """The name in the list of the module.
+
+        The name of a kernel without C linkage begins with ``::``, because a program cannot find the kernel by that name
+        on CUDA.
+        """
+        return self.name.rpartition("::")[2] if self.c_linkage else f"::{self.name}"
+
 
 @dataclass
 class Scope:
