@@ -141,6 +141,11 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     flags = [*_FLAGS, *(checks.flags(clang=used.is_clang) if checked else ())]
     done = used.run([*common, *flags, "-o", str(library), "-x", "c++", FILE], folder)
     messages = _messages(done.stderr)
+    if done.returncode and _EXPRESSIONS in messages:
+        # The compiler misses a brace of the source in the added lines. Messages about the source alone are better.
+        path.write_text(source.prepared(request.code), "utf-8", "surrogatepass")
+        alone = used.run([*common, "-fsyntax-only", "-x", "c++", FILE], folder)
+        messages = _messages(alone.stderr) if alone.returncode else messages
     if done.returncode:
         raise request.failure(messages or f"The C++ compiler ended with status {done.returncode}.")
     return library.read_bytes(), messages
@@ -156,6 +161,7 @@ def _expanded(request: Request, common: Sequence[str], used: Compiler, folder: P
     if not doubtful and not source.depends_on_preprocessor(request.code):
         return None
     visible = "".join(f"#undef {name}\n" for name in _KEPT) + f'#line 1 "{FILE}"\n'
+    (folder / FILE).write_text(request.code, "utf-8", "surrogatepass")  # The messages quote this file.
     path = folder / f"expanded_{FILE}"
     path.write_text(visible + request.code, "utf-8", "surrogatepass")
     done = used.run([*common, "-E", "-x", "c++", path.name], folder)

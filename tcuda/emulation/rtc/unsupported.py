@@ -50,6 +50,10 @@ _RANDOM = (
     "a header of cuRAND",
     "Draw the random numbers with xp.random, and pass them to the kernel.",
 )
+_CUPY = (
+    "a header of CuPy",
+    "Pass plain pointers, and use cuComplex.h for complex numbers and cuda_fp16.h for half precision.",
+)
 
 _NAMES: dict[str, tuple[str, str]] = {
     **dict.fromkeys(["asm", "__asm", "__asm__"], _PTX),
@@ -72,6 +76,7 @@ _INCLUDES = [
     (re.compile(r"cuda/(barrier|pipeline|ptx)|cuda_pipeline\w*\.h|cooperative_groups/memcpy_async\.h"), _ASYNC),
     (re.compile(r"(cub|thrust|cuda|nv|libcudacxx|cute|cutlass)/.*"), _LIBRARY),
     (re.compile(r"curand\w*\.h"), _RANDOM),
+    (re.compile(r"cupy/.*"), _CUPY),
     (re.compile(r"texture_\w+\.h|surface_\w+\.h"), _TEXTURE),
 ]
 
@@ -116,17 +121,27 @@ def findings(source: str, exists: Callable[[str], bool]) -> Iterator[Finding]:
             conditions.pass_over(token)
         if conditions.false:
             continue
-        known = _included(token, exists) if token.kind == "directive" else _used(found, index, groups)
+        line, certain = line_of(source, token.start), not conditions.unknown
+        if token.kind != "directive":
+            known = _used(found, index, groups)
+            if known is not None:
+                yield Finding(line, known[0], token.text, known[1], certain)
+            continue
+        header = directives.included(token)
+        known = None if header is None or exists(header) else _included(header)
         if known is not None:
-            what, advice = known
-            text = (directives.included(token) or token.text) if token.kind == "directive" else token.text
-            yield Finding(line_of(source, token.start), what, text, advice, not conditions.unknown)
+            yield Finding(line, known[0], str(header), known[1], certain)
+        name, rest = directives.parts(token)
+        if name == "define":
+            # A macro that is not used does no harm.
+            body = list(tokens(rest))
+            for place, part in enumerate(body):
+                known = _used(body, place, groups)
+                if known is not None:
+                    yield Finding(line, known[0], part.text, known[1], certain=False)
 
 
-def _included(token: Token, exists: Callable[[str], bool]) -> tuple[str, str] | None:
-    header = directives.included(token)
-    if header is None or exists(header):
-        return None
+def _included(header: str) -> tuple[str, str] | None:
     return next((known for pattern, known in _INCLUDES if pattern.fullmatch(header)), None)
 
 

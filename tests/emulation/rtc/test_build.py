@@ -116,6 +116,19 @@ def test_unsupported_constructs_are_errors_unless_the_preprocessor_leaves_them_o
     assert message_of("#include <cub/cub.cuh>\n").startswith("kernel.cu:1: error: a header of CUDA's C++ libraries")
 
 
+def test_a_construct_in_a_macro_is_an_error_where_the_macro_is_used() -> None:
+    code = '#define FENCE() asm("membar.gl;")\n' + KERNEL
+    build(code)
+    assert message_of(code + "\nvoid g() { FENCE(); }").startswith("kernel.cu:4: error: inline PTX assembly (asm)")
+
+
+def test_a_missing_brace_is_an_error_in_the_source() -> None:
+    message = message_of('extern "C" __global__ void f(int* x) {\n  x[0] = 1;\n')
+    assert message.splitlines()[1].startswith("kernel.cu:2:")
+    assert "name_expressions" not in message
+    assert "TCUDA_KERNEL" not in message
+
+
 def test_every_unsupported_construct_of_a_source_is_named() -> None:
     message = message_of('void f() { asm(""); }\n\nvoid g() { f<<<1, 1>>>(); }\n')
     assert [line.split(": error: ")[0] for line in message.splitlines()] == ["kernel.cu:1", "kernel.cu:3"]

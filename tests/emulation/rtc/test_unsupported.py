@@ -34,6 +34,7 @@ def named(code: str) -> list[tuple[int, str, bool]]:
         ("#include <thrust/complex.h>", "a header of CUDA's C++ libraries"),
         ("#include <cuda/std/type_traits>", "a header of CUDA's C++ libraries"),
         ("#include <curand_kernel.h>", "a header of cuRAND"),
+        ("#include <cupy/complex.cuh>", "a header of CuPy"),
     ],
 )
 def test_constructs_are_named_with_their_line(code: str, what: str) -> None:
@@ -59,6 +60,10 @@ def test_other_code_is_not_named(code: str) -> None:
 def test_only_the_preprocessor_knows_a_construct_in_a_condition() -> None:
     code = '#ifdef X\nasm("x");\n#else\nasm("y");\n#endif\nasm("z");\n#if 0\n#else\nasm("w");\n#endif'
     assert [(line, certain) for line, _, certain in named(code)] == [(2, False), (4, False), (6, True), (9, False)]
+
+
+def test_only_the_preprocessor_knows_whether_a_macro_is_used() -> None:
+    assert named('#define FENCE() \\\n    asm volatile("membar.gl;")') == [(1, "inline PTX assembly", False)]
 
 
 def test_a_header_that_exists_is_supported() -> None:
