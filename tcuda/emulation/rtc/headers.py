@@ -7,27 +7,41 @@ import hashlib
 from importlib import resources
 from pathlib import Path
 
+_FOLDERS = ("abi", "include")
 
-@functools.cache
+
 def folder() -> Path:
-    """Return the folder of the headers.
+    """Return the folder of the headers that a source can include.
 
     Raises:
         RuntimeError: The package was imported from an archive. A compiler cannot read headers in an archive.
     """
-    found = resources.files("tcuda.emulation.rtc") / "include"
+    return _package() / "include"
+
+
+def digest() -> str:
+    """Return a hash of the names and the contents of all headers.
+
+    Raises:
+        RuntimeError: The package was imported from an archive.
+    """
+    return _digest(_package())
+
+
+@functools.cache
+def _package() -> Path:
+    found = resources.files("tcuda.emulation.rtc")
     if not isinstance(found, Path):
         raise RuntimeError("tcuda was imported from an archive; install tcuda as files to compile kernels.")
     return found
 
 
 @functools.cache
-def digest() -> str:
-    """Return a hash of the names and the contents of all headers."""
-    root = folder()
+def _digest(package: Path) -> str:
     state = hashlib.sha256()
-    for path in sorted(path for path in root.rglob("*") if path.is_file()):
-        content = path.read_bytes()
-        state.update(f"{path.relative_to(root)}\0{len(content)}\0".encode())
-        state.update(content)
+    for name in _FOLDERS:
+        for path in sorted(path for path in (package / name).rglob("*") if path.is_file()):
+            content = path.read_bytes()
+            state.update(f"{path.relative_to(package)}\0{len(content)}\0".encode())
+            state.update(content)
     return state.hexdigest()
