@@ -52,7 +52,10 @@ def explain(device: int, address: int, size: int) -> str:
         return "This is a null pointer."
     found = _block_at(address)
     if found is None:
-        return _behind(address, address) or "No device has memory at this address; it may be memory of the host."
+        return _behind(address, address) or (
+            "No device has memory at this address. The address may be of the host, or beyond the dynamic shared memory "
+            "of the launch."
+        )
     owner, begin, end, free = found
     if owner >= 0 and not _runtime.canAccess(device, owner):
         return (

@@ -398,7 +398,7 @@ def test_a_kernel_takes_time_on_its_stream(xp: Any) -> None:
         ("*(long long*)(x + 31) = 1;", "write", 8,
          "The access begins inside the block of 128 bytes at .* and ends 4 bytes after it."),
         ("*(int*)0 = 1;", "write", 4, "This is a null pointer."),
-        ("*(char*)(1ull << 40) = 1;", "write", 1, "No device has memory at this address; it may be memory of the host"),
+        ("*(char*)(1ull << 40) = 1;", "write", 1, "No device has memory at this address. The address may be"),
     ],
 )  # fmt: skip
 def test_an_illegal_access_is_described(body: str, write: str, size: int, text: str, xp: Any) -> None:
@@ -417,6 +417,15 @@ def test_an_illegal_access_is_described(body: str, write: str, size: int, text: 
     assert (str(restored), restored.details) == (str(caught.value), caught.value.details)
     x[0] = 1  # The device can still be used.
     assert x[0].item() == 1
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("index", ["32", "threadIdx.x + 31", "40000"])
+def test_an_index_beyond_the_dynamic_shared_memory_is_refused(index: str, xp: Any) -> None:
+    store = kernel(xp, f"extern __shared__ int s[]; s[{index}] = 1; x[0] = s[{index} - 1];")
+    with pytest.raises(tcuda.AcceleratorError, match="beyond the dynamic shared memory of the launch") as caught:
+        store((1,), (2,), (xp.zeros(1, dtype=xp.int32),), shared_mem=128)
+    assert caught.value.error_code == 700
 
 
 @pytest.mark.emulated
@@ -447,7 +456,7 @@ def test_memory_of_cuda_malloc_and_page_locked_memory_are_reached(xp: Any, runti
         store((1,), (1,), (ptr, 100))
         with pytest.raises(tcuda.AcceleratorError, match="right after the block of 512 bytes"):
             store((1,), (1,), (ptr, 128))
-        with pytest.raises(tcuda.AcceleratorError, match="may be memory of the host"):
+        with pytest.raises(tcuda.AcceleratorError, match="may be of the host"):
             store((1,), (1,), (address, 3))
         runtime.hostRegister(address, host.nbytes, 0)
         store((1,), (1,), (address, 3))
