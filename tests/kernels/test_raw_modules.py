@@ -175,10 +175,10 @@ def test_a_module_is_pickled(xp: Any) -> None:
 
 
 def test_modules_with_the_same_names_do_not_share_variables(xp: Any) -> None:
-    """Two modules have equal symbols, also of the variables in templates and inline functions."""
+    """Two modules may have equal symbols, also of variables that are templates."""
     code = r"""
-    template <typename T> struct Holder { static inline __device__ T value = %d; };
-    extern "C" __global__ void get(int* x) { x[0] = Holder<int>::value++; }
+    template <typename T> __device__ T value = %d;
+    extern "C" __global__ void get(int* x) { x[0] = value<int>++; }
     """
     x = xp.zeros(1, dtype=xp.int32)
     for number in (10, 20):
