@@ -7,6 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from tcuda.emulation import kernel
+from tcuda.emulation.kernel_names import require_name
 from tcuda.emulation.layouts import Layout, reduce_axes
 from tcuda.emulation.user_kernels import call, compiled, source
 from tcuda.emulation.user_kernels.parameters import Parameter, parameters_of
@@ -68,7 +69,7 @@ class ElementwiseKernel:
         return_tuple: bool = False,
         **kwargs: Any,
     ) -> None:
-        compiled.require_name(name)
+        require_name(name)
         self.in_params = parameters_of(in_params, True)
         self.out_params = parameters_of(out_params, False)
         self._arguments = self.in_params + self.out_params

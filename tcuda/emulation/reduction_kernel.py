@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.exceptions import AxisError
 
 from tcuda.emulation import kernel
+from tcuda.emulation.kernel_names import require_name
 from tcuda.emulation.layouts import Layout, layout_of, reduce_axes
 from tcuda.emulation.user_kernels import call, compiled, source
 from tcuda.emulation.user_kernels.parameters import parameters_of
@@ -73,7 +74,7 @@ class ReductionKernel:
         preamble: str = "",
         options: tuple[str, ...] = (),
     ) -> None:
-        compiled.require_name(name)
+        require_name(name)
         self.in_params = parameters_of(in_params, True)
         self.out_params = parameters_of(out_params, False)
         self.nin = len(self.in_params)

@@ -22,6 +22,7 @@ from tcuda.emulation.elementwise_kernel import ElementwiseKernel
 from tcuda.emulation.functions import FUNCTIONS
 from tcuda.emulation.fusion import fuse
 from tcuda.emulation.grids import Grid, Joined
+from tcuda.emulation.memoization import clear_memo, memoize
 from tcuda.emulation.raw_kernel import RawKernel
 from tcuda.emulation.raw_module import RawModule
 from tcuda.emulation.reduction_kernel import ReductionKernel
@@ -53,9 +54,11 @@ _TABLE: dict[str, Any] = {
     "RawKernel": RawKernel,
     "RawModule": RawModule,
     "ReductionKernel": ReductionKernel,
+    "clear_memo": clear_memo,
     "fft": fft,
     "fuse": fuse,
     "linalg": linalg,
+    "memoize": memoize,
     "ndarray": ndarray,
     "random": random,
     "ufunc": ufunc,

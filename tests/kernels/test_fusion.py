@@ -52,7 +52,7 @@ def test_types_are_those_of_the_operations_one_by_one(xp, dtype, scalar):
         return x * s + 1
 
     x = xp.asarray(X).astype(dtype)
-    result = xp.fuse(function)(x, scalar)
+    result = xp.fuse(kernel_name="fused")(function)(x, scalar)
     assert result.dtype == function(x, scalar).dtype
     np.testing.assert_allclose(result.get(), function(x, scalar).get(), rtol=2e-3)
 
@@ -95,7 +95,7 @@ def test_a_fused_function_returns_new_arrays_in_a_tuple(xp):
     ],
 )
 def test_a_function_may_reduce_at_its_end(xp, reduce, expected):
-    result = xp.fuse(lambda x, y: reduce(xp, x, y))(xp.asarray(X), xp.asarray(Y))
+    result = xp.fuse(kernel_name="fused")(lambda x, y: reduce(xp, x, y))(xp.asarray(X), xp.asarray(Y))
     np.testing.assert_allclose(result.get(), expected(), rtol=1e-5)
 
 
@@ -165,7 +165,62 @@ def test_the_function_runs_once_for_each_combination_of_types(xp):
 )
 def test_a_function_that_cannot_be_fused_is_refused(xp, function, error, message):
     with pytest.raises(error, match=message):
-        xp.fuse(function)(xp.asarray(X))
+        xp.fuse(kernel_name="fused")(function)(xp.asarray(X))
+
+
+@pytest.mark.emulated  # On CUDA, the compiler refuses the name.
+def test_a_kernel_needs_a_name_that_a_lambda_expression_does_not_have(xp):
+    with pytest.raises(ValueError, match='Invalid kernel name: "<lambda>"'):
+        xp.fuse(lambda x: x + 1)(xp.asarray(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arithmetic_of_scalars_does_not_widen_arrays(xp, dtype):
+    @xp.fuse()
+    def scale(x, s, t):
+        return x * (s * t + 1)
+
+    result = scale(xp.asarray(X).astype(dtype), 2.5, 2)
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result.get(), X * 6)
+
+
+@pytest.mark.parametrize("scalar", [3, 2.5, True])
+def test_scalars_alone_have_the_smallest_type_of_their_kind(xp, scalar):
+    @xp.fuse()
+    def twice(x, s):
+        return s + s
+
+    result = twice(xp.asarray(X), scalar)
+    assert result.dtype == {int: np.int8, float: np.float16, bool: np.bool_}[type(scalar)]
+    assert result.shape == X.shape
+    assert (result.get() == scalar + scalar).all() if scalar is not True else result.get().all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scalar", "expected"),
+    [(np.int8, 2.5, np.float16), (np.int16, 2.5, np.float32), (np.int8, 3, np.int8), (np.float32, 1j, np.complex64)],
+)
+def test_a_python_scalar_needs_a_type_of_its_kind_only(xp, dtype, scalar, expected):
+    result = xp.fuse(kernel_name="fused")(lambda x, s: x + s)(xp.asarray(X).astype(dtype), scalar)
+    assert result.dtype == expected
+    np.testing.assert_array_equal(result.get(), X + scalar)
+
+
+def test_a_function_may_use_reductions_as_operands(xp):
+    @xp.fuse()
+    def normalized(x):
+        return (x - x.min(axis=0)) / xp.sum(x, axis=0)
+
+    np.testing.assert_allclose(normalized(xp.asarray(X)).get(), (X - X.min(axis=0)) / X.sum(axis=0), rtol=1e-6)
+
+
+def test_axes_are_added_and_reversed(xp):
+    @xp.fuse()
+    def outer(x, y):
+        return x[::-1, None] * y
+
+    np.testing.assert_array_equal(outer(xp.asarray(X[:, 0]), xp.asarray(X[0])).get(), X[::-1, 0, None] * X[0])
 
 
 def test_arguments_are_arrays_and_scalars(xp):
@@ -175,11 +230,11 @@ def test_arguments_are_arrays_and_scalars(xp):
 
 def test_shapes_must_fit_together(xp):
     with pytest.raises(ValueError, match="broadcast"):
-        xp.fuse(lambda x, y: x + y)(xp.zeros(3), xp.zeros(4))
+        xp.fuse(kernel_name="fused")(lambda x, y: x + y)(xp.zeros(3), xp.zeros(4))
 
 
 def test_a_fused_function_is_captured_in_a_graph(xp):
-    fused = xp.fuse(lambda x, y: xp.sqrt(x) + y)
+    fused = xp.fuse(kernel_name="fused")(lambda x, y: xp.sqrt(x) + y)
     x, y = xp.asarray(X), xp.asarray(X)
     fused(x, y)
     graph = tcuda.CUDAGraph()

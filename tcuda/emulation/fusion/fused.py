@@ -9,6 +9,7 @@ import numpy as np
 
 from tcuda.emulation import kernel, tracing
 from tcuda.emulation.fusion.trace import FusionTrace
+from tcuda.emulation.kernel_names import require_name
 from tcuda.emulation.layouts import broadcast_shape
 from tcuda.emulation.strided import Strided
 
@@ -23,7 +24,7 @@ _SCALARS = (bool, int, float, complex, np.generic, type(None))
 class Fusion:
     """A fused function, as ``cupy.fuse`` returns. Its operations on arrays of the device run as one kernel.
 
-    The function is run once for each combination of types and numbers of axes, with objects that stand for the
+    The function is run once or twice for each combination of types and numbers of axes, with objects that stand for the
     arguments, and its operations are recorded. Without an array of the device among the arguments, the function runs
     as always.
 
@@ -36,6 +37,7 @@ class Fusion:
         self.func = func
         self.name = name or func.__name__
         self._programs: dict[tuple[Any, ...], Program] = {}
+        self._plain = True
 
     def __repr__(self) -> str:
         return f"<Fusion {self.name!r}>"
@@ -50,7 +52,8 @@ class Fusion:
         Raises:
             TypeError: An argument is neither an array of the device nor a scalar nor None, or the function cannot be
                 fused.
-            ValueError: An array is not on the current device, or the shapes do not fit together.
+            ValueError: An array is not on the current device, the shapes do not fit together, or the name is no name
+                for a kernel, such as the name of a lambda expression.
         """
         arrays = [arg for arg in args if isinstance(arg, Strided)]
         if tracing.current() is not None or not arrays:
@@ -62,8 +65,18 @@ class Fusion:
         key = tuple((arg.dtype, arg.ndim) if isinstance(arg, Strided) else type(arg) for arg in args)
         program = self._programs.get(key)
         if program is None:
-            program = self._programs.setdefault(key, FusionTrace().trace(self.func, args))
+            program = self._programs.setdefault(key, self._traced(args))
         return self._run(program, args, arrays)
+
+    def _traced(self, args: tuple[Any, ...]) -> Program:
+        """Return the operations of the function; a function that is not plain once stays so, as in CuPy."""
+        require_name(self.name)
+        if self._plain:
+            try:
+                return FusionTrace(True).trace(self.func, args)
+            except Exception:
+                self._plain = False
+        return FusionTrace(False).trace(self.func, args)
 
     def _run(self, program: Program, args: tuple[Any, ...], arrays: list[Strided]) -> Any:
         common = broadcast_shape([array.shape for array in arrays]) if program.plain else ()

@@ -91,7 +91,7 @@ class Program:
                 given = [shapes[value.index] for value in (*step.args, *step.kwargs.values()) if type(value) is Place]
                 if step.widened:
                     given[0] = common
-                shape = step.shape_of(given)
+                shape = step.shape_of(given or [()])
                 for result in step.results:
                     shapes[result] = shape
         if self.plain and not self.reduces:

@@ -107,6 +107,9 @@ class Array(Variable):
     def __getitem__(self, index: Any) -> Any:
         return self._trace.index(self, index)
 
+    def __iter__(self) -> NoReturn:
+        raise TypeError("A fused function cannot iterate over an array, because it does not know the length.")
+
     def __setitem__(self, index: Any, value: Any) -> None:
         if index is not Ellipsis and not (isinstance(index, slice) and index == slice(None)):
             raise ValueError("The fusion supports `[...]` or `[:]`.")

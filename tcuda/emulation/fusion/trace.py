@@ -17,7 +17,8 @@ from tcuda.emulation.tracing import tracing
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-_CONSTANTS = (bool, int, float, complex, np.generic)
+_PYTHON = (bool, int, float, complex)
+_CONSTANTS = (*_PYTHON, np.generic)
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "all": np.all,
     "amax": np.max,
@@ -54,27 +55,37 @@ def _copied(a: Any) -> Any:
 
 
 _ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    "angle": np.angle,
     "around": _rounded,
     "clip": _clipped,
     "copy": _copied,
     "imag": _imag,
     "real": _real,
     "round": _rounded,
+    "sinc": np.sinc,
 }
+
+
+class NotPlain(Exception):
+    """The function is more than an elementwise kernel with at most one reduction at its end."""
 
 
 class FusionTrace:
     """The trace of a function that is fused.
 
-    The function runs once with stands. Each stand has a sample, which is an array with one element or a scalar; NumPy
-    tells the types of results from the samples.
+    The function runs with stands. Each stand has a sample, which is an array with one element or a scalar; NumPy tells
+    the types of results from the samples.
+
+    Args:
+        plain: Whether to refuse what does not fit in an elementwise kernel with one reduction at its end. All arrays of
+            a plain function have the common shape of the arguments.
 
     Attributes:
         program: The recorded operations.
     """
 
-    def __init__(self) -> None:
-        self.program = Program()
+    def __init__(self, plain: bool) -> None:
+        self.program = Program(plain=plain)
         self._most_axes = 0
 
     def trace(self, function: Callable[..., Any], args: Sequence[Any]) -> Program:
@@ -84,6 +95,7 @@ class FusionTrace:
             TypeError: The function asks for the value of an element, or calls a function that cannot be fused.
             ValueError: The function returns something other than arrays, or writes to a part of an array.
             NotImplementedError: The function asks for a shape, or uses an index or a reduction that cannot be fused.
+            NotPlain: The function is not plain, and must be.
         """
         self._most_axes = max(arg.ndim for arg in args if isinstance(arg, Strided))
         stands: list[Variable | None] = []
@@ -119,7 +131,7 @@ class FusionTrace:
         if not all(isinstance(out, Array) for out in outs):
             raise TypeError("return arrays must be of ArrayType")
         if dtype is not None:
-            self.program.plain = False
+            self._require_general()
             options["dtype"] = dtype
         return self._elementwise(function, inputs, outs, options)
 
@@ -139,7 +151,7 @@ class FusionTrace:
 
     def call_method(self, name: str, stand: Variable, **kwargs: Any) -> Any:
         """Record a reduction that is called as a method."""
-        self.program.plain = False
+        self._require_general()
         return self._reduce(name, stand, **kwargs)
 
     def cast(self, stand: Variable, dtype: np.dtype[Any]) -> Any:
@@ -171,7 +183,7 @@ class FusionTrace:
             elif not (isinstance(part, int) or part is None or part is Ellipsis):
                 raise IndexError("Indices must be integers, slices, ellipsis or None in a fused function.")
         sample = stand._sample[tuple(0 if isinstance(part, int) else part for part in indices)]
-        self.program.plain = False
+        self._require_general()
         (view,) = self._results([np.asarray(sample)], stand._reduced)
 
         def shape_of(shapes: Sequence[Shape]) -> Shape:
@@ -179,6 +191,10 @@ class FusionTrace:
 
         self._record(operator.getitem, (Place(stand._index), indices), {}, (view._index,), shape_of)
         return view
+
+    def _require_general(self) -> None:
+        if self.program.plain:
+            raise NotPlain
 
     def _finish(self, result: Any) -> None:
         program = self.program
@@ -191,7 +207,7 @@ class FusionTrace:
                     f"The return value of fused functions must be `None`, an array or a tuple of arrays, not {value!r}."
                 )
             if value._reduced != program.reduces:
-                program.plain = False
+                self._require_general()
         if not program.plain and not all(isinstance(value, Array) for value in values):
             raise ValueError("The return value of fused functions must be `None`, an array or a tuple of arrays.")
         program.returns = "tuple" if isinstance(result, tuple) else "single"
@@ -204,7 +220,7 @@ class FusionTrace:
         if name == "copy" and named.pop("order", "K") != "K":
             raise NotImplementedError("cupy.copy does not support `order` in fusion yet.")
         values = list(args)
-        for parameter in ("a", "val", "a_min", "a_max", "decimals"):
+        for parameter in ("a", "x", "z", "val", "a_min", "a_max", "decimals"):
             if parameter in named:
                 values.append(named.pop(parameter))
         if named:
@@ -230,11 +246,14 @@ class FusionTrace:
         if out is not None or (dtype is not None and name in _WITHOUT_DTYPE):
             raise TypeError(f"{name}() takes an axis only in a fused function")
         if self.program.reduces:
-            self.program.plain = False
+            self._require_general()
         self.program.reduces = True
         axes = tuple(axis) if isinstance(axis, list) else axis
-        options = {"axis": axes} if dtype is None else {"axis": axes, "dtype": dtype}
-        sample = a._sample if self._most_axes <= a.ndim else np.broadcast_to(a._sample, (1,) * self._most_axes)
+        options = {"axis": axes}
+        if dtype is not None:  # A plain function of CuPy keeps the type of the elements, whatever the type asked for.
+            options["dtype"] = a.dtype if self.program.plain else dtype
+        widened = self.program.plain
+        sample = np.broadcast_to(a._sample, (1,) * self._most_axes) if widened else a._sample
         reduced = np.asarray(_REDUCTIONS[name](sample, **options))
         (result,) = self._results([reduced], True)
 
@@ -243,7 +262,7 @@ class FusionTrace:
             places = {place % max(len(shapes[0]), 1) for place in dropped}
             return tuple(length for place, length in enumerate(shapes[0]) if place not in places)
 
-        self._record(_REDUCTIONS[name], (Place(a._index),), options, (result._index,), shape_of, widened=True)
+        self._record(_REDUCTIONS[name], (Place(a._index),), options, (result._index,), shape_of, widened=widened)
         return result
 
     def _elementwise(
@@ -252,40 +271,26 @@ class FusionTrace:
         stands = [value for value in (*inputs, *outs) if isinstance(value, Variable)]
         reduced = any(stand._reduced for stand in stands)
         if reduced and not all(stand._reduced for stand in stands):
-            self.program.plain = False
-        places = [self._place(value) for value in inputs]
+            self._require_general()
+        places = [self._place(value) for value in (*inputs, *outs)]
+        samples = [_sample(value) for value in (*inputs, *outs)]
+        if isinstance(function, np.ufunc):
+            if outs:
+                function = functools.partial(_into, function)
+            elif self.program.plain and any(type(sample) in _PYTHON for sample in samples):
+                function = functools.partial(_with_types, function, _loop_of(function, samples))
+        made = function(*samples, **options)
         is_array = any(isinstance(stand, Array) for stand in stands)
-        samples = [_sample(value) for value in inputs]
-        given = tuple([out._sample for out in outs])
-        count = function.nout if isinstance(function, np.ufunc) else 1
-        missing = count - len(outs)
-        made = function(*samples, out=given + (None,) * missing, **options) if outs else function(*samples, **options)
-        every = made if isinstance(made, tuple) else (made,)
-        fresh = [np.asarray(sample) if is_array else sample for sample in every[len(outs) :]]
+        fresh = [
+            np.asarray(sample) if is_array else sample for sample in (made if isinstance(made, tuple) else (made,))
+        ]
         results = self._results(fresh, reduced)
         for out in outs:
             self._write(out)
-        kwargs = dict(options)
-        if not outs:
-            self._record(
-                function,
-                tuple(places),
-                kwargs,
-                tuple(stand._index for stand in results),
-                broadcast_shape,
-                is_array=is_array,
-            )
-        else:
-            targets = tuple(Place(out._index) for out in outs)
-            self._record(
-                functools.partial(_into, function, len(places), count),
-                (*places, *targets),
-                kwargs,
-                tuple(stand._index for stand in results),
-                broadcast_shape,
-            )
-        stands_out = [*outs, *results]
-        return stands_out[0] if len(stands_out) == 1 else tuple(stands_out)
+        indices = tuple(stand._index for stand in results)
+        self._record(function, tuple(places), options, indices, broadcast_shape, is_array=is_array)
+        every = [*outs, *results]
+        return every[0] if len(every) == 1 else tuple(every)
 
     def _record(
         self,
@@ -331,10 +336,36 @@ def _as_type(value: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(value).astype(dtype)[()] if not isinstance(value, np.ndarray) else value.astype(dtype)
 
 
-def _into(function: Callable[..., Any], inputs: int, count: int, /, *args: Any, **options: Any) -> Any:
-    """Call a universal function with outputs, and return the outputs that were not given."""
-    outs = args[inputs:]
-    made = function(*args[:inputs], out=outs + (None,) * (count - len(outs)), **options)
+def _loop_of(function: np.ufunc, samples: Sequence[Any]) -> str:
+    """Return the types with which a plain function of CuPy computes: the first types that hold arrays and scalars.
+
+    A scalar of Python needs a type of its kind only. So int8 and 2.5 make float16, and 3 alone is an int8.
+
+    Raises:
+        TypeError: The function takes no such arguments.
+    """
+    for loop in function.types:
+        types = loop.partition("->")[0]
+        if all(_holds(np.dtype(kind), sample) for kind, sample in zip(types, samples, strict=True)):
+            return str(types)
+    raise TypeError(f"Invalid type cast in {function.__name__!r}: {samples}")
+
+
+def _holds(dtype: np.dtype[Any], sample: Any) -> bool:
+    if type(sample) in _PYTHON:
+        return bool(np.result_type(type(sample)(), dtype) == dtype)
+    return np.can_cast(sample.dtype, dtype)
+
+
+def _with_types(function: np.ufunc, types: str, /, *args: Any, **options: Any) -> Any:
+    typed = [np.asarray(arg).astype(kind, copy=False)[()] for arg, kind in zip(args, types, strict=True)]
+    return function(*typed, **options)
+
+
+def _into(function: np.ufunc, /, *args: Any, **options: Any) -> tuple[Any, ...]:
+    """Call ``function`` with outputs after its inputs, and return the outputs that were not given."""
+    outs = args[function.nin :]
+    made = function(*args[: function.nin], out=outs + (None,) * (function.nout - len(outs)), **options)
     return made[len(outs) :] if isinstance(made, tuple) else ()
 
 

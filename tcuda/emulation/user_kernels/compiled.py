@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tcuda.emulation.raw_module import RawModule
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
-
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_0-9]*\Z")
-
-
-def require_name(name: str) -> None:
-    """Refuse a name that a kernel cannot have.
-
-    Raises:
-        ValueError: ``name`` is not an identifier of C++.
-    """
-    if not _IDENTIFIER.match(name):
-        raise ValueError(f'Invalid kernel name: "{name}"; a name has letters, digits and underscores')
 
 
 class CompiledKernels:
@@ -48,8 +36,7 @@ class CompiledKernels:
             source: The source.
             options: The options of the compiler.
         """
-        raw_module = importlib.import_module("tcuda.emulation.raw_module")
-        function = raw_module.RawModule(code=source, options=options).get_function(name)
+        function = RawModule(code=source, options=options).get_function(name)
         self.codes.setdefault(types, source)
         return self._functions.setdefault(key, function)
 
