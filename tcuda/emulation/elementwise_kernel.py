@@ -205,6 +205,7 @@ def source_of(
     name = kernel.name
     return f"""{source.HEADERS}\
 {source.typedefs_of(placeholders)}{source.user_part(kernel.preamble, name, "preamble")}{head.declarations}\
+namespace _kernel {{
 extern "C" __global__ void {name}({head.parameters}) {{
 {head.variables}
 {source.user_part(loop_prep, name, "loop_prep")};
@@ -214,5 +215,6 @@ _ind.set(i);
 {source.user_part(kernel.operation, name, "operation")};
 }}
 {source.user_part(after_loop, name, "after_loop")};
+}}
 }}
 """

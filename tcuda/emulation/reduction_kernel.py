@@ -262,6 +262,7 @@ def source_of(
 typedef {kernel.reduce_type} _type_reduce;
 #define REDUCE(a, b) ({kernel.reduce_expr})
 #define POST_MAP(a) ({kernel.post_map_expr})
+namespace _kernel {{
 extern "C" __global__ void {name}({head.parameters}) {{
 {head.variables}
 const ptrdiff_t _j_stride = _out_ind.size();
@@ -294,6 +295,7 @@ CUPY_FOR(_i, _out_ind.size()) {{
   _out_ind.set(_i);
 {outputs}
   POST_MAP(_s);
+}}
 }}
 }}
 """

@@ -1,4 +1,4 @@
-"""Elementwise and reduction kernels that fail on emulated devices, and the memory that is left."""
+"""Elementwise and reduction kernels on emulated devices: their names, their failures, and the memory that is left."""
 
 from __future__ import annotations
 
@@ -77,3 +77,9 @@ def test_a_sum_is_the_same_in_every_run() -> None:
     numbers: Any = xp.asarray(np.random.default_rng(3).standard_normal(100_001).astype(np.float32))
     total = xp.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")
     assert len({total(numbers).item() for _ in range(3)}) == 1
+
+
+@pytest.mark.parametrize("name", ["norm", "max", "sqrt"])
+def test_a_kernel_may_have_the_name_of_a_function(name: str) -> None:
+    assert xp.ElementwiseKernel("T x", "T y", "y = x + 1", name)(xp.ones(2)).tolist() == [2, 2]
+    assert xp.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", name)(xp.ones(2)).item() == 2
