@@ -1,8 +1,6 @@
 // printf of a kernel.
 #pragma once
 
-#include <stdarg.h>
-
 #include "tcuda/launch.h"
 #include "tcuda/memory.h"
 
@@ -19,10 +17,10 @@ int tcuda_host_putchar(int) __asm__("putchar");
 
 TCUDA_OF_MODULE int tcuda_printf(const char *format, ...) {
     tcuda::printed = true;
-    va_list arguments;
-    va_start(arguments, format);
-    int written = tcuda_host_vprintf(format, arguments);
-    va_end(arguments);
+    __builtin_va_list arguments;
+    __builtin_va_start(arguments, format);
+    int written = __builtin_vprintf(format, arguments);
+    __builtin_va_end(arguments);
     return written;
 }
 TCUDA_OF_MODULE int tcuda_puts(const char *text) {
