@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 from numpy.exceptions import AxisError
@@ -205,12 +206,13 @@ def _split_axes(axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]
 
     Raises:
         AxisError: There is no such axis.
+        TypeError: An axis is no integer.
         ValueError: An axis is named twice.
     """
     if axis is None:
         return tuple(range(ndim)), ()
     reduced = []
-    for number in axis if isinstance(axis, (tuple, list)) else (axis,):
+    for number in map(operator.index, axis if isinstance(axis, (tuple, list)) else (axis,)):
         if not -ndim <= number < ndim:
             raise AxisError(number, ndim)
         reduced.append(number % ndim)

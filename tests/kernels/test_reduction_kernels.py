@@ -124,6 +124,7 @@ def test_a_raw_array_is_reduced_along_its_first_axes_only(xp):
         (lambda total, x: total(), TypeError, "Wrong number of arguments for total"),
         (lambda total, x: total(x, wrong=1), TypeError, "Wrong arguments"),
         (lambda total, x: total(x, axis=3), np.exceptions.AxisError, "axis 3 is out of bounds"),
+        (lambda total, x: total(x, axis=1.5), TypeError, "float"),
         (lambda total, x: total(x, axis=(0, -3)), ValueError, "duplicate value in 'axis'"),
         (lambda total, x: total(x, x[0], axis=1, out=x[0]), ValueError, "both a positional and keyword"),
         (lambda total, x: total(x, axis=0, out=x), ValueError, "Out shape is mismatched"),
