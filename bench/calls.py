@@ -31,7 +31,7 @@ class Call(NamedTuple):
         state: The state in which tcuda and torch are measured.
         state_below: The state in which the layer below is measured.
         beyond: The name of a call that is a part of this call. The report shows only the additional cost.
-        cuda_only: Whether the call is left out on emulated devices, because it would take too long there.
+        cuda_only: Whether the call is left out on emulated devices, which have no such call, or need too long for it.
     """
 
     surface: str
@@ -182,6 +182,12 @@ CALLS = {
         cuda_only=True,
     ),
     "replay() of 20 kernels": Call("graph.replay()", "runtime.graphLaunch(graph, 0)"),
+    # Kernels
+    "launch of a compiled kernel": Call(
+        "scale((8,), (125,), (floats, 0.5))",
+        "scale((8,), (125,), (floats, 0.5))",
+        cuda_only=True,
+    ),
     # Profilers and telemetry
     "nvtx.range_push() + range_pop()": Call(
         "cuda.nvtx.range_push('step'); cuda.nvtx.range_pop()",

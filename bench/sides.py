@@ -10,6 +10,8 @@ A side gives values to the names in the statements of ``calls.py``:
 * ``state`` is the state of a generator, as bytes.
 * ``in_place`` and ``with_arrays`` launch 20 small kernels, in place and with a new array for each.
 * ``graph`` is a graph of the kernels of ``in_place``, and a handle of this graph for the layer below.
+* ``scale`` is a compiled kernel, and ``floats`` is its array; the layer below has CuPy's ``RawKernel``. Both exist only
+  on CUDA.
 * ``handle`` is a pool that has memory for the arrays of ``with_arrays``.
 """
 
@@ -21,6 +23,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
+import pytest
 from chosen_runtime import ON_CUDA
 
 import tcuda
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
 
     Kernels = dict[str, Callable[[], None]]
 
+_SCALE = """
+extern "C" __global__ void scale(float *x, double by) { x[blockIdx.x * blockDim.x + threadIdx.x] *= by; }
+"""
 _POOL = 32  # streams that tcuda and torch hand out in turn
 
 
@@ -90,14 +96,32 @@ def side(name: str) -> Side:
 
 def _tcuda() -> Side:
     kernels = _kernels(tcuda.xp.add, tcuda.xp.zeros(100))
-    return _surface(("surface",), tcuda, tcuda.xp.empty(1), kernels, xp=tcuda.xp)
+    compiled = {"scale": tcuda._compile_kernel(_SCALE, "scale"), "floats": _floats()} if ON_CUDA else {}
+    return _surface(("surface",), tcuda, tcuda.xp.empty(1), kernels, xp=tcuda.xp, **compiled)
 
 
 def _torch() -> Side:
     import torch
 
     kernels = _kernels(torch.add, torch.zeros(100, device="cuda"))
-    return _surface(("torch", "surface"), torch.cuda, torch.empty(1, device="cuda"), kernels, torch=torch)
+    compiled = {"scale": _scale_of_torch(torch), "floats": torch.zeros(1000, device="cuda")}
+    return _surface(("torch", "surface"), torch.cuda, torch.empty(1, device="cuda"), kernels, torch=torch, **compiled)
+
+
+def _floats() -> Any:
+    return tcuda.xp.zeros(1000, dtype=tcuda.xp.float32)
+
+
+def _scale_of_torch(torch: Any) -> Any:
+    """Return the kernel that torch compiles, or a stand-in that skips the benchmark where torch cannot compile."""
+    from torch.utils import cpp_extension
+
+    cpp_extension.CUDA_HOME = cpp_extension.CUDA_HOME or "/usr"  # torch needs a folder, and the kernel no header
+    try:
+        return torch.cuda._compile_kernel(_SCALE, "scale")
+    except (AttributeError, OSError, RuntimeError) as error:
+        reason = f"torch cannot compile a kernel here: {error}"
+        return lambda *_: pytest.skip(reason)
 
 
 def _surface(spellings: tuple[str, ...], cuda: Any, x: Any, kernels: Kernels, **arrays: Any) -> Side:
@@ -174,6 +198,8 @@ def _cupy() -> dict[str, Any]:
         "pool": MemoryPool(),
         "random": cupy.random.RandomState(0),
         "s": Stream(non_blocking=True),
+        "scale": cupy.RawKernel(_SCALE, "scale"),
+        "floats": _floats(),
     }
 
 

@@ -73,6 +73,7 @@ TARGETS = {
     "randn of 100 million": Target(of_torch=1 / 0.9),
     "capture of 20 kernels": Target(of_below=1.15),
     "replay() of 20 kernels": Target(over_below=150, of_torch=0.7),
+    "launch of a compiled kernel": Target(of_below=0.6),
     "manual_seed(1)": Target(of_torch=0.5),
     "get_rng_state()": Target(of_torch=0.5),
     "set_rng_state(state)": Target(of_torch=0.5),
