@@ -75,6 +75,12 @@ class Backend:
     ) -> None:
         """Do nothing: kernels of emulated devices are launched by Python."""
 
+    def compile_kernel(self, source: str, name: str, arch: str | None, options: Sequence[str]) -> _core.KernelFunction:
+        """Compile for the processor of the host, for which ``arch`` says nothing."""
+        from tcuda.emulation.kernels import compile_kernel
+
+        return compile_kernel(source, name, options)
+
     def generator_type(self) -> type[Any]:
         """Import NumPy and return the class of generators for emulated arrays."""
         from tcuda.emulation.random_state import DeviceGenerator

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.strided import Strided
 
 _runtime = cast("EmulatedRuntime", cuda)
 _FLOPS_PER_THREAD = 32
@@ -50,6 +51,11 @@ class Function:
         self._host = host
         self.max_dynamic_shared_size_bytes = launch_limits.SHARED
         self.preferred_shared_memory_carveout = -1
+
+    @property
+    def parameters(self) -> list[tuple[str, int, int]]:
+        """The kind, the size and the offset of each parameter, as ``HostFunction`` has them."""
+        return self._host.parameters
 
     @property
     def ptr(self) -> int:
@@ -86,22 +92,46 @@ class Function:
         shared = operator.index(shared_mem)
         if shared < 0:
             raise OverflowError("can't convert negative value to size_t")
-        launch_limits.check(self.name, blocks, threads, shared, self.max_dynamic_shared_size_bytes)
         arguments = KernelArguments(self._host, args)
+        self.launch(blocks, threads, arguments.packed, arguments.arrays, shared, stream)
+
+    def launch(
+        self,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        packed: bytes,
+        arrays: Sequence[Strided],
+        shared: int,
+        stream: Any,
+    ) -> None:
+        """Launch the kernel with the bytes of its arguments.
+
+        Args:
+            grid: The number of blocks along each axis.
+            block: The number of threads of a block along each axis.
+            packed: The bytes of the arguments.
+            arrays: The arrays among the arguments.
+            shared: The bytes of dynamic shared memory of a block.
+            stream: The stream, any object with ``ptr``; the current stream if None.
+
+        Raises:
+            AcceleratorError: The launch is refused or the kernel fails, as described for a call.
+        """
+        launch_limits.check(self.name, grid, block, shared, self.max_dynamic_shared_size_bytes)
         device = cuda.getDevice()
         # A graph may be launched when the arrays are gone, so the memory is looked up at every launch.
         captured = (
             _runtime.capturing(backend.current_stream) if stream is None else _runtime.streamIsCapturing(stream.ptr)
         )
-        ranges = [] if captured else accesses.ranges_of(arguments.arrays, device)
-        work = _Work(self._host, self.name, blocks, threads, arguments.packed, shared, ranges, device)
+        ranges = [] if captured else accesses.ranges_of(arrays, device)
+        work = _Work(self._host, self.name, grid, block, packed, shared, ranges, device)
         _runtime.launch(
             backend.current_stream(device).ptr if stream is None else stream.ptr,
             work,
-            sum(array.nbytes for array in arguments.arrays),
-            _FLOPS_PER_THREAD * blocks[0] * blocks[1] * blocks[2] * threads[0] * threads[1] * threads[2],
+            sum(array.nbytes for array in arrays),
+            _FLOPS_PER_THREAD * grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2],
             name=self.name,
-            addresses=[array._block.ptr for array in arguments.arrays if array._block.ptr],
+            addresses=[array._block.ptr for array in arrays if array._block.ptr],
         )
 
     def linear_launch(
