@@ -179,8 +179,7 @@ class HostFunction:
     def parameters(self) -> list[tuple[str, int, int]]:
         """Return the kind, the size and the offset of each parameter.
 
-        The kinds are ``"p"`` pointer, ``"i"`` signed integer, ``"u"`` unsigned integer, ``"f"`` floating point, ``"b"``
-        bool and ``"s"`` any other type.
+        The kinds are those of :class:`KernelParameters`.
         """
     @property
     def argument_bytes(self) -> int:

@@ -68,6 +68,12 @@ def _reach(device: int, other: int) -> None:
             raise
 
 
+def _make_context() -> None:
+    """Make the context of the current device current, which a new thread may lack."""
+    if not driver.ctxGetCurrent():
+        cuda.free(0)
+
+
 class _Module:
     """A compiled source on the devices on which the source is loaded.
 
@@ -140,7 +146,7 @@ class _Kernel:
         driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, size)
 
     def _add(self, device: int, *, again: bool = False) -> Any:
-        cuda.free(0)  # makes the context, which a new thread may lack
+        _make_context()
         function = self._module.function(self._name, device, again=again)
         self._functions[device] = function
         self._launcher.add(function.ptr, device)
@@ -156,7 +162,7 @@ class _Kernel:
                 if attempt > 0 or device not in self._functions:
                     self._add(device, again=attempt > 0)
                 else:
-                    cuda.free(0)
+                    _make_context()
                 return
             if status == Status.INVALID_VALUE and shared > self._allowed(device):
                 self.set_shared_memory_config(shared)

@@ -75,6 +75,12 @@ def _content(argument: Any, kind: str, size: int) -> bytes | None:
         argument = argument.reshape(-1)[0] if argument.size == 1 else None
     if kind == "f":
         return _floating(argument, size)
+    if kind == "g":  # NumPy's floats of 16 bits are other numbers with the same size.
+        return (
+            argument.tobytes()
+            if isinstance(argument, np.generic) and argument.dtype.kind == "V" and argument.nbytes == size
+            else None
+        )
     if kind in "iub":
         return _whole(argument, kind, size)
     return None
@@ -153,6 +159,7 @@ def _described(kind: str, size: int) -> str:
         "i": f"a signed integer of {_counted(size, 'byte')}",
         "u": f"an unsigned integer of {_counted(size, 'byte')}",
         "f": f"a floating-point number of {_counted(size, 'byte')}",
+        "g": "a bfloat16",
         "b": "a bool",
         "s": f"a structure of {_counted(size, 'byte')}",
     }
@@ -169,6 +176,8 @@ def _advice(argument: Any, kind: str, size: int) -> str:
         return f"Pass a NumPy scalar of a structured dtype with {_counted(size, 'byte')}."
     if kind == "b":
         return "Pass True or False."
+    if kind == "g":
+        return "Pass a scalar of ml_dtypes.bfloat16."
     scalar = {"f": f"float{bits}", "i": f"int{bits}", "u": f"uint{bits}"}[kind]
     return f"Pass numpy.{scalar}(...)."
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
 from tcuda._arguments import integer
+from tcuda._kernels.source import plain_kernels
 from tcuda._process.lazy import cuda
 from tcuda._runtime.emulated.launch_limits import MOST_SHARED
 from tcuda.emulation import kernel_module
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcuda.emulation.kernel_function import Function
+    from tcuda.emulation.kernel_module import Module
 
 
 def compile_kernel(source: str, name: str, options: Sequence[str]) -> _core.KernelFunction:
@@ -58,11 +61,18 @@ class _Kernel:
         return self._functions.get(cuda.getDevice()) or self._load()
 
     def _load(self) -> Function:
+        return self._functions.setdefault(cuda.getDevice(), self._module().get_function(self._name))
+
+    def _module(self) -> Module:
+        """Return the module with this kernel and, if possible, all others that need no template arguments."""
+        names = tuple(plain_kernels(self._source))
+        if self._name in names and len(names) > 1:
+            with contextlib.suppress(CompileException):  # A name may be wrong, such as that of a kernel in #if 0.
+                return kernel_module.load(self._source, self._options, names=names)
         try:
-            module = kernel_module.load(self._source, self._options, names=(self._name,))
+            return kernel_module.load(self._source, self._options, names=(self._name,))
         except CompileException as error:
             raise RuntimeError(f"Kernel compilation failed:\n{error}") from error
-        return self._functions.setdefault(cuda.getDevice(), module.get_function(self._name))
 
     def _launch(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,17 @@ def numbers(xp: Any, array: Any) -> list[Any]:
     return result
 
 
+def forbid_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the rest of the test fail if anything is compiled."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise AssertionError("a source is compiled again")
+
+    for module, function in (("tcuda.emulation.rtc", "build"), ("tcuda._cupy.nvrtc", "_compile")):
+        if module in sys.modules:
+            monkeypatch.setattr(sys.modules[module], function, fail)
+
+
 class TestNames:
     def test_a_kernel_needs_no_extern_c(self, xp: Any, scale: KernelFunction) -> None:
         x = xp.arange(10, dtype=xp.float32)
@@ -76,6 +88,14 @@ class TestNames:
         source = "#if 0\n__global__ void gone() {}\n#endif\n__global__ void f(int *x) { *x = 2; }"
         x = xp.zeros(1, dtype=xp.int32)
         tcuda._compile_kernel(source, "f")(args=(x,))
+        assert numbers(xp, x) == [2]
+
+    def test_a_second_kernel_of_a_source_is_not_compiled(self, xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        source = "__global__ void first(int *x) { *x = 1; } __global__ void second(int *x) { *x = 2; }"
+        tcuda._compile_kernel(source, "first")
+        forbid_compilation(monkeypatch)
+        x = xp.zeros(1, dtype=xp.int32)
+        tcuda._compile_kernel(source, "second")(args=(x,))
         assert numbers(xp, x) == [2]
 
 
@@ -151,6 +171,23 @@ class TestArguments:
         out = xp.zeros(13)
         kernel(args=(out, True, -5, 65535, -(2**31), 2**53, 0.5, 0.1, pair, 1, None, 1 - 2j))
         assert numbers(xp, out) == [1, -5, 65535, -(2**31), 2**53, 0.5, 0.1, 0.5, 7, 1, 1, 1, -2]
+
+    def test_small_floats_take_floats(self, xp: Any) -> None:
+        source = """
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+__global__ void f(float *out, __half half, __nv_bfloat16 brain) {
+    out[0] = __half2float(half);
+    out[1] = __bfloat162float(brain);
+}
+"""
+        kernel = tcuda._compile_kernel(source, "f")
+        assert [kind for kind, _, _ in kernel.parameters.list] == ["p", "f", "g"]
+        out = xp.zeros(2, dtype=xp.float32)
+        kernel(args=(out, 0.1, 0.1))
+        assert numbers(xp, out) == [float(np.float16(0.1)), 0.10009765625]
+        kernel(args=(out, np.float16(2), 3))
+        assert numbers(xp, out) == [2, 3]
 
     def test_a_wrong_argument_names_the_kernel_and_launches_nothing(self, xp: Any, scale: KernelFunction) -> None:
         x = xp.ones(4, dtype=xp.float32)

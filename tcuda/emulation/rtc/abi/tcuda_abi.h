@@ -22,7 +22,8 @@ struct Range { // [begin, end)
 };
 
 struct Parameter {
-    char kind; // 'p' pointer, 'i' signed integer, 'u' unsigned integer, 'f' floating point, 'b' bool, 's' other
+    // 'p' pointer, 'i' signed integer, 'u' unsigned integer, 'f' floating point, 'g' bfloat16, 'b' bool, 's' other
+    char kind;
     unsigned size;
     unsigned offset; // in the buffer of the arguments
 };

@@ -328,7 +328,7 @@ namespace tcuda {
 
 template <>
 struct KindOf<__nv_bfloat16> {
-    static constexpr char value = 'f';
+    static constexpr char value = 'g';
 };
 
 }  // namespace tcuda

@@ -134,7 +134,7 @@ namespace tcuda {
 
 template <>
 struct KindOf<bfloat16> {
-    static constexpr char value = 'f';
+    static constexpr char value = 'g';
 };
 
 }  // namespace tcuda
