@@ -77,6 +77,23 @@ print(stub.stub_calls().decode())
 """
         assert output_of(code, LD_LIBRARY_PATH=driver) == "cuCtxGetCurrent cuLaunchKernel"
 
+    def test_a_launch_runs_no_python_frame(self, output_of: OutputOf, driver: str) -> None:
+        code = f"""{PREPARATION}
+import sys
+
+class Slots:
+    ptr = 0x1000
+
+stream, arguments, frames = Stream(), (Slots(), 1.5), []
+sys.setprofile(lambda frame, event, _: frames.append((event, frame.f_code.co_name)))
+kernel(1, 1, arguments, 0, stream)
+sys.setprofile(None)
+print([frame for frame in frames if frame[0] == "call"])
+print(stub.stub_launch().decode())
+"""
+        launched = "100 1 1 1 1 1 1 0 12 4096 1.500000"
+        assert output_of(code, LD_LIBRARY_PATH=driver).splitlines() == ["[]", launched]
+
     def test_each_device_has_a_function_of_its_own(self, output_of: OutputOf, driver: str) -> None:
         code = f"""{PREPARATION}
 def on_failure(*failure):
