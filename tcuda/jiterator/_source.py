@@ -37,9 +37,9 @@ _HEADERS = {
     "__nv_bfloat16": "#include <cuda_bf16.h>",
 }
 
-# NVRTC has no <cstdint>, and torch's jiterator offers these names too.
+# NVRTC has no <stdint.h>, and torch's jiterator offers these names too. A header that has the types has INT8_MAX too.
 _INTEGERS = """\
-#ifdef __CUDACC_RTC__
+#ifndef INT8_MAX
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;

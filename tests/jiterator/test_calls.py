@@ -23,12 +23,6 @@ AXPBY = "template <typename T> T axpby(T x, T y, T alpha, T beta) { return alpha
 DTYPES = [name for name in ELEMENT_TYPES if name != "bfloat16"]
 
 
-@pytest.fixture(autouse=True)
-def _compiles(xp: Any) -> None:
-    if not hasattr(xp, "RawModule"):
-        pytest.skip("the arrays have no RawModule, which compiles the code")
-
-
 @pytest.fixture
 def two_devices(runtime: Runtime) -> None:
     if tcuda.device_count() < 2:
