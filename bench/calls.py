@@ -166,6 +166,17 @@ CALLS = {
     "manual_seed(1)": Call("cuda.manual_seed(1)", "philox.write(1, 0)"),
     "get_rng_state()": Call("cuda.get_rng_state()", "philox.read()"),
     "set_rng_state(state)": Call("cuda.set_rng_state(state)", "philox.write(1, 0)"),
+    # Functions of every element, of 1,000 floats; RawKernel writes to an array that exists.
+    "jiterator, beside RawKernel": Call(
+        "axpy(floats, floats)", "raw_axpy((4,), (256,), (floats, floats, others, alpha, size))", cuda_only=True
+    ),
+    "jiterator, beside ElementwiseKernel": Call(
+        "axpy(floats, floats, alpha=3.0)", "axpy(floats, floats, 3.0)", cuda_only=True
+    ),
+    "jiterator of 4 inputs": Call(
+        "total(floats, others, floats, others)", "total(floats, others, floats, others)", cuda_only=True
+    ),
+    "jiterator of broadcast inputs": Call("axpy(row, column)", "axpy(row, column, 2.0)", cuda_only=True),
     # Graphs
     "capture of 20 kernels": Call(
         f"made = cuda.CUDAGraph(); {_CAPTURE.format('', 'in_place')}",

@@ -9,6 +9,7 @@ A side gives values to the names in the statements of ``calls.py``:
 * ``random`` is a generator of CuPy, or of NumPy on emulated devices.
 * ``state`` is the state of a generator, as bytes.
 * ``in_place`` and ``with_arrays`` launch 20 small kernels, in place and with a new array for each.
+* ``axpy``, ``total`` and ``raw_axpy`` are functions of every element of arrays, which ``elementwise.py`` makes.
 * ``graph`` is a graph of the kernels of ``in_place``, and a handle of this graph for the layer below.
 * ``scale`` is a compiled kernel, and ``floats`` is its array; the layer below has CuPy's ``RawKernel``. Both exist only
   on CUDA.
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy
 import pytest
 from chosen_runtime import ON_CUDA
+from elementwise import compiled, jitted
 
 import tcuda
 from tcuda._backend import backend_of
@@ -96,16 +98,20 @@ def side(name: str) -> Side:
 
 def _tcuda() -> Side:
     kernels = _kernels(tcuda.xp.add, tcuda.xp.zeros(100))
-    compiled = {"scale": tcuda._compile_kernel(_SCALE, "scale"), "floats": _floats()} if ON_CUDA else {}
-    return _surface(("surface",), tcuda, tcuda.xp.empty(1), kernels, xp=tcuda.xp, **compiled)
+    functions = jitted(tcuda, _ones)
+    if ON_CUDA:
+        functions |= {"scale": tcuda._compile_kernel(_SCALE, "scale"), "floats": _floats()}
+    return _surface(("surface",), tcuda, tcuda.xp.empty(1), kernels, xp=tcuda.xp, **functions)
 
 
 def _torch() -> Side:
     import torch
 
     kernels = _kernels(torch.add, torch.zeros(100, device="cuda"))
-    compiled = {"scale": _scale_of_torch(torch), "floats": torch.zeros(1000, device="cuda")}
-    return _surface(("torch", "surface"), torch.cuda, torch.empty(1, device="cuda"), kernels, torch=torch, **compiled)
+    functions = jitted(torch.cuda, functools.partial(torch.ones, device="cuda"))
+    functions |= {"scale": _scale_of_torch(torch), "floats": torch.zeros(1000, device="cuda")}
+    x = torch.empty(1, device="cuda")
+    return _surface(("torch", "surface"), torch.cuda, x, kernels, torch=torch, **functions)
 
 
 def _floats() -> Any:
@@ -148,6 +154,7 @@ def _below() -> Side:
     handles = {"stream": own["s"].ptr, "s2": tcuda.Stream().cuda_stream, "event": event, "start": start, "end": end}
     others = {"x": tcuda.xp.empty(1), "gpu": gpu, "domain": nvtx.get_domain(), "ledger": ledger()}
     others["philox"] = PhiloxState(0)
+    others |= compiled(tcuda.xp, _ones)
     others |= _kernels(tcuda.xp.add, tcuda.xp.zeros(100))
     others["kept_graph"] = _captured(tcuda, others["in_place"])
     others["graph"] = others["kept_graph"].raw_cuda_graph_exec()
@@ -157,6 +164,10 @@ def _below() -> Side:
         return Side(names, ("below",), _nothing, rest)
     begin, end_of_round = own_allocator(own["cupy"].cuda, own["pool"].malloc, rest)
     return Side(names, ("cupy", "below"), begin, end_of_round)
+
+
+def _ones(shape: Any) -> Any:
+    return tcuda.xp.ones(shape, tcuda.xp.float32)
 
 
 def _kernels(add: Any, x: Any) -> Kernels:
