@@ -108,6 +108,13 @@ class Backend(Protocol):
             RuntimeError: The source cannot be compiled, or has no kernel of that name.
         """
 
+    def launch_raw(self, kernel: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:
+        """Launch ``kernel``, which a ``RawModule`` of the library has, on the current stream.
+
+        Raises:
+            AcceleratorError: The launch failed.
+        """
+
     def teach_elementwise(
         self,
         state: ElementwiseState,

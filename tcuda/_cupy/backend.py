@@ -18,6 +18,7 @@ from cupy_backends.cuda.stream import get_default_stream_ptr
 
 from tcuda import _core
 from tcuda._cupy import captured_blas, memory, spin, takeover
+from tcuda._errors import AcceleratorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,6 +90,13 @@ class Backend:
         from tcuda._cupy.kernels import compile_kernel
 
         return compile_kernel(source, name, arch, options)
+
+    def launch_raw(self, kernel: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:
+        """Launch ``kernel``, a ``cupy.cuda.Function``, with tcuda's error for a failure."""
+        try:
+            kernel((blocks,), (threads,), arguments)
+        except cupy.cuda.driver.CUDADriverError as error:
+            raise AcceleratorError(error.status, "cuLaunchKernel") from error
 
     def teach_elementwise(
         self,

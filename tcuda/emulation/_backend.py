@@ -64,6 +64,10 @@ class Backend:
         """Return a launcher of ``executable`` for the current device."""
         return Launcher(self._runtime, executable, self.current_stream)
 
+    def launch_raw(self, kernel: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:
+        """Launch ``kernel``, which raises tcuda's error itself."""
+        kernel((blocks,), (threads,), arguments)
+
     def teach_elementwise(
         self,
         state: _core.ElementwiseState,

@@ -8,7 +8,7 @@ import numpy as np
 
 from tcuda._backend import array_module
 from tcuda._device import device as device_scope
-from tcuda._process.lazy import cuda, init
+from tcuda._process.lazy import backend, cuda, init
 from tcuda._runtime import runtime
 from tcuda.jiterator import _source
 from tcuda.jiterator._dtypes import common_dtype
@@ -85,7 +85,7 @@ class PythonFunction:
             arguments += [*inputs, *made]
             arguments += [_SCALARS[kind](value) for kind, value in scalars]
             blocks = -(-plan.size // (_source.BLOCK * _source.LANES))
-            module.kernels[plan.kernel]((blocks,), (_source.BLOCK,), tuple(arguments))
+            backend.launch_raw(module.kernels[plan.kernel], blocks, _source.BLOCK, tuple(arguments))
             # Beside arrays with axes, an array without axes has less say in the dtype of the outputs.
             if len({array.ndim == 0 for array in inputs}) == 1:
                 module.teach(signature.state, index, tuple(array.dtype for array in inputs), kinds, dtype)

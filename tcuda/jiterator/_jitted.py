@@ -12,7 +12,7 @@ from tcuda.jiterator._parser import kernel_of
 from tcuda.jiterator._signature import Signature
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tcuda.jiterator._function import PythonFunction
 
@@ -73,6 +73,9 @@ class JittedFunction:
     def __repr__(self) -> str:
         return f"<jiterator function {self.kernel_name} with {self.num_outputs} output(s)>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (self.code_string, self.return_by_ref, self.num_outputs, self.kwargs_dict)
+
     def _declared(self) -> str:
         names = ", ".join(self._defaults)
         return f"declared are {names}" if names else "no keyword arguments are declared"
@@ -83,6 +86,11 @@ class JittedFunction:
         signature = Signature(self.code_string, self.kernel_name, self.return_by_ref, self.num_outputs, self._state)
         self._python = module.PythonFunction(signature)
         return self._python
+
+
+def restored(code_string: str, return_by_ref: bool, num_outputs: int, kwargs: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return the function that was pickled or copied; the code is compiled again at the first call."""
+    return JittedFunction(code_string, return_by_ref, num_outputs, kwargs).call
 
 
 def _checked_outputs(num_outputs: Any) -> int:

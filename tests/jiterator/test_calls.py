@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,6 +149,21 @@ def test_several_outputs_are_written_to_references(xp: Any, number: int, dtype: 
 def test_float16_computes_in_float32(xp: Any) -> None:
     code = "template <typename T> T f(T x) { return (x * 2048 + 1 - x * 2048) + (sizeof(T) == 4 ? 0 : 8); }"
     np.testing.assert_array_equal(tcuda.jiterator._create_jit_fn(code)(xp.asarray([3], "float16")).get(), [1])
+
+
+def test_a_function_can_be_pickled(xp: Any) -> None:
+    function = tcuda.jiterator._create_jit_fn(AXPBY, alpha=2, beta=3)
+    restored = pickle.loads(pickle.dumps(function))
+    x = xp.asarray([1.0, 2.0])
+    np.testing.assert_array_equal(restored(x, x).get(), [5.0, 10.0])
+    assert copy.copy(function).kernel_name == "axpby"
+
+
+def test_a_function_has_the_attributes_of_torch() -> None:
+    function = tcuda.jiterator._create_multi_output_jit_fn(AXPBY, 2, alpha=1, beta=2)
+    attributes = function.code_string, function.kernel_name, function.num_outputs, function.return_by_ref
+    assert attributes == (AXPBY, "axpby", 2, True)
+    assert function.kwargs_dict == {"alpha": 1, "beta": 2}
 
 
 def test_nine_inputs_are_an_assertion_error(xp: Any, axpby: Callable[..., Any]) -> None:

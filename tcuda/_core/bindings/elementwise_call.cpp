@@ -13,7 +13,7 @@ namespace nb = nanobind;
 namespace tcuda {
 namespace {
 
-PyObject *transpose_name = nullptr;
+PyObject *transpose_name = nullptr, *reduce_name = nullptr;
 
 enum Held { fallback, state, held_count };
 
@@ -287,6 +287,10 @@ PyObject *attribute(PyObject *self, PyObject *name) {
     return PyObject_GetAttr(ElementwiseCall::of(self)->held[fallback], name);
 }
 
+PyObject *reduced(PyObject *self, PyObject *) {
+    return PyObject_VectorcallMethod(reduce_name, &ElementwiseCall::of(self)->held[fallback], 1, nullptr);
+}
+
 PyObject *represented(PyObject *self) { return PyObject_Repr(ElementwiseCall::of(self)->held[fallback]); }
 
 } // namespace
@@ -294,10 +298,13 @@ PyObject *represented(PyObject *self) { return PyObject_Repr(ElementwiseCall::of
 PyObject *make_elementwise_call_type() {
     using Base = Callable<held_count>;
     transpose_name = PyUnicode_InternFromString("transpose");
-    if (transpose_name == nullptr)
+    reduce_name = PyUnicode_InternFromString("__reduce__");
+    if (transpose_name == nullptr || reduce_name == nullptr)
         return nullptr;
+    static PyMethodDef methods[] = {{"__reduce__", reduced, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
     return Base::make_type("tcuda._core.ElementwiseCall", sizeof(ElementwiseCall), {Base::member("__wrapped__", fallback)},
                            {{Py_tp_getattro, reinterpret_cast<void *>(attribute)},
+                            {Py_tp_methods, methods},
                             {Py_tp_repr, reinterpret_cast<void *>(represented)}});
 }
 
