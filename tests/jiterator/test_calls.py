@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import doctest
+import inspect
 import pickle
 from typing import TYPE_CHECKING, Any
 
@@ -164,6 +166,14 @@ def test_a_function_has_the_attributes_of_torch() -> None:
     attributes = function.code_string, function.kernel_name, function.num_outputs, function.return_by_ref
     assert attributes == (AXPBY, "axpby", 2, True)
     assert function.kwargs_dict == {"alpha": 1, "beta": 2}
+
+
+@pytest.mark.parametrize("name", ["_create_jit_fn", "_create_multi_output_jit_fn"])
+def test_the_examples_of_the_documentation_print_what_they_say(xp: Any, name: str) -> None:
+    example = doctest.DocTestParser().get_doctest(
+        inspect.cleandoc(getattr(tcuda.jiterator, name).__doc__), {"tcuda": tcuda, "xp": xp}, name, None, None
+    )
+    assert doctest.DocTestRunner().run(example) == (0, 3)
 
 
 def test_nine_inputs_are_an_assertion_error(xp: Any, axpby: Callable[..., Any]) -> None:
