@@ -36,7 +36,7 @@ namespace tcuda {
 
 inline TCUDA_UNSANITIZED void check_bytes(const void *address, size_t size, bool write) {
 #ifdef TCUDA_CHECKED
-    if (size != 0) check(reinterpret_cast<uintptr_t>(address), size, write);
+    if (size != 0) check(reinterpret_cast<abi::Address>(address), size, write);
 #else
     (void)address, (void)size, (void)write;
 #endif
