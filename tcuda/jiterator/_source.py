@@ -37,9 +37,12 @@ _HEADERS = {
     "__nv_bfloat16": "#include <cuda_bf16.h>",
 }
 
-# NVRTC has no <stdint.h>, and torch's jiterator offers these names too. A header that has the types has INT8_MAX too.
+# torch's jiterator offers these names, and NVRTC has no <stdint.h>. Where the header exists, the code of a user may
+# include the header too.
 _INTEGERS = """\
-#ifndef INT8_MAX
+#if __has_include(<stdint.h>)
+#include <stdint.h>
+#else
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;

@@ -111,6 +111,21 @@ def test_scalars_have_the_types_of_their_parameters(xp: Any) -> None:
     np.testing.assert_array_equal(choose(x, negate=True).get(), [-1.0, -2.0])
 
 
+@pytest.mark.emulated  # NVRTC has no such headers
+@pytest.mark.parametrize("header", ["cstdint", "stdint.h", "cmath"])
+def test_the_code_may_include_headers_of_the_host(xp: Any, header: str) -> None:
+    code = f"#include <{header}>\ntemplate <typename T> T f(T x, int64_t n) {{ return x + T(n); }}"
+    plus = tcuda.jiterator._create_jit_fn(code, n=2)
+    for dtype in ("float32", "complex64"):
+        np.testing.assert_array_equal(plus(xp.zeros(2, dtype)).get(), [2, 2])
+
+
+def test_a_wrong_number_of_parameters_is_an_error_of_the_compiler(xp: Any) -> None:
+    code = "template <typename T> T three(T x, T y, T z) { return x + y + z; }"
+    with pytest.raises(RuntimeError, match="'three' does not compile"):
+        tcuda.jiterator._create_jit_fn(code)(xp.zeros(2))
+
+
 def test_complex_scalars_meet_complex_arrays(xp: Any) -> None:
     code = "template <typename T> T turn(T x, T by) { return x * by; }"
     turn = tcuda.jiterator._create_jit_fn(code, by=1j)

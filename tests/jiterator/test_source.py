@@ -18,7 +18,7 @@ def test_the_code_of_the_user_begins_in_line_1_of_its_own_file() -> None:
 
 
 def test_a_header_is_included_only_where_a_type_needs_the_header() -> None:
-    assert "#include" not in made()
+    assert not [name for name in ("cuda_fp16.h", "cuda_bf16.h", "cupy/complex.cuh") if name in made()]
     assert "#include <cuda_fp16.h>" in made(("float16",), "float16")
     assert "#include <cuda_bf16.h>" in made(("float32", "bfloat16"))
     assert "#include <cupy/complex.cuh>" in made(kinds=(3,))
