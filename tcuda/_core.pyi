@@ -247,6 +247,22 @@ class ArrayAddresses:
         reach: Callable[[int, int], object] | None = None,
     ) -> None: ...
 
+class ArrayType:
+    """The type of the arrays that the core makes, and whose attributes the core reads.
+
+    An array is made by a call of the type. If ``initialize`` is given, an array is made as an object of ``base``, which
+    leaves out functions that are written in Python.
+
+    Args:
+        addresses: The addresses of the arrays of the type.
+        base: A base of the type, written in C.
+        initialize: A function that gives the shape and the dtype to a new array: ``initialize(array, shape, dtype)``.
+    """
+
+    def __init__(
+        self, addresses: ArrayAddresses, base: type | None = None, initialize: Callable[..., object] | None = None
+    ) -> None: ...
+
 class KernelParameters:
     """The parameters of a kernel.
 
@@ -384,8 +400,7 @@ class ElementwiseState:
     def __init__(self, names: tuple[str, ...], defaults: tuple[complex, ...], outputs: int) -> None: ...
     def learn(
         self,
-        array_type: type[Any],
-        pointer_type: type[Any],
+        arrays: ArrayType,
         current_stream: object,
         dtypes: tuple[Any, ...],
         kinds: tuple[int, ...],
@@ -398,12 +413,11 @@ class ElementwiseState:
         """Let the core compute calls with inputs of these dtypes.
 
         Args:
-            array_type: The type of the arrays.
-            pointer_type: The type of their attribute ``data``.
+            arrays: The type of the inputs and the outputs.
             current_stream: The capsule with CuPy's function for the current stream.
             dtypes: The dtypes of the inputs, which are compared by identity.
             kinds: The kinds of the keyword arguments.
-            result: The dtype of the outputs.
+            result: The dtype of the outputs, or another object that the type of the arrays takes for this dtype.
             contiguous: The ``CUfunction`` for elements side by side.
             strided: The ``CUfunction`` for inputs with strides.
             device: The index of the device of the functions, which is current.

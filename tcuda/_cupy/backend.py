@@ -108,9 +108,11 @@ class Backend:
         result: Any,
     ) -> None:
         """Let the core launch ``kernels``, which are ``cupy.cuda.Function`` objects."""
-        pointer = cupy.cuda.memory.MemoryPointer
-        addresses = kernels[0].ptr, kernels[1].ptr
-        state.learn(cupy.ndarray, pointer, _CURRENT_STREAM, dtypes, kinds, result, *addresses, device, kernels)
+        from tcuda._cupy.arrays import array_type, scalar_type
+
+        functions = kernels[0].ptr, kernels[1].ptr
+        made_as = scalar_type(result)
+        state.learn(array_type(), _CURRENT_STREAM, dtypes, kinds, made_as, *functions, device, kernels)
 
     def generator_type(self) -> type[Any]:
         """Return the class of generators for CuPy's arrays."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
 import cupy
-from cupy._core import core as cupy_core
 from cupy.cuda import function as cupy_functions
 from cupy_backends.cuda.api import driver
 from cupy_backends.cuda.stream import __pyx_capi__ as stream_functions
@@ -15,6 +13,7 @@ from cupy_backends.cuda.stream import __pyx_capi__ as stream_functions
 from tcuda import _core
 from tcuda._arguments import integer
 from tcuda._cupy import nvrtc
+from tcuda._cupy.arrays import array_addresses
 from tcuda._errors import AcceleratorError
 from tcuda._process.lazy import cuda
 from tcuda._status import Status
@@ -42,30 +41,6 @@ def compile_kernel(source: str, name: str, arch: str | None, options: Sequence[s
             module = _Module(nvrtc.compiled(source, name, *key[1:]))
             modules.append(module)
     return _Kernel(module, name).function
-
-
-@functools.cache
-def array_addresses() -> _core.ArrayAddresses:
-    """Return the way to the addresses of CuPy's arrays; devices are compared only if there are several."""
-    pointer = cupy.cuda.MemoryPointer
-    arguments = cupy.ndarray, cupy_core._ndarray_base.data, pointer.ptr
-    if cuda.getDeviceCount() == 1:
-        return _core.ArrayAddresses(*arguments)
-    return _core.ArrayAddresses(*arguments, pointer.device_id, _reach)
-
-
-def _reach(device: int, other: int) -> None:
-    """Let the kernels of ``device`` use the memory of the device ``other``."""
-    if not cuda.deviceCanAccessPeer(device, other):
-        raise ValueError(
-            f"An array of the kernel is on cuda:{other}, and the current device is cuda:{device}, which cannot access "
-            f"the memory of cuda:{other}. Launch under `with tcuda.device({other}):`, or copy the array."
-        )
-    try:
-        cuda.deviceEnablePeerAccess(other)
-    except AcceleratorError as error:
-        if error.error_code != Status.PEER_ACCESS_ALREADY_ENABLED:
-            raise
 
 
 def _make_context() -> None:

@@ -95,10 +95,13 @@ def strided_kernel(parameters, blocks):
 def address_of(function):
     return ctypes.cast(function, ctypes.c_void_p).value
 
+addresses = _core.ArrayAddresses(Array, Array.data, Pointer.ptr, Pointer.device_id)
+arrays = _core.ArrayType(addresses)
+
 def function(outputs=1, device=0, dtypes=(d, d), result=d):
     state = _core.ElementwiseState(("scale",), (2.0,), outputs)
     functions = address_of(kernel), address_of(strided_kernel)
-    state.learn(Array, Pointer, capsule, dtypes, (1,), result, *functions, device, kernel)
+    state.learn(arrays, capsule, dtypes, (1,), result, *functions, device, kernel)
     return _core.elementwise_call(Fallback(), state)
 
 add = function()
@@ -242,6 +245,40 @@ except MemoryError as error:
     assert computed(code) == "no room []"
 
 
+def test_outputs_are_made_of_the_base_if_there_is_a_method_for_it(computed: OutputOf) -> None:
+    code = """
+def initialize(array, *arguments):
+    initialized.append((type(array).__name__, *arguments))
+    setup(array, *arguments)
+
+initialized, setup = [], Array.__init__
+arrays = _core.ArrayType(addresses, object, initialize)
+add = function()
+Array.__init__ = None
+print(add(x, y).values(), initialized == [("Array", (2, 2), d)])
+"""
+    assert computed(code) == "[22.0, 44.0, 66.0, 88.0] True"
+
+
+def test_an_error_of_the_method_that_makes_arrays_leaves_no_array(computed: OutputOf) -> None:
+    code = """
+import weakref
+
+def initialize(array, shape, dtype):
+    made.append(weakref.ref(array))
+    raise MemoryError("no room")
+
+made = []
+arrays = _core.ArrayType(addresses, object, initialize)
+try:
+    function()(x, y)
+except MemoryError as error:
+    print(error, launches)
+print(made[0]())
+"""
+    assert computed(code).splitlines() == ["no room []", "None"]
+
+
 def test_the_call_has_the_attributes_of_the_function_in_python(computed: OutputOf) -> None:
     code = """
 print(add, add.name, type(add.__wrapped__).__name__, hasattr(add, "other"))
@@ -271,7 +308,7 @@ print(before, alive())
         ("_core.ElementwiseState((), (), 0)", "1 to 8 outputs"),
         ("_core.ElementwiseState(('a',), (), 1)", "a default for each keyword argument"),
         ("_core.ElementwiseState(('a',), ('1',), 1)", "a default is a bool"),
-        ("_core.ElementwiseState(('a',), (1,), 1).learn(Array, Pointer, capsule, (), (), d, 1, 2, 0, 0)", "a kind for"),
+        ("_core.ElementwiseState(('a',), (1,), 1).learn(arrays, capsule, (), (), d, 1, 2, 0, 0)", "a kind for"),
     ],
 )
 def test_wrong_descriptions_are_errors(computed: OutputOf, code: str, message: str) -> None:

@@ -4,7 +4,11 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 
+#include "bindings/attribute.hpp"
+#include "bindings/owned.hpp"
 #include "bindings/python_calls.hpp"
 
 namespace tcuda {
@@ -16,61 +20,63 @@ public:
     // device of an array on another one, and raises an exception if a kernel cannot use the array.
     ArrayAddresses(nanobind::type_object type, nanobind::object data, nanobind::object ptr, nanobind::object device_id,
                    nanobind::object reach)
-        : type_(std::move(type)), data_(std::move(data)), ptr_(std::move(ptr)), device_id_(std::move(device_id)),
-          reach_(std::move(reach)), get_data_(getter(data_)), get_ptr_(getter(ptr_)),
-          get_device_(device_id_.is_none() ? nullptr : getter(device_id_)) {}
+        : type_(std::move(type)), data_(std::move(data)), ptr_(std::move(ptr)), reach_(std::move(reach)) {
+        if (!device_id.is_none())
+            device_id_.emplace(std::move(device_id));
+    }
 
     bool has(PyObject *object) const { return reinterpret_cast<PyObject *>(Py_TYPE(object)) == type_.ptr(); }
+    PyObject *type() const { return type_.ptr(); }
 
     // Finds the address of `array`, which is of the type. `device` is the device of the kernel, or -1 if any device
     // will do. False with a Python error set if the array cannot be used there.
     bool find(PyObject *array, int device, std::uint64_t *address) const {
-        PyObject *const data = get(get_data_, data_, array);
-        if (data == nullptr)
+        const Owned data(data_.of(array));
+        if (!data)
             return false;
-        const bool found = reached(data, device) && read(get(get_ptr_, ptr_, data), address);
-        Py_DECREF(data);
-        return found;
+        const long long other = other_device(data.get(), device);
+        if (other != none && (PyErr_Occurred() || !reached(device, other)))
+            return false;
+        return read(data.get(), address);
+    }
+
+    // The same for a kernel that uses arrays of its own device only: false without a Python error if `array` is on
+    // another device.
+    bool find_on(int device, PyObject *array, std::uint64_t *address) const {
+        const Owned data(data_.of(array));
+        return data && other_device(data.get(), device) == none && read(data.get(), address);
     }
 
 private:
-    static descrgetfunc getter(nanobind::handle descriptor) {
-        const auto found = reinterpret_cast<descrgetfunc>(PyType_GetSlot(Py_TYPE(descriptor.ptr()), Py_tp_descr_get));
-        if (found == nullptr)
-            throw nanobind::type_error("ArrayAddresses() takes the descriptors of attributes");
-        return found;
+    static constexpr long long none = -2;
+
+    // The device of the memory `data`; `none` if that is `device`, or if devices are not compared. May set a Python
+    // error, and then does not return `none`.
+    long long other_device(PyObject *data, int device) const {
+        if (!device_id_ || device < 0)
+            return none;
+        const long long found = taken_integer(device_id_->of(data));
+        return found == device ? none : found;
     }
 
-    static PyObject *get(descrgetfunc function, nanobind::handle descriptor, PyObject *object) {
-        return function(descriptor.ptr(), object, reinterpret_cast<PyObject *>(Py_TYPE(object)));
-    }
-
-    static bool read(PyObject *number, std::uint64_t *address) {
-        if (number == nullptr)
+    bool read(PyObject *data, std::uint64_t *address) const {
+        const Owned number(ptr_.of(data));
+        if (!number)
             return false;
-        *address = PyLong_AsUnsignedLongLongMask(number);
-        Py_DECREF(number);
+        *address = PyLong_AsUnsignedLongLongMask(number.get());
         return *address != static_cast<std::uint64_t>(-1) || !PyErr_Occurred();
     }
 
-    bool reached(PyObject *data, int device) const {
-        if (get_device_ == nullptr || device < 0)
-            return true;
-        const long long other = taken_integer(get(get_device_, device_id_, data));
-        if (other == device)
-            return true;
-        if (other == -1 && PyErr_Occurred())
-            return false;
-        PyObject *const numbers[] = {PyLong_FromLong(device), PyLong_FromLongLong(other)};
-        const bool both = numbers[0] != nullptr && numbers[1] != nullptr;
-        const bool reached = both && done(PyObject_Vectorcall(reach_.ptr(), numbers, 2, nullptr));
-        Py_XDECREF(numbers[0]);
-        Py_XDECREF(numbers[1]);
-        return reached;
+    bool reached(int device, long long other) const {
+        const Owned first(PyLong_FromLong(device)), second(PyLong_FromLongLong(other));
+        PyObject *const numbers[] = {first.get(), second.get()};
+        return first && second && done(PyObject_Vectorcall(reach_.ptr(), numbers, 2, nullptr));
     }
 
-    const nanobind::object type_, data_, ptr_, device_id_, reach_;
-    const descrgetfunc get_data_, get_ptr_, get_device_;
+    const nanobind::object type_;
+    const Attribute data_, ptr_;
+    std::optional<Attribute> device_id_;
+    const nanobind::object reach_;
 };
 
 } // namespace tcuda

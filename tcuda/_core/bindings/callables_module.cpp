@@ -29,9 +29,9 @@ void bind_callables(nb::module_ &module) {
         nb::arg("allocate"), nb::arg("memory"), nb::arg("size"));
     nb::class_<ElementwiseState>(module, "ElementwiseState")
         .def(nb::init<nb::tuple, nb::tuple, std::size_t>(), nb::arg("names"), nb::arg("defaults"), nb::arg("outputs"))
-        .def("learn", &ElementwiseState::learn, nb::arg("array_type"), nb::arg("pointer_type"),
-             nb::arg("current_stream"), nb::arg("dtypes"), nb::arg("kinds"), nb::arg("result"), nb::arg("contiguous"),
-             nb::arg("strided"), nb::arg("device"), nb::arg("owner"), nb::lock_self());
+        .def("learn", &ElementwiseState::learn, nb::arg("arrays"), nb::arg("current_stream"),
+             nb::arg("dtypes"), nb::arg("kinds"), nb::arg("result"), nb::arg("contiguous"), nb::arg("strided"),
+             nb::arg("device"), nb::arg("owner"), nb::lock_self());
     module.def(
         "elementwise_call",
         [type = checked(make_elementwise_call_type())](nb::object fallback, const ElementwiseState &state) {

@@ -23,10 +23,6 @@ struct ElementwiseCall : Callable<held_count> {
     static ElementwiseCall *of(PyObject *object) { return reinterpret_cast<ElementwiseCall *>(object); }
 };
 
-bool is_exactly(PyObject *object, const nb::object &type) {
-    return Py_TYPE(object) == reinterpret_cast<PyTypeObject *>(type.ptr());
-}
-
 // The number of elements; -1 with a Python error set if that fails.
 long long size_of(PyObject *shape) {
     long long size = 1;
@@ -89,7 +85,7 @@ public:
         count_ = count;
         PyObject *dtypes[ElementwiseState::most_inputs];
         for (std::size_t place = 0; place < count; ++place) {
-            if (!is_exactly(inputs[place], arrays_.array))
+            if (!arrays_.addresses.has(inputs[place]))
                 return false;
             const Owned dtype(arrays_.dtype.of(inputs[place]));
             if (!dtype)
@@ -108,8 +104,7 @@ public:
 
     bool make_outputs() {
         for (std::size_t place = 0; place < state_.outputs(); ++place) {
-            PyObject *const arguments[] = {shape_.get(), learned_->result.ptr()};
-            outputs_[place].set(PyObject_Vectorcall(arrays_.array.ptr(), arguments, 2, nullptr));
+            outputs_[place].set(arrays_.maker.make(shape_.get(), learned_->result.ptr()));
             if (!outputs_[place] || !take_address(outputs_[place].get(), &addresses_[count_ + place]))
                 return false;
         }
@@ -219,29 +214,12 @@ private:
         return static_cast<bool>(shape_);
     }
 
-    bool take_address(PyObject *array, std::uint64_t *address) {
-        const Owned data(arrays_.data.of(array));
-        if (!data || !is_exactly(data.get(), arrays_.pointer) || !is_here(data.get()))
-            return false;
-        const Owned number(arrays_.address.of(data.get()));
-        if (!number)
-            return false;
-        *address = PyLong_AsUnsignedLongLongMask(number.get());
-        return *address != ~std::uint64_t(0) || !PyErr_Occurred();
-    }
-
-    // Whether the memory is on the device of the kernels.
-    bool is_here(PyObject *data) const {
-        if (learned_->kernels.device() < 0)
-            return true;
-        const Owned device(arrays_.device.of(data));
-        if (!device)
-            return false;
-        return PyLong_AsLongLong(device.get()) == learned_->kernels.device();
+    bool take_address(PyObject *array, std::uint64_t *address) const {
+        return arrays_.addresses.find_on(learned_->kernels.device(), array, address);
     }
 
     const ElementwiseState &state_;
-    const ArrayAttributes &arrays_;
+    const ArrayType &arrays_;
     const LearnedKernels *learned_;
     std::size_t count_ = 0;
     Owned shape_;         // the shape in which outputs are made

@@ -26,9 +26,9 @@ ElementwiseState::~ElementwiseState() {
     }
 }
 
-void ElementwiseState::learn(nb::handle array_type, nb::handle pointer_type, nb::handle current_stream,
-                             nb::tuple dtypes, nb::tuple kinds, nb::object result, libcuda::Function contiguous,
-                             libcuda::Function strided, int device, nb::object owner) {
+void ElementwiseState::learn(nb::object arrays, nb::handle current_stream, nb::tuple dtypes, nb::tuple kinds,
+                             nb::object result, libcuda::Function contiguous, libcuda::Function strided, int device,
+                             nb::object owner) {
     if (kinds.size() != defaults_.size())
         throw nb::value_error("learn() takes a kind for each keyword argument");
     if (learned_ == most_learned || defaults_.size() > most_scalars || dtypes.size() > most_inputs)
@@ -37,15 +37,16 @@ void ElementwiseState::learn(nb::handle array_type, nb::handle pointer_type, nb:
     for (nb::handle dtype : dtypes) {
         made->dtypes.push_back(nb::borrow(dtype));
         made->itemsizes.push_back(nb::cast<long long>(dtype.attr("itemsize")));
-        made->is_one_dtype = made->is_one_dtype && dtype.is(result);
+        made->is_one_dtype = made->is_one_dtype && dtype.is(dtypes[0]);
     }
     for (nb::handle kind : kinds)
         made->kinds.push_back(static_cast<ElementwiseScalar::Kind>(nb::cast<int>(kind)));
     made->result = std::move(result);
     made->owner = std::move(owner);
-    if (!arrays_) {
+    if (arrays_ == nullptr) {
         current_stream_ = current_stream_in(current_stream);
-        arrays_.emplace(array_type, pointer_type);
+        arrays_ = nb::cast<const ArrayType *>(arrays);
+        arrays_owner_ = std::move(arrays);
     }
     ++learned_;
     made->next = first();

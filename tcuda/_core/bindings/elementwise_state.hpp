@@ -5,11 +5,9 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <vector>
 
-#include "bindings/array_attributes.hpp"
+#include "bindings/array_type.hpp"
 #include "bindings/current_stream.hpp"
 #include "bindings/elementwise_scalar.hpp"
 #include "kernels/elementwise_kernels.hpp"
@@ -24,9 +22,9 @@ struct LearnedKernels {
     const ElementwiseKernels kernels;
     std::vector<nanobind::object> dtypes;
     std::vector<long long> itemsizes;
-    bool is_one_dtype = true; // the inputs and the outputs have the same dtype
+    bool is_one_dtype = true; // of all inputs, and so of the outputs
     std::vector<ElementwiseScalar::Kind> kinds;
-    nanobind::object result; // the dtype of the outputs
+    nanobind::object result; // the dtype of the outputs, as the maker of arrays gets the dtype
     nanobind::object owner;  // keeps the kernels loaded
     const LearnedKernels *next = nullptr;
 };
@@ -41,15 +39,16 @@ public:
     ElementwiseState(const ElementwiseState &) = delete;
     ElementwiseState &operator=(const ElementwiseState &) = delete;
 
-    // Lets calls that are like the call which `dtypes` and `kinds` describe run without Python. The functions are
-    // of the current context, on `device`. More calls than the search is fast for are not learned.
-    void learn(nanobind::handle array_type, nanobind::handle pointer_type, nanobind::handle current_stream,
-               nanobind::tuple dtypes, nanobind::tuple kinds, nanobind::object result, libcuda::Function contiguous,
-               libcuda::Function strided, int device, nanobind::object owner);
+    // Lets calls that are like the call which `dtypes` and `kinds` describe run without Python. `arrays` is the
+    // ArrayType of the inputs. The functions are of the current context, on `device`. More calls than the search is
+    // fast for are not learned.
+    void learn(nanobind::object arrays, nanobind::handle current_stream, nanobind::tuple dtypes, nanobind::tuple kinds,
+               nanobind::object result, libcuda::Function contiguous, libcuda::Function strided, int device,
+               nanobind::object owner);
 
-    // Null if nothing was learned. The attributes of arrays and the current stream are known if this is not null.
+    // Null if nothing was learned. The type of arrays and the current stream are known if this is not null.
     const LearnedKernels *first() const { return first_.load(std::memory_order_acquire); }
-    const ArrayAttributes &arrays() const { return *arrays_; }
+    const ArrayType &arrays() const { return *arrays_; }
     libcuda::Stream current_stream() const { return static_cast<libcuda::Stream>(current_stream_()); }
 
     const std::vector<ElementwiseScalar> &defaults() const { return defaults_; }
@@ -69,7 +68,8 @@ private:
     std::vector<nanobind::object> names_;
     std::vector<ElementwiseScalar> defaults_;
     const std::size_t outputs_;
-    std::optional<ArrayAttributes> arrays_;
+    nanobind::object arrays_owner_;
+    const ArrayType *arrays_ = nullptr;
     CurrentStream *current_stream_ = nullptr;
     int learned_ = 0;
     std::atomic<const LearnedKernels *> first_{nullptr};

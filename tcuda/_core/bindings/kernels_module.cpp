@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "bindings/array_addresses.hpp"
+#include "bindings/array_type.hpp"
 #include "bindings/kernel_function.hpp"
 #include "bindings/kernel_parameters.hpp"
 #include "kernels/kernel_launcher.hpp"
@@ -58,6 +59,10 @@ void bind_kernels(nb::module_ &module) {
         .def(nb::init<nb::type_object, nb::object, nb::object, nb::object, nb::object>(), nb::arg("type"),
              nb::arg("data"), nb::arg("ptr"), nb::arg("device_id").none() = nb::none(),
              nb::arg("reach").none() = nb::none());
+
+    nb::class_<ArrayType>(module, "ArrayType")
+        .def(nb::init<const ArrayAddresses &, nb::object, nb::object>(), nb::arg("addresses"),
+             nb::arg("base").none() = nb::none(), nb::arg("initialize").none() = nb::none(), nb::keep_alive<1, 2>());
 
     nb::class_<KernelParameters>(module, "KernelParameters")
         .def("__init__", make_parameters, nb::arg("parameters"), nb::arg("arrays").none() = nb::none(),

@@ -1,0 +1,42 @@
+// How the core makes arrays of the array library.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <utility>
+
+#include "bindings/owned.hpp"
+#include "bindings/python_calls.hpp"
+
+namespace tcuda {
+
+class ArrayMaker {
+public:
+    // An array is made by type(shape, dtype). If `initialize` is not None, an array is made as an object of `base`, a
+    // base of the type, is made, and by initialize(array, shape, dtype): that leaves out the functions of the library
+    // that are written in Python.
+    ArrayMaker(nanobind::object type, nanobind::object base, nanobind::object initialize)
+        : type_(std::move(type)), initialize_(std::move(initialize)), no_arguments_(nanobind::steal(PyTuple_New(0))) {
+        if (!initialize_.is_none())
+            new_ = reinterpret_cast<newfunc>(PyType_GetSlot(reinterpret_cast<PyTypeObject *>(base.ptr()), Py_tp_new));
+    }
+
+    // New reference; null with a Python error set if that fails.
+    PyObject *make(PyObject *shape, PyObject *dtype) const {
+        if (new_ == nullptr) {
+            PyObject *const arguments[] = {shape, dtype};
+            return PyObject_Vectorcall(type_.ptr(), arguments, 2, nullptr);
+        }
+        Owned array(new_(reinterpret_cast<PyTypeObject *>(type_.ptr()), no_arguments_.ptr(), nullptr));
+        PyObject *const arguments[] = {array.get(), shape, dtype};
+        if (!array || !done(PyObject_Vectorcall(initialize_.ptr(), arguments, 3, nullptr)))
+            return nullptr;
+        return array.release();
+    }
+
+private:
+    const nanobind::object type_, initialize_, no_arguments_;
+    newfunc new_ = nullptr;
+};
+
+} // namespace tcuda

@@ -1,0 +1,28 @@
+// The type of the arrays of the array library: how the core reads and makes arrays.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "bindings/array_addresses.hpp"
+#include "bindings/array_maker.hpp"
+#include "bindings/attribute.hpp"
+
+namespace tcuda {
+
+struct ArrayType {
+    // The binding keeps `addresses_` alive. ArrayMaker explains `base` and `initialize`.
+    ArrayType(const ArrayAddresses &addresses_, nanobind::object base, nanobind::object initialize)
+        : ArrayType(addresses_, nanobind::borrow(addresses_.type()), std::move(base), std::move(initialize)) {}
+
+    const ArrayAddresses &addresses;
+    const Attribute dtype, shape, strides, c_contiguous;
+    const ArrayMaker maker;
+
+private:
+    ArrayType(const ArrayAddresses &addresses_, nanobind::object type, nanobind::object base,
+              nanobind::object initialize)
+        : addresses(addresses_), dtype(type.attr("dtype")), shape(type.attr("shape")), strides(type.attr("strides")),
+          c_contiguous(type.attr("_c_contiguous")), maker(type, std::move(base), std::move(initialize)) {}
+};
+
+} // namespace tcuda

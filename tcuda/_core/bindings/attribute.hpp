@@ -1,0 +1,30 @@
+// An attribute that all objects of a type have, read without a look-up by name.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <utility>
+
+namespace tcuda {
+
+class Attribute {
+public:
+    // Raises TypeError if the object is not a descriptor.
+    explicit Attribute(nanobind::object descriptor)
+        : descriptor_(std::move(descriptor)),
+          get_(reinterpret_cast<descrgetfunc>(PyType_GetSlot(Py_TYPE(descriptor_.ptr()), Py_tp_descr_get))) {
+        if (get_ == nullptr)
+            throw nanobind::type_error("an attribute of the arrays must be a descriptor");
+    }
+
+    // New reference to the attribute of `object`; null with a Python error set if that fails.
+    PyObject *of(PyObject *object) const {
+        return get_(descriptor_.ptr(), object, reinterpret_cast<PyObject *>(Py_TYPE(object)));
+    }
+
+private:
+    nanobind::object descriptor_;
+    descrgetfunc get_;
+};
+
+} // namespace tcuda
