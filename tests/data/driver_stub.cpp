@@ -56,6 +56,18 @@ CALL(cuLaunchKernel,
      note(function); note(gx); note(gy); note(gz); note(bx); note(by); note(bz); note(shared); note(stream);
      launch += std::to_string(*static_cast<Pointer *>(arguments[0])) + " ";
      launch += std::to_string(*static_cast<double *>(arguments[1])))
+#ifndef WITHOUT_CONFIGURED_LAUNCHES
+struct Configuration {
+    unsigned grid[3], block[3], shared;
+    std::size_t stream;
+    void *attributes;
+    unsigned attribute_count;
+};
+CALL(cuLaunchKernelEx, (const Configuration *with, std::size_t function, void **arguments, void **extra),
+     if (with->attribute_count != 0) return 1;
+     return cuLaunchKernel(function, with->grid[0], with->grid[1], with->grid[2], with->block[0], with->block[1],
+                           with->block[2], with->shared, with->stream, arguments, extra))
+#endif
 UNUSED(cuCtxSetCurrent)
 UNUSED(cuCtxSynchronize)
 UNUSED(cuEventCreate)

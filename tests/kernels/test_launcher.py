@@ -67,15 +67,23 @@ for stream in (None, Stream(), TorchStream()):
         expected = [f"100 2 3 1 64 1 1 4096 {stream} 4096 1.500000" for stream in (11, 12, 13)]
         assert output_of(code, LD_LIBRARY_PATH=driver).splitlines() == expected
 
+    @pytest.mark.parametrize(
+        ("options", "launch"),
+        [((), "cuLaunchKernelEx cuLaunchKernel"), (("-DWITHOUT_CONFIGURED_LAUNCHES",), "cuLaunchKernel")],
+    )
     def test_a_launch_is_one_call_of_the_driver_after_the_look_up_of_the_context(
-        self, output_of: OutputOf, driver: str
+        self, output_of: OutputOf, compiled_cpp: CompiledCpp, tmp_path: Path, options: tuple[str, ...], launch: str
     ) -> None:
+        shutil.move(compiled_cpp("driver_stub", *options), tmp_path / "libcuda.so.1")
         code = f"""{PREPARATION}
 stub.stub_forget()
-kernel(1, 1, (None, 0))
-print(stub.stub_calls().decode())
+kernel((2, 3, 4), (5, 6, 7), (None, 0), 8)
+print(stub.stub_calls().decode().strip())
+print(stub.stub_launch().decode())
 """
-        assert output_of(code, LD_LIBRARY_PATH=driver) == "cuCtxGetCurrent cuLaunchKernel"
+        # The stub's cuLaunchKernelEx() calls its cuLaunchKernel().
+        expected = [f"cuCtxGetCurrent {launch}", "100 2 3 4 5 6 7 8 11 0 0.000000"]
+        assert output_of(code, LD_LIBRARY_PATH=str(tmp_path)).splitlines() == expected
 
     def test_a_launch_runs_no_python_frame(self, output_of: OutputOf, driver: str) -> None:
         code = f"""{PREPARATION}

@@ -108,6 +108,11 @@ struct KernelCalls {
         launch{"cuLaunchKernel"};
 };
 
+// Launches of kernels with a configuration: a driver of CUDA 11.8 or later has the function.
+struct ConfiguredLaunchCalls {
+    Call<int(const LaunchConfiguration *, Function, void **parameters, void **extra)> launch{"cuLaunchKernelEx"};
+};
+
 // Functions for calls of the CUDA runtime that CuPy lacks: a driver of CUDA 11.4 or later has them.
 struct SupplementCalls {
     Call<int(Uuid *, Device)> device_uuid{"cuDeviceGetUuid_v2"};

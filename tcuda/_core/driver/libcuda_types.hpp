@@ -56,6 +56,14 @@ struct KernelNode {
     std::uintptr_t kernel, context;
 };
 
+// CUlaunchConfig
+struct LaunchConfiguration {
+    unsigned grid[3], block[3], shared_memory;
+    Stream stream;
+    void *attributes;
+    unsigned attribute_count;
+};
+
 // One end of a copy in CUDA_MEMCPY3D
 struct MemcpyEnd {
     std::size_t x, y, z, level;

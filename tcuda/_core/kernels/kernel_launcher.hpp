@@ -1,18 +1,13 @@
-// The launch of a compiled kernel through the driver.
+// A compiled kernel on the devices on which the kernel is loaded.
 #pragma once
 
 #include <atomic>
 
-#include "driver/libcuda.hpp"
+#include "kernels/current_context.hpp"
+#include "kernels/kernel_launch.hpp"
 
 namespace tcuda {
 
-// The sizes of a launch.
-struct LaunchShape {
-    unsigned grid[3], block[3], shared;
-};
-
-// A kernel on the devices on which the kernel is loaded.
 class KernelLauncher {
 public:
     // The function of one device. `device` is -1 where there is one device only.
@@ -24,7 +19,7 @@ public:
     };
 
     // Throws std::runtime_error where there is no driver.
-    KernelLauncher();
+    KernelLauncher() = default;
     ~KernelLauncher();
     KernelLauncher(const KernelLauncher &) = delete;
     KernelLauncher &operator=(const KernelLauncher &) = delete;
@@ -37,15 +32,13 @@ public:
 
     // Returns a status. `arguments` has the address of each argument.
     int launch(const Loaded &loaded, const LaunchShape &shape, libcuda::Stream stream, void **arguments) const {
-        return kernels_.launch(loaded.function, shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0],
-                               shape.block[1], shape.block[2], shape.shared, stream, arguments, nullptr);
+        return launch_(loaded.function, shape, stream, arguments);
     }
 
 private:
-    const libcuda::ContextCalls &contexts_;
-    const libcuda::KernelCalls &kernels_;
-    bool one_device_ = false; // no other context can be current
-    std::atomic<const Loaded *> first_{nullptr};
+    const CurrentContext context_;
+    const KernelLaunch launch_;
+    std::atomic<const Loaded *> first_{nullptr}; // the latest comes first
 };
 
 } // namespace tcuda
