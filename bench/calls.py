@@ -55,6 +55,8 @@ _CAPTURE = "made.capture_begin({0}); {1}(); made.capture_end()"
 _ON_STREAM = State("cuda.set_stream(s)", "made = None")
 _ON_STREAM_BELOW = State("s.use()", "made = None")
 
+_LAUNCH_OF_TORCH = "scale((8, 1, 1), (125, 1, 1), (floats, 0.5))"  # torch takes three sizes only
+
 CALLS = {
     # Devices
     "is_available()": Call("cuda.is_available()", "runtime.getDeviceCount() > 0"),
@@ -197,6 +199,13 @@ CALLS = {
     "launch of a compiled kernel": Call(
         "scale((8,), (125,), (floats, 0.5))",
         "scale((8,), (125,), (floats, 0.5))",
+        torch=_LAUNCH_OF_TORCH,
+        cuda_only=True,
+    ),
+    "launch of a compiled kernel, beside the driver's": Call(
+        "scale((8,), (125,), (floats, 0.5))",
+        "launch_kernel(function, 8, 1, 1, 125, 1, 1, 0, 0, places, 0)",
+        torch=_LAUNCH_OF_TORCH,
         cuda_only=True,
     ),
     # Profilers and telemetry

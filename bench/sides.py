@@ -13,6 +13,8 @@ A side gives values to the names in the statements of ``calls.py``:
 * ``graph`` is a graph of the kernels of ``in_place``, and a handle of this graph for the layer below.
 * ``scale`` is a compiled kernel, and ``floats`` is its array; the layer below has CuPy's ``RawKernel``. Both exist only
   on CUDA.
+* ``launch_kernel`` is ``cuLaunchKernel()`` as CuPy has it, for the same kernel: ``function`` is the handle of the
+  kernel, and ``places`` the address of the addresses of the arguments.
 * ``handle`` is a pool that has memory for the arrays of ``with_arrays``.
 """
 
@@ -199,6 +201,7 @@ def _cupy() -> dict[str, Any]:
     from cupy.cuda import Device, MemoryPool, Stream, get_current_stream
     from cupy.cuda import runtime as cupy_runtime
 
+    scale, floats = cupy.RawKernel(_SCALE, "scale"), _floats()
     return {
         "cupy": cupy,
         "runtime": cupy_runtime,
@@ -209,9 +212,20 @@ def _cupy() -> dict[str, Any]:
         "pool": MemoryPool(),
         "random": cupy.random.RandomState(0),
         "s": Stream(non_blocking=True),
-        "scale": cupy.RawKernel(_SCALE, "scale"),
-        "floats": _floats(),
+        "scale": scale,
+        "floats": floats,
+        **_driver_launch(scale, floats),
     }
+
+
+def _driver_launch(kernel: Any, floats: Any) -> dict[str, Any]:
+    """Return the launch of ``kernel`` by the driver, and what the launch needs."""
+    from cupy_backends.cuda.api import driver
+
+    values = numpy.array([floats.data.ptr], numpy.uint64), numpy.array([0.5])
+    places = numpy.array([value.ctypes.data for value in values], numpy.uint64)
+    arguments = {"function": kernel.kernel.ptr, "places": places.ctypes.data, "kept_arguments": (values, places)}
+    return {"launch_kernel": driver.launchKernel, **arguments}
 
 
 def _emulated() -> dict[str, Any]:

@@ -77,7 +77,10 @@ TARGETS = {
     "randn of 100 million": Target(of_torch=1 / 0.9),
     "capture of 20 kernels": Target(of_below=1.15),
     "replay() of 20 kernels": Target(over_below=150, of_torch=0.7),
+    # The call of the driver alone takes 0.7 of the call of a RawKernel, so no launch can meet this target of 0.6. The
+    # next target bounds what tcuda adds to the driver.
     "launch of a compiled kernel": Target(of_below=0.6),
+    "launch of a compiled kernel, beside the driver's": Target(over_below=300),
     "manual_seed(1)": Target(of_torch=0.5),
     "get_rng_state()": Target(of_torch=0.5),
     "set_rng_state(state)": Target(of_torch=0.5),
