@@ -196,6 +196,11 @@ class HostLaunch:
         shared: The bytes of dynamic shared memory of a block, at most 232,448.
         ranges: The beginning and the end of each piece of memory that the kernel may use.
         strict: Whether all threads of a block must reach its barriers. A GPU does not count threads that have returned.
+        patience: The seconds for which threads may spin while no thread of the block returns or leaves a barrier.
+
+    Raises:
+        ValueError: The block, the grid or the shared memory is beyond the limits above, or ``arguments`` has another
+            size than the parameters of the kernel.
     """
 
     def __init__(
@@ -207,14 +212,19 @@ class HostLaunch:
         shared: int,
         ranges: Sequence[tuple[int, int]],
         strict: bool = True,
+        patience: float = 30.0,
     ) -> None: ...
     def allow(self, begin: int, end: int) -> None:
-        """Let the kernel use the memory from ``begin`` to ``end``."""
+        """Let the kernel use the memory from ``begin`` to ``end``.
+
+        Raises:
+            RuntimeError: Another thread is in :meth:`run`.
+        """
     def run(self) -> tuple[Any, ...] | None:
         """Run the kernel; Python's lock is given back meanwhile.
 
         Returns:
-            None when the kernel has ended.
+            None when the kernel has ended. Later calls return the same again; a failure is repeated too.
 
             ``("access", address, size, write, thread, block)`` if a thread wants to use other memory than the ranges.
             The next call goes on with that access, which needs a call of :meth:`allow` before.
@@ -223,7 +233,7 @@ class HostLaunch:
             ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"timeout"`` and ``"trap"``.
 
         Raises:
-            RuntimeError: The thread runs another kernel of the same module.
+            RuntimeError: The thread runs another kernel of the same module, or another thread is in :meth:`run`.
         """
 
 class ArrayAddresses:

@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -70,8 +71,10 @@ struct HostModule {
 class HostLaunch {
 public:
     HostLaunch(const HostFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
-               unsigned shared, const std::vector<std::pair<std::uintptr_t, std::uintptr_t>> &ranges, bool strict)
-        : module_(function.module), grid_(*module_, launch_of(function, grid, block, arguments, shared, strict)) {
+               unsigned shared, const std::vector<std::pair<std::uintptr_t, std::uintptr_t>> &ranges, bool strict,
+               double patience)
+        : module_(function.module),
+          grid_(*module_, launch_of(function, grid, block, arguments, shared, strict, patience)) {
         for (const auto &[begin, end] : ranges)
             allow(begin, end);
     }
@@ -108,11 +111,11 @@ private:
     }
 
     static Launch launch_of(const HostFunction &function, const Triple &grid, const Triple &block,
-                            const nb::bytes &arguments, unsigned shared, bool strict) {
+                            const nb::bytes &arguments, unsigned shared, bool strict, double patience) {
         if (arguments.size() != function.kernel->argument_bytes)
             throw nb::value_error("the packed arguments have another size than the parameters of the kernel");
         return {function.kernel, index_of(grid), index_of(block), std::string(arguments.c_str(), arguments.size()),
-                shared, strict};
+                shared, strict, std::chrono::nanoseconds(static_cast<long long>(patience * 1e9))};
     }
 
     const std::shared_ptr<LoadedModule> module_;
@@ -135,9 +138,9 @@ void bind_host_kernels(nb::module_ &module) {
 
     nb::class_<HostLaunch>(module, "HostLaunch")
         .def(nb::init<const HostFunction &, const Triple &, const Triple &, nb::bytes, unsigned,
-                      const std::vector<std::pair<std::uintptr_t, std::uintptr_t>> &, bool>(),
+                      const std::vector<std::pair<std::uintptr_t, std::uintptr_t>> &, bool, double>(),
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
-             nb::arg("ranges"), nb::arg("strict") = true)
+             nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0)
         .def("allow", &HostLaunch::allow, nb::arg("begin"), nb::arg("end"))
         .def("run", &HostLaunch::run);
 }

@@ -17,6 +17,8 @@ public:
     void prepare(char *bottom, char *top, void (*entry)(void *), void *argument);
     // Goes on in `to`, until another switch comes back.
     void switch_to(Context &to);
+    // Tells the processor that a switch to the context comes soon.
+    void prefetch() const;
 
 private:
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -25,5 +27,12 @@ private:
     ucontext_t context_{};
 #endif
 };
+
+inline void Context::prefetch() const {
+#if defined(__x86_64__) || defined(__aarch64__)
+    __builtin_prefetch(stack_pointer_, 1);
+    __builtin_prefetch(static_cast<char *>(stack_pointer_) + 64, 1);
+#endif
+}
 
 } // namespace tcuda

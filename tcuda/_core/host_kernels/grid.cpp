@@ -12,51 +12,100 @@ namespace tcuda {
 namespace {
 
 constexpr unsigned warp_size = 32;
-constexpr auto patience = std::chrono::seconds(30);
+constexpr unsigned most_threads = 1024;       // of a block
 constexpr unsigned pauses_between_looks = 4096; // at the clock
+constexpr auto longest_wait = std::chrono::milliseconds(50); // for the module, before a look for signals
+
+unsigned threads_of(const Launch &launch) {
+    const auto [x, y, z] = launch.block;
+    const bool fits = x != 0 && y != 0 && z != 0 && x <= most_threads && y <= most_threads && z <= most_threads;
+    if (!fits || static_cast<unsigned long long>(x) * y * z > most_threads)
+        throw std::invalid_argument("a block must have 1 to 1024 threads");
+    if (launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0)
+        throw std::invalid_argument("a grid must have at least one block");
+    if (launch.shared_bytes > abi::shared_capacity)
+        throw std::invalid_argument("a block has at most 232448 bytes of dynamic shared memory");
+    return x * y * z;
+}
 
 } // namespace
 
+// Queues
+
+inline void Grid::Queue::push(Fiber *fiber) {
+    fiber->next = nullptr;
+    (first_ == nullptr ? first_ : last_->next) = fiber;
+    last_ = fiber;
+}
+
+inline Grid::Fiber *Grid::Queue::pop() {
+    Fiber *fiber = first_;
+    if (fiber != nullptr)
+        first_ = fiber->next;
+    return fiber;
+}
+
+inline void Grid::Queue::append(Queue &other) {
+    if (other.first_ == nullptr)
+        return;
+    (first_ == nullptr ? first_ : last_->next) = other.first_;
+    last_ = other.last_;
+    other.first_ = nullptr;
+}
+
+// The life of a launch
+
 Grid::Grid(LoadedModule &module, Launch launch)
-    : module_(module), interface_(module.interface()), launch_(std::move(launch)),
-      threads_(launch_.block.x * launch_.block.y * launch_.block.z) {
-    const auto *arguments = launch_.arguments.data();
-    const auto begin = reinterpret_cast<std::uintptr_t>(arguments);
-    allow({begin, begin + launch_.arguments.size()});
+    : interface_(module.interface()), module_(module), launch_(std::move(launch)), threads_(threads_of(launch_)) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(launch_.arguments.data());
+    admit({begin, begin + launch_.arguments.size()});
 }
 
 Grid::~Grid() { end(); }
 
-void Grid::allow(abi::Range range) {
-    const auto before = [](const abi::Range &left, const abi::Range &right) { return left.begin < right.begin; };
-    ranges_.insert(std::upper_bound(ranges_.begin(), ranges_.end(), range, before), range);
+// False if another thread uses the module.
+bool Grid::begin() {
+    if (!module_.acquire(longest_wait))
+        return false;
+    try {
+        prepare();
+    } catch (...) {
+        module_.release();
+        throw;
+    }
+    begun_ = true;
+    return true;
 }
 
-bool Grid::begin() {
-    if (!module_.acquire())
-        return false;
-    begun_ = true;
+// Takes all memory that the launch needs, because code on a fiber must not throw.
+void Grid::prepare() {
     stacks_ = Stacks::take();
-    allow({reinterpret_cast<std::uintptr_t>(stacks_->begin()), reinterpret_cast<std::uintptr_t>(stacks_->end())});
+    fibers_.reserve(threads_);
+    fiber_of_.assign(threads_, nullptr);
+    meetings_.reserve(threads_);
+    const unsigned warps = (threads_ + warp_size - 1) / warp_size;
+    exchanges_.reset(new Exchanges[warps]);
+    const auto values = reinterpret_cast<std::uintptr_t>(exchanges_.get()); // which threads read
+    admit({values, values + warps * sizeof(Exchanges)});
+    admit({reinterpret_cast<std::uintptr_t>(stacks_->begin()), reinterpret_cast<std::uintptr_t>(stacks_->end())});
     // Dynamic shared memory beyond the size of the launch is no memory of the block.
     const abi::Range library = module_.range();
     const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
-    allow({library.begin, shared});
-    allow({shared, shared + launch_.shared_bytes});
-    allow({shared + abi::shared_capacity, library.end});
-    use_own_memory();
+    admit({library.begin, shared});
+    admit({shared, shared + launch_.shared_bytes});
+    admit({shared + abi::shared_capacity, library.end});
     std::fill_n(interface_.slots, abi::slot_count, abi::Range{});
     *interface_.services = {this, wait_for_block, exchange, converge, pause, resolve, fail};
     *interface_.block_dim = launch_.block;
     *interface_.grid_dim = launch_.grid;
     *interface_.dynamic_shared_size = launch_.shared_bytes;
-    return true;
+    start_block();
 }
 
+// Fibers in the middle of a kernel are forgotten: a kernel owns nothing of the host.
 void Grid::end() {
-    if (!begun_ || ended_)
+    if (!std::exchange(begun_, false))
         return;
-    ended_ = true;
     if (std::exchange(*interface_.printed, false))
         std::fflush(stdout);
     Stacks::give(std::move(stacks_));
@@ -64,22 +113,52 @@ void Grid::end() {
 }
 
 Grid::Outcome Grid::run() {
-    if (!begun_) {
-        if (!begin())
-            throw std::logic_error("the kernel is launched while this thread runs another kernel of the same module");
-        start_block();
-    }
-    const Watch watch(*this);
-    const bool goes_on = std::exchange(asks_, false) || std::exchange(interrupted_, false);
-    enter(goes_on ? current_ : next_fiber());
-    while (!asks_ && !interrupted_ && !failed_ && next_block())
-        enter(next_fiber());
-    if (interrupted_)
+    if (running_.exchange(true))
+        throw std::logic_error("another thread runs this launch");
+    struct Running {
+        std::atomic<bool> &flag;
+        ~Running() { flag = false; }
+    } running{running_};
+    if (ended_)
+        return *ended_;
+    if (!begun_ && !begin())
         return Outcome::interrupted;
-    if (asks_)
-        return Outcome::access;
-    end();
-    return failed_ ? Outcome::fault : Outcome::done;
+    interrupted_ = asks_ = false;
+    use_own_memory();
+    Outcome outcome;
+    {
+        // The watch ends before the module is given to other launches, because an interruption writes to the module.
+        const Watch watch(*this);
+        outcome = run_blocks();
+    }
+    if (outcome == Outcome::fault)
+        describe_failure();
+    if (outcome == Outcome::fault || outcome == Outcome::done) {
+        ended_ = outcome;
+        end();
+    }
+    return outcome;
+}
+
+Grid::Outcome Grid::run_blocks() {
+    for (;;) {
+        if (resumed_ != nullptr) {
+            scheduler_.switch_to(std::exchange(resumed_, nullptr)->context);
+        } else if (Fiber *fiber = next_fiber()) {
+            make_current(fiber);
+            scheduler_.switch_to(fiber->context);
+        }
+        if (failed_)
+            return Outcome::fault;
+        if (asks_)
+            return Outcome::access;
+        if (interrupted_)
+            return Outcome::interrupted;
+        if (!next_block())
+            return Outcome::done;
+        if (take_interruption())
+            return Outcome::interrupted;
+    }
 }
 
 // Blocks
@@ -101,57 +180,51 @@ void Grid::start_block() {
     *interface_.block = block_;
     *interface_.cursor = {{0, 0, 0}, 0, threads_};
     votes_ = {0, 1, 0};
+    progress_ = true;
 }
 
-// The fiber that runs next; null at the end of the block and after a deadlock.
-Grid::Fiber *Grid::next_fiber() {
-    for (;;) {
-        if (next_ready_ != ready_.size())
-            return ready_[next_ready_++];
-        ready_.clear();
-        next_ready_ = 0;
-        if (interface_.cursor->started < threads_)
-            return spare_fiber();
-        if (waiting_ == 0)
+// Fibers
+
+// The fiber that runs next; null at the end of the block, after a deadlock and at an interruption.
+inline Grid::Fiber *Grid::next_fiber() {
+    if (Fiber *fiber = ready_.pop())
+        return fiber;
+    return interface_.cursor->started < threads_ ? spare_fiber() : next_of_waiting();
+}
+
+// All threads of the block that have not returned wait.
+Grid::Fiber *Grid::next_of_waiting() {
+    while (waiting_ != 0) {
+        if (take_interruption())
             return nullptr;
-        if (finish_meetings() || release_converged())
-            continue;
-        if (!paused_.empty()) {
-            Fiber *fiber = paused_.front();
-            paused_.pop_front();
-            release(fiber);
-            continue;
+        if (!finish_meetings() && !release_converged()) {
+            if (Fiber *fiber = paused_.pop()) {
+                release(fiber);
+            } else if (!release_block()) {
+                failed_ = true;
+                failure_.kind = "deadlock";
+                return nullptr;
+            }
         }
-        if (release_block())
-            continue;
-        report_deadlock();
-        return nullptr;
+        if (Fiber *fiber = ready_.pop())
+            return fiber;
     }
+    return nullptr;
 }
 
 Grid::Fiber *Grid::spare_fiber() {
-    if (spare_.empty()) {
-        const std::size_t place = fibers_.size();
-        stacks_->guard_up_to(place + 1);
-        fibers_.push_back(std::make_unique<Fiber>());
-        Fiber *fiber = fibers_.back().get();
-        fiber->grid = this;
-        fiber->context.prepare(stacks_->bottom(place), stacks_->top(place), run_threads, fiber);
+    if (Fiber *fiber = spare_.pop())
         return fiber;
-    }
-    Fiber *fiber = spare_.back();
-    spare_.pop_back();
+    const std::size_t place = fibers_.size();
+    stacks_->guard_up_to(place + 1);
+    Fiber *fiber = &fibers_.emplace_back();
+    fiber->context.prepare(stacks_->bottom(place), stacks_->top(place), run_threads, this);
     return fiber;
 }
 
-// In the scheduler: runs fibers until the block has ended, a thread has failed or an access needs an answer.
-void Grid::enter(Fiber *fiber) {
-    make_current(fiber);
-    scheduler_.switch_to(fiber->context);
-}
-
-void Grid::make_current(Fiber *fiber) {
+inline void Grid::make_current(Fiber *fiber) {
     current_ = fiber;
+    ++switches_;
     if (fiber->wait != Wait::nothing) {
         fiber->wait = Wait::nothing;
         *interface_.thread = fiber->thread;
@@ -160,48 +233,62 @@ void Grid::make_current(Fiber *fiber) {
 
 // In a fiber: lets the next fiber run, or goes back to the scheduler if there is none. The processor predicts a switch
 // from fiber to fiber better than two switches by way of the scheduler.
-void Grid::leave() {
+inline void Grid::leave() {
     Fiber *fiber = current_;
     Fiber *next = next_fiber();
     if (next == nullptr) {
         fiber->context.switch_to(scheduler_);
-    } else {
-        make_current(next);
-        if (next != fiber)
-            fiber->context.switch_to(next->context);
+        return;
     }
+    make_current(next);
+    if (next == fiber)
+        return;
+    if (const Fiber *after = ready_.first())
+        after->context.prefetch();
+    fiber->context.switch_to(next->context);
 }
 
 // In a fiber: lets other threads run until release() of the fiber.
-void Grid::wait(Wait reason) {
+inline void Grid::wait(Wait reason, Queue *queue) {
     Fiber *fiber = current_;
     fiber->wait = reason;
     fiber->thread = *interface_.thread;
-    if (fiber_of_.empty())
-        fiber_of_.resize(threads_);
-    fiber_of_[fiber->rank] = fiber;
     ++waiting_;
+    if (queue != nullptr)
+        queue->push(fiber);
     leave();
 }
 
-void Grid::release(Fiber *fiber) {
-    fiber_of_[fiber->rank] = nullptr;
+inline void Grid::release(Fiber *fiber) {
     --waiting_;
-    ready_.push_back(fiber);
+    ready_.push(fiber);
 }
 
-void Grid::run_threads(void *argument) {
-    auto *fiber = static_cast<Fiber *>(argument);
-    Grid *grid = fiber->grid;
+// Notes which thread runs on the fiber.
+inline void Grid::bind(Fiber *fiber) {
+    const unsigned rank = rank_of(*interface_.thread);
+    if (fiber_of_[rank] == fiber)
+        return;
+    if (fiber_of_[fiber->rank] == fiber)
+        fiber_of_[fiber->rank] = nullptr;
+    fiber->rank = rank;
+    fiber_of_[rank] = fiber;
+}
+
+void Grid::run_threads(void *grid) {
+    auto &self = *static_cast<Grid *>(grid);
+    Fiber *fiber = self.current_;
     for (;;) {
-        grid->launch_.kernel->run(grid->launch_.arguments.data());
-        grid->progress_ = true;
-        grid->spare_.push_back(fiber);
-        grid->leave();
+        self.launch_.kernel->run(self.launch_.arguments.data());
+        self.progress_ = true;
+        if (self.fiber_of_[fiber->rank] == fiber)
+            self.fiber_of_[fiber->rank] = nullptr;
+        self.spare_.push(fiber);
+        self.leave();
     }
 }
 
-unsigned Grid::rank_of(abi::Index thread) const {
+inline unsigned Grid::rank_of(abi::Index thread) const {
     return thread.x + launch_.block.x * (thread.y + launch_.block.y * thread.z);
 }
 
@@ -210,11 +297,12 @@ unsigned Grid::lanes_of(unsigned warp) const {
     return lanes >= warp_size ? 0xffffffff : (1u << lanes) - 1;
 }
 
+// The lanes whose threads have returned. All other threads of the block must wait.
 unsigned Grid::returned_lanes(unsigned warp) const {
     unsigned returned = 0;
     for (unsigned lane = 0; lane < warp_size; ++lane) {
         const unsigned rank = warp * warp_size + lane;
-        if (rank < interface_.cursor->started && fiber_of_[rank] == nullptr)
+        if (rank < threads_ && fiber_of_[rank] == nullptr)
             returned |= 1u << lane;
     }
     return returned;
@@ -225,11 +313,11 @@ unsigned Grid::returned_lanes(unsigned warp) const {
 abi::Votes Grid::wait_for_block(void *grid, int predicate) {
     auto &self = *static_cast<Grid *>(grid);
     self.votes_.count += predicate != 0;
-    self.votes_.all = self.votes_.all != 0 && predicate != 0;
-    self.votes_.any = self.votes_.any != 0 || predicate != 0;
+    self.votes_.all &= predicate != 0;
+    self.votes_.any |= predicate != 0;
     ++self.at_barrier_;
-    self.current_->rank = self.rank_of(*self.interface_.thread);
-    self.wait(Wait::block);
+    self.bind(self.current_);
+    self.wait(Wait::block, &self.barrier_);
     return self.result_;
 }
 
@@ -238,11 +326,9 @@ bool Grid::release_block() {
     if (at_barrier_ != waiting_ || (launch_.strict && waiting_ != threads_))
         return false;
     result_ = std::exchange(votes_, {0, 1, 0});
-    at_barrier_ = 0;
+    waiting_ -= std::exchange(at_barrier_, 0);
     progress_ = true;
-    for (Fiber *fiber : fiber_of_)
-        if (fiber != nullptr)
-            release(fiber);
+    ready_.append(barrier_);
     return true;
 }
 
@@ -251,60 +337,62 @@ bool Grid::release_block() {
 const unsigned long long *Grid::exchange(void *grid, unsigned mask, unsigned long long value, unsigned *present) {
     auto &self = *static_cast<Grid *>(grid);
     Fiber &fiber = *self.current_;
-    fiber.rank = self.rank_of(*self.interface_.thread);
+    self.bind(&fiber);
     const unsigned warp = fiber.rank / warp_size;
     const unsigned bit = 1u << fiber.rank % warp_size;
     if ((mask & bit) == 0) {
-        char text[96];
-        std::snprintf(text, sizeof text, "the mask 0x%08x of a call for a warp lacks the lane of the calling thread", mask);
-        fail(grid, "mask", text, "", 0, "");
+        std::snprintf(self.text_, sizeof self.text_,
+                      "the mask 0x%08x of a call for a warp lacks the lane of the calling thread", mask);
+        fail(grid, "mask", self.text_, "", 0, "");
     }
-    if (self.exchanges_.empty()) {
-        self.exchanges_.resize((self.threads_ + warp_size - 1) / warp_size);
-        const auto values = reinterpret_cast<std::uintptr_t>(self.exchanges_.data()); // which threads read
-        self.allow({values, values + self.exchanges_.size() * sizeof(Exchanges)});
+    if ((self.exchanging_ >> warp & 1) == 0) {
+        self.exchanging_ |= 1u << warp;
+        Exchanges &fresh = self.exchanges_[warp];
+        fresh.lanes = 0;
+        std::fill_n(fresh.users, Exchanges::count, 0);
     }
     fiber.mask = mask;
     fiber.value = value;
     const auto same = [&](const Meeting &meeting) { return meeting.warp == warp && meeting.mask == mask; };
-    auto meeting = std::find_if(self.meetings_.begin(), self.meetings_.end(), same);
-    const unsigned expected = mask & self.lanes_of(warp);
-    const unsigned arrived = (meeting == self.meetings_.end() ? 0 : meeting->arrived) | bit;
-    if (arrived == expected) {
-        if (meeting != self.meetings_.end())
+    const auto meeting = std::find_if(self.meetings_.begin(), self.meetings_.end(), same);
+    const bool first = meeting == self.meetings_.end();
+    const unsigned arrived = (first ? 0 : meeting->arrived) | bit;
+    if (arrived == (mask & self.lanes_of(warp))) {
+        if (!first)
             self.meetings_.erase(meeting);
-        if (self.fiber_of_.empty())
-            self.fiber_of_.resize(self.threads_);
-        self.fiber_of_[fiber.rank] = &fiber; // for finish()
         self.finish({warp, mask, arrived});
     } else {
-        if (meeting == self.meetings_.end())
+        if (first)
             self.meetings_.push_back({warp, mask, arrived});
         else
             meeting->arrived = arrived;
-        self.wait(Wait::warp);
+        self.wait(Wait::warp, nullptr);
     }
     *present = fiber.present;
-    return fiber.values;
+    return self.exchanges_[warp].values[fiber.result];
 }
 
 // Gives the lanes that have arrived their values. The calling thread, if it is one of them, goes on without a wait.
 void Grid::finish(Meeting meeting) {
     progress_ = true;
     Exchanges &exchanges = exchanges_[meeting.warp];
-    unsigned long long *values = exchanges.values[exchanges.next++ % 8];
-    for (unsigned lane = 0; lane < warp_size; ++lane) {
-        if ((meeting.arrived >> lane & 1) == 0)
-            continue;
+    const unsigned result =
+        static_cast<unsigned>(std::find(exchanges.users, exchanges.users + Exchanges::count, 0) - exchanges.users);
+    unsigned long long *values = exchanges.values[result];
+    for (unsigned rest = meeting.arrived; rest != 0; rest &= rest - 1) {
+        const auto lane = static_cast<unsigned>(__builtin_ctz(rest));
         Fiber *fiber = fiber_of_[meeting.warp * warp_size + lane];
         values[lane] = fiber->value;
-        fiber->values = values;
         fiber->present = meeting.arrived;
-        if (fiber->wait == Wait::nothing)
-            fiber_of_[fiber->rank] = nullptr;
-        else
+        fiber->result = result;
+        if ((exchanges.lanes >> lane & 1) != 0)
+            --exchanges.users[exchanges.result_of[lane]];
+        ++exchanges.users[result];
+        exchanges.result_of[lane] = static_cast<unsigned char>(result);
+        if (fiber->wait != Wait::nothing)
             release(fiber);
     }
+    exchanges.lanes |= meeting.arrived;
 }
 
 // Ends an exchange for which only threads are missing that have returned.
@@ -326,56 +414,96 @@ bool Grid::finish_meetings() {
 unsigned Grid::converge(void *grid, const void *site) {
     auto &self = *static_cast<Grid *>(grid);
     Fiber &fiber = *self.current_;
-    fiber.rank = self.rank_of(*self.interface_.thread);
+    self.bind(&fiber);
     fiber.site = site;
-    self.wait(Wait::convergence);
+    ++self.converging_;
+    self.wait(Wait::convergence, nullptr);
     return fiber.present;
 }
 
 bool Grid::release_converged() {
-    bool any = false;
+    if (std::exchange(converging_, 0) == 0)
+        return false;
+    const auto converges = [this](unsigned rank) {
+        return fiber_of_[rank] != nullptr && fiber_of_[rank]->wait == Wait::convergence;
+    };
     for (unsigned first = 0; first < threads_; first += warp_size) {
         const unsigned last = std::min(first + warp_size, threads_);
         for (unsigned rank = first; rank < last; ++rank) {
-            Fiber *fiber = fiber_of_[rank];
-            if (fiber == nullptr || fiber->wait != Wait::convergence)
+            if (!converges(rank))
                 continue;
             unsigned lanes = 0;
             for (unsigned other = rank; other < last; ++other)
-                if (fiber_of_[other] != nullptr && fiber_of_[other]->wait == Wait::convergence &&
-                    fiber_of_[other]->site == fiber->site)
+                if (converges(other) && fiber_of_[other]->site == fiber_of_[rank]->site)
                     lanes |= 1u << other % warp_size;
-            for (unsigned other = rank; other < last; ++other)
-                if (lanes >> other % warp_size & 1) {
-                    fiber_of_[other]->present = lanes;
-                    release(fiber_of_[other]);
-                }
-            any = true;
+            // A released fiber must not be released again for another lane.
+            for (unsigned rest = lanes; rest != 0; rest &= rest - 1) {
+                Fiber *fiber = fiber_of_[first + static_cast<unsigned>(__builtin_ctz(rest))];
+                fiber->present = lanes;
+                fiber->wait = Wait::pause;
+                release(fiber);
+            }
         }
     }
-    return any;
+    return true;
 }
+
+// Threads that spin
 
 void Grid::pause(void *grid) {
     auto &self = *static_cast<Grid *>(grid);
-    const bool alone = self.waiting_ == 0 && self.next_ready_ == self.ready_.size() && self.interface_.cursor->started == self.threads_;
+    if (self.interrupt_.load(std::memory_order_relaxed) && self.take_interruption())
+        self.interrupt_thread(false);
+    if (self.pauses_++ % pauses_between_looks == 0)
+        self.look_at_clock();
+    self.yield();
+}
+
+void Grid::look_at_clock() {
+    const auto now = std::chrono::steady_clock::now();
+    const unsigned started = interface_.cursor->started;
+    if (std::exchange(progress_, false) || std::exchange(last_started_, started) != started)
+        last_progress_ = now;
+    else if (now - last_progress_ > launch_.patience)
+        fail(this, "timeout", "threads of the block spin, and no thread of the block returns or reaches a barrier", "", 0,
+             "");
+}
+
+// In a fiber: lets all other threads of the block that can go on run before this thread.
+void Grid::yield() {
+    const bool alone = waiting_ == 0 && ready_.first() == nullptr && interface_.cursor->started == threads_;
     if (alone)
         return;
-    if (self.pauses_++ % pauses_between_looks == 0) {
-        const auto now = std::chrono::steady_clock::now();
-        if (std::exchange(self.progress_, false))
-            self.last_progress_ = now;
-        else if (now - self.last_progress_ > patience)
-            fail(grid, "timeout", "threads of the block spin, and no thread of the block returns or reaches a barrier", "",
-                 0, "");
-    }
-    Fiber &fiber = *self.current_;
-    fiber.rank = self.rank_of(*self.interface_.thread);
-    self.paused_.push_back(&fiber);
-    self.wait(Wait::pause);
+    bind(current_);
+    wait(Wait::pause, &paused_);
 }
 
 // Accesses
+
+void Grid::allow(abi::Range range) {
+    if (running_)
+        throw std::logic_error("memory is allowed while another thread runs the launch");
+    admit(range);
+}
+
+// Overlapping ranges become one range, so that find() needs to look at one range only.
+void Grid::admit(abi::Range range) {
+    if (range.begin >= range.end)
+        return;
+    const auto ends_before = [](const abi::Range &left, std::uintptr_t place) { return left.end <= place; };
+    const auto first = std::lower_bound(ranges_.begin(), ranges_.end(), range.begin, ends_before);
+    auto last = first;
+    for (; last != ranges_.end() && last->begin < range.end; ++last) {
+        range.begin = std::min(range.begin, last->begin);
+        range.end = std::max(range.end, last->end);
+    }
+    if (first == last) {
+        ranges_.insert(first, range);
+    } else {
+        *first = range;
+        ranges_.erase(first + 1, last);
+    }
+}
 
 const abi::Range *Grid::find(std::uintptr_t address, std::uint64_t size) const {
     const auto after = [](std::uintptr_t left, const abi::Range &right) { return left < right.begin; };
@@ -388,37 +516,55 @@ const abi::Range *Grid::find(std::uintptr_t address, std::uint64_t size) const {
 
 abi::Range Grid::resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write) {
     auto &self = *static_cast<Grid *>(grid);
-    if (self.interrupt_.exchange(false))
-        self.give_way();
+    // A thread that spins reads. Another thread must not run before a write, which may be the end of an atomic function.
+    if (self.take_interruption())
+        self.interrupt_thread(!write);
     for (;;) {
         if (const abi::Range *range = self.find(address, size))
             return *range;
         Fiber *fiber = self.current_;
         self.access_ = {address, size, write};
-        self.thread_ = fiber->thread = *self.interface_.thread;
+        self.thread_ = *self.interface_.thread;
         self.asks_ = true;
+        self.resumed_ = fiber;
         fiber->context.switch_to(self.scheduler_);
     }
 }
 
+// Interruptions
+
 // The checks of accesses fail from now on, so that the next access calls resolve(). Only the ends of the ranges change, so
-// that no check passes by a range that the kernel writes meanwhile.
+// that no check passes by a range that the kernel writes meanwhile. An interruption whose changes the kernel has
+// overwritten is repeated by the next one.
 void Grid::interrupt() {
-    if (interrupt_.exchange(true))
-        return;
+    interrupt_ = true;
     const auto set = [](std::uintptr_t &end, std::uintptr_t value) { __atomic_store_n(&end, value, __ATOMIC_RELAXED); };
     for (unsigned place = 0; place < abi::slot_count; ++place)
         set(interface_.slots[place].end, 0);
     set(interface_.own->end, interface_.own->begin);
 }
 
-// In a fiber: returns from run(), and then lets other threads of the block go on, for which this thread may wait in a
-// loop.
-void Grid::give_way() {
-    use_own_memory();
+bool Grid::take_interruption() {
+    if (!interrupt_.load(std::memory_order_relaxed) || !interrupt_.exchange(false))
+        return false;
     interrupted_ = true;
-    current_->context.switch_to(scheduler_);
-    pause(this);
+    return true;
+}
+
+bool Grid::Position::operator==(const Position &other) const {
+    return block.x == other.block.x && block.y == other.block.y && block.z == other.block.z &&
+           started == other.started && switches == other.switches;
+}
+
+// In a fiber: returns from run(). A thread that has run alone since the last interruption may wait in a loop for another
+// thread, so the others go on before it. Other threads keep their order, which must not depend on the time.
+void Grid::interrupt_thread(bool may_yield) {
+    const Position position{block_, interface_.cursor->started, switches_};
+    const bool stuck = std::exchange(last_interruption_, position) == position;
+    Fiber *fiber = resumed_ = current_;
+    fiber->context.switch_to(scheduler_);
+    if (stuck && may_yield)
+        yield();
 }
 
 // Lets the fast check know the memory of the module up to the dynamic shared memory.
@@ -431,12 +577,19 @@ void Grid::use_own_memory() {
 void Grid::fail(void *grid, const char *kind, const char *text, const char *file, int line, const char *function) {
     auto &self = *static_cast<Grid *>(grid);
     self.thread_ = *self.interface_.thread;
-    self.fault_ = {kind, text, file, function, line};
+    self.failure_ = {kind, text, file, function, line};
     self.failed_ = true;
     self.current_->context.switch_to(self.scheduler_); // for ever
 }
 
-std::string Grid::reason_of(const Fiber &fiber) const {
+void Grid::describe_failure() {
+    if (std::strcmp(failure_.kind, "deadlock") == 0)
+        describe_deadlock();
+    else
+        fault_ = {failure_.kind, failure_.text, failure_.file, failure_.function, failure_.line};
+}
+
+std::string Grid::reason_of(const Fiber &fiber) {
     char text[64];
     switch (fiber.wait) {
     case Wait::block:
@@ -450,10 +603,10 @@ std::string Grid::reason_of(const Fiber &fiber) const {
 }
 
 // Nothing can go on: says where the threads wait.
-void Grid::report_deadlock() {
+void Grid::describe_deadlock() {
     std::vector<std::pair<std::string, unsigned>> reasons; // in the order of the first thread
     std::string text;
-    for (Fiber *fiber : fiber_of_) {
+    for (const Fiber *fiber : fiber_of_) {
         if (fiber == nullptr)
             continue;
         const std::string reason = reason_of(*fiber);
@@ -474,7 +627,6 @@ void Grid::report_deadlock() {
     if (returned != 0)
         text += ", " + std::to_string(returned) + (returned == 1 ? " thread has returned" : " threads have returned");
     fault_ = {"deadlock", text, "", "", 0};
-    failed_ = true;
 }
 
 } // namespace tcuda

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +23,9 @@ struct Launch {
     std::string arguments; // packed
     unsigned shared_bytes;
     // Whether all threads of a block must reach its barriers. A GPU does not count the threads that have returned.
-    bool strict;
+    bool strict = true;
+    // How long threads may spin while no thread of the block returns or leaves a barrier.
+    std::chrono::nanoseconds patience = std::chrono::seconds(30);
 };
 
 // An access outside of the known ranges.
@@ -42,47 +44,62 @@ struct Fault {
 // The threads of a block run on fibers. A fiber runs thread after thread in a plain loop. A thread that waits keeps its
 // fiber, and another fiber goes on with the loop. So a kernel that never waits needs one fiber.
 //
-// The order of the threads is the same in every run. A block begins when the block before has ended.
+// The order of the threads is the same in every run. A block begins when the block before has ended. DESIGN.md says
+// which code may run on a fiber.
 class Grid {
 public:
     enum class Outcome { done, access, fault, interrupted };
 
-    // The module must outlive the grid.
+    // The module must outlive the grid. Throws std::invalid_argument if no GPU could run the launch.
     Grid(LoadedModule &module, Launch launch);
     ~Grid();
     Grid(const Grid &) = delete;
     Grid &operator=(const Grid &) = delete;
 
-    // Lets the kernel use this memory of the device.
+    // Lets the kernel use this memory of the device. Throws std::logic_error while run() is called.
     void allow(abi::Range range);
 
-    // Starts the kernel, or goes on: after an access that allow() has admitted, or after an interruption. Throws
-    // std::logic_error if this thread runs another grid of the module.
+    // Starts the kernel, or goes on: after an access that allow() has admitted, or after an interruption. A launch that
+    // has ended stays so. Throws std::logic_error if this thread runs another grid of the module, or if another thread is
+    // in run().
     Outcome run();
 
-    // Called by another thread: lets run() return soon, and lets other threads of the block run.
+    // Called by another thread during run(): lets run() return soon.
     void interrupt();
 
     const Access &access() const { return access_; }
     const Fault &fault() const { return fault_; }
     // The thread and the block of the access or of the fault.
     abi::Index thread() const { return thread_; }
-    abi::Index block() const { return *interface_.block; }
+    abi::Index block() const { return block_; }
 
 private:
-    enum class Wait { nothing, block, warp, convergence, pause };
+    enum class Wait : unsigned { nothing, block, warp, convergence, pause };
 
-    struct Fiber {
-        Grid *grid = nullptr;
+    // The fields that a switch touches fit in one line of the cache.
+    struct alignas(64) Fiber {
         Context context;
+        Fiber *next = nullptr; // in a queue
         Wait wait = Wait::nothing;
-        abi::Index thread{};
         unsigned rank = 0;
-        unsigned mask = 0;
-        unsigned long long value = 0;
-        const unsigned long long *values = nullptr; // of the lanes of a finished exchange
-        unsigned present = 0;
-        const void *site = nullptr;
+        abi::Index thread{};
+        unsigned mask = 0;              // of an exchange
+        unsigned long long value = 0;   // for an exchange
+        unsigned present = 0;           // the lanes of a finished exchange
+        unsigned result = 0;            // the place of the values of a finished exchange
+        const void *site = nullptr;     // of __activemask()
+    };
+
+    // Fibers in the order of their arrival. A fiber is in at most one queue.
+    class Queue {
+    public:
+        Fiber *first() const { return first_; }
+        void push(Fiber *fiber);
+        Fiber *pop();
+        void append(Queue &other); // and empties the other
+    private:
+        Fiber *first_ = nullptr;
+        Fiber *last_ = nullptr;
     };
 
     // The lanes of a warp that have called an exchange with the same mask.
@@ -90,13 +107,25 @@ private:
         unsigned warp, mask, arrived;
     };
 
-    // The values of the last exchanges of a warp. A thread reads its result before a later exchange needs the room.
+    // The results of the exchanges of a warp. A lane may read a result until its next exchange, so 32 results may be in
+    // use while the next one is made.
     struct Exchanges {
-        unsigned long long values[8][32];
-        unsigned next = 0;
+        static constexpr unsigned count = 33;
+        unsigned long long values[count][32];
+        unsigned users[count]; // lanes whose last exchange has this result
+        unsigned lanes;        // that have made an exchange
+        unsigned char result_of[32];
     };
 
-    static void run_threads(void *fiber);
+    // What changes while the threads of a block make progress.
+    struct Position {
+        abi::Index block;
+        unsigned started;
+        unsigned long long switches;
+        bool operator==(const Position &other) const;
+    };
+
+    static void run_threads(void *grid);
     static abi::Votes wait_for_block(void *grid, int predicate);
     static const unsigned long long *exchange(void *grid, unsigned mask, unsigned long long value, unsigned *present);
     static unsigned converge(void *grid, const void *site);
@@ -105,63 +134,89 @@ private:
     static void fail(void *grid, const char *kind, const char *text, const char *file, int line, const char *function);
 
     bool begin();
-    void use_own_memory();
-    void give_way();
+    void prepare();
     void end();
+    Outcome run_blocks();
     bool next_block();
     void start_block();
     Fiber *next_fiber();
-    void enter(Fiber *fiber);
-    void make_current(Fiber *fiber);
-    void wait(Wait reason);
-    void leave();
+    Fiber *next_of_waiting();
     Fiber *spare_fiber();
+    void make_current(Fiber *fiber);
+    void wait(Wait reason, Queue *queue);
+    void leave();
+    void yield();
+    void interrupt_thread(bool may_yield);
+    bool take_interruption();
+    void use_own_memory();
 
     unsigned rank_of(abi::Index thread) const;
     unsigned lanes_of(unsigned warp) const; // that the block has
     unsigned returned_lanes(unsigned warp) const;
+    void bind(Fiber *fiber);
     void release(Fiber *fiber);
     void finish(Meeting meeting);
     bool finish_meetings();
     bool release_converged();
     bool release_block();
-    void report_deadlock();
-    std::string reason_of(const Fiber &fiber) const;
+    void look_at_clock();
+    void describe_failure();
+    void describe_deadlock();
+    static std::string reason_of(const Fiber &fiber);
+    void admit(abi::Range range);
     const abi::Range *find(std::uintptr_t address, std::uint64_t size) const;
 
-    LoadedModule &module_;
+    // Hot fields first
     const abi::Module &interface_;
+    Fiber *current_ = nullptr;
+    Queue ready_;
+    Queue barrier_;
+    unsigned waiting_ = 0;    // threads
+    unsigned at_barrier_ = 0; // threads
+    unsigned converging_ = 0; // threads
+    abi::Votes votes_{};      // so far
+    abi::Votes result_{};     // of the last barrier
+    unsigned long long switches_ = 0;
+    Context scheduler_;
+
+    LoadedModule &module_;
     const Launch launch_;
     const unsigned threads_; // of a block
     bool begun_ = false;
-    bool ended_ = false;
+    std::optional<Outcome> ended_;
     abi::Index block_{};
 
-    std::vector<abi::Range> ranges_; // in ascending order
+    std::vector<abi::Range> ranges_; // in ascending order; none overlaps another
     std::unique_ptr<Stacks> stacks_;
-    std::vector<std::unique_ptr<Fiber>> fibers_;
-    std::vector<Fiber *> spare_;
-    std::vector<Fiber *> ready_;
-    std::size_t next_ready_ = 0; // in ready_
-    std::deque<Fiber *> paused_;
-    std::vector<Fiber *> fiber_of_; // by the rank of a waiting thread; empty until a thread waits
-    unsigned waiting_ = 0;          // threads
-    unsigned at_barrier_ = 0;       // threads
-    abi::Votes votes_{};            // so far
-    abi::Votes result_{};           // of the last barrier
-    std::vector<Meeting> meetings_;
-    std::vector<Exchanges> exchanges_; // by warp
-    Context scheduler_;
-    Fiber *current_ = nullptr;
+    std::vector<Fiber> fibers_; // has room for all threads, so no fiber moves
+    // By the rank of a thread: its fiber, from the first wait of the thread. An entry may be of a thread that has
+    // returned, until its fiber waits for another thread or is spare.
+    std::vector<Fiber *> fiber_of_;
+    Queue spare_;
+    Queue paused_;
+    std::vector<Meeting> meetings_;          // has room for a meeting of each thread
+    std::unique_ptr<Exchanges[]> exchanges_; // by warp; without values until the first exchange
+    unsigned exchanging_ = 0;                // warps whose Exchanges are in use
+
     bool progress_ = true; // since a thread that spins last looked at the clock
+    unsigned last_started_ = 0;
     std::chrono::steady_clock::time_point last_progress_{};
     unsigned pauses_ = 0;
 
+    std::atomic<bool> running_{false};
     std::atomic<bool> interrupt_{false};
+    Position last_interruption_{};
+    Fiber *resumed_ = nullptr; // goes on at the next run()
     bool interrupted_ = false;
     bool asks_ = false;
     bool failed_ = false;
     Access access_{};
+    // A failure as the kernel has told it. A fiber makes no copy, because a copy may throw.
+    struct {
+        const char *kind, *text, *file, *function;
+        int line;
+    } failure_{};
+    char text_[96];
     Fault fault_;
     abi::Index thread_{};
 };

@@ -13,45 +13,58 @@
 namespace tcuda {
 namespace {
 
+[[noreturn]] void fail(const std::string &path) { throw std::runtime_error(path + ": " + std::strerror(errno)); }
+
 class File {
 public:
-    explicit File(int descriptor) : descriptor_(descriptor) {
+    File(const std::string &path, int descriptor) : path_(path), descriptor_(descriptor) {
         if (descriptor_ < 0)
-            throw std::runtime_error(std::strerror(errno));
+            fail(path_);
     }
     ~File() { close(descriptor_); }
     File(const File &) = delete;
     File &operator=(const File &) = delete;
     int descriptor() const { return descriptor_; }
+    const std::string &path() const { return path_; }
 
 private:
+    const std::string path_;
     const int descriptor_;
 };
 
 void copy(const File &source, const File &target) {
     char buffer[1 << 16];
-    for (;;) {
-        const ssize_t size = read(source.descriptor(), buffer, sizeof buffer);
-        if (size == 0)
-            return;
-        if (size < 0 || write(target.descriptor(), buffer, static_cast<std::size_t>(size)) != size)
-            throw std::runtime_error(std::strerror(errno));
+    while (const ssize_t size = read(source.descriptor(), buffer, sizeof buffer)) {
+        if (size < 0)
+            fail(source.path());
+        for (ssize_t done = 0; done < size;) {
+            const ssize_t written = write(target.descriptor(), buffer + done, static_cast<std::size_t>(size - done));
+            if (written < 0)
+                fail(target.path());
+            done += written;
+        }
     }
 }
 
+// A file that is gone at the end of the scope.
+struct Unlink {
+    const std::string &path;
+    ~Unlink() { unlink(path.c_str()); }
+};
+
 // The dynamic linker loads a file only once, but loads a copy of the file once more.
 void *load_copy(const std::string &path) {
+    const File original(path, open(path.c_str(), O_RDONLY | O_CLOEXEC));
     std::string name = path + ".XXXXXX";
-    const File original(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const int descriptor = mkostemp(name.data(), O_CLOEXEC);
+    const Unlink unlinked{name};
     {
-        const File copied(mkostemp(name.data(), O_CLOEXEC));
+        const File copied(name, descriptor);
         copy(original, copied);
     }
     void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    const char *failure = library == nullptr ? dlerror() : nullptr;
-    unlink(name.c_str());
-    if (failure != nullptr)
-        throw std::runtime_error(failure);
+    if (library == nullptr)
+        throw std::runtime_error(dlerror());
     return library;
 }
 
@@ -109,21 +122,24 @@ std::vector<std::string> LoadedModule::kernel_names() const {
 
 std::optional<LoadedModule::Memory> LoadedModule::variable(const std::string &name) const {
     void *address = dlsym(library_, name.c_str());
+    const auto place = reinterpret_cast<std::uintptr_t>(address);
     Dl_info info;
     ElfW(Sym) *symbol = nullptr;
-    if (address == nullptr ||
+    // dlsym() also finds the variables of the libraries that the module needs, such as libc.
+    if (place < range_.begin || place >= range_.end ||
         dladdr1(address, &info, reinterpret_cast<void **>(&symbol), RTLD_DL_SYMENT) == 0 || symbol == nullptr ||
         info.dli_saddr != address || ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT)
         return std::nullopt;
-    return Memory{reinterpret_cast<std::uintptr_t>(address), static_cast<std::size_t>(symbol->st_size)};
+    return Memory{place, static_cast<std::size_t>(symbol->st_size)};
 }
 
-bool LoadedModule::acquire() {
+bool LoadedModule::acquire(std::chrono::milliseconds patience) {
     const std::thread::id self = std::this_thread::get_id();
     std::unique_lock<std::mutex> lock(mutex_);
     if (user_ == self)
+        throw std::logic_error("the kernel is launched while this thread runs another kernel of the same module");
+    if (!released_.wait_for(lock, patience, [this] { return !user_.has_value(); }))
         return false;
-    released_.wait(lock, [this] { return !user_.has_value(); });
     user_ = self;
     return true;
 }

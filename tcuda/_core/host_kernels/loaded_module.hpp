@@ -1,10 +1,11 @@
 // A module: a shared library that the C++ compiler has made of CUDA C++ source.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <condition_variable>
 #include <optional>
 #include <string>
 #include <thread>
@@ -40,8 +41,10 @@ public:
     // The memory of the library: code, constants and variables.
     abi::Range range() const { return range_; }
 
-    // Waits until no other thread uses the module. False if this thread uses it already.
-    bool acquire();
+    // Waits until no grid uses the module; false if that takes longer than `patience`. Throws std::logic_error if a grid
+    // of this thread uses the module.
+    bool acquire(std::chrono::milliseconds patience);
+    // Called by any thread.
     void release();
 
 private:

@@ -9,33 +9,45 @@
 namespace tcuda {
 namespace {
 
-std::mutex kept_mutex;
-std::unique_ptr<Stacks> kept; // one set: launches seldom run at the same time
+// One set of stacks is kept, because launches seldom run at the same time. The object is never destroyed, because a
+// daemon thread may end a launch after the end of main().
+struct Kept {
+    std::mutex mutex;
+    std::unique_ptr<Stacks> stacks;
+};
+
+Kept &kept() {
+    static auto *const made = new Kept;
+    return *made;
+}
 
 } // namespace
 
 std::unique_ptr<Stacks> Stacks::take() {
     {
-        const std::lock_guard<std::mutex> lock(kept_mutex);
-        if (kept != nullptr)
-            return std::move(kept);
+        const std::lock_guard<std::mutex> lock(kept().mutex);
+        if (kept().stacks != nullptr)
+            return std::move(kept().stacks);
     }
-    void *memory = mmap(nullptr, count * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *memory = mmap(nullptr, count * stride, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory == MAP_FAILED)
         throw std::bad_alloc();
     return std::unique_ptr<Stacks>(new Stacks(static_cast<char *>(memory)));
 }
 
 void Stacks::give(std::unique_ptr<Stacks> stacks) {
-    const std::lock_guard<std::mutex> lock(kept_mutex);
-    std::swap(kept, stacks);
+    if (stacks == nullptr)
+        return;
+    const std::lock_guard<std::mutex> lock(kept().mutex);
+    std::swap(kept().stacks, stacks);
 }
 
-Stacks::~Stacks() { munmap(memory_, count * size); }
+Stacks::~Stacks() { munmap(memory_, count * stride); }
 
 void Stacks::guard_up_to(std::size_t needed) {
     for (; guarded_ < needed; ++guarded_)
-        mprotect(memory_ + guarded_ * size, guard, PROT_NONE);
+        mprotect(memory_ + guarded_ * stride, guard, PROT_NONE);
 }
 
 } // namespace tcuda

@@ -6,16 +6,17 @@
 
 namespace tcuda {
 
-// Room for the stacks of 1,024 threads, reserved in one piece. Pages that no thread has touched take no memory. An
-// unmapped page below each stack stops a thread that needs more.
+// Room for the stacks of 1,024 threads, reserved in one piece. Pages that no thread has touched take no memory. A page
+// below each stack that cannot be used stops a thread that needs more.
 class Stacks {
 public:
     static constexpr std::size_t count = 1024;
-    static constexpr std::size_t size = std::size_t(256) << 10;
+    // A thread of a GPU has 512 KiB of local memory. The functions that a kernel calls need more.
+    static constexpr std::size_t size = std::size_t(576) << 10;
 
     // Takes stacks that an earlier launch has given back, or reserves new ones. Throws std::bad_alloc.
     static std::unique_ptr<Stacks> take();
-    // Keeps the stacks for a later launch.
+    // Keeps the stacks for a later launch. Does nothing without stacks.
     static void give(std::unique_ptr<Stacks> stacks);
 
     ~Stacks();
@@ -23,15 +24,18 @@ public:
     Stacks &operator=(const Stacks &) = delete;
 
     char *begin() const { return memory_; }
-    char *end() const { return memory_ + count * size; }
-    char *bottom(std::size_t place) const { return memory_ + place * size + guard; }
-    // The tops are staggered: tops at the same place of each stack would use the same few lines of the cache.
-    char *top(std::size_t place) const { return memory_ + (place + 1) * size - place * 7 % 32 * 128; }
+    char *end() const { return memory_ + count * stride; }
+    char *bottom(std::size_t place) const { return memory_ + place * stride + guard; }
+    // The tops are staggered: tops at the same place of each page would use the same few lines of the cache.
+    char *top(std::size_t place) const { return memory_ + (place + 1) * stride - place * 7 % 32 * 128; }
     // Makes the guard pages of the first `needed` stacks.
     void guard_up_to(std::size_t needed);
 
 private:
     static constexpr std::size_t guard = 4096;
+    // An odd number of pages. The stacks are used in turn, and their pages would be in few sets of the processor's
+    // caches with a power of two.
+    static constexpr std::size_t stride = size + guard;
 
     explicit Stacks(char *memory) : memory_(memory) {}
 

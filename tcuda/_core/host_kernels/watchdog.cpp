@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "host_kernels/grid.hpp"
@@ -29,12 +31,10 @@ public:
         if (first_ != nullptr)
             first_->previous_ = watch;
         first_ = watch;
-        if (!started_) {
-            started_ = true;
-            std::thread([this] { run(); }).detach();
-        } else if (asleep_) {
+        if (!started_)
+            start();
+        else if (asleep_)
             woken_.notify_one();
-        }
     }
 
     void remove(Watch *watch) {
@@ -45,6 +45,20 @@ public:
     }
 
 private:
+    // The thread takes no signals: a signal must interrupt the thread of the program that waits for the signal. If there
+    // can be no more threads, the grid runs without interruptions, and the next grid tries again.
+    void start() noexcept {
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        try {
+            std::thread([this] { run(); }).detach();
+            started_ = true;
+        } catch (const std::system_error &) {
+        }
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+
     void run() {
         std::unique_lock<std::mutex> lock(mutex_);
         for (int idle = 0;;) {
