@@ -94,7 +94,7 @@ void Grid::prepare() {
     admit({library.begin, shared});
     admit({shared, shared + launch_.shared_bytes});
     admit({shared + abi::shared_capacity, library.end});
-    std::fill_n(interface_.slots, abi::slot_count, abi::Range{});
+    std::fill_n(interface_.slots, abi::slot_count, abi::Span{});
     *interface_.services = {this, wait_for_block, exchange, converge, pause, resolve, fail};
     *interface_.block_dim = launch_.block;
     *interface_.grid_dim = launch_.grid;
@@ -465,8 +465,8 @@ void Grid::look_at_clock() {
     if (std::exchange(progress_, false) || std::exchange(last_started_, started) != started)
         last_progress_ = now;
     else if (now - last_progress_ > launch_.patience)
-        fail(this, "timeout", "threads of the block spin, and no thread of the block returns or reaches a barrier", "", 0,
-             "");
+        fail(this, "timeout", "threads of the block spin, and no thread of the block returns or reaches a barrier", "",
+             0, "");
 }
 
 // In a fiber: lets all other threads of the block that can go on run before this thread.
@@ -514,14 +514,14 @@ const abi::Range *Grid::find(std::uintptr_t address, std::uint64_t size) const {
     return address < place->end && size <= place->end - address ? &*place : nullptr;
 }
 
-abi::Range Grid::resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write) {
+abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write) {
     auto &self = *static_cast<Grid *>(grid);
-    // A thread that spins reads. Another thread must not run before a write, which may be the end of an atomic function.
+    // A thread that spins reads. A write may be the end of an atomic function, so no other thread may run before it.
     if (self.take_interruption())
         self.interrupt_thread(!write);
     for (;;) {
         if (const abi::Range *range = self.find(address, size))
-            return *range;
+            return {range->begin, range->end - range->begin};
         Fiber *fiber = self.current_;
         self.access_ = {address, size, write};
         self.thread_ = *self.interface_.thread;
@@ -533,15 +533,14 @@ abi::Range Grid::resolve(void *grid, std::uintptr_t address, unsigned long long 
 
 // Interruptions
 
-// The checks of accesses fail from now on, so that the next access calls resolve(). Only the ends of the ranges change, so
-// that no check passes by a range that the kernel writes meanwhile. An interruption whose changes the kernel has
-// overwritten is repeated by the next one.
+// The checks of accesses fail from now on, so that the next access calls resolve(). Only the sizes change, so that no
+// check passes by a slot that the kernel writes meanwhile. If the kernel overwrites a change, the next interruption
+// repeats the change.
 void Grid::interrupt() {
     interrupt_ = true;
-    const auto set = [](std::uintptr_t &end, std::uintptr_t value) { __atomic_store_n(&end, value, __ATOMIC_RELAXED); };
     for (unsigned place = 0; place < abi::slot_count; ++place)
-        set(interface_.slots[place].end, 0);
-    set(interface_.own->end, interface_.own->begin);
+        __atomic_store_n(&interface_.slots[place].bytes, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(interface_.own_bytes, 0, __ATOMIC_RELAXED);
 }
 
 bool Grid::take_interruption() {
@@ -556,8 +555,9 @@ bool Grid::Position::operator==(const Position &other) const {
            started == other.started && switches == other.switches;
 }
 
-// In a fiber: returns from run(). A thread that has run alone since the last interruption may wait in a loop for another
-// thread, so the others go on before it. Other threads keep their order, which must not depend on the time.
+// In a fiber: returns from run(). A thread that has run alone since the last interruption may wait in a loop for
+// another thread, so the other threads go on before this thread. Otherwise the threads keep their order, which must not
+// depend on the time.
 void Grid::interrupt_thread(bool may_yield) {
     const Position position{block_, interface_.cursor->started, switches_};
     const bool stuck = std::exchange(last_interruption_, position) == position;
@@ -569,7 +569,7 @@ void Grid::interrupt_thread(bool may_yield) {
 
 // Lets the fast check know the memory of the module up to the dynamic shared memory.
 void Grid::use_own_memory() {
-    *interface_.own = {module_.range().begin, reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared)};
+    *interface_.own_bytes = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared) - module_.range().begin;
 }
 
 // Failures
@@ -621,8 +621,8 @@ void Grid::describe_deadlock() {
         reasons.emplace_back(reason, 1);
     }
     for (const auto &[reason, count] : reasons)
-        text += (text.empty() ? "" : ", ") + std::to_string(count) + (count == 1 ? " thread waits at " : " threads wait at ") +
-                reason;
+        text += (text.empty() ? "" : ", ") + std::to_string(count) +
+                (count == 1 ? " thread waits at " : " threads wait at ") + reason;
     const unsigned returned = threads_ - waiting_;
     if (returned != 0)
         text += ", " + std::to_string(returned) + (returned == 1 ? " thread has returned" : " threads have returned");

@@ -60,8 +60,8 @@ public:
     void allow(abi::Range range);
 
     // Starts the kernel, or goes on: after an access that allow() has admitted, or after an interruption. A launch that
-    // has ended stays so. Throws std::logic_error if this thread runs another grid of the module, or if another thread is
-    // in run().
+    // has ended returns the same outcome again. Throws std::logic_error if this thread runs another grid of the module,
+    // or if another thread is in run().
     Outcome run();
 
     // Called by another thread during run(): lets run() return soon.
@@ -130,7 +130,7 @@ private:
     static const unsigned long long *exchange(void *grid, unsigned mask, unsigned long long value, unsigned *present);
     static unsigned converge(void *grid, const void *site);
     static void pause(void *grid);
-    static abi::Range resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write);
+    static abi::Span resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write);
     static void fail(void *grid, const char *kind, const char *text, const char *file, int line, const char *function);
 
     bool begin();

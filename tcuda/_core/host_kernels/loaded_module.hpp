@@ -41,8 +41,8 @@ public:
     // The memory of the library: code, constants and variables.
     abi::Range range() const { return range_; }
 
-    // Waits until no grid uses the module; false if that takes longer than `patience`. Throws std::logic_error if a grid
-    // of this thread uses the module.
+    // Waits until no grid uses the module; false if that takes longer than `patience`. Throws std::logic_error if a
+    // grid of this thread uses the module.
     bool acquire(std::chrono::milliseconds patience);
     // Called by any thread.
     void release();

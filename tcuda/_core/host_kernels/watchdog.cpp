@@ -45,8 +45,8 @@ public:
     }
 
 private:
-    // The thread takes no signals: a signal must interrupt the thread of the program that waits for the signal. If there
-    // can be no more threads, the grid runs without interruptions, and the next grid tries again.
+    // The thread takes no signals: a signal must interrupt the thread of the program that waits for the signal. If the
+    // system has no room for a thread, the grid runs without interruptions, and the next grid tries again.
     void start() noexcept {
         sigset_t all, before;
         sigfillset(&all);

@@ -5,8 +5,8 @@ namespace tcuda {
 
 class Grid;
 
-// While it exists, `grid` is interrupted again and again, the first time after 50 to 100 ms. A thread of the process does
-// so, which starts with the first watch and sleeps while there is none.
+// While the watch exists, a thread of the process interrupts `grid` again and again, the first time after 50 to 100 ms.
+// The thread starts with the first watch, and sleeps while there is no watch.
 class Watch {
 public:
     explicit Watch(Grid &grid);

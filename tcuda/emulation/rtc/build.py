@@ -36,6 +36,10 @@ _FLAGS = (
     "-fwrapv",
     "-Wl,-Bsymbolic",  # A module uses its own functions and variables, also where another module has the same names.
     "-Wno-attributes",
+    # A thread has 512 KiB of local memory, as on a GPU. A thread that uses more in nested calls meets an unmapped page,
+    # even if the thread touches only the far end of an array.
+    "-Werror=frame-larger-than=524288",
+    "-fstack-clash-protection",
 )
 _GCC = (
     "-fdiagnostics-color=never",
@@ -112,6 +116,9 @@ def _key(request: Request, used: Compiler, checked: bool) -> str:
         headers.digest(),
         used.identity,
         str(checked),
+        *_FLAGS,
+        *checks.flags(clang=False),
+        *checks.flags(clang=True),
         request.backend,
         request.code,
         *request.options,

@@ -16,6 +16,8 @@ _GCC = (
     "--param=asan-globals=0",
     "-fsanitize=bounds",
     "-fsanitize=integer-divide-by-zero",
+    # The quotient of the least integer and -1 ends the process on x86. -fwrapv keeps sums and products unchecked.
+    "-fsanitize=signed-integer-overflow",
 )
 _CLANG = (
     "-fsanitize=kernel-address",

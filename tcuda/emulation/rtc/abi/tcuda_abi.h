@@ -8,7 +8,7 @@ namespace abi {
 // No header of the host is included: programs for NVRTC define names such as `int64_t` themselves.
 using Address = __UINTPTR_TYPE__;
 
-constexpr unsigned version = 1;
+constexpr unsigned version = 2;
 constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
 constexpr unsigned slot_count = 64;          // a power of two
 constexpr unsigned page_shift = 12;
@@ -21,6 +21,10 @@ struct Range { // [begin, end)
     Address begin, end;
 };
 
+struct Span {
+    Address begin, bytes;
+};
+
 struct Parameter {
     // 'p' pointer, 'i' signed integer, 'u' unsigned integer, 'f' floating point, 'g' bfloat16, 'b' bool, 's' other
     char kind;
@@ -29,9 +33,9 @@ struct Parameter {
 };
 
 struct Kernel {
-    const char *name;                    // the name that the program has asked for
-    const void *function;                // the address of the function
-    void (*run)(const char *arguments);  // runs threads of the current block until none is left to start
+    const char *name;                   // the name that the program has asked for
+    const void *function;               // the address of the function
+    void (*run)(const char *arguments); // runs threads of the current block until none is left to start
     const Parameter *parameters;
     unsigned parameter_count;
     unsigned argument_bytes;
@@ -56,8 +60,8 @@ struct Services {
     const unsigned long long *(*exchange)(void *grid, unsigned mask, unsigned long long value, unsigned *present);
     unsigned (*converge)(void *grid, const void *site);
     void (*pause)(void *grid);
-    // Returns the range that contains an access, or does not return.
-    Range (*resolve)(void *grid, Address address, unsigned long long size, bool write);
+    // Returns the memory that contains an access, or does not return.
+    Span (*resolve)(void *grid, Address address, unsigned long long size, bool write);
     // Does not return.
     void (*fail)(void *grid, const char *kind, const char *text, const char *file, int line, const char *function);
 };
@@ -67,11 +71,11 @@ struct Module {
     Index *thread, *block, *block_dim, *grid_dim;
     Cursor *cursor;
     Services *services;
-    Range *slots;         // [slot_count]: ranges that accesses may use, by the page of the access
-    Range *own;           // memory of the module itself, without the dynamic shared memory
+    Span *slots;          // [slot_count]: memory that accesses may use, by the page of the access
     char *dynamic_shared; // [shared_capacity]
+    Address *own_bytes;   // the memory of the module that ends where the dynamic shared memory begins
     unsigned *dynamic_shared_size;
-    bool *printed;        // whether a thread has printed since the core last looked
+    bool *printed; // whether a thread has printed since the core last looked
     const Kernel *const *kernels;
 };
 

@@ -18,8 +18,8 @@ namespace tcuda {
 
 TCUDA_HIDDEN abi::Cursor cursor;
 TCUDA_HIDDEN abi::Services services;
-TCUDA_HIDDEN abi::Range slots[abi::slot_count];
-TCUDA_HIDDEN abi::Range own;
+TCUDA_HIDDEN abi::Span slots[abi::slot_count];
+TCUDA_HIDDEN abi::Address own_bytes;
 TCUDA_HIDDEN unsigned shared_size;
 TCUDA_HIDDEN bool printed;
 TCUDA_HIDDEN const abi::Kernel *kernels;
@@ -65,8 +65,8 @@ inline void pause() { services.pause(services.grid); }
 
 inline void *dynamic_shared() {
     void *memory = shared_memory;
-    // The compiler must not know the array, whose size is that of the largest launch: accesses inside of the array would
-    // not be checked.
+    // The compiler must not know the array. The array has the size of the largest launch, and the compiler would leave
+    // out the checks of accesses inside the array.
     __asm__("" : "+r"(memory));
     return memory;
 }
@@ -95,19 +95,25 @@ __attribute__((format(printf, 1, 2))) inline int print(const char *format, ...) 
     return written;
 }
 
-// Accesses to memory: the compiler calls the functions below before each access.
+// Accesses to memory: the compiler calls the functions at the end of this header before each access.
 
-inline TCUDA_UNSANITIZED __attribute__((noinline, cold)) void resolve(tcuda::abi::Address address, unsigned long long size,
-                                                                      bool write) {
-    slots[(address >> abi::page_shift) % abi::slot_count] = services.resolve(services.grid, address, size, write);
+inline TCUDA_UNSANITIZED abi::Span &slot_of(abi::Address address) {
+    return slots[(address >> abi::page_shift) % abi::slot_count];
 }
 
-inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(tcuda::abi::Address address, unsigned long long size,
+inline TCUDA_UNSANITIZED __attribute__((noinline, cold)) void resolve(abi::Address address, unsigned long long size,
+                                                                      bool write) {
+    slot_of(address) = services.resolve(services.grid, address, size, write);
+}
+
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(abi::Address address, unsigned long long size,
                                                                    bool write) {
-    if (address - own.begin < own.end - own.begin)
+    // Most accesses are to the variables of the module, which lie before the dynamic shared memory.
+    if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address < own_bytes)
         return;
-    const abi::Range &range = slots[(address >> abi::page_shift) % abi::slot_count];
-    if (__builtin_expect(address < range.begin || address + size > range.end, 0))
+    const abi::Span &slot = slot_of(address);
+    const abi::Address offset = address - slot.begin;
+    if (__builtin_expect(offset >= slot.bytes || slot.bytes - offset < size, 0))
         resolve(address, size, write);
 }
 
@@ -230,15 +236,15 @@ const tcuda::abi::Module tcuda_module = {
     &tcuda::cursor,
     &tcuda::services,
     tcuda::slots,
-    &tcuda::own,
     tcuda::shared_memory,
+    &tcuda::own_bytes,
     &tcuda::shared_size,
     &tcuda::printed,
     &tcuda::kernels,
 };
 
 #define TCUDA_CHECK(name, size, write)                                                                                 \
-    TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_##name##_noabort(tcuda::abi::Address address) {                                   \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_##name##_noabort(tcuda::abi::Address address) {                         \
         tcuda::check(address, size, write);                                                                            \
     }
 TCUDA_CHECK(load1, 1, false)
@@ -274,10 +280,12 @@ struct tcuda_check_data {
 };
 TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_out_of_bounds(tcuda_check_data *data, tcuda::abi::Address index) {
     static char text[256];
-    __builtin_snprintf(text, sizeof text, "index %lld is out of bounds for %s", static_cast<long long>(index), data->type->name);
+    __builtin_snprintf(text, sizeof text, "index %lld is out of bounds for %s", static_cast<long long>(index),
+                       data->type->name);
     tcuda::fail("bounds", text, data->file, int(data->line));
 }
-TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_divrem_overflow(tcuda_check_data *data, tcuda::abi::Address, tcuda::abi::Address divisor) {
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_divrem_overflow(tcuda_check_data *data, tcuda::abi::Address,
+                                                                   tcuda::abi::Address divisor) {
     tcuda::fail("divide", divisor == 0 ? "division of an integer by zero" : "the quotient of two integers overflows",
                 data->file, int(data->line));
 }
