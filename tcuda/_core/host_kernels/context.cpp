@@ -2,6 +2,13 @@
 
 #include <cstdint>
 
+#if defined(TCUDA_ADDRESS_SANITIZER)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#elif defined(TCUDA_THREAD_SANITIZER)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 // swapcontext() makes a system call for the signal mask, which takes ten times as long as the switch. So the switch is
 // written in assembly for the common processors: it saves the registers that a function must preserve.
 #if defined(__x86_64__)
@@ -88,7 +95,7 @@ __attribute__((visibility("hidden"))) void tcuda_switch_stack(void **left, void 
 __attribute__((visibility("hidden"))) void tcuda_start_stack();
 }
 
-void Context::prepare(char *, char *top, void (*entry)(void *), void *argument) {
+void Context::set_stack(char *, char *top, void (*entry)(void *), void *argument) {
     auto *end = reinterpret_cast<void **>(reinterpret_cast<std::uintptr_t>(top) & ~std::uintptr_t(63));
 #if defined(__x86_64__)
     // r15, r14, r13, r12, rbx, rbp and the return address. The stack above them is aligned as a call needs it.
@@ -110,7 +117,7 @@ void Context::prepare(char *, char *top, void (*entry)(void *), void *argument) 
     stack_pointer_ = frame;
 }
 
-void Context::switch_to(Context &to) { tcuda_switch_stack(&stack_pointer_, to.stack_pointer_); }
+void Context::leave_for(Context &to) { tcuda_switch_stack(&stack_pointer_, to.stack_pointer_); }
 
 #else
 
@@ -126,7 +133,7 @@ void start(unsigned entry_high, unsigned entry_low, unsigned argument_high, unsi
 
 } // namespace
 
-void Context::prepare(char *bottom, char *top, void (*entry)(void *), void *argument) {
+void Context::set_stack(char *bottom, char *top, void (*entry)(void *), void *argument) {
     getcontext(&context_);
     context_.uc_stack.ss_sp = bottom;
     context_.uc_stack.ss_size = static_cast<std::size_t>(top - bottom);
@@ -137,7 +144,65 @@ void Context::prepare(char *bottom, char *top, void (*entry)(void *), void *argu
                 static_cast<unsigned>(function), static_cast<unsigned>(object >> 32), static_cast<unsigned>(object));
 }
 
-void Context::switch_to(Context &to) { swapcontext(&context_, &to.context_); }
+void Context::leave_for(Context &to) { swapcontext(&context_, &to.context_); }
+
+#endif
+
+#if defined(TCUDA_ADDRESS_SANITIZER)
+
+namespace {
+
+thread_local Context *left; // by the switch in progress
+
+} // namespace
+
+// On the stack that a switch has reached: tells the sanitizer, and learns the bounds of the stack that was left.
+void Context::arrive(void *fake_stack) {
+    __sanitizer_finish_switch_fiber(fake_stack, &left->bottom_, &left->size_);
+}
+
+void Context::start(void *context) {
+    arrive(nullptr);
+    auto &self = *static_cast<Context *>(context);
+    self.entry_(self.argument_);
+}
+
+void Context::prepare(char *bottom, char *top, void (*entry)(void *), void *argument) {
+    bottom_ = bottom;
+    size_ = static_cast<std::size_t>(top - bottom);
+    entry_ = entry;
+    argument_ = argument;
+    __asan_unpoison_memory_region(bottom, size_); // A launch that was dropped has left frames there.
+    set_stack(bottom, top, start, this);
+}
+
+void Context::switch_to(Context &to) {
+    void *fake_stack = nullptr;
+    left = this;
+    __sanitizer_start_switch_fiber(&fake_stack, to.bottom_, to.size_);
+    leave_for(to);
+    arrive(fake_stack);
+}
+
+#elif defined(TCUDA_THREAD_SANITIZER)
+
+Context::~Context() {
+    if (prepared_)
+        __tsan_destroy_fiber(fiber_);
+}
+
+void Context::prepare(char *bottom, char *top, void (*entry)(void *), void *argument) {
+    fiber_ = __tsan_create_fiber(0);
+    prepared_ = true;
+    set_stack(bottom, top, entry, argument);
+}
+
+void Context::switch_to(Context &to) {
+    if (!prepared_)
+        fiber_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(to.fiber_, 0);
+    leave_for(to);
+}
 
 #endif
 

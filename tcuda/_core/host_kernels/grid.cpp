@@ -80,7 +80,7 @@ bool Grid::begin() {
 // Takes all memory that the launch needs, because code on a fiber must not throw.
 void Grid::prepare() {
     stacks_ = Stacks::take();
-    fibers_.reserve(threads_);
+    fibers_.reset(new Fiber[threads_]);
     fiber_of_.assign(threads_, nullptr);
     meetings_.reserve(threads_);
     const unsigned warps = (threads_ + warp_size - 1) / warp_size;
@@ -215,9 +215,9 @@ Grid::Fiber *Grid::next_of_waiting() {
 Grid::Fiber *Grid::spare_fiber() {
     if (Fiber *fiber = spare_.pop())
         return fiber;
-    const std::size_t place = fibers_.size();
+    const std::size_t place = fibers_used_++;
     stacks_->guard_up_to(place + 1);
-    Fiber *fiber = &fibers_.emplace_back();
+    Fiber *fiber = &fibers_[place];
     fiber->context.prepare(stacks_->bottom(place), stacks_->top(place), run_threads, this);
     return fiber;
 }

@@ -188,7 +188,8 @@ private:
 
     std::vector<abi::Range> ranges_; // in ascending order; none overlaps another
     std::unique_ptr<Stacks> stacks_;
-    std::vector<Fiber> fibers_; // has room for all threads, so no fiber moves
+    std::unique_ptr<Fiber[]> fibers_; // one for each thread
+    std::size_t fibers_used_ = 0;
     // By the rank of a thread: its fiber, from the first wait of the thread. An entry may be of a thread that has
     // returned, until its fiber waits for another thread or is spare.
     std::vector<Fiber *> fiber_of_;
