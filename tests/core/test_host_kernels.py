@@ -58,7 +58,7 @@ __global__ void some_return(int *out) {
     out[RANK] = __ballot_sync(0xffffffff, 1);
 }
 __global__ void kept_values(int *out) {
-    int value = __shfl_sync(0xffffffff, (int)RANK, 0);
+    int value = 0;
     unsigned present;
     const unsigned long long *values = tcuda::exchange(0xffffffff, RANK + 100, &present);
     if (RANK == 31) for (int i = 0; i < 100; ++i) value += __shfl_sync(0x80000000, 0, 31);
@@ -110,8 +110,8 @@ __global__ void for_ever(volatile int *flag) { flag[1] = 1; while (*flag != 77) 
 __global__ void barriers_for_ever() { for (;;) __syncthreads(); }
 __global__ void blocks_for_ever(volatile int *flag) { *flag = blockIdx.x; }
 __global__ void slow(int n, int *sum, int *last) {
-    for (int i = 0; i < n; ++i) atomicAdd(sum, 1);
-    last[RANK] = *sum;
+    for (int i = 0; i < n; ++i) atomicAdd(&sum[i % 2], 1);
+    last[RANK] = sum[0] + sum[1];
 }
 __global__ void local(int *out) {
     char large[400000];
@@ -560,8 +560,8 @@ def test_a_signal_interrupts_the_wait_for_a_module(module: HostModule) -> None:
 
 
 def test_interruptions_change_neither_the_order_of_threads_nor_atomic_sums(module: HostModule) -> None:
-    count, threads = 400_000, 64  # The kernel takes several times the 50 ms between two interruptions.
-    total, last = ints(1), ints(threads)
+    count, threads = 1_500_000, 64  # The kernel takes several times the 50 ms between two interruptions.
+    total, last = ints(2), ints(threads)
     assert Launch(module, "slow", (threads,), count, total, last).run() is None
     np.testing.assert_array_equal(last, count * np.arange(1, threads + 1))
 

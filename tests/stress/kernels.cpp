@@ -174,6 +174,7 @@ int main(int count, char **arguments) {
     const int launches = count > 2 ? std::atoi(arguments[2]) : 1000;
     const unsigned seed = count > 3 ? static_cast<unsigned>(std::atoi(arguments[3])) : 1;
     std::printf("kernels: %d launches per thread, seed %u\n", launches, seed);
+    std::fflush(stdout);
     std::vector<std::unique_ptr<LoadedModule>> modules;
     for (int made = 0; made < 3; ++made)
         modules.push_back(std::make_unique<LoadedModule>(arguments[1]));
