@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy
 import numpy
@@ -13,6 +13,9 @@ from tcuda import _core
 from tcuda._errors import AcceleratorError
 from tcuda._process.lazy import cuda
 from tcuda._status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @functools.cache
@@ -47,9 +50,24 @@ def array_type() -> _core.ArrayType:
     method itself, where CuPy has the method.
     """
     base = cupy_core._ndarray_base
-    if type.mro(cupy.ndarray) == [cupy.ndarray, base, object] and hasattr(base, "_init"):
-        return _core.ArrayType(array_addresses(), base, base._init)
-    return _core.ArrayType(array_addresses())
+    initialize = getattr(base, "_init", None)
+    if initialize is None or not _makes_arrays(base, initialize):
+        return _core.ArrayType(array_addresses())
+    return _core.ArrayType(array_addresses(), base, initialize)
+
+
+def _makes_arrays(base: Any, initialize: Callable[..., object]) -> bool:
+    """Return whether ``initialize`` makes the same array as ``cupy.ndarray`` of an object of ``base``."""
+    if cupy.ndarray.__mro__ != (cupy.ndarray, base, object):
+        return False
+    arguments = (2, 0, 3), numpy.float32
+    made, expected = base.__new__(cupy.ndarray), cupy.ndarray(*arguments)
+    try:
+        initialize(made, *arguments)
+    except (AttributeError, TypeError, ValueError):
+        return False
+    names = "shape", "strides", "dtype", "size", "base", "_c_contiguous", "_f_contiguous"
+    return all(getattr(made, name) == getattr(expected, name) for name in names)
 
 
 def scalar_type(dtype: Any) -> Any:

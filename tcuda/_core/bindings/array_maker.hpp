@@ -7,6 +7,7 @@
 
 #include "bindings/owned.hpp"
 #include "bindings/python_calls.hpp"
+#include "threads/unwinding.hpp"
 
 namespace tcuda {
 
@@ -27,7 +28,7 @@ public:
             PyObject *const arguments[] = {shape, dtype};
             return PyObject_Vectorcall(type_.ptr(), arguments, 2, nullptr);
         }
-        Owned array(new_(reinterpret_cast<PyTypeObject *>(type_.ptr()), no_arguments_.ptr(), nullptr));
+        Owned array(new_array());
         PyObject *const arguments[] = {array.get(), shape, dtype};
         if (!array || !done(PyObject_Vectorcall(initialize_.ptr(), arguments, 3, nullptr)))
             return nullptr;
@@ -35,6 +36,13 @@ public:
     }
 
 private:
+    PyObject *new_array() const {
+        Unwinding unwinding; // the linker cannot guard a call through a pointer
+        PyObject *const array = new_(reinterpret_cast<PyTypeObject *>(type_.ptr()), no_arguments_.ptr(), nullptr);
+        unwinding.dismiss();
+        return array;
+    }
+
     const nanobind::object type_, initialize_, no_arguments_;
     newfunc new_ = nullptr;
 };

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "threads/unwinding.hpp"
+
 namespace tcuda {
 
 class Attribute {
@@ -19,7 +21,10 @@ public:
 
     // New reference to the attribute of `object`; null with a Python error set if that fails.
     PyObject *of(PyObject *object) const {
-        return get_(descriptor_.ptr(), object, reinterpret_cast<PyObject *>(Py_TYPE(object)));
+        Unwinding unwinding; // the linker cannot guard a call through a pointer
+        PyObject *const found = get_(descriptor_.ptr(), object, reinterpret_cast<PyObject *>(Py_TYPE(object)));
+        unwinding.dismiss();
+        return found;
     }
 
 private:

@@ -6,7 +6,6 @@
 #include "bindings/callable.hpp"
 #include "bindings/elementwise_state.hpp"
 #include "kernels/elementwise_loop.hpp"
-#include "threads/unwinding.hpp"
 
 namespace nb = nanobind;
 
@@ -236,16 +235,11 @@ PyObject *computed(const ElementwiseState &state, PyObject *const *args, Py_ssiz
     const LearnedKernels *const learned = state.first();
     if (learned == nullptr || count < 1 || static_cast<std::size_t>(count) > ElementwiseState::most_inputs)
         return nullptr;
-    Unwinding unwinding; // the linker cannot guard the calls that read the attributes of arrays
-    PyObject *result = nullptr;
-    {
-        FastCall fast(state, learned);
-        if (fast.take_scalars(args + count, names) && fast.take_inputs(args, static_cast<std::size_t>(count)) &&
-            fast.make_outputs() && fast.launch() && fast.transpose())
-            result = fast.result();
-    }
-    unwinding.dismiss();
-    return result;
+    FastCall fast(state, learned);
+    const bool is_computed = fast.take_scalars(args + count, names) &&
+                             fast.take_inputs(args, static_cast<std::size_t>(count)) && fast.make_outputs() &&
+                             fast.launch() && fast.transpose();
+    return is_computed ? fast.result() : nullptr;
 }
 
 PyObject *call(PyObject *self, PyObject *const *args, size_t flagged_count, PyObject *names) {

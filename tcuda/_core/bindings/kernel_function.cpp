@@ -8,6 +8,7 @@
 #include <new>
 
 #include "bindings/callable.hpp"
+#include "bindings/owned.hpp"
 #include "bindings/python_calls.hpp"
 #include "driver/status.hpp"
 
@@ -68,22 +69,23 @@ bool read_given(PyObject *const *values, std::size_t count, PyObject *names, Giv
     return true;
 }
 
-// Reads an int from 0 to 2 ** 32 - 1. False if `object` is another one; then a Python error may be set.
-bool read_size(PyObject *object, unsigned *size) {
-    PyObject *number = object;
-    if (PyLong_Check(object)) {
-        Py_INCREF(number);
-    } else {
-        number = PyNumber_Index(object);
-        if (number == nullptr) {
-            if (PyErr_ExceptionMatches(PyExc_TypeError))
-                PyErr_Clear();
-            return false;
-        }
+PyObject *new_reference(PyObject *object) {
+    Py_INCREF(object);
+    return object;
+}
+
+// Reads an int from 0 to 2 ** 32 - 1. False if `object` is another one; then either a Python error is set, or `*error` is
+// the type of the error.
+bool read_size(PyObject *object, unsigned *size, PyObject **error) {
+    const Owned number(PyLong_Check(object) ? new_reference(object) : PyNumber_Index(object));
+    *error = number ? PyExc_ValueError : PyExc_TypeError;
+    if (!number) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError))
+            PyErr_Clear();
+        return false;
     }
     int overflow = 0;
-    const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
-    Py_DECREF(number);
+    const long long value = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
     *size = static_cast<unsigned>(value);
     return overflow == 0 && value >= 0 && value <= std::numeric_limits<unsigned>::max();
 }
@@ -98,25 +100,20 @@ bool read_sizes(const char *what, PyObject *given, unsigned *sizes) {
     std::fill(sizes, sizes + 3, 1u);
     if (given == nullptr)
         return true;
+    PyObject *error = nullptr;
     const bool is_tuple = PyTuple_Check(given);
-    if (!is_tuple && !PyList_Check(given)) {
-        if (read_size(given, sizes))
-            return true;
-        return refuse_sizes(what, given, PyLong_Check(given) ? PyExc_ValueError : PyExc_TypeError);
-    }
+    if (!is_tuple && !PyList_Check(given))
+        return read_size(given, sizes, &error) || refuse_sizes(what, given, error);
     const Py_ssize_t count = is_tuple ? PyTuple_Size(given) : PyList_Size(given);
     if (count < 1 || count > 3)
         return refuse_sizes(what, given, PyExc_ValueError);
     for (Py_ssize_t i = 0; i < count; ++i) {
-        PyObject *const item = is_tuple ? PyTuple_GetItem(given, i) : PyList_GetItem(given, i);
-        if (item == nullptr)
+        // The item of a list is owned, because another thread may change the list.
+        const Owned item(is_tuple ? new_reference(PyTuple_GetItem(given, i)) : PySequence_GetItem(given, i));
+        if (!item)
             return false;
-        Py_INCREF(item); // another thread may change a list
-        const bool read = read_size(item, sizes + i);
-        const bool is_int = PyLong_Check(item);
-        Py_DECREF(item);
-        if (!read)
-            return refuse_sizes(what, given, is_int ? PyExc_ValueError : PyExc_TypeError);
+        if (!read_size(item.get(), sizes + i, &error))
+            return refuse_sizes(what, given, error);
     }
     return true;
 }
@@ -125,11 +122,12 @@ bool read_shape(const Given &given, LaunchShape *shape) {
     if (!read_sizes("grid", given[grid], shape->grid) || !read_sizes("block", given[block], shape->block))
         return false;
     shape->shared = 0;
-    if (given[shared_mem] == nullptr || read_size(given[shared_mem], &shape->shared))
+    PyObject *error = nullptr;
+    if (given[shared_mem] == nullptr || read_size(given[shared_mem], &shape->shared, &error))
         return true;
     if (!PyErr_Occurred())
-        PyErr_Format(PyLong_Check(given[shared_mem]) ? PyExc_ValueError : PyExc_TypeError,
-                     "shared_mem must be a number of bytes, an int from 0 to 2 ** 32 - 1; got %R", given[shared_mem]);
+        PyErr_Format(error, "shared_mem must be a number of bytes, an int from 0 to 2 ** 32 - 1; got %R",
+                     given[shared_mem]);
     return false;
 }
 
