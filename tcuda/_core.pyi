@@ -266,7 +266,8 @@ class ArrayType:
     Args:
         addresses: The addresses of the arrays of the type.
         base: A base of the type, written in C.
-        initialize: A function that gives the shape and the dtype to a new array: ``initialize(array, shape, dtype)``.
+        initialize: A function that gives the shape and the dtype to a new array:
+            ``initialize(array, shape, dtype, None, None, None)``, with no memory, strides and order.
     """
 
     def __init__(

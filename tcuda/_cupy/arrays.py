@@ -63,7 +63,7 @@ def _makes_arrays(base: Any, initialize: Callable[..., object]) -> bool:
     arguments = (2, 0, 3), numpy.float32
     made, expected = base.__new__(cupy.ndarray), cupy.ndarray(*arguments)
     try:
-        initialize(made, *arguments)
+        initialize(made, *arguments, None, None, None)
     except (AttributeError, TypeError, ValueError):
         return False
     names = "shape", "strides", "dtype", "size", "base", "_c_contiguous", "_f_contiguous"

@@ -46,6 +46,8 @@ class Array:
         if self._strides is not None:
             return self._strides
         return tuple(8 * math.prod(self._shape[axis + 1:]) for axis in range(len(self._shape)))
+    size = property(lambda self: math.prod(self._shape))
+    ndim = property(lambda self: len(self._shape))
     _c_contiguous = property(lambda self: self._strides is None)
     data = property(lambda self: Pointer(self, self._device))
     def values(self):
@@ -194,6 +196,16 @@ print(sorted(kernels))
     assert computed(code) == "['tcuda_contiguous', 'tcuda_strided']"
 
 
+def test_vectors_and_matrices_of_one_size_are_told_apart(computed: OutputOf) -> None:
+    code = """
+shapes = []
+for first, second in [((4,), (4,)), ((4,), (1, 4)), ((1, 4), (4,)), ((4,), (4, 1)), ((), (1,)), ((1,), ())]:
+    shapes.append(add(Array(first, d), Array(second, d)).shape)
+print(shapes)
+"""
+    assert computed(code) == "[(4,), (1, 4), (1, 4), (4, 4), (1,), (1,)]"
+
+
 def test_inputs_with_strides_may_be_empty(computed: OutputOf) -> None:
     code = "print(add(Array((0, 3), d, strides=(24, 8)), Array((3,), d, strides=(8,))).shape, layouts, launches)"
     assert computed(code) == "(0, 3) [] []"
@@ -213,6 +225,7 @@ def test_an_input_without_axes_of_the_same_dtype_is_broadcast(computed: OutputOf
         "add(x, 3.0)",
         "add(x, Array((2, 2), f))",
         "add(x, Array((3, 2), d))",
+        "add(Array((3,), d), Array((2,), d))",
         "add(x, Array((1,) * 17, d, strides=(8,) * 17))",
         "add(x, Array((2, 2), d, strides=(2**31, 8)))",
         "function(dtypes=(d, f))(x, Array((), f, strides=()))",
@@ -247,15 +260,15 @@ except MemoryError as error:
 
 def test_outputs_are_made_of_the_base_if_there_is_a_method_for_it(computed: OutputOf) -> None:
     code = """
-def initialize(array, *arguments):
-    initialized.append((type(array).__name__, *arguments))
-    setup(array, *arguments)
+def initialize(array, shape, dtype, *others):
+    initialized.append((type(array).__name__, shape, dtype, others))
+    setup(array, shape, dtype)
 
 initialized, setup = [], Array.__init__
 arrays = _core.ArrayType(addresses, object, initialize)
 add = function()
 Array.__init__ = None
-print(add(x, y).values(), initialized == [("Array", (2, 2), d)])
+print(add(x, y).values(), initialized == [("Array", (2, 2), d, (None,) * 3)])
 """
     assert computed(code) == "[22.0, 44.0, 66.0, 88.0] True"
 
@@ -264,7 +277,7 @@ def test_an_error_of_the_method_that_makes_arrays_leaves_no_array(computed: Outp
     code = """
 import weakref
 
-def initialize(array, shape, dtype):
+def initialize(array, *arguments):
     made.append(weakref.ref(array))
     raise MemoryError("no room")
 

@@ -14,8 +14,8 @@ namespace tcuda {
 class ArrayMaker {
 public:
     // An array is made by type(shape, dtype). If `initialize` is not None, an array is made as an object of `base`, a
-    // base of the type, is made, and by initialize(array, shape, dtype): that leaves out the functions of the library
-    // that are written in Python.
+    // base of the type, is made, and by initialize(array, shape, dtype, None, None, None), with no memory, strides and
+    // order. That leaves out the functions of the library that are written in Python.
     ArrayMaker(nanobind::object type, nanobind::object base, nanobind::object initialize)
         : type_(std::move(type)), initialize_(std::move(initialize)), no_arguments_(nanobind::steal(PyTuple_New(0))) {
         if (!initialize_.is_none())
@@ -29,8 +29,9 @@ public:
             return PyObject_Vectorcall(type_.ptr(), arguments, 2, nullptr);
         }
         Owned array(new_array());
-        PyObject *const arguments[] = {array.get(), shape, dtype};
-        if (!array || !done(PyObject_Vectorcall(initialize_.ptr(), arguments, 3, nullptr)))
+        // With an order, the library would read the name of the order.
+        PyObject *const arguments[] = {array.get(), shape, dtype, Py_None, Py_None, Py_None};
+        if (!array || !done(PyObject_Vectorcall(initialize_.ptr(), arguments, 6, nullptr)))
             return nullptr;
         return array.release();
     }

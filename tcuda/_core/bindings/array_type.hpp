@@ -15,14 +15,14 @@ struct ArrayType {
         : ArrayType(addresses_, nanobind::borrow(addresses_.type()), std::move(base), std::move(initialize)) {}
 
     const ArrayAddresses &addresses;
-    const Attribute dtype, shape, strides, c_contiguous;
+    const Attribute dtype, shape, ndim, size, strides, c_contiguous;
     const ArrayMaker maker;
 
 private:
     ArrayType(const ArrayAddresses &addresses_, nanobind::object type, nanobind::object base,
               nanobind::object initialize)
-        : addresses(addresses_), dtype(type.attr("dtype")), shape(type.attr("shape")), strides(type.attr("strides")),
-          c_contiguous(type.attr("_c_contiguous")), maker(type, std::move(base), std::move(initialize)) {}
+        : addresses(addresses_), dtype(type.attr("dtype")), shape(type.attr("shape")), ndim(type.attr("ndim")),
+          size(type.attr("size")), strides(type.attr("strides")), c_contiguous(type.attr("_c_contiguous")), maker(type, std::move(base), std::move(initialize)) {}
 };
 
 } // namespace tcuda

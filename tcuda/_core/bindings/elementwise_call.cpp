@@ -5,6 +5,7 @@
 
 #include "bindings/callable.hpp"
 #include "bindings/elementwise_state.hpp"
+#include "bindings/python_calls.hpp"
 #include "kernels/elementwise_loop.hpp"
 
 namespace nb = nanobind;
@@ -96,9 +97,7 @@ public:
         for (std::size_t place = 0; place < count; ++place)
             if (!take_shape(inputs[place]) || !take_address(inputs[place], &addresses_[place]))
                 return false;
-        if (is_even_)
-            size_ = size_of(shape_.get());
-        return is_even_ ? size_ >= 0 : plan(inputs);
+        return is_even_ || plan(inputs);
     }
 
     bool make_outputs() {
@@ -178,17 +177,28 @@ private:
         if (!is_even_)
             return true;
         const Owned contiguous(arrays_.c_contiguous.of(input));
-        Owned shape(arrays_.shape.of(input));
-        if (!contiguous || !shape || !PyTuple_CheckExact(shape.get()))
+        if (!contiguous)
             return false;
         is_even_ = contiguous.get() == Py_True;
-        if (!shape_) {
-            shape_.set(shape.release());
-            return true;
+        if (shape_ && is_vector_ && is_even_) {
+            // Both numbers take less time than a shape.
+            const long long axes = taken_integer(arrays_.ndim.of(input));
+            const long long size = axes == 1 ? taken_integer(arrays_.size.of(input)) : axes;
+            is_even_ = axes == 1 && size == size_;
+            return size != -1; // no array has -1 axes or elements
         }
-        const int same = PyObject_RichCompareBool(shape.get(), shape_.get(), Py_EQ);
-        is_even_ = is_even_ && same == 1;
-        return same >= 0;
+        Owned shape(arrays_.shape.of(input));
+        if (!shape || !PyTuple_CheckExact(shape.get()))
+            return false;
+        if (shape_) {
+            const int same = PyObject_RichCompareBool(shape.get(), shape_.get(), Py_EQ);
+            is_even_ = is_even_ && same == 1;
+            return same >= 0;
+        }
+        shape_.set(shape.release());
+        is_vector_ = PyTuple_Size(shape_.get()) == 1;
+        size_ = size_of(shape_.get());
+        return size_ >= 0;
     }
 
     // Plans the loop over inputs with strides, and sets `shape_` to the shape in which outputs are made.
@@ -222,7 +232,8 @@ private:
     const LearnedKernels *learned_;
     std::size_t count_ = 0;
     Owned shape_;         // the shape in which outputs are made
-    bool is_even_ = true; // all inputs are contiguous and of one shape
+    bool is_vector_ = false; // the first input has one axis
+    bool is_even_ = true;    // all inputs are contiguous and of one shape
     ElementwiseLoop loop_; // filled if the inputs are not even
     long long size_ = 0;
     std::uint64_t addresses_[ElementwiseState::most_inputs + ElementwiseState::most_outputs];
