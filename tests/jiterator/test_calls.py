@@ -234,6 +234,21 @@ def test_code_that_does_not_compile_is_not_needed_for_an_empty_array(xp: Any) ->
     assert broken(xp.zeros((2, 0), "float32")).shape == (2, 0)
 
 
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("shape", [(5,), (2, 3), (), (0, 3)])
+def test_a_repeated_call_makes_the_same_array(
+    xp: Any, axpby: Callable[..., Any], name: str, shape: tuple[int, ...]
+) -> None:
+    x = xp.ones(shape, name)
+    first, second = axpby(x, x), axpby(x, x)
+    assert type(second) is type(first) is xp.ndarray
+    for attribute in ("shape", "strides", "size", "dtype", "base"):
+        assert getattr(second, attribute) == getattr(first, attribute), attribute
+    for flag in ("C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA"):
+        assert second.flags[flag] == first.flags[flag], flag
+    assert (second + 1).tolist() == (first + 1).tolist()
+
+
 def test_a_failed_call_keeps_no_memory(xp: Any, changes: Changes) -> None:
     broken = tcuda.jiterator._create_jit_fn("template <typename T> T broken(T x) { return missing; }")
     x = xp.zeros(3)
