@@ -273,7 +273,7 @@ def test_a_capture_takes_the_call(xp: Any, axpby: Callable[..., Any], strided: b
 
 def test_a_call_runs_on_the_current_stream(xp: Any, axpby: Callable[..., Any]) -> None:
     x = xp.zeros(4, "float32")
-    axpby(x, x)
+    axpby(x + 1, x)  # compiles the kernels of both operations
     tcuda.synchronize()
     stream = tcuda.Stream()
     with tcuda.stream(stream):

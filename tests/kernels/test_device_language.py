@@ -253,7 +253,8 @@ def test_norms_of_arrays(xp: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_special_values(xp: Any, dtype: str) -> None:
-    values = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.5, -1e-42], dtype=dtype)
+    # CuPy compiles with -ftz=true, by which CUDA takes subnormal numbers of 4 bytes for zero.
+    values = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.5, -1e-30], dtype=dtype)
     texts = ["isnan(a) != 0", "isinf(a) != 0", "isfinite(a) != 0", "signbit(a) != 0"]
     found = evaluated(xp, texts, "i4", values)
     wanted = [np.isnan(values), np.isinf(values), np.isfinite(values), np.signbit(values)]
@@ -289,7 +290,7 @@ def reversed_bits(value: int, bits: int) -> int:
 
 def permuted_bytes(a: int, b: int) -> int:
     pool = [*a.to_bytes(4, "little"), *b.to_bytes(4, "little")]
-    return int.from_bytes(bytes([pool[7], pool[0], pool[5], 0xFF if pool[2] & 0x80 else 0]), "little")
+    return int.from_bytes(bytes([pool[7], pool[0], pool[5], pool[2]]), "little")
 
 
 def test_intrinsic_functions_of_integers(xp: Any) -> None:

@@ -36,9 +36,9 @@ inline unsigned int __byte_perm(unsigned int low, unsigned int high, unsigned in
     unsigned long long bytes = static_cast<unsigned long long>(high) << 32 | low;
     unsigned int result = 0;
     for (int i = 0; i < 4; ++i) {
-        unsigned int choice = selector >> 4 * i;
-        unsigned int byte = bytes >> 8 * (choice & 7) & 0xff;
-        if (choice & 8) byte = byte & 0x80 ? 0xff : 0;
+        // CUDA ignores the fourth bit of a selector, unlike the instruction prmt of PTX.
+        unsigned int choice = selector >> 4 * i & 7;
+        unsigned int byte = bytes >> 8 * choice & 0xff;
         result |= byte << 8 * i;
     }
     return result;
