@@ -92,7 +92,7 @@ class Module:
         return f"The module has no kernel {name!r}. The kernels of the module are: {known or 'none'}."
 
 
-_Key = tuple[int, str, tuple[str, ...], str, tuple[str, ...]]
+_Key = tuple[int, str, tuple[str, ...], str, tuple[str, ...], bool]
 _loaded: dict[_Key, Module] = {}
 _lock = threading.Lock()
 
@@ -103,6 +103,8 @@ def load(
     backend: str = "nvrtc",
     names: tuple[str, ...] = (),
     log: TextIO | None = None,
+    *,
+    jitify: bool = False,
 ) -> Module:
     """Return the module of ``code`` on the current device, which equal calls share.
 
@@ -112,18 +114,19 @@ def load(
         backend: ``"nvrtc"`` or ``"nvcc"``.
         names: The name expressions that the module must have.
         log: A file that gets the messages of the compiler.
+        jitify: Whether CuPy would use Jitify, so that the source can include headers of the host.
 
     Raises:
         CompileException: The source has an error or an unsupported construct, or an option is wrong.
         RuntimeError: The machine has no C++ compiler, or the library cannot be loaded.
         ValueError: ``backend`` is neither ``"nvrtc"`` nor ``"nvcc"``.
     """
-    key = (cuda.getDevice(), code, options, backend, names)
+    key = (cuda.getDevice(), code, options, backend, names, jitify)
     module = _loaded.get(key)
     if module is None:
         if backend not in ("nvrtc", "nvcc"):
             raise ValueError(f"Invalid backend {backend}")
-        path, messages = rtc.build(code, options, names, backend)
+        path, messages = rtc.build(code, options, names, backend, jitify=jitify)
         if log is not None:
             log.write(messages)
         module = Module(str(path), names)

@@ -43,7 +43,7 @@ class RawKernel:
         backend: ``"nvrtc"`` or ``"nvcc"``, whose options the kernel then takes.
         translate_cucomplex: No effect, because ``cuComplex.h`` needs no translation here.
         enable_cooperative_groups: Kept; a barrier of a whole grid does not exist on emulated devices.
-        jitify: No effect, because the C++ compiler finds the headers of the standard library.
+        jitify: Whether the source can include headers of the host, such as ``<stdint.h>``. NVRTC has no such headers.
 
     Attributes:
         code: The source.
@@ -81,6 +81,7 @@ class RawKernel:
         self.file_path = None
         self._names: tuple[str, ...] = ()
         self._translate_cucomplex = bool(translate_cucomplex)
+        self._jitify = bool(jitify)
         self._functions: dict[int, Function] = {}
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], **kwargs: Any) -> None:
@@ -111,7 +112,7 @@ class RawKernel:
         self._found(log_stream)
 
     def _found(self, log: TextIO | None = None) -> Function:
-        module = kernel_module.load(self.code, self.options, self.backend, self._names, log)
+        module = kernel_module.load(self.code, self.options, self.backend, self._names, log, jitify=self._jitify)
         return self._functions.setdefault(cuda.getDevice(), module.get_function(self.name))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -119,7 +120,7 @@ class RawKernel:
             "translate_cucomplex": self._translate_cucomplex,
             "enable_cooperative_groups": self.enable_cooperative_groups,
         }
-        return restored, (self.code, self.name, self.options, self.backend, settings, self._names)
+        return restored, (self.code, self.name, self.options, self.backend, settings, self._names, self._jitify)
 
     @property
     def attributes(self) -> dict[str, int]:
@@ -197,10 +198,12 @@ def restored(
     backend: str,
     settings: dict[str, bool],
     names: tuple[str, ...] = (),
+    jitify: bool = False,
 ) -> RawKernel:
     """Return the kernel ``name`` of a module with the name expressions ``names``."""
     kernel = RawKernel(code, name, options, backend, jitify=None, **settings)
     kernel._names = names
+    kernel._jitify = jitify
     return kernel
 
 

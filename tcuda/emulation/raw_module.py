@@ -28,7 +28,7 @@ class RawModule:
         translate_cucomplex: No effect, because ``cuComplex.h`` needs no translation here.
         enable_cooperative_groups: Kept; a barrier of a whole grid does not exist on emulated devices.
         name_expressions: The instantiations of templates, and other C++ kernels, that :meth:`get_function` can find.
-        jitify: No effect, because the C++ compiler finds the headers of the standard library.
+        jitify: Whether the source can include headers of the host, such as ``<stdint.h>``. NVRTC has no such headers.
 
     Attributes:
         code: The source.
@@ -87,6 +87,7 @@ class RawModule:
         self.name_expressions = None if name_expressions is None else tuple(name_expressions)
         for expression in self.name_expressions or ():
             require(str, name_expressions=expression)
+        self._jitify = bool(jitify)
         self._settings = {
             "translate_cucomplex": bool(translate_cucomplex),
             "enable_cooperative_groups": self.enable_cooperative_groups,
@@ -109,7 +110,8 @@ class RawModule:
             CompileException: The source cannot be compiled.
         """
         require(str, name=name)
-        kernel = restored(self.code, name, self.options, self.backend, self._settings, self.name_expressions or ())
+        names = self.name_expressions or ()
+        kernel = restored(self.code, name, self.options, self.backend, self._settings, names, self._jitify)
         assert kernel.kernel is not None  # Finds errors now, as CuPy does.
         return kernel
 
@@ -123,10 +125,18 @@ class RawModule:
         return self.module.get_global(name)
 
     def _loaded(self, log: TextIO | None = None) -> Module:
-        return kernel_module.load(self.code, self.options, self.backend, self.name_expressions or (), log)
+        names = self.name_expressions or ()
+        return kernel_module.load(self.code, self.options, self.backend, names, log, jitify=self._jitify)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _module_of, (self.code, self.options, self.backend, self.name_expressions, self._settings)
+        return _module_of, (
+            self.code,
+            self.options,
+            self.backend,
+            self.name_expressions,
+            self._settings,
+            self._jitify,
+        )
 
 
 def _module_of(
@@ -135,7 +145,10 @@ def _module_of(
     backend: str,
     names: tuple[str, ...] | None,
     settings: dict[str, bool],
+    jitify: bool,
 ) -> RawModule:
-    return RawModule(
+    module = RawModule(
         code=code, path=None, options=options, backend=backend, name_expressions=names, jitify=None, **settings
     )
+    module._jitify = jitify
+    return module

@@ -37,12 +37,8 @@ _HEADERS = {
     "__nv_bfloat16": "#include <cuda_bf16.h>",
 }
 
-# torch's jiterator offers these names, and NVRTC has no <stdint.h>. Where the header exists, the code of a user may
-# include the header too.
+# torch's jiterator offers these names, and NVRTC has no <stdint.h>. <cuda/std/cstdint> defines the same types.
 _INTEGERS = """\
-#if __has_include(<stdint.h>)
-#include <stdint.h>
-#else
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
@@ -51,7 +47,6 @@ typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
-#endif
 """
 
 _CONVERSIONS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._version import __version__
-from tcuda.emulation.rtc import checks, compiler, headers, source, unsupported
+from tcuda.emulation.rtc import checks, compiler, headers, missing_headers, source, unsupported
 from tcuda.emulation.rtc.cache import cache
 from tcuda.emulation.rtc.errors import CompileException, ordered
 from tcuda.emulation.rtc.options import InvalidOption, Options, translate
@@ -48,6 +48,8 @@ _GCC = (
 )
 _CLANG = ("-fno-color-diagnostics",)
 _LANGUAGE = ("-include", "tcuda/device.h")
+_WITH_HOST_HEADERS = ("-DTCUDA_HOST_HEADERS=1",)
+_WITHOUT_HOST_HEADERS = ("-nostdinc", "-nostdinc++")
 _KEPT = ("__global__", "__shared__", "__launch_bounds__")
 """The macros of the headers that must stay visible when the preprocessor decides which kernels a source has."""
 
@@ -61,12 +63,19 @@ class Request:
         options: The options of NVRTC or nvcc.
         names: The name expressions that the library must have.
         backend: The compiler that CuPy would use, ``"nvrtc"`` or ``"nvcc"``.
+        jitify: Whether CuPy would use Jitify, which gives NVRTC headers of the standard library.
     """
 
     code: str
     options: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     backend: str = "nvrtc"
+    jitify: bool = False
+
+    @property
+    def has_host_headers(self) -> bool:
+        """Whether the source can include the headers of the host."""
+        return self.backend == "nvcc" or self.jitify
 
     def failure(self, message: str) -> CompileException:
         """Return the error with ``message``."""
@@ -74,7 +83,12 @@ class Request:
 
 
 def build(
-    code: str, options: Sequence[str] = (), names: Sequence[str] = (), backend: str = "nvrtc"
+    code: str,
+    options: Sequence[str] = (),
+    names: Sequence[str] = (),
+    backend: str = "nvrtc",
+    *,
+    jitify: bool = False,
 ) -> tuple[Path, str]:
     """Return the path of the shared library of ``code``, and the messages of the compiler.
 
@@ -85,12 +99,13 @@ def build(
         options: The options of NVRTC or nvcc.
         names: The name expressions that the library must have.
         backend: The compiler that CuPy would use, ``"nvrtc"`` or ``"nvcc"``.
+        jitify: Whether CuPy would use Jitify, which gives NVRTC headers of the standard library.
 
     Raises:
         CompileException: The source has an error or an unsupported construct, or an option is wrong.
         RuntimeError: The machine has no C++ compiler.
     """
-    request = Request(code, tuple(options), tuple(names), backend)
+    request = Request(code, tuple(options), tuple(names), backend, jitify)
     try:
         translated = translate(request.options, backend)
     except InvalidOption as error:
@@ -120,6 +135,7 @@ def _key(request: Request, used: Compiler, checked: bool) -> str:
         *checks.flags(clang=False),
         *checks.flags(clang=True),
         request.backend,
+        str(request.jitify),
         request.code,
         *request.options,
         "names",
@@ -137,7 +153,9 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     Raises:
         CompileException: The compiler refuses the source, or the source has an unsupported construct.
     """
-    own = [*(_CLANG if used.is_clang else _GCC), f"-I{headers.folder()}", *_LANGUAGE]
+    own = [*(_CLANG if used.is_clang else _GCC)]
+    own += [*_WITH_HOST_HEADERS, f"-I{headers.host_folder()}"] if request.has_host_headers else _WITHOUT_HOST_HEADERS
+    own += [f"-I{headers.folder()}", *_LANGUAGE]
     common = [*own, *translated.arguments()]
     expanded = _expanded(request, common, used, folder)
     _require_supported(request, translated, request.code if expanded is None else expanded)
@@ -159,7 +177,10 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
 
 
 def _messages(text: str) -> str:
-    return ordered(text, [FILE, _EXPRESSIONS]).replace(f"{headers.folder()}/", "")
+    shown = ordered(text, [FILE, _EXPRESSIONS])
+    for folder in (headers.folder(), headers.host_folder()):
+        shown = shown.replace(f"{folder}/", "")
+    return missing_headers.explained(shown)
 
 
 def _expanded(request: Request, common: Sequence[str], used: Compiler, folder: Path) -> str | None:
@@ -174,7 +195,7 @@ def _expanded(request: Request, common: Sequence[str], used: Compiler, folder: P
     done = used.run([*common, "-E", "-x", "c++", path.name], folder)
     if done.returncode:
         raise request.failure(_messages(done.stderr))
-    return _own_lines(done.stdout, headers.folder())
+    return _own_lines(done.stdout, headers.package())
 
 
 def _own_lines(expanded: str, own: Path) -> str:

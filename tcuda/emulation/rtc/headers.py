@@ -7,16 +7,25 @@ import hashlib
 from importlib import resources
 from pathlib import Path
 
-_FOLDERS = ("abi", "include")
+_FOLDERS = ("abi", "host", "include")
 
 
 def folder() -> Path:
-    """Return the folder of the headers that a source can include.
+    """Return the folder of the headers that every source can include.
 
     Raises:
         RuntimeError: The package was imported from an archive. A compiler cannot read headers in an archive.
     """
-    return _package() / "include"
+    return package() / "include"
+
+
+def host_folder() -> Path:
+    """Return the folder of the headers that take the place of headers of the host, which NVRTC does not have.
+
+    Raises:
+        RuntimeError: The package was imported from an archive.
+    """
+    return package() / "host"
 
 
 def digest() -> str:
@@ -25,11 +34,16 @@ def digest() -> str:
     Raises:
         RuntimeError: The package was imported from an archive.
     """
-    return _digest(_package())
+    return _digest(package())
 
 
 @functools.cache
-def _package() -> Path:
+def package() -> Path:
+    """Return the folder around the folders of headers.
+
+    Raises:
+        RuntimeError: The package was imported from an archive.
+    """
     found = resources.files("tcuda.emulation.rtc")
     if not isinstance(found, Path):
         raise RuntimeError("tcuda was imported from an archive; install tcuda as files to compile kernels.")

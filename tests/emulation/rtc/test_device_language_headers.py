@@ -13,7 +13,8 @@ _COMPILERS = [found for found in map(shutil.which, ("g++", "clang++")) if found]
 pytestmark = pytest.mark.skipif(not _COMPILERS, reason="needs a C++ compiler: g++ or clang++")
 
 
-def _messages(compiler: str, source: str, *options: str) -> str:
+def _messages(compiler: str, source: str, *options: str, host: bool = False) -> str:
+    options += ("-DTCUDA_HOST_HEADERS", "-I", str(headers.host_folder())) if host else ("-nostdinc", "-nostdinc++")
     command = [compiler, "-x", "c++", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-unused-parameter", *options]
     command += ["-I", str(headers.folder()), "-include", "tcuda/device.h", "-"]
     return subprocess.run(command, input=source, capture_output=True, text=True, check=False).stderr
@@ -27,9 +28,10 @@ def _names() -> list[str]:
 
 @pytest.mark.parametrize("compiler", _COMPILERS)
 @pytest.mark.parametrize("standard", ["c++17", "c++20"])
-def test_all_headers_compile_together_without_warnings(compiler: str, standard: str) -> None:
+@pytest.mark.parametrize("host", [False, True])
+def test_all_headers_compile_together_without_warnings(compiler: str, standard: str, host: bool) -> None:
     source = "".join(f"#include <{name}>\n" for name in _names() if not name.endswith("small_float_functions.h"))
-    assert _messages(compiler, source, f"-std={standard}") == ""
+    assert _messages(compiler, source, f"-std={standard}", host=host) == ""
 
 
 @pytest.mark.parametrize("name", [name for name in _names() if not name.startswith("tcuda/")])
@@ -78,7 +80,7 @@ def test_headers_of_the_standard_library_go_together_with_the_device_language(co
         x[1] = isnan(x[0]) + std::isinf(x[0]) + pow(x[0], 2) + static_cast<float>(M_PI);
     }
     """
-    assert _messages(compiler, source, "-std=c++17") == ""
+    assert _messages(compiler, source, "-std=c++17", host=True) == ""
 
 
 @pytest.mark.parametrize(

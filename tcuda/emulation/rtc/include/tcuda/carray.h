@@ -1,9 +1,7 @@
 // The arrays and indices of CuPy's elementwise and reduction kernels.
 #pragma once
 
-#include <stddef.h>
-
-#include <initializer_list>
+#include "tcuda/freestanding.h"
 
 // Lets `i` run through the indices below `n` that belong to the calling thread.
 #define CUPY_FOR(i, n)                                                                                                 \

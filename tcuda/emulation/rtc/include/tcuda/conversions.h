@@ -3,9 +3,21 @@
 
 #include "tcuda/qualifiers.h"
 
-#include <fenv.h>
-
 namespace tcuda {
+
+// The numbers of the rounding modes in <fenv.h>, which NVRTC does not have.
+#if defined(__x86_64__)
+constexpr int mode_down = 0x400, mode_up = 0x800, mode_zero = 0xc00;
+#elif defined(__aarch64__)
+constexpr int mode_up = 0x400000, mode_down = 0x800000, mode_zero = 0xc00000;
+#else
+#error the rounding modes of this processor are not known
+#endif
+
+extern "C" {
+int tcuda_rounding() noexcept __asm__("fegetround");
+int tcuda_set_rounding(int) noexcept __asm__("fesetround");
+}
 
 template <class To, class From>
 inline To reinterpret(From from) {
@@ -18,12 +30,12 @@ inline To reinterpret(From from) {
 // Runs an operation in a rounding mode. The memory operands keep the compiler from moving the arithmetic out of the mode.
 template <int mode, class Operation>
 inline auto rounded(Operation operation) -> decltype(operation()) {
-    int previous = fegetround();
-    fesetround(mode);
+    int previous = tcuda_rounding();
+    tcuda_set_rounding(mode);
     __asm__ volatile("" ::: "memory");
     auto result = operation();
     __asm__ volatile("" : "+m"(result) : : "memory");
-    fesetround(previous);
+    tcuda_set_rounding(previous);
     return result;
 }
 
@@ -130,13 +142,13 @@ TCUDA_TO_INTEGER(__double2ull, unsigned long long, double)
         return static_cast<floating>(value); \
     } \
     inline floating name##_rz(source value) { \
-        return ::tcuda::rounded<FE_TOWARDZERO>([=] { return static_cast<floating>(::tcuda::opaque(value)); }); \
+        return ::tcuda::rounded<::tcuda::mode_zero>([=] { return static_cast<floating>(::tcuda::opaque(value)); }); \
     } \
     inline floating name##_ru(source value) { \
-        return ::tcuda::rounded<FE_UPWARD>([=] { return static_cast<floating>(::tcuda::opaque(value)); }); \
+        return ::tcuda::rounded<::tcuda::mode_up>([=] { return static_cast<floating>(::tcuda::opaque(value)); }); \
     } \
     inline floating name##_rd(source value) { \
-        return ::tcuda::rounded<FE_DOWNWARD>([=] { return static_cast<floating>(::tcuda::opaque(value)); }); \
+        return ::tcuda::rounded<::tcuda::mode_down>([=] { return static_cast<floating>(::tcuda::opaque(value)); }); \
     }
 TCUDA_TO_FLOATING(__int2float, float, int)
 TCUDA_TO_FLOATING(__uint2float, float, unsigned int)
@@ -158,13 +170,13 @@ inline double __uint2double_rn(unsigned int value) {
         return nearest; \
     } \
     inline floating name##_rz parameters { \
-        return ::tcuda::rounded<FE_TOWARDZERO>([=] { return directed; }); \
+        return ::tcuda::rounded<::tcuda::mode_zero>([=] { return directed; }); \
     } \
     inline floating name##_ru parameters { \
-        return ::tcuda::rounded<FE_UPWARD>([=] { return directed; }); \
+        return ::tcuda::rounded<::tcuda::mode_up>([=] { return directed; }); \
     } \
     inline floating name##_rd parameters { \
-        return ::tcuda::rounded<FE_DOWNWARD>([=] { return directed; }); \
+        return ::tcuda::rounded<::tcuda::mode_down>([=] { return directed; }); \
     }
 #define TCUDA_ROUNDED_OPERATOR(name, floating, operation) \
     TCUDA_ROUNDED(name, floating, (floating a, floating b), ::tcuda::opaque(a operation b), ::tcuda::opaque(a) operation b)

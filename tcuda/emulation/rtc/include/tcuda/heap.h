@@ -3,8 +3,6 @@
 
 #include "tcuda/memory.h"
 
-#include <new>
-
 namespace tcuda {
 
 struct HeapBlock {

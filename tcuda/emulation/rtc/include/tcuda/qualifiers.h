@@ -1,7 +1,7 @@
 // The qualifiers of CUDA C++ and the macros by which sources recognise a device compiler.
 #pragma once
 
-#include <stddef.h>
+#include "tcuda/freestanding.h"
 
 #define __CUDACC__ 1
 #define __CUDACC_RTC__ 1
