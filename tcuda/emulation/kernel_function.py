@@ -29,6 +29,12 @@ _STATUSES = {
 }
 """The status of each kind of failure; other failures are launch failures, as after ``__trap()``."""
 
+_BARRIER = (
+    "\nCUDA leaves a barrier undefined that not all threads of the block reach. A GPU of today does not count the "
+    "threads that have returned, so the kernel may run there. Let all threads of the block reach the barrier, or turn "
+    "this check off with TCUDA_EMULATED_CHECKS=memory."
+)
+
 
 class Function:
     """A kernel of a module on one device.
@@ -37,6 +43,7 @@ class Function:
         module: The module.
         host: The kernel in the module.
         name: The name by which the program asked for the kernel.
+        strict: Whether all threads of a block must reach each barrier of the block.
 
     Attributes:
         module: The module.
@@ -45,10 +52,11 @@ class Function:
         preferred_shared_memory_carveout: The preferred share of shared memory, in percent; -1 for no preference.
     """
 
-    def __init__(self, module: object, host: _core.HostFunction, name: str) -> None:
+    def __init__(self, module: object, host: _core.HostFunction, name: str, *, strict: bool = True) -> None:
         self.module = module
         self.name = name
         self._host = host
+        self._strict = strict
         self.max_dynamic_shared_size_bytes = launch_limits.SHARED
         self.preferred_shared_memory_carveout = -1
 
@@ -124,7 +132,7 @@ class Function:
             _runtime.capturing(backend.current_stream) if stream is None else _runtime.streamIsCapturing(stream.ptr)
         )
         ranges = [] if captured else accesses.ranges_of(arrays, device)
-        work = _Work(self._host, self.name, grid, block, packed, shared, ranges, device)
+        work = _Work(self._host, self.name, grid, block, packed, shared, ranges, device, self._strict)
         _runtime.launch(
             backend.current_stream(device).ptr if stream is None else stream.ptr,
             work,
@@ -187,7 +195,7 @@ class Function:
 class _Work:
     """The work of a launch, which keeps no memory of a device alive."""
 
-    __slots__ = ("_arguments", "_block", "_device", "_grid", "_host", "_name", "_ranges", "_shared")
+    __slots__ = ("_arguments", "_block", "_device", "_grid", "_host", "_name", "_ranges", "_shared", "_strict")
 
     def __init__(
         self,
@@ -199,6 +207,7 @@ class _Work:
         shared: int,
         ranges: list[tuple[int, int]],
         device: int,
+        strict: bool,
     ) -> None:
         self._host = host
         self._name = name
@@ -208,9 +217,12 @@ class _Work:
         self._shared = shared
         self._ranges = ranges
         self._device = device
+        self._strict = strict
 
     def __call__(self) -> None:
-        launch = _core.HostLaunch(self._host, self._grid, self._block, self._arguments, self._shared, self._ranges)
+        launch = _core.HostLaunch(
+            self._host, self._grid, self._block, self._arguments, self._shared, self._ranges, self._strict
+        )
         try:
             while (report := launch.run()) is not None:
                 if report[0] != "access":
@@ -248,6 +260,10 @@ class _Work:
         what = f"Assertion `{text}` failed." if kind == "assert" else text
         what = what or "The kernel called __trap()."
         details = f"{where}{inside}block: {list(block)}, thread: {list(thread)}: {what}\n    in {self._name}."
+        if kind == "deadlock":
+            details = f"The block {block} cannot go on: {text}\n    in {self._name}."
+            if "__syncthreads()" in text and " returned" in text:
+                details += _BARRIER
         return AcceleratorError(_STATUSES.get(kind, Status.LAUNCH_FAILURE), self._call, details)
 
     @property

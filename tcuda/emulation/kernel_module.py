@@ -25,6 +25,7 @@ class Module:
     Args:
         path: The path of the shared library.
         names: The name expressions for which the library was built.
+        strict: Whether all threads of a block must reach each barrier of the block.
 
     Attributes:
         device: The index of the device.
@@ -34,7 +35,8 @@ class Module:
         RuntimeError: The library cannot be loaded.
     """
 
-    def __init__(self, path: str, names: tuple[str, ...] = ()) -> None:
+    def __init__(self, path: str, names: tuple[str, ...] = (), *, strict: bool = True) -> None:
+        self._strict = strict
         self._host = _core.HostModule(path)
         self.device = cuda.getDevice()
         self.mapping = {name: name for name in names}
@@ -54,7 +56,7 @@ class Module:
         host = None if name.startswith("::") and name not in self.mapping else self._host.function(name)
         if host is None:
             raise AcceleratorError(Status.SYMBOL_NOT_FOUND, f"cuModuleGetFunction({name!r})", self._about(name))
-        return self._functions.setdefault(name, Function(self, host, name))
+        return self._functions.setdefault(name, Function(self, host, name, strict=self._strict))
 
     def get_global(self, name: str) -> MemoryPointer:
         """Return the address of the global variable ``name``.
@@ -92,7 +94,7 @@ class Module:
         return f"The module has no kernel {name!r}. The kernels of the module are: {known or 'none'}."
 
 
-_Key = tuple[int, str, tuple[str, ...], str, tuple[str, ...], bool]
+_Key = tuple[int, str, tuple[str, ...], str, tuple[str, ...], bool, rtc.Checks]
 _loaded: dict[_Key, Module] = {}
 _lock = threading.Lock()
 
@@ -121,7 +123,8 @@ def load(
         RuntimeError: The machine has no C++ compiler, or the library cannot be loaded.
         ValueError: ``backend`` is neither ``"nvrtc"`` nor ``"nvcc"``.
     """
-    key = (cuda.getDevice(), code, options, backend, names, jitify)
+    checks = rtc.chosen()
+    key = (cuda.getDevice(), code, options, backend, names, jitify, checks)
     module = _loaded.get(key)
     if module is None:
         if backend not in ("nvrtc", "nvcc"):
@@ -129,7 +132,7 @@ def load(
         path, messages = rtc.build(code, options, names, backend, jitify=jitify)
         if log is not None:
             log.write(messages)
-        module = Module(str(path), names)
+        module = Module(str(path), names, strict=checks.barriers)
         with _lock:
             module = _loaded.setdefault(key, module)
     return module

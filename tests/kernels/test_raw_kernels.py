@@ -508,6 +508,48 @@ def test_failures_in_kernels_have_the_statuses_of_cuda(body: str, status: int, t
     assert text in str(caught.value)
 
 
+EARLY = "if (threadIdx.x >= 16) return; __syncthreads(); x[threadIdx.x] = 1;"
+
+
+@pytest.mark.emulated
+def test_a_barrier_that_some_threads_do_not_reach_is_a_deadlock(xp: Any) -> None:
+    x = xp.zeros(32, dtype=xp.int32)
+    with pytest.raises(tcuda.AcceleratorError) as caught:
+        kernel(xp, f"if (blockIdx.x == 0) return; {EARLY}")((2,), (32,), (x,))
+    assert caught.value.error_code == 702
+    lines = caught.value.details.splitlines()
+    assert lines[:2] == [
+        "The block (1, 0, 0) cannot go on: 16 threads wait at __syncthreads(), 16 threads have returned",
+        "    in f.",
+    ]
+    assert "A GPU of today does not count the threads that have returned" in lines[2]
+    assert "TCUDA_EMULATED_CHECKS=memory" in lines[2]
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(
+    ("checks", "strict", "checked"),
+    [("1", True, True), ("0", False, False), ("memory", False, True), (" barriers , memory", True, True),
+     ("barriers", True, False)],
+)  # fmt: skip
+def test_checks_can_be_left_out(
+    checks: str, strict: bool, checked: bool, xp: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCUDA_EMULATED_CHECKS", checks)
+    x = xp.zeros(32, dtype=xp.int32)
+    assert launch_status(lambda: kernel(xp, EARLY)((1,), (32,), (x,))) == (702 if strict else 0)
+    assert x.get().tolist() == [0 if strict else 1] * 16 + [0] * 16
+    past = kernel(xp, "x[32] = 1;")  # The block of the array ends later than the array.
+    assert launch_status(lambda: past((1,), (1,), (x,))) == (700 if checked else 0)
+
+
+@pytest.mark.gpu
+def test_a_gpu_does_not_count_the_threads_that_have_returned(xp: Any) -> None:
+    x = xp.zeros(32, dtype=xp.int32)
+    kernel(xp, EARLY)((1,), (32,), (x,))
+    assert x.get().tolist() == [1] * 16 + [0] * 16
+
+
 @pytest.mark.emulated
 def test_a_process_without_a_compiler_is_told_what_to_install(output_of: OutputOf, tmp_path: Any) -> None:
     code = """

@@ -5,7 +5,8 @@ imports no NumPy.
 """
 
 from tcuda.emulation.rtc.build import build
+from tcuda.emulation.rtc.checks import Checks, chosen
 from tcuda.emulation.rtc.compiler import Compiler, find
 from tcuda.emulation.rtc.errors import CompileException
 
-__all__ = ["CompileException", "Compiler", "build", "find"]
+__all__ = ["Checks", "CompileException", "Compiler", "build", "chosen", "find"]

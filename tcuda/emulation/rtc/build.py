@@ -111,7 +111,7 @@ def build(
     except InvalidOption as error:
         raise request.failure(str(error)) from None
     used = compiler.find()
-    checked = checks.enabled()
+    checked = checks.chosen().memory
     key = _key(request, used, checked)
     # Headers of the caller may change at any time, so only the compiler knows whether a library is up to date.
     stable = not translated.include and "-include" not in translated.flags and '#include "' not in code

@@ -1,14 +1,16 @@
-"""The checks of memory accesses that the compiler adds to kernels."""
+"""The checks of kernels: which of them the user wants, and the flags by which the compiler adds them."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _VARIABLE = "TCUDA_EMULATED_CHECKS"
+_ALL = ("memory", "barriers")
 _GCC = (
     "-fsanitize=kernel-address",
     "--param=asan-instrumentation-with-call-threshold=0",
@@ -29,18 +31,37 @@ _CLANG = (
 )
 
 
-def enabled(environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether kernels are compiled with checks: unless ``TCUDA_EMULATED_CHECKS`` is 0.
+@dataclass(frozen=True)
+class Checks:
+    """The checks that the user wants.
+
+    Attributes:
+        memory: Whether the compiler adds a check to each access to memory.
+        barriers: Whether all threads of a block must reach each barrier of the block.
+    """
+
+    memory: bool
+    barriers: bool
+
+
+def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
+    """Return the checks in the variable ``TCUDA_EMULATED_CHECKS``, or else all checks.
 
     Raises:
-        ValueError: The variable is neither 0 nor 1.
+        ValueError: The variable is neither 0 nor 1, nor a list of checks.
     """
     value = environ.get(_VARIABLE, "1")
-    if value not in ("0", "1"):
-        raise ValueError(f"{_VARIABLE} is {value!r}; write 1 to check the accesses of kernels, or 0 not to.")
-    return value == "1"
+    whole: dict[str, list[str]] = {"0": [], "1": [*_ALL]}
+    words = whole[value] if value in whole else [word.strip() for word in value.split(",")]
+    for word in words:
+        if word not in _ALL:
+            raise ValueError(
+                f"{_VARIABLE} is {value!r}; write 1 for all checks of kernels, 0 for none, or the names of checks with "
+                f"commas between them: {', '.join(_ALL)}."
+            )
+    return Checks("memory" in words, "barriers" in words)
 
 
 def flags(*, clang: bool) -> tuple[str, ...]:
-    """Return the flags that add the checks."""
+    """Return the flags that add the checks of memory."""
     return _CLANG if clang else _GCC
