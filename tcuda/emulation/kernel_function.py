@@ -25,6 +25,7 @@ _STATUSES = {
     "assert": Status.ASSERT,
     "bounds": Status.ILLEGAL_ADDRESS,
     "deadlock": Status.LAUNCH_TIMEOUT,
+    "misaligned": Status.MISALIGNED_ADDRESS,
     "timeout": Status.LAUNCH_TIMEOUT,
 }
 """The status of each kind of failure; other failures are launch failures, as after ``__trap()``."""
@@ -91,8 +92,8 @@ class Function:
 
         Raises:
             AcceleratorError: A number is beyond the limits of a launch (1), the stream is of another device (400), or
-                the kernel failed: memory that the kernel may not use (700), a deadlock (702), ``assert()`` (710),
-                ``__trap()`` (719).
+                the kernel failed: memory that the kernel may not use (700), a deadlock (702), ``assert()`` (710), a
+                misaligned address (716), ``__trap()``, the address 0, and a division by zero (719).
             OverflowError: An integer does not fit in its parameter.
             TypeError: An argument does not fit its parameter, or the number of arguments is wrong.
         """
@@ -243,7 +244,9 @@ class _Work:
             f"    in {self._name}, by thread {thread} of block {block}.\n"
             f"{accesses.explain(self._device, address, size)}"
         )
-        return AcceleratorError(Status.ILLEGAL_ADDRESS, self._call, details)
+        # A GPU reports an access to the address 0 like __trap().
+        status = Status.ILLEGAL_ADDRESS if address else Status.LAUNCH_FAILURE
+        return AcceleratorError(status, self._call, details)
 
     def _failure(
         self,

@@ -17,7 +17,7 @@ import tcuda
 from support.kernels import SAXPY, launch_status
 
 if TYPE_CHECKING:
-    from support.fixture_types import OutputOf
+    from support.fixture_types import OutputOf, RunPython
 
 pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 
@@ -402,9 +402,9 @@ def test_a_kernel_takes_time_on_its_stream(xp: Any) -> None:
         ("x[32] = 1;", "write", 4, "The access is right after the block of 128 bytes at "),
         ("x[33] = 1;", "write", 4, "The access is 4 bytes after the block of 128 bytes at "),
         ("x[0] = x[40];", "read", 4, "The access is 32 bytes after the block of 128 bytes at "),
-        ("*(long long*)(x + 31) = 1;", "write", 8,
+        ("long long wide = 1; memcpy(x + 31, &wide, 8);", "write", 8,
          "The access begins inside the block of 128 bytes at .* and ends 4 bytes after it."),
-        ("*(int*)0 = 1;", "write", 4, "This is a null pointer."),
+        ("*(int*)4 = 1;", "write", 4, "This is a null pointer."),
         ("*(char*)(1ull << 40) = 1;", "write", 1, "No device has memory at this address. The address may be"),
     ],
 )  # fmt: skip
@@ -498,6 +498,11 @@ def test_memory_of_another_device_needs_peer_access(xp: Any, runtime: Any) -> No
         ("if (threadIdx.x == 3) __trap();", 719, "thread: [3, 0, 0]: The kernel called __trap()."),
         ("__shared__ int s[4]; s[threadIdx.x + x[0] + 1] = 1;", 700, "index 4 is out of bounds for 'int [4]'"),
         ("x[1] = 1 / x[0];", 719, "division of an integer by zero"),
+        ("*(int*)0 = 1;", 719, "Invalid __global__ write of size 4 bytes at 0x0\n"),
+        ("*(int*)((char*)x + 2) = 1;", 716, "Misaligned write of size 4 bytes at 0x"),
+        ("x[0] = *((short*)((char*)x + 1));", 716, ", which is no multiple of 2\n"),
+        ("*(double*)(x + 1) = *(double*)x;", 716, "Misaligned write of size 8 bytes at 0x"),
+        ("*(float4*)x = *(float4*)(x + 1);", 716, "Misaligned read of size 16 bytes at 0x"),
     ],
 )
 def test_failures_in_kernels_have_the_statuses_of_cuda(body: str, status: int, text: str, xp: Any) -> None:
@@ -506,6 +511,39 @@ def test_failures_in_kernels_have_the_statuses_of_cuda(body: str, status: int, t
         kernel(xp, body)((1,), (4,), (x,))
     assert caught.value.error_code == status
     assert text in str(caught.value)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("*(int*)0 = 1;", "cudaErrorLaunchFailure"),
+        ("*(int*)((char*)x + 2) = 1;", "cudaErrorMisalignedAddress"),
+        ("__trap();", "cudaErrorLaunchFailure"),
+        ("x[1 << 28] = 1;", "cudaErrorIllegalAddress"),
+    ],
+)
+def test_a_gpu_has_the_statuses_of_failures(body: str, error: str, run_python: RunPython) -> None:
+    code = f"""
+import cupy
+x = cupy.zeros(4, dtype=cupy.int32)
+kernel = cupy.RawKernel('extern "C" __global__ void f(int* x) {{ {body} }}', "f")
+kernel((1,), (1,), (x,))
+try:
+    cupy.cuda.runtime.deviceSynchronize()
+except cupy.cuda.runtime.CUDARuntimeError as error:
+    print(error, flush=True)
+import os
+os._exit(0)
+"""
+    assert error in run_python(code).stdout
+
+
+def test_a_byte_may_have_any_address(xp: Any) -> None:
+    x = xp.zeros(2, dtype=xp.int32)
+    kernel(xp, "((char*)x)[3] = 1; memcpy((char*)x + 5, x, 3); struct __attribute__((packed)) P { char a; int b; };"
+               "((P*)x)->b += 1;")((1,), (1,), (x,))  # fmt: skip
+    assert x.get().view("i1").tolist() == [0, 1, 0, 1, 0, 0, 0, 0]
 
 
 EARLY = "if (threadIdx.x >= 16) return; __syncthreads(); x[threadIdx.x] = 1;"

@@ -86,6 +86,13 @@ inline unsigned dynamic_shared_size() { return shared_size; }
 
 [[noreturn]] inline void trap() { fail("trap", ""); }
 
+[[noreturn]] inline __attribute__((noinline, cold)) void fail_misaligned(abi::Address address, unsigned size, bool write) {
+    static char text[128];
+    __builtin_snprintf(text, sizeof text, "Misaligned %s of size %u bytes at %#llx, which is no multiple of %u",
+                       write ? "write" : "read", size, static_cast<unsigned long long>(address), size < 8 ? size : 8);
+    fail("misaligned", text);
+}
+
 __attribute__((format(printf, 1, 2))) inline int print(const char *format, ...) {
     printed = true;
     __builtin_va_list arguments;
@@ -248,15 +255,23 @@ const tcuda::abi::Module tcuda_module = {
         tcuda::check(address, size, write);                                                                            \
     }
 TCUDA_CHECK(load1, 1, false)
-TCUDA_CHECK(load2, 2, false)
-TCUDA_CHECK(load4, 4, false)
-TCUDA_CHECK(load8, 8, false)
-TCUDA_CHECK(load16, 16, false)
+// The compiler calls these functions for types with this alignment. A type of 16 bytes may have an alignment of 8 bytes.
+#define TCUDA_ALIGNED_CHECK(name, size, write)                                                                         \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_##name##_noabort(tcuda::abi::Address address) {                         \
+        if (__builtin_expect(address % (size < 8 ? size : 8) != 0, 0))                                                 \
+            tcuda::fail_misaligned(address, size, write);                                                              \
+        tcuda::check(address, size, write);                                                                            \
+    }
+TCUDA_ALIGNED_CHECK(load2, 2, false)
+TCUDA_ALIGNED_CHECK(load4, 4, false)
+TCUDA_ALIGNED_CHECK(load8, 8, false)
+TCUDA_ALIGNED_CHECK(load16, 16, false)
 TCUDA_CHECK(store1, 1, true)
-TCUDA_CHECK(store2, 2, true)
-TCUDA_CHECK(store4, 4, true)
-TCUDA_CHECK(store8, 8, true)
-TCUDA_CHECK(store16, 16, true)
+TCUDA_ALIGNED_CHECK(store2, 2, true)
+TCUDA_ALIGNED_CHECK(store4, 4, true)
+TCUDA_ALIGNED_CHECK(store8, 8, true)
+TCUDA_ALIGNED_CHECK(store16, 16, true)
+#undef TCUDA_ALIGNED_CHECK
 #undef TCUDA_CHECK
 TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_loadN_noabort(tcuda::abi::Address address, __SIZE_TYPE__ size) {
     tcuda::check(address, size, false);
