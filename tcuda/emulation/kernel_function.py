@@ -44,20 +44,31 @@ class Function:
         module: The module.
         host: The kernel in the module.
         name: The name by which the program asked for the kernel.
+        max_threads_per_block: The most threads of a block, by ``__launch_bounds__`` or by the limit of the device.
         strict: Whether all threads of a block must reach each barrier of the block.
 
     Attributes:
         module: The module.
         name: The name by which the program asked for the kernel.
+        max_threads_per_block: The most threads of a block.
         max_dynamic_shared_size_bytes: The most dynamic shared memory for which the kernel has asked.
         preferred_shared_memory_carveout: The preferred share of shared memory, in percent; -1 for no preference.
     """
 
-    def __init__(self, module: object, host: _core.HostFunction, name: str, *, strict: bool = True) -> None:
+    def __init__(
+        self,
+        module: object,
+        host: _core.HostFunction,
+        name: str,
+        max_threads_per_block: int = launch_limits.THREADS,
+        *,
+        strict: bool = True,
+    ) -> None:
         self.module = module
         self.name = name
         self._host = host
         self._strict = strict
+        self.max_threads_per_block = max_threads_per_block
         self.max_dynamic_shared_size_bytes = launch_limits.SHARED
         self.preferred_shared_memory_carveout = -1
 
@@ -126,7 +137,9 @@ class Function:
         Raises:
             AcceleratorError: The launch is refused or the kernel fails, as described for a call.
         """
-        launch_limits.check(self.name, grid, block, shared, self.max_dynamic_shared_size_bytes)
+        launch_limits.check(
+            self.name, grid, block, shared, self.max_dynamic_shared_size_bytes, self.max_threads_per_block
+        )
         device = cuda.getDevice()
         # A graph may be launched when the arrays are gone, so the memory is looked up at every launch.
         captured = (

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from typing import TYPE_CHECKING, TextIO, cast
 
 from tcuda import _core
 from tcuda._errors import AcceleratorError
 from tcuda._process.lazy import cuda
+from tcuda._runtime.emulated import launch_limits
 from tcuda._status import Status
 from tcuda.emulation import rtc
 from tcuda.emulation.kernel_function import Function
 from tcuda.emulation.memory import MemoryPointer, Variable
+from tcuda.emulation.rtc import launch_bounds
 
 if TYPE_CHECKING:
     from tcuda._runtime.emulated import EmulatedRuntime
@@ -39,6 +42,9 @@ class Module:
         self._strict = strict
         self._host = _core.HostModule(path)
         self.device = cuda.getDevice()
+        bounds = self._host.symbol(launch_bounds.SYMBOL)
+        text = "" if bounds is None else ctypes.string_at(bounds[0]).decode()
+        self._most_threads = launch_bounds.parsed(text)
         self.mapping = {name: name for name in names}
         self._functions: dict[str, Function] = {}
         self._variables: dict[str, MemoryPointer] = {}
@@ -56,7 +62,11 @@ class Module:
         host = None if name.startswith("::") and name not in self.mapping else self._host.function(name)
         if host is None:
             raise AcceleratorError(Status.SYMBOL_NOT_FOUND, f"cuModuleGetFunction({name!r})", self._about(name))
-        return self._functions.setdefault(name, Function(self, host, name, strict=self._strict))
+        return self._functions.setdefault(name, self._made(host, name))
+
+    def _made(self, host: _core.HostFunction, name: str) -> Function:
+        most = self._most_threads.get(host.name, launch_limits.THREADS)
+        return Function(self, host, name, most, strict=self._strict)
 
     def get_global(self, name: str) -> MemoryPointer:
         """Return the address of the global variable ``name``.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tcuda._process.lazy import cuda
 from tcuda._runtime.emulated.devices import CAPABILITY
-from tcuda._runtime.emulated.launch_limits import THREADS
 from tcuda.emulation import kernel_module
 
 if TYPE_CHECKING:
@@ -129,8 +128,8 @@ class RawKernel:
 
     @property
     def max_threads_per_block(self) -> int:
-        """The most threads of a block."""
-        return self._constant(THREADS)
+        """The most threads of a block, by ``__launch_bounds__`` or by the limit of the device."""
+        return self.kernel.max_threads_per_block
 
     @property
     def shared_size_bytes(self) -> int:

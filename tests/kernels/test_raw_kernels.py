@@ -195,6 +195,41 @@ def test_launches_beyond_the_limits_are_refused(
     assert x.item() == 0
 
 
+@pytest.mark.parametrize(
+    "qualifiers",
+    [
+        'extern "C" __global__ void __launch_bounds__(64) f(int* x)',
+        'extern "C" __global__ __launch_bounds__(2 * (THREADS), 2) void f(int* x)',
+        'extern "C" __launch_bounds__(HALF + HALF) __global__ void f(int* x)',
+    ],
+)
+def test_launch_bounds_limit_the_threads_of_a_block(qualifiers: str, xp: Any) -> None:
+    code = f"#define HALF THREADS\n#define THREADS 32u\n{qualifiers} {{ if (threadIdx.x == 63) x[0] += 1; }}"
+    bounded = xp.RawKernel(code, "f")
+    x = xp.zeros(1, dtype=xp.int32)
+    bounded((1,), (64,), (x,))
+    assert launch_status(lambda: bounded((1,), (65,), (x,))) == 1
+    assert bounded.max_threads_per_block == bounded.attributes["max_threads_per_block"] == 64
+    assert x.item() == 1
+
+
+def test_launch_bounds_of_a_template_and_of_a_macro_for_kernels(xp: Any) -> None:
+    code = """
+    #define KERNEL(name, n) extern "C" __global__ void __launch_bounds__(n) name() {}
+    KERNEL(plain, 96)
+    namespace inner { template <class T> __global__ void __launch_bounds__(32) f(T* x) { x[0] = threadIdx.x; } }
+    """
+    module = xp.RawModule(code=code, name_expressions=["inner::f<int>"])
+    assert module.get_function("inner::f<int>").max_threads_per_block == 32
+    assert module.get_function("plain").max_threads_per_block == 96
+
+
+def test_a_char_has_a_sign(xp: Any) -> None:
+    x = xp.zeros(1, dtype=xp.int32)
+    kernel(xp, "char c = x[0] + 255; x[0] = c;")((1,), (1,), (x,))
+    assert x.item() == -1
+
+
 def test_launches_at_the_limits_are_taken(xp: Any) -> None:
     x = xp.zeros(1, dtype=xp.int32)
     count = kernel(xp, "if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) atomicAdd(x, 1);")

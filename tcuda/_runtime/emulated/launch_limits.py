@@ -28,7 +28,9 @@ MOST_SHARED = 232448
 """The most bytes of shared memory of a block for which a kernel can ask."""
 
 
-def check(kernel: str, grid: Dimensions, block: Dimensions, shared: int, most_shared: int) -> None:
+def check(
+    kernel: str, grid: Dimensions, block: Dimensions, shared: int, most_shared: int, most_threads: int = THREADS
+) -> None:
     """Refuse a launch that CUDA refuses.
 
     Args:
@@ -37,6 +39,7 @@ def check(kernel: str, grid: Dimensions, block: Dimensions, shared: int, most_sh
         block: The threads of a block along each axis.
         shared: The bytes of dynamic shared memory.
         most_shared: The most bytes of dynamic shared memory for which the kernel has asked.
+        most_threads: The most threads of a block of this kernel.
 
     Raises:
         AcceleratorError: A number is beyond its limit (1).
@@ -48,6 +51,9 @@ def check(kernel: str, grid: Dimensions, block: Dimensions, shared: int, most_sh
     threads = block[0] * block[1] * block[2]
     if threads > THREADS:
         raise _refused(kernel, f"The block has {threads} threads; at most {THREADS} are possible.")
+    if threads > most_threads:
+        details = f"The block has {threads} threads; __launch_bounds__ of the kernel allows {most_threads}."
+        raise _refused(kernel, details)
     if shared > most_shared:
         raise _refused(
             kernel,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._version import __version__
-from tcuda.emulation.rtc import checks, compiler, headers, missing_headers, source, unsupported
+from tcuda.emulation.rtc import checks, compiler, headers, launch_bounds, missing_headers, source, unsupported
 from tcuda.emulation.rtc.cache import cache
 from tcuda.emulation.rtc.errors import CompileException, ordered
 from tcuda.emulation.rtc.options import InvalidOption, Options, translate
@@ -34,6 +34,7 @@ _FLAGS = (
     "-fvisibility=default",
     "-fno-strict-aliasing",
     "-fwrapv",
+    "-fsigned-char",  # A char of CUDA has a sign on every host.
     "-Wl,-Bsymbolic",  # A module uses its own functions and variables, also where another module has the same names.
     "-Wno-attributes",
     # A thread has 512 KiB of local memory, as on a GPU. A thread that uses more in nested calls meets an unmapped page,
@@ -250,7 +251,8 @@ def _registrations(kernels: Sequence[source.Kernel], names: Sequence[str]) -> st
         if not kernel.template and kernel.listed not in asked
     ]
     lines += [f'TCUDA_KERNEL("{_escaped(name)}", {name.strip().removeprefix("&")})' for name in asked]
-    return "".join([f'\n#line 1 "{_EXPRESSIONS}"\n', *(f"{line}\n" for line in lines)])
+    bounds = launch_bounds.definition([(kernel.name, kernel.listed, kernel.threads) for kernel in kernels], asked)
+    return "".join([f'\n#line 1 "{_EXPRESSIONS}"\n', *(f"{line}\n" for line in lines), bounds])
 
 
 def _escaped(text: str) -> str:

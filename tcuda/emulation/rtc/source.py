@@ -6,12 +6,12 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tcuda.emulation.rtc import directives
+from tcuda.emulation.rtc import directives, launch_bounds
 from tcuda.emulation.rtc.dynamic_arrays import rewritten
 from tcuda.emulation.rtc.tokens import Token, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _KERNEL = "__global__"
 _OPEN = {"(": ")", "[": "]", "{": "}", "[[": "]]"}
@@ -30,11 +30,13 @@ class Kernel:
         template: Whether the kernel is a template, which has no address.
         c_linkage: Whether the kernel is declared ``extern "C"``, so that the name in the library is the name in the
             source.
+        threads: The most threads of a block, from ``__launch_bounds__``; None if the source does not tell a number.
     """
 
     name: str
     template: bool
     c_linkage: bool
+    threads: int | None = None
 
     @property
     def listed(self) -> str:
@@ -110,13 +112,14 @@ def scoped(found: Sequence[Token]) -> Iterator[tuple[int, Scope, int]]:
 def kernels(source: str) -> list[Kernel]:
     """Return the kernels that ``source`` defines or instantiates, with every conditional part of the source."""
     found = list(tokens(source))
+    macros = launch_bounds.macros(found)
     kernels: dict[str, Kernel] = {}
     overloaded: set[str] = set()
     for index, scope, start in scoped(found):
         token = found[index]
         if token.text != _KERNEL or token.kind != "name" or not scope.outside:
             continue
-        kernel = _kernel(found, index, start, scope)
+        kernel = _kernel(found, index, start, scope, macros)
         if kernel is None:
             continue
         if kernel.name in kernels and not kernel.template:
@@ -126,7 +129,7 @@ def kernels(source: str) -> list[Kernel]:
     return [kernel for name, kernel in kernels.items() if name not in overloaded]
 
 
-def _kernel(found: Sequence[Token], index: int, start: int, scope: Scope) -> Kernel | None:
+def _kernel(found: Sequence[Token], index: int, start: int, scope: Scope, macros: Mapping[str, str]) -> Kernel | None:
     """Return the kernel that the statement from ``start`` declares; None if the statement only announces it."""
     before = [token.text for token in found[start:index]]
     place = index + 1
@@ -159,7 +162,8 @@ def _kernel(found: Sequence[Token], index: int, start: int, scope: Scope) -> Ker
         return None
     name = " ".join(token.text for token in found[name_from:name_to]).replace(" :: ", "::")
     c_linkage = "C" in scope.kinds or any(a == "extern" and b == '"C"' for a, b in itertools.pairwise(before))
-    return Kernel(scope.qualified(name), template and not specialized, c_linkage and not template)
+    threads = launch_bounds.threads(found[start:name_to], macros)
+    return Kernel(scope.qualified(name), template and not specialized, c_linkage and not template, threads)
 
 
 def _parameters_of_template(before: Sequence[str]) -> bool:
