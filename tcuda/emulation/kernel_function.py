@@ -45,12 +45,14 @@ class Function:
         host: The kernel in the module.
         name: The name by which the program asked for the kernel.
         max_threads_per_block: The most threads of a block, by ``__launch_bounds__`` or by the limit of the device.
+        shared_size_bytes: The static shared memory of a block.
         strict: Whether all threads of a block must reach each barrier of the block.
 
     Attributes:
         module: The module.
         name: The name by which the program asked for the kernel.
         max_threads_per_block: The most threads of a block.
+        shared_size_bytes: The static shared memory of a block.
         max_dynamic_shared_size_bytes: The most dynamic shared memory for which the kernel has asked.
         preferred_shared_memory_carveout: The preferred share of shared memory, in percent; -1 for no preference.
     """
@@ -61,6 +63,7 @@ class Function:
         host: _core.HostFunction,
         name: str,
         max_threads_per_block: int = launch_limits.THREADS,
+        shared_size_bytes: int = 0,
         *,
         strict: bool = True,
     ) -> None:
@@ -69,7 +72,8 @@ class Function:
         self._host = host
         self._strict = strict
         self.max_threads_per_block = max_threads_per_block
-        self.max_dynamic_shared_size_bytes = launch_limits.SHARED
+        self.shared_size_bytes = shared_size_bytes
+        self.max_dynamic_shared_size_bytes = max(0, launch_limits.SHARED - shared_size_bytes)
         self.preferred_shared_memory_carveout = -1
 
     @property
@@ -185,10 +189,9 @@ class Function:
             AcceleratorError: The number is negative, or is more than the device has (1).
         """
         number = operator.index(size)
-        if not 0 <= number <= launch_limits.MOST_SHARED:
-            raise self._invalid(
-                f"max_dynamic_shared_size_bytes is {number}; 0 to {launch_limits.MOST_SHARED} are possible."
-            )
+        most = launch_limits.MOST_SHARED - self.shared_size_bytes
+        if not 0 <= number <= most:
+            raise self._invalid(f"max_dynamic_shared_size_bytes is {number}; 0 to {most} are possible.")
         self.max_dynamic_shared_size_bytes = number
 
     def set_preferred_shared_memory_carveout(self, percent: int) -> None:

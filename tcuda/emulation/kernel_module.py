@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
 from tcuda import _core
@@ -14,7 +15,7 @@ from tcuda._status import Status
 from tcuda.emulation import rtc
 from tcuda.emulation.kernel_function import Function
 from tcuda.emulation.memory import MemoryPointer, Variable
-from tcuda.emulation.rtc import launch_bounds
+from tcuda.emulation.rtc import launch_bounds, static_memory
 
 if TYPE_CHECKING:
     from tcuda._runtime.emulated import EmulatedRuntime
@@ -45,6 +46,7 @@ class Module:
         bounds = self._host.symbol(launch_bounds.SYMBOL)
         text = "" if bounds is None else ctypes.string_at(bounds[0]).decode()
         self._most_threads = launch_bounds.parsed(text)
+        self._static = static_memory.sizes(Path(path).read_bytes())
         self.mapping = {name: name for name in names}
         self._functions: dict[str, Function] = {}
         self._variables: dict[str, MemoryPointer] = {}
@@ -66,7 +68,7 @@ class Module:
 
     def _made(self, host: _core.HostFunction, name: str) -> Function:
         most = self._most_threads.get(host.name, launch_limits.THREADS)
-        return Function(self, host, name, most, strict=self._strict)
+        return Function(self, host, name, most, self._static.get(host.name, 0), strict=self._strict)
 
     def get_global(self, name: str) -> MemoryPointer:
         """Return the address of the global variable ``name``.

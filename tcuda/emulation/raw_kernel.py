@@ -133,8 +133,8 @@ class RawKernel:
 
     @property
     def shared_size_bytes(self) -> int:
-        """0: the size of the static shared memory is not known."""
-        return self._constant(0)
+        """The static shared memory of the kernel itself, without the arrays of functions that the kernel calls."""
+        return self.kernel.shared_size_bytes
 
     @property
     def const_size_bytes(self) -> int:

@@ -224,6 +224,19 @@ def test_launch_bounds_of_a_template_and_of_a_macro_for_kernels(xp: Any) -> None
     assert module.get_function("plain").max_threads_per_block == 96
 
 
+def test_static_shared_memory_counts(xp: Any) -> None:
+    body = "__shared__ float s[64]; s[threadIdx.x] = x[0]; __syncthreads(); x[1] = s[threadIdx.x ^ 1];"
+    store = kernel(xp, body)
+    x = xp.zeros(2, dtype=xp.int32)
+    assert store.shared_size_bytes == store.attributes["shared_size_bytes"] == 256
+    assert store.max_dynamic_shared_size_bytes == 49152 - 256
+    store((1,), (64,), (x,), shared_mem=49152 - 256)
+    assert launch_status(lambda: store((1,), (64,), (x,), shared_mem=49152 - 255)) == 1
+    most = tcuda.get_device_properties().shared_memory_per_block_optin - 256
+    store.max_dynamic_shared_size_bytes = most
+    assert launch_status(lambda: setattr(store, "max_dynamic_shared_size_bytes", most + 1)) == 1
+
+
 def test_a_char_has_a_sign(xp: Any) -> None:
     x = xp.zeros(1, dtype=xp.int32)
     kernel(xp, "char c = x[0] + 255; x[0] = c;")((1,), (1,), (x,))
