@@ -204,6 +204,17 @@ def test_libcuxx(header: str, xp: Any) -> None:
     assert x.get().tolist() == [wanted for _, wanted in table]
 
 
+@pytest.mark.parametrize("name", ["norm", "max", "rsqrt", "sqrt"])
+def test_a_kernel_cannot_have_the_name_of_a_function_of_the_language(name: str, xp: Any) -> None:
+    error_of(xp, f'extern "C" __global__ void {name}(float* x, int n) {{ x[n] = 1; }}')
+
+
+@pytest.mark.emulated
+def test_a_kernel_with_the_name_of_a_function_is_explained(xp: Any) -> None:
+    message = str(error_of(xp, 'extern "C" __global__ void norm(float* x, int n) { x[n] = 1; }'))
+    assert message.startswith("kernel.cu: error: the kernel 'norm' has the name of a function of CUDA C++")
+
+
 @pytest.mark.emulated
 @pytest.mark.parametrize("header", ["cuda/atomic", "cuda/std/tuple", "cub/cub.cuh"])
 def test_other_headers_of_libcuxx_are_refused_with_advice(header: str, xp: Any) -> None:

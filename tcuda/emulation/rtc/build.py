@@ -172,6 +172,12 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
         path.write_text(source.prepared(request.code), "utf-8", "surrogatepass")
         alone = used.run([*common, "-fsyntax-only", "-x", "c++", FILE], folder)
         messages = _messages(alone.stderr) if alone.returncode else messages
+    taken = [kernel.name for kernel in listed if _EXPRESSIONS in messages and kernel.name in headers.functions()]
+    if done.returncode and taken:
+        raise request.failure(
+            f"{FILE}: error: the kernel {taken[0]!r} has the name of a function of CUDA C++, which NVRTC refuses for "
+            "functions such as norm() and max(). Give the kernel another name."
+        )
     if done.returncode:
         raise request.failure(messages or f"The C++ compiler ended with status {done.returncode}.")
     return library.read_bytes(), messages

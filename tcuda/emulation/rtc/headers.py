@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -35,6 +36,13 @@ def digest() -> str:
         RuntimeError: The package was imported from an archive.
     """
     return _digest(package())
+
+
+@functools.cache
+def functions() -> frozenset[str]:
+    """Return the names of the functions of the device language."""
+    texts = [path.read_text("utf-8") for path in sorted((folder() / "tcuda").glob("*.h"))]
+    return frozenset(re.findall(r"\b([A-Za-z_]\w*)(?=\()", "\n".join(texts)))
 
 
 @functools.cache
