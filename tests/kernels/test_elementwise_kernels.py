@@ -296,3 +296,17 @@ def test_a_kernel_is_captured_in_a_graph(xp, add):
     x[...] = 5
     graph.replay()
     assert (result.get() == 10).all()
+
+
+def test_the_headers_of_cupy_define_a_constant_and_traits(xp):
+    area = xp.ElementwiseKernel(
+        "T radius",
+        "T area",
+        """
+        typedef typename cupy::type_traits::conditional<sizeof(T) == 4, int, long long>::type bits;
+        area = cupy::type_traits::is_same<bits, int>::value ? (T)(M_PI * radius * radius) : (T)0;
+        """,
+        "area",
+    )
+    assert area(xp.asarray([1, 2], dtype=xp.float32)).get().tolist() == pytest.approx([np.pi, 4 * np.pi])
+    assert area(xp.asarray([1.0])).get().tolist() == [0]

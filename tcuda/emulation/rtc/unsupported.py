@@ -64,7 +64,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "__cluster_dims__": _CLUSTER,
 }
 _GROUPS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(["this_grid", "grid_group", "this_multi_grid", "multi_grid_group"], _GRID),
+    **dict.fromkeys(["this_multi_grid", "multi_grid_group"], _GRID),
     **dict.fromkeys(["this_cluster", "cluster_group"], _CLUSTER),
     **dict.fromkeys(["memcpy_async", "wait_prior"], _ASYNC),
 }

@@ -38,6 +38,13 @@ protected:
     }
 
 public:
+    static constexpr bool is_valid() {
+        return true;
+    }
+    // The lanes of the members.
+    unsigned int lanes_of_members() const {
+        return mask_;
+    }
     void sync() const {
         __syncwarp(mask_);
     }
@@ -111,6 +118,9 @@ public:
 
 class thread_block {
 public:
+    static constexpr bool is_valid() {
+        return true;
+    }
     static void sync() {
         __syncthreads();
     }
@@ -193,6 +203,49 @@ public:
     }
 };
 
+// Any of the groups above: for functions that take a group of any kind, and for tiles whose size is known at run time.
+class thread_group : details::lanes {
+    bool block_;
+
+public:
+    using details::lanes::is_valid;
+    using details::lanes::lanes_of_members;
+    thread_group(const thread_block &) : details::lanes(0), block_(true) {}
+    thread_group(const details::lanes &group) : details::lanes(group), block_(false) {}
+    void sync() const {
+        if (block_)
+            thread_block::sync();
+        else
+            details::lanes::sync();
+    }
+    unsigned int thread_rank() const {
+        return block_ ? thread_block::thread_rank() : details::lanes::thread_rank();
+    }
+    unsigned int size() const {
+        return block_ ? thread_block::size() : details::lanes::size();
+    }
+    unsigned int num_threads() const {
+        return size();
+    }
+    // The tile of `count` members to which the calling thread belongs.
+    thread_group tile(unsigned int count) const {
+        unsigned int members = block_ ? 0xffffffffu : lanes_of_members(), chosen = 0;
+        unsigned int before = members & ((1u << ::tcuda::lane()) - 1);
+        unsigned int first = static_cast<unsigned int>(__builtin_popcount(before)) / count * count;
+        for (unsigned int rank = 0; members != 0; members &= members - 1, ++rank) {
+            if (rank >= first && rank - first < count) chosen |= members & -members;
+        }
+        return coalesced_group(chosen);
+    }
+};
+
+inline thread_group tiled_partition(const thread_group &parent, unsigned int count) {
+    return parent.tile(count);
+}
+inline coalesced_group tiled_partition(const coalesced_group &parent, unsigned int count) {
+    return coalesced_group(thread_group(parent).tile(count).lanes_of_members());
+}
+
 // The core tells the lanes that meet at a call by the place of the call, so the function must be part of its caller.
 __forceinline__ coalesced_group coalesced_threads() {
     return coalesced_group(__activemask());
@@ -211,6 +264,50 @@ inline unsigned int group_size(const Group &group) {
     return group.size();
 }
 
+// The blocks of the grid. The threads of a grid have numbers, but no barrier.
+class grid_group {
+public:
+    template <class T = void>
+    static void sync() {
+        static_assert(details::unsupported<T>::value,
+                      "a barrier of the whole grid is not available on an emulated device: the blocks of a grid run one "
+                      "after another. Write two kernels, and launch one after the other.");
+    }
+    // Only a cooperative launch makes a grid whose threads can meet.
+    static constexpr bool is_valid() {
+        return false;
+    }
+    static unsigned long long block_rank() {
+        unsigned long long columns = gridDim.x, rows = gridDim.y;
+        return blockIdx.x + columns * (blockIdx.y + rows * blockIdx.z);
+    }
+    static unsigned long long num_blocks() {
+        return static_cast<unsigned long long>(gridDim.x) * gridDim.y * gridDim.z;
+    }
+    static unsigned long long thread_rank() {
+        return block_rank() * thread_block::size() + thread_block::thread_rank();
+    }
+    static unsigned long long size() {
+        return num_blocks() * thread_block::size();
+    }
+    static unsigned long long num_threads() {
+        return size();
+    }
+    static dim3 block_index() {
+        return blockIdx;
+    }
+    static dim3 dim_blocks() {
+        return gridDim;
+    }
+    static dim3 group_dim() {
+        return gridDim;
+    }
+};
+
+inline grid_group this_grid() {
+    return {};
+}
+
 // Only the launch of a whole grid at once has the groups below.
 #define TCUDA_NO_GROUP(name, type) \
     class type {}; \
@@ -220,7 +317,6 @@ inline unsigned int group_size(const Group &group) {
                       #name " is not available on an emulated device: the blocks of a grid run one after another"); \
         return {}; \
     }
-TCUDA_NO_GROUP(this_grid, grid_group)
 TCUDA_NO_GROUP(this_multi_grid, multi_grid_group)
 TCUDA_NO_GROUP(this_cluster, cluster_group)
 #undef TCUDA_NO_GROUP

@@ -8,16 +8,36 @@
     for (ptrdiff_t i = static_cast<ptrdiff_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < (n);                         \
          i += static_cast<ptrdiff_t>(blockDim.x) * gridDim.x)
 
-namespace tcuda {
+// The constant of <math.h>, which CuPy's header defines too.
+#ifndef M_PI
+#define M_PI 3.14159265358979323846
+#endif
 
-template <bool condition, typename Yes, typename No> struct Choice {
-    using type = Yes;
+// The traits that CuPy's header has for code without <type_traits>.
+namespace cupy {
+namespace type_traits {
+
+template <bool condition, class Yes, class No> struct conditional {
+    typedef Yes type;
 };
-template <typename Yes, typename No> struct Choice<false, Yes, No> {
-    using type = No;
+template <class Yes, class No> struct conditional<false, Yes, No> {
+    typedef No type;
 };
 
-} // namespace tcuda
+template <bool condition, class T = void> struct enable_if {};
+template <class T> struct enable_if<true, T> {
+    typedef T type;
+};
+
+template <typename T, typename Other> struct is_same {
+    static const bool value = false;
+};
+template <typename T> struct is_same<T, T> {
+    static const bool value = true;
+};
+
+} // namespace type_traits
+} // namespace cupy
 
 // An array of `_ndim` axes. `_c_contiguous` says that the elements lie in row-major order without gaps, and
 // `_use_32bit_indexing` that 32 bits hold the place of each element.
@@ -25,7 +45,7 @@ template <typename T, int _ndim, bool _c_contiguous = false, bool _use_32bit_ind
   public:
     static const int ndim = _ndim;
     static const bool c_contiguous = _c_contiguous;
-    using index_t = typename tcuda::Choice<_use_32bit_indexing, int, ptrdiff_t>::type;
+    using index_t = typename cupy::type_traits::conditional<_use_32bit_indexing, int, ptrdiff_t>::type;
 
     CArray() : data_(nullptr), size_(1), shape_(), strides_() {}
 
@@ -108,7 +128,7 @@ template <typename T, bool _use_32bit_indexing> class CArray<T, 0, true, _use_32
   public:
     static const int ndim = 0;
     static const bool c_contiguous = true;
-    using index_t = typename tcuda::Choice<_use_32bit_indexing, int, ptrdiff_t>::type;
+    using index_t = typename cupy::type_traits::conditional<_use_32bit_indexing, int, ptrdiff_t>::type;
 
     CArray() : data_(nullptr) {}
     explicit CArray(T *data) : data_(data) {}

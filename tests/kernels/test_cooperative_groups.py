@@ -1,0 +1,96 @@
+"""Groups of threads: the grid, groups of any kind, and tiles whose size is known at run time."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+
+SUMS = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+
+// Adds the values of the members of a group of any kind.
+__device__ int sum(cg::thread_group group, int* scratch, int value) {
+    int rank = group.thread_rank();
+    for (int half = group.size() / 2; half > 0; half /= 2) {
+        scratch[rank] = value;
+        group.sync();
+        if (rank < half) value += scratch[rank + half];
+        group.sync();
+    }
+    return value;
+}
+
+extern "C" __global__ void of_the_block(int* sums) {
+    __shared__ int scratch[64];
+    int total = sum(cg::this_thread_block(), scratch, threadIdx.x + 1);
+    if (threadIdx.x == 0) sums[blockIdx.x] = total;
+}
+
+extern "C" __global__ void of_tiles(int count, int* sums) {
+    __shared__ int scratch[64];
+    cg::thread_group tile = cg::tiled_partition(cg::this_thread_block(), count);
+    int first = threadIdx.x / count * count;
+    int total = sum(tile, scratch + first, threadIdx.x);
+    if (tile.thread_rank() == 0) sums[threadIdx.x / count] = total;
+}
+
+extern "C" __global__ void of_tiles_of_odd_threads(int* ranks) {
+    if (threadIdx.x % 2) {
+        cg::coalesced_group tile = cg::tiled_partition(cg::coalesced_threads(), 4);
+        ranks[threadIdx.x] = 10 * tile.size() + tile.thread_rank();
+    }
+}
+
+extern "C" __global__ void of_the_grid(int* ranks) {
+    cg::grid_group grid = cg::this_grid();
+    ranks[grid.thread_rank()] = 1000 * (int)grid.size() + 100 * (int)grid.num_blocks() + (int)grid.block_rank();
+}
+"""
+
+
+def kernel(xp: Any, name: str) -> Any:
+    """Return a kernel of the source; the compiler runs once for all."""
+    return xp.RawModule(code=SUMS).get_function(name)
+
+
+def test_a_function_takes_a_group_of_any_kind(xp: Any) -> None:
+    sums = xp.zeros(2, dtype=xp.int32)
+    kernel(xp, "of_the_block")((2,), (64,), (sums,))
+    assert sums.get().tolist() == [64 * 65 // 2] * 2
+
+
+@pytest.mark.parametrize("count", [4, 16, 32])
+def test_the_size_of_a_tile_may_be_known_at_run_time(count: int, xp: Any) -> None:
+    sums = xp.zeros(64 // count, dtype=xp.int32)
+    kernel(xp, "of_tiles")((1,), (64,), (np.int32(count), sums))
+    assert sums.get().tolist() == np.arange(64).reshape(-1, count).sum(axis=1).tolist()
+
+
+def test_a_tile_of_lanes_that_run_together_holds_their_ranks(xp: Any) -> None:
+    ranks = xp.zeros(32, dtype=xp.int32)
+    kernel(xp, "of_tiles_of_odd_threads")((1,), (32,), (ranks,))
+    assert ranks.get()[1::2].tolist() == [40, 41, 42, 43] * 4
+    assert not ranks.get()[::2].any()
+
+
+def test_a_grid_tells_numbers_in_every_launch(xp: Any) -> None:
+    ranks = xp.zeros(3 * 2 * 4, dtype=xp.int32)
+    kernel(xp, "of_the_grid")((3, 2), (4,), (ranks,))
+    assert ranks.get().tolist() == [24_600 + block for block in range(6) for _ in range(4)]
+
+
+@pytest.mark.emulated
+def test_a_barrier_of_the_grid_is_refused_with_advice(xp: Any) -> None:
+    source = """
+    #include <cooperative_groups.h>
+    extern "C" __global__ void meet(int* x) { cooperative_groups::this_grid().sync(); }
+    """
+    with pytest.raises(Exception, match="Write two kernels") as caught:
+        xp.RawKernel(source, "meet").compile()
+    assert type(caught.value).__name__ == "CompileException"
