@@ -20,10 +20,12 @@ inline unsigned long long ticks() {
 
 }  // namespace tcuda
 
+typedef long clock_t;  // as in the host's <time.h>
+
 // clock is a template, so that a source which includes the host's <time.h> compiles as well.
 template <int unused = 0>
-inline long clock() {
-    return static_cast<long>(::tcuda::ticks());
+inline clock_t clock() {
+    return static_cast<clock_t>(::tcuda::ticks());
 }
 inline long long clock64() {
     return static_cast<long long>(::tcuda::ticks());
