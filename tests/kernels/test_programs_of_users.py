@@ -274,3 +274,21 @@ def test_the_clock_has_a_type_with_a_name(function: Any, xp: Any) -> None:
     out = xp.zeros(1, dtype=xp.int64)
     function("ticks")((1,), (1,), (out,))
     assert out.item() == 1
+
+
+@pytest.mark.parametrize(("dtype", "expected"), [("float32", [1.5, 0]), ("float64", [1.5, 0])])
+def test_the_header_of_cupy_has_traits_and_limits(dtype: str, expected: list[float], xp: Any) -> None:
+    finite = xp.ElementwiseKernel(
+        "T x",
+        "T y",
+        "y = finite_or_zero(x)",
+        "finite",
+        preamble="""
+        #include <cupy/cuda_workaround.h>
+        template <class T>
+        __device__ typename std::enable_if<std::is_floating_point<T>::value, T>::type finite_or_zero(T x) {
+            return x <= std::numeric_limits<T>::max() ? x : T(0);
+        }
+        """,
+    )
+    assert finite(xp.asarray([1.5, np.inf], dtype=dtype)).get().tolist() == expected

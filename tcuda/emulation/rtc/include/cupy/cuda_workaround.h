@@ -1,7 +1,23 @@
 // The part of the standard library that CuPy gives to code without the headers of the host.
 #pragma once
 
+#if __has_include(<cuda/std/type_traits>)
+
+#include <cuda/std/limits>
+#include <cuda/std/type_traits>
+#include <cuda/std/utility>
+
+namespace std {
+
+// The names of the host's own headers go before these names.
+using namespace ::cuda::std;
+
+}  // namespace std
+
+#else
+
 #include <limits>
-#include <tuple>
 #include <type_traits>
 #include <utility>
+
+#endif
