@@ -20,6 +20,7 @@ _GCC = (
     "-fsanitize=integer-divide-by-zero",
     # The quotient of the least integer and -1 ends the process on x86. -fwrapv keeps sums and products unchecked.
     "-fsanitize=signed-integer-overflow",
+    "-fno-sanitize-recover=bounds,integer-divide-by-zero,signed-integer-overflow",
 )
 _CLANG = (
     "-fsanitize=kernel-address",

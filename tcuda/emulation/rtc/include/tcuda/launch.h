@@ -293,14 +293,15 @@ struct tcuda_check_data {
         char name[1];
     } *type;
 };
-TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_out_of_bounds(tcuda_check_data *data, tcuda::abi::Address index) {
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_out_of_bounds_abort(tcuda_check_data *data,
+                                                                       tcuda::abi::Address index) {
     static char text[256];
     __builtin_snprintf(text, sizeof text, "index %lld is out of bounds for %s", static_cast<long long>(index),
                        data->type->name);
     tcuda::fail("bounds", text, data->file, int(data->line));
 }
-TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_divrem_overflow(tcuda_check_data *data, tcuda::abi::Address,
-                                                                   tcuda::abi::Address divisor) {
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_divrem_overflow_abort(tcuda_check_data *data, tcuda::abi::Address,
+                                                                         tcuda::abi::Address divisor) {
     tcuda::fail("divide", divisor == 0 ? "division of an integer by zero" : "the quotient of two integers overflows",
                 data->file, int(data->line));
 }
