@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _ROOT = Path(__file__).parents[2]
+_LANGUAGES = {".py": "python", ".cu": "cpp"}
 _MARKER = re.compile(r"^<!-- (coverage|source): (.*) -->$", re.MULTILINE)
 
 
@@ -98,7 +99,7 @@ def source(path: str, name: str = "") -> str:
     if name:
         first, last = _lines(ast.parse(code), name.split("."))
         code = textwrap.dedent("\n".join(code.splitlines()[first - 1 : last]))
-    return f'```python title="{path}"\n{code.rstrip()}\n```'
+    return f'```{_LANGUAGES[Path(path).suffix]} title="{path}"\n{code.rstrip()}\n```'
 
 
 def _lines(scope: ast.AST, names: list[str]) -> tuple[int, int | None]:

@@ -15,7 +15,7 @@ from tcuda.cli import report
 from tcuda.cli.terminal import console
 from tcuda.demo import digits
 from tcuda.demo.checkpoint import Checkpoint
-from tcuda.demo.config import Config
+from tcuda.demo.config import KERNELS, Config
 from tcuda.demo.devices import emulate_for_want_of_gpu
 
 if TYPE_CHECKING:
@@ -44,6 +44,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--devices", type=_whole_number, help=f"the number of devices ({Config.devices})")
     parser.add_argument("--no-overlap", dest="overlap", action="store_false", help="do all work on one stream")
     parser.add_argument("--graph", action="store_true", help="capture the training step once, and replay it")
+    parser.add_argument(
+        "--kernel",
+        choices=KERNELS,
+        help="compute the forward pass by operations on arrays, or by raw kernels of CUDA C++; both reach the same "
+        f"accuracy ({Config.kernel})",
+    )
     parser.add_argument("--save-at", metavar="N", type=_whole_number, help="save a checkpoint after epoch N, and go on")
     parser.add_argument(
         "--resume",
@@ -63,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
 
     Raises:
         OSError: A file cannot be read or written.
-        RuntimeError: There are fewer devices than the options ask for.
+        RuntimeError: There are fewer devices than the options ask for, or kernels of CUDA C++ cannot be compiled.
         ValueError: The file is not a checkpoint, or the options do not fit the checkpoint.
     """
     if options.checkpoint and not options.resume and options.save_at is None:
@@ -121,9 +127,8 @@ def _whole_number(text: str) -> int:
 def _config(options: argparse.Namespace, checkpoint: Checkpoint | None) -> Config:
     """Return the settings of the options; options that are not given come from the checkpoint, if there is one."""
     others = checkpoint.config if checkpoint else Config()
-    given = {
-        name: getattr(options, name) for name in ("epochs", "seed", "devices") if getattr(options, name) is not None
-    }
+    names = ("epochs", "seed", "devices", "kernel")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     return replace(others, overlap=options.overlap, graph=options.graph, save_at=options.save_at, **given)
 
 

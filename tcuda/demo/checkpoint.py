@@ -140,7 +140,9 @@ class Checkpoint:
     def _from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         if arrays["format"].item() != _FORMAT:
             raise ValueError("It has another format.")
-        config = Config(**{name: arrays[name].item() for name in _SETTINGS})
+        # Checkpoints of earlier versions have no kernel. Their runs used the default.
+        names = [name for name in _SETTINGS if name != "kernel" or name in arrays]
+        config = Config(**{name: arrays[name].item() for name in names})
         parameters, velocity = (
             _checked(arrays[name], numpy.float32, parameter_count(config.hidden_units))
             for name in ("parameters", "velocity")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DECIDING = ("seed", "devices", "batch_size", "hidden_units", "learning_rate", "momentum")
+DECIDING = ("seed", "devices", "batch_size", "hidden_units", "learning_rate", "momentum", "kernel")
 """The settings that decide every bit of the result of an epoch. The other settings do not change that result."""
+
+KERNELS = ("array", "raw")
+"""The values of the setting ``kernel``."""
 
 _WHOLE_NUMBERS = {
     "epochs": (1, 1_000_000),
@@ -28,6 +31,8 @@ class Config:
         overlap: Whether batches are copied on a stream of their own; the result does not depend on this setting.
         graph: Whether the work on a batch is captured in CUDA graphs and replayed; the result does not depend on this
             setting.
+        kernel: How the forward pass is computed: ``"array"`` for operations on arrays, or ``"raw"`` for raw kernels of
+            CUDA C++. Both reach the same accuracy, but round differently.
         batch_size: The number of digits between two updates, on all devices together.
         hidden_units: The width of the hidden layer.
         learning_rate: The step size.
@@ -36,7 +41,8 @@ class Config:
 
     Raises:
         TypeError: A setting has a type other than the type declared here.
-        ValueError: A number is too small or too large, or there are more devices than digits in a batch.
+        ValueError: A number is too small or too large, ``kernel`` has another value, or there are more devices than
+            digits in a batch.
     """
 
     epochs: int = 15
@@ -44,6 +50,7 @@ class Config:
     devices: int = 1
     overlap: bool = True
     graph: bool = False
+    kernel: str = "array"
     # The defaults keep matrix products so small that NumPy, which computes on emulated devices, uses one thread for a
     # product. Several threads would slow each other down on a busy machine.
     batch_size: int = 32
@@ -67,6 +74,9 @@ class Config:
                 raise ValueError(f"{name} is {fraction}; it must be 0 to {largest}.")
         for name in ("overlap", "graph"):
             _require_type(name, getattr(self, name), (bool,), "True or False")
+        _require_type("kernel", self.kernel, (str,), "a string")
+        if self.kernel not in KERNELS:
+            raise ValueError(f"kernel is {self.kernel!r}; it must be {' or '.join(map(repr, KERNELS))}.")
         if self.save_at is not None:
             _require_type("save_at", self.save_at, (int,), "a whole number or None")
             if not 1 <= self.save_at <= self.epochs:

@@ -10,10 +10,15 @@ from tcuda.demo import network
 from tcuda.demo.network import Parameters
 from tcuda.demo.optimizer import Momentum
 from tcuda.demo.phases import Phases
+from tcuda.demo.raw_forward import RawForward
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tcuda.demo.arrays import DeviceArray, Floats, Rows
     from tcuda.demo.config import Config
+
+    Forward = Callable[[Parameters, DeviceArray], network.Activations]
 
 
 class Replica:
@@ -28,6 +33,10 @@ class Replica:
         config: The settings.
         velocity: The momentum of the parameters, on the host; None for zero.
 
+    Raises:
+        RuntimeError: The settings ask for kernels of CUDA C++, the devices are emulated, and the machine has no C++
+            compiler.
+
     Attributes:
         device: The index of the device.
         parameters: The parameters of the network.
@@ -38,6 +47,7 @@ class Replica:
         self.device = device
         self.phases = Phases()
         with tcuda.device(device):
+            self._run_forward: Forward = RawForward() if config.kernel == "raw" else network.forward
             self.parameters = Parameters(xp.array(parameters), config.hidden_units)
             self._gradients = Parameters(xp.zeros_like(self.parameters.flat), config.hidden_units)
             self._optimizer = Momentum(self.parameters.flat, config.learning_rate, config.momentum)
@@ -108,14 +118,14 @@ class Replica:
         """Return the fraction of ``rows``, digits on the host, that the network recognises."""
         with tcuda.device(self.device):
             pixels, targets = network.unpack(xp.array(rows))
-            return int(network.correct(network.forward(self.parameters, pixels), targets)) / len(rows)
+            return int(network.correct(self._run_forward(self.parameters, pixels), targets)) / len(rows)
 
     # Work on the current device
 
     def _forward(self, batch: DeviceArray) -> tuple[network.Activations, DeviceArray]:
         """Run ``batch`` through the network and add to the score; return the arguments of :meth:`_backward`."""
         pixels, targets = network.unpack(batch)
-        activations = network.forward(self.parameters, pixels)
+        activations = self._run_forward(self.parameters, pixels)
         self._loss += network.loss(activations, targets)
         self._correct += network.correct(activations, targets)
         return activations, targets

@@ -54,7 +54,7 @@ def train(
         resume_from: The checkpoint from which the training goes on; None to begin with the first epoch.
 
     Raises:
-        RuntimeError: There are fewer devices than the settings ask for.
+        RuntimeError: There are fewer devices than the settings ask for, or kernels of CUDA C++ cannot be compiled.
         ValueError: The settings do not fit the checkpoint ``resume_from``.
     """
     if resume_from is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,14 +54,42 @@ def test_demo_options_reach_the_training(capsys: pytest.CaptureFixture[str]) -> 
         assert main(["demo", "--epochs", "1", "--json", *arguments]) == 0
         return json.loads(capsys.readouterr().out)
 
-    overlapping, in_a_row, captured, other = (
-        result(*arguments) for arguments in ([], ["--no-overlap"], ["--graph"], ["--seed", "1"])
+    overlapping, in_a_row, captured, other, as_arrays = (
+        result(*arguments) for arguments in ([], ["--no-overlap"], ["--graph"], ["--seed", "1"], ["--kernel", "array"])
     )
     assert (overlapping["config"]["overlap"], in_a_row["config"]["overlap"]) == (True, False)
     assert (overlapping["config"]["graph"], captured["config"]["graph"]) == (False, True)
     assert list(captured["phases"]) == ["copy", "step"]
     assert overlapping["parameters_sha256"] == in_a_row["parameters_sha256"] != other["parameters_sha256"]
-    assert overlapping["parameters_sha256"] == captured["parameters_sha256"]
+    assert overlapping["parameters_sha256"] == captured["parameters_sha256"] == as_arrays["parameters_sha256"]
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+@pytest.mark.parametrize("devices", range(1, min(2, tcuda.device_count()) + 1))
+def test_demo_with_raw_kernels_is_saved_and_resumed(
+    devices: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "file.npz")
+
+    def result(*arguments: str) -> Any:
+        assert main(["demo", "--json", "--checkpoint", path, *arguments]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    whole = result("--epochs", "2", "--save-at", "1", "--kernel", "raw", "--devices", str(devices))
+    resumed = result("--resume", "--graph")
+    assert (whole["config"]["kernel"], resumed["config"]["kernel"]) == ("raw", "raw")
+    assert resumed["parameters_sha256"] == whole["parameters_sha256"]
+    assert resumed["accuracy"] == whole["accuracy"] > 0.8
+    assert main(["demo", "--checkpoint", path, "--resume", "--kernel", "array"]) == 1
+    message = "The checkpoint was made with kernel raw; a run with kernel array cannot go on from it."
+    assert capsys.readouterr().err == f"tcuda demo: {message}\n"
+
+
+def test_demo_with_raw_kernels_and_without_a_compiler_is_one_line_on_stderr(tcuda_command: Any) -> None:
+    done = tcuda_command("demo", "--kernel", "raw", TCUDA_RUNTIME="emulated", PATH="", CXX="")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("tcuda demo: Emulated devices compile kernels with the C++ compiler of the machine, ")
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,15 @@ def test_loading_returns_the_saved_checkpoint(tmp_path: Path) -> None:
         np.testing.assert_array_equal(getattr(loaded, name), getattr(saved, name), strict=True)
 
 
+def test_checkpoint_of_a_version_without_kernels_is_one_of_the_array_operations(tmp_path: Path) -> None:
+    saved = small_checkpoint()
+    saved.save(tmp_path / "file.npz")
+    with np.load(tmp_path / "file.npz") as arrays:
+        content = {name: array for name, array in arrays.items() if name != "kernel"}
+    np.savez(tmp_path / "file.npz", **content)
+    assert Checkpoint.load(tmp_path / "file.npz").config == saved.config
+
+
 def test_failed_save_does_not_change_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(file: int) -> None:
         raise OSError(28, "No space left on device")
@@ -98,7 +107,15 @@ def test_failed_save_to_a_folder_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
 
 
-OTHERS = {"seed": 1, "devices": 2, "batch_size": 16, "hidden_units": 64, "learning_rate": 0.1, "momentum": 0.8}
+OTHERS = {
+    "seed": 1,
+    "devices": 2,
+    "batch_size": 16,
+    "hidden_units": 64,
+    "learning_rate": 0.1,
+    "momentum": 0.8,
+    "kernel": "raw",
+}
 
 
 @pytest.mark.parametrize("name", DECIDING)
@@ -170,7 +187,8 @@ NO_WHOLE_NUMBERS: tuple[Any, ...] = (2.5, "15", "many", np.nan, np.inf, -1, 10**
 NO_FRACTIONS: tuple[Any, ...] = ("0.5", np.nan, np.inf, -1.0, 1e30, True, b"5", [0.1, 0.2], None)
 BAD_VALUES = [
     *((name, value) for name in ("epochs", *DECIDING[:4]) for value in NO_WHOLE_NUMBERS),
-    *((name, value) for name in DECIDING[4:] for value in NO_FRACTIONS),
+    *((name, value) for name in DECIDING[4:6] for value in NO_FRACTIONS),
+    *(("kernel", value) for value in ("", "Raw", b"raw", 1, None, True, ["raw", "raw"])),
 ]
 
 

@@ -99,6 +99,7 @@ IMPOSSIBLE = [
     {"learning_rate": float("nan")},
     {"learning_rate": -0.1},
     {"momentum": float("inf")},
+    {"kernel": "kernel 1"},
 ]
 
 
@@ -112,8 +113,9 @@ def test_impossible_settings_are_refused(settings: dict[str, Any]) -> None:
     ("name", "value"),
     [
         *((name, value) for name in ("epochs", *DECIDING[:4]) for value in ("15", 2.5, True, None, [1])),
-        *((name, value) for name in DECIDING[4:] for value in ("0.5", True, None, 1j)),
+        *((name, value) for name in DECIDING[4:6] for value in ("0.5", True, None, 1j)),
         *((name, value) for name in ("overlap", "graph") for value in ("yes", 1, None)),
+        *(("kernel", value) for value in (b"raw", 1, None, True, ["raw"])),
         *(("save_at", value) for value in ("1", 1.0, True)),
     ],
 )
