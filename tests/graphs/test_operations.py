@@ -234,26 +234,23 @@ print("fine")
     assert output_of(code) == "fine"
 
 
-@pytest.mark.gpu
 class TestKernelsOfOnesOwn:
-    """Kernels of the user and of libraries, which emulated devices do not have."""
+    """Kernels of the user."""
 
     @pytest.fixture
-    def kernels(self, inputs: Inputs) -> dict[str, Callable[[Inputs], Any]]:
-        import cupy
-
-        raw = cupy.RawKernel(
+    def kernels(self, xp: Any) -> dict[str, Callable[[Inputs], Any]]:
+        raw = xp.RawKernel(
             'extern "C" __global__ void triple(float *x, float *y) { y[threadIdx.x] = 3 * x[threadIdx.x]; }', "triple"
         )
-        elementwise = cupy.ElementwiseKernel("float32 a", "float32 b", "b = a * 3", "tcuda_test_triple")
-        reduction = cupy.ReductionKernel("float32 a", "float32 b", "a", "a + b", "b = a", "0", "tcuda_test_total")
+        elementwise = xp.ElementwiseKernel("float32 a", "float32 b", "b = a * 3", "tcuda_test_triple")
+        reduction = xp.ReductionKernel("float32 a", "float32 b", "a", "a + b", "b = a", "0", "tcuda_test_total")
 
-        @cupy.fuse()  # type: ignore[untyped-decorator]
+        @xp.fuse()  # type: ignore[untyped-decorator]
         def fused(a: Any, b: Any) -> Any:
             return a * 2 + b
 
         def run_raw(i: Inputs) -> Any:
-            y = cupy.empty(256, cupy.float32)
+            y = xp.empty(256, xp.float32)
             raw((1,), (256,), (i.x, y))
             return y
 
@@ -274,6 +271,11 @@ class TestKernelsOfOnesOwn:
             graph.replay()
             assert bytes_of(kernels[name](inputs)) == bytes_of(result)
         graph.reset()
+
+
+@pytest.mark.gpu
+class TestKernelsOfLibraries:
+    """Kernels of CUDA's libraries."""
 
     def test_of_cusparse_are_refused(self, inputs: Inputs) -> None:
         from cupyx.scipy import sparse
