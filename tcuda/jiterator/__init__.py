@@ -15,7 +15,7 @@ __all__: list[str] = []  # as in torch: the names of the functions begin with an
 def _create_jit_fn(code_string: str, **kwargs: Any) -> Callable[..., Any]:
     """Return a function that computes one array from up to 8 arrays, element by element.
 
-    The code is compiled at the first call with inputs of new dtypes, and CuPy keeps compiled code on disk. A call
+    The code is compiled at the first call with inputs of new dtypes, and the compiled code is kept on disk. A call
     computes on the device of the inputs and on the current stream of that device. The inputs are broadcast to one shape
     and converted to the dtype that they have in common, which is ``T`` in the code and the dtype of the result;
     with ``float16`` and ``bfloat16``, ``T`` is ``float``.
