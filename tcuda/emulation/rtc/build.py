@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,7 +173,10 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
         path.write_text(source.prepared(request.code), "utf-8", "surrogatepass")
         alone = used.run([*common, "-fsyntax-only", "-x", "c++", FILE], folder)
         messages = _messages(alone.stderr) if alone.returncode else messages
-    taken = [kernel.name for kernel in listed if _EXPRESSIONS in messages and kernel.name in headers.functions()]
+    numbers = {int(number) for number in re.findall(rf"{_EXPRESSIONS}:(\d+):", messages)}
+    plain = [kernel.name for kernel in listed if not kernel.template and kernel.listed not in request.names]
+    failed = [name for number, name in enumerate(plain, 1) if number in numbers and "overloaded function" in messages]
+    taken = [name for name in failed if name in headers.functions()]
     if done.returncode and taken:
         raise request.failure(
             f"{FILE}: error: the kernel {taken[0]!r} has the name of a function of CUDA C++, which NVRTC refuses for "
