@@ -220,6 +220,12 @@ class HostLaunch:
         Raises:
             RuntimeError: Another thread is in :meth:`run`.
         """
+    @property
+    def unreached(self) -> tuple[int, int] | None:
+        """Return how many threads of a block waited at a barrier, and how many had returned before.
+
+        None if all threads of the blocks reached the barriers, or if the launch is strict.
+        """
     def run(self) -> tuple[Any, ...] | None:
         """Run the kernel; Python's lock is given back meanwhile.
 

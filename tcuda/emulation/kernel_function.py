@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 from tcuda import _core
@@ -10,6 +11,7 @@ from tcuda._errors import AcceleratorError
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.emulated import launch_limits
 from tcuda._status import Status
+from tcuda._warnings import stacklevel
 from tcuda.emulation import accesses
 from tcuda.emulation.kernel_arguments import KernelArguments
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.rtc.checks import Checks
     from tcuda.emulation.strided import Strided
 
 _runtime = cast("EmulatedRuntime", cuda)
@@ -31,9 +34,9 @@ _STATUSES = {
 """The status of each kind of failure; other failures are launch failures, as after ``__trap()``."""
 
 _BARRIER = (
-    "\nCUDA leaves a barrier undefined that not all threads of the block reach. A GPU of today does not count the "
-    "threads that have returned, so the kernel may run there. Let all threads of the block reach the barrier, or turn "
-    "this check off with TCUDA_EMULATED_CHECKS=memory."
+    "CUDA leaves a barrier undefined that not all threads of the block reach. A GPU of today does not wait for the "
+    "threads that have returned. Let all threads of the block reach the barrier, or turn this check off with "
+    "TCUDA_EMULATED_CHECKS=memory."
 )
 
 
@@ -46,7 +49,7 @@ class Function:
         name: The name by which the program asked for the kernel.
         max_threads_per_block: The most threads of a block, by ``__launch_bounds__`` or by the limit of the device.
         shared_size_bytes: The static shared memory of a block.
-        strict: Whether all threads of a block must reach each barrier of the block.
+        checks: The checks of the kernel.
 
     Attributes:
         module: The module.
@@ -62,15 +65,14 @@ class Function:
         module: object,
         host: _core.HostFunction,
         name: str,
-        max_threads_per_block: int = launch_limits.THREADS,
-        shared_size_bytes: int = 0,
-        *,
-        strict: bool = True,
+        max_threads_per_block: int,
+        shared_size_bytes: int,
+        checks: Checks,
     ) -> None:
         self.module = module
         self.name = name
         self._host = host
-        self._strict = strict
+        self._barriers = checks.barriers
         self.max_threads_per_block = max_threads_per_block
         self.shared_size_bytes = shared_size_bytes
         self.max_dynamic_shared_size_bytes = max(0, launch_limits.SHARED - shared_size_bytes)
@@ -150,7 +152,7 @@ class Function:
             _runtime.capturing(backend.current_stream) if stream is None else _runtime.streamIsCapturing(stream.ptr)
         )
         ranges = [] if captured else accesses.ranges_of(arrays, device)
-        work = _Work(self._host, self.name, grid, block, packed, shared, ranges, device, self._strict)
+        work = _Work(self, grid, block, packed, shared, ranges, device)
         _runtime.launch(
             backend.current_stream(device).ptr if stream is None else stream.ptr,
             work,
@@ -212,33 +214,31 @@ class Function:
 class _Work:
     """The work of a launch, which keeps no memory of a device alive."""
 
-    __slots__ = ("_arguments", "_block", "_device", "_grid", "_host", "_name", "_ranges", "_shared", "_strict")
+    __slots__ = ("_arguments", "_block", "_device", "_grid", "_kernel", "_ranges", "_shared")
 
     def __init__(
         self,
-        host: _core.HostFunction,
-        name: str,
+        kernel: Function,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         arguments: bytes,
         shared: int,
         ranges: list[tuple[int, int]],
         device: int,
-        strict: bool,
     ) -> None:
-        self._host = host
-        self._name = name
+        self._kernel = kernel
         self._grid = grid
         self._block = block
         self._arguments = arguments
         self._shared = shared
         self._ranges = ranges
         self._device = device
-        self._strict = strict
 
     def __call__(self) -> None:
+        kernel = self._kernel
+        strict = kernel._barriers == "error"
         launch = _core.HostLaunch(
-            self._host, self._grid, self._block, self._arguments, self._shared, self._ranges, self._strict
+            kernel._host, self._grid, self._block, self._arguments, self._shared, self._ranges, strict
         )
         try:
             while (report := launch.run()) is not None:
@@ -249,15 +249,28 @@ class _Work:
                 if allowed is None:
                     raise self._illegal(address, size, write, thread, block)
                 launch.allow(*allowed)
+            unreached = launch.unreached
         finally:
             del launch  # The traceback of an error must not keep the launch, which no other launch may overtake.
+        if unreached is not None and kernel._barriers == "warning":
+            kernel._barriers = "nothing"  # one warning for each kernel
+            self._warn(*unreached)
+
+    def _warn(self, waiting: int, returned: int) -> None:
+        warnings.warn(
+            f"In a block of the kernel {self._kernel.name}, {returned} threads had returned when the other {waiting} "
+            f"threads reached __syncthreads(). {_BARRIER} TCUDA_EMULATED_CHECKS=memory,barriers makes this "
+            "warning an error.",
+            RuntimeWarning,
+            stacklevel=stacklevel(),
+        )
 
     def _illegal(
         self, address: int, size: int, write: bool, thread: tuple[int, ...], block: tuple[int, ...]
     ) -> AcceleratorError:
         details = (
             f"Invalid __global__ {'write' if write else 'read'} of size {size} bytes at {address:#x}\n"
-            f"    in {self._name}, by thread {thread} of block {block}.\n"
+            f"    in {self._kernel.name}, by thread {thread} of block {block}.\n"
             f"{accesses.explain(self._device, address, size)}"
         )
         # A GPU reports an access to the address 0 like __trap().
@@ -278,16 +291,16 @@ class _Work:
         inside = f"{function}: " if function else ""
         what = f"Assertion `{text}` failed." if kind == "assert" else text
         what = what or "The kernel called __trap()."
-        details = f"{where}{inside}block: {list(block)}, thread: {list(thread)}: {what}\n    in {self._name}."
+        details = f"{where}{inside}block: {list(block)}, thread: {list(thread)}: {what}\n    in {self._kernel.name}."
         if kind == "deadlock":
-            details = f"The block {block} cannot go on: {text}\n    in {self._name}."
+            details = f"The block {block} cannot go on: {text}\n    in {self._kernel.name}."
             if "__syncthreads()" in text and " returned" in text:
-                details += _BARRIER
+                details += f"\n{_BARRIER}"
         return AcceleratorError(_STATUSES.get(kind, Status.LAUNCH_FAILURE), self._call, details)
 
     @property
     def _call(self) -> str:
-        return f"cuLaunchKernel({self._name})"
+        return f"cuLaunchKernel({self._kernel.name})"
 
 
 def _dimensions(name: str, numbers: tuple[int, ...]) -> tuple[int, int, int]:

@@ -29,7 +29,7 @@ class Module:
     Args:
         path: The path of the shared library.
         names: The name expressions for which the library was built.
-        strict: Whether all threads of a block must reach each barrier of the block.
+        checks: The checks of the kernels.
 
     Attributes:
         device: The index of the device.
@@ -39,8 +39,8 @@ class Module:
         RuntimeError: The library cannot be loaded.
     """
 
-    def __init__(self, path: str, names: tuple[str, ...] = (), *, strict: bool = True) -> None:
-        self._strict = strict
+    def __init__(self, path: str, names: tuple[str, ...], checks: rtc.Checks) -> None:
+        self._checks = checks
         self._host = _core.HostModule(path)
         self.device = cuda.getDevice()
         bounds = self._host.symbol(launch_bounds.SYMBOL)
@@ -68,7 +68,7 @@ class Module:
 
     def _made(self, host: _core.HostFunction, name: str) -> Function:
         most = self._most_threads.get(host.name, launch_limits.THREADS)
-        return Function(self, host, name, most, self._static.get(host.name, 0), strict=self._strict)
+        return Function(self, host, name, most, self._static.get(host.name, 0), self._checks)
 
     def get_global(self, name: str) -> MemoryPointer:
         """Return the address of the global variable ``name``.
@@ -144,7 +144,7 @@ def load(
         path, messages = rtc.build(code, options, names, backend, jitify=jitify)
         if log is not None:
             log.write(messages)
-        module = Module(str(path), names, strict=checks.barriers)
+        module = Module(str(path), names, checks)
         with _lock:
             module = _loaded.setdefault(key, module)
     return module

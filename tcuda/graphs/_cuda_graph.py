@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 import warnings
 import weakref
@@ -30,6 +29,7 @@ from tcuda._runtime.protocol import (
 )
 from tcuda._scope import undone_by
 from tcuda._status import Status
+from tcuda._warnings import stacklevel
 from tcuda.random import Generator
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class CUDAGraph:
             warnings.warn(
                 "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
                 "device or stream.",
-                stacklevel=_stacklevel(),
+                stacklevel=stacklevel(),
             )
 
     def _abandon_capture(self) -> None:
@@ -478,11 +478,3 @@ def _discard_capture(stream: int) -> None:
     """End the capture of ``stream`` in any state of the capture, and delete the captured work."""
     with contextlib.suppress(AcceleratorError):
         cuda.graphDestroy(cuda.streamEndCapture(stream))
-
-
-def _stacklevel() -> int:
-    """Return the ``stacklevel`` with which a warning points to the code that called this package."""
-    level, frame = 2, sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("tcuda.graphs"):
-        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    return level

@@ -350,7 +350,7 @@ def test_an_access_outside_the_ranges_is_reported(module: HostModule, place: int
     assert report == ("access", memory.ctypes.data + 4 * place, size, True, (0, 0, 0), (0, 0, 0))
 
 
-@pytest.mark.parametrize("address", [0, 4, 2**64 - 4, 2**64 - 1, 2**63 - 1, 2**63, 2**62])
+@pytest.mark.parametrize("address", [0, 4, 2**64 - 4, 2**63 - 4, 2**63, 2**62])
 def test_no_address_passes_the_checks_by_chance(module: HostModule, address: int) -> None:
     out = ints(1)
     launch = Launch(module, "from", (3,), address, 0, out, grid=(2,))

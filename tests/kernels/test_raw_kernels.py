@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import pickle
+import re
 import shutil
 import uuid
 import weakref
@@ -597,8 +598,27 @@ def test_a_byte_may_have_any_address(xp: Any) -> None:
 EARLY = "if (threadIdx.x >= 16) return; __syncthreads(); x[threadIdx.x] = 1;"
 
 
+@pytest.mark.filterwarnings("ignore:In a block of the kernel")
+def test_a_barrier_does_not_wait_for_threads_that_have_returned(xp: Any) -> None:
+    x = xp.zeros(32, dtype=xp.int32)
+    kernel(xp, EARLY)((1,), (32,), (x,))
+    assert x.get().tolist() == [1] * 16 + [0] * 16
+
+
 @pytest.mark.emulated
-def test_a_barrier_that_some_threads_do_not_reach_is_a_deadlock(xp: Any) -> None:
+def test_the_first_barrier_that_some_threads_do_not_reach_is_a_warning(xp: Any) -> None:
+    x = xp.zeros(32, dtype=xp.int32)
+    early = kernel(xp, f"if (blockIdx.x == 0) return; {EARLY} x[0] = 1;")
+    text = "In a block of the kernel f, 16 threads had returned when the other 16 threads reached __syncthreads()"
+    with pytest.warns(RuntimeWarning, match=re.escape(text)) as caught:
+        early((2,), (32,), (x,))
+    assert caught[0].filename == __file__
+    early((2,), (32,), (x,))  # does not warn again
+
+
+@pytest.mark.emulated
+def test_a_barrier_that_some_threads_do_not_reach_can_be_an_error(xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCUDA_EMULATED_CHECKS", "memory,barriers")
     x = xp.zeros(32, dtype=xp.int32)
     with pytest.raises(tcuda.AcceleratorError) as caught:
         kernel(xp, f"if (blockIdx.x == 0) return; {EARLY}")((2,), (32,), (x,))
@@ -608,17 +628,25 @@ def test_a_barrier_that_some_threads_do_not_reach_is_a_deadlock(xp: Any) -> None
         "The block (1, 0, 0) cannot go on: 16 threads wait at __syncthreads(), 16 threads have returned",
         "    in f.",
     ]
-    assert "A GPU of today does not count the threads that have returned" in lines[2]
+    assert "A GPU of today does not wait for the threads that have returned" in lines[2]
     assert "TCUDA_EMULATED_CHECKS=memory" in lines[2]
+
+
+@pytest.mark.emulated
+def test_threads_that_wait_at_different_places_are_a_deadlock(xp: Any) -> None:
+    x = xp.zeros(32, dtype=xp.int32)
+    waits = kernel(xp, "if (threadIdx.x < 16) __syncthreads(); else __syncwarp(); x[threadIdx.x] = 1;")
+    with pytest.raises(tcuda.AcceleratorError, match="16 threads wait at __syncthreads") as caught:
+        waits((1,), (32,), (x,))
+    assert caught.value.error_code == 702
 
 
 @pytest.mark.emulated
 @pytest.mark.parametrize(
     ("checks", "strict", "checked"),
-    [("1", True, True), ("0", False, False), ("memory", False, True), (" barriers , memory", True, True),
-     ("barriers", True, False)],
-)  # fmt: skip
-def test_checks_can_be_left_out(
+    [("0", False, False), ("memory", False, True), (" barriers , memory", True, True), ("barriers", True, False)],
+)
+def test_checks_can_be_chosen(
     checks: str, strict: bool, checked: bool, xp: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TCUDA_EMULATED_CHECKS", checks)
@@ -627,13 +655,6 @@ def test_checks_can_be_left_out(
     assert x.get().tolist() == [0 if strict else 1] * 16 + [0] * 16
     past = kernel(xp, "x[32] = 1;")  # The block of the array ends later than the array.
     assert launch_status(lambda: past((1,), (1,), (x,))) == (700 if checked else 0)
-
-
-@pytest.mark.gpu
-def test_a_gpu_does_not_count_the_threads_that_have_returned(xp: Any) -> None:
-    x = xp.zeros(32, dtype=xp.int32)
-    kernel(xp, EARLY)((1,), (32,), (x,))
-    assert x.get().tolist() == [1] * 16 + [0] * 16
 
 
 @pytest.mark.emulated

@@ -21,6 +21,7 @@ FLOORS = [
         "_copying",
         "_files",
         "_scope",
+        "_warnings",
     },
     {"_runtime"},
     {"_backend", "_process"},

@@ -81,6 +81,11 @@ public:
 
     void allow(std::uintptr_t begin, std::uintptr_t end) { grid_.allow({begin, end}); }
 
+    nb::object unreached() const {
+        const Grid::Unreached found = grid_.unreached();
+        return found.waiting == 0 ? nb::none() : nb::object(nb::make_tuple(found.waiting, found.returned));
+    }
+
     nb::object run() {
         Grid::Outcome outcome;
         do {
@@ -142,7 +147,8 @@ void bind_host_kernels(nb::module_ &module) {
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
              nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0)
         .def("allow", &HostLaunch::allow, nb::arg("begin"), nb::arg("end"))
-        .def("run", &HostLaunch::run);
+        .def("run", &HostLaunch::run)
+        .def_prop_ro("unreached", &HostLaunch::unreached);
 }
 
 } // namespace tcuda

@@ -325,6 +325,8 @@ abi::Votes Grid::wait_for_block(void *grid, int predicate) {
 bool Grid::release_block() {
     if (at_barrier_ != waiting_ || (launch_.strict && waiting_ != threads_))
         return false;
+    if (waiting_ != threads_ && unreached_.waiting == 0)
+        unreached_ = {waiting_, threads_ - waiting_};
     result_ = std::exchange(votes_, {0, 1, 0});
     waiting_ -= std::exchange(at_barrier_, 0);
     progress_ = true;

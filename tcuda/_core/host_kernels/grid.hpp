@@ -73,6 +73,12 @@ public:
     abi::Index thread() const { return thread_; }
     abi::Index block() const { return block_; }
 
+    // The first barrier of a block for which returned threads were not counted, if the launch is not strict.
+    struct Unreached {
+        unsigned waiting, returned;
+    };
+    Unreached unreached() const { return unreached_; }
+
 private:
     enum class Wait : unsigned { nothing, block, warp, convergence, pause };
 
@@ -199,6 +205,7 @@ private:
     std::unique_ptr<Exchanges[]> exchanges_; // by warp; without values until the first exchange
     unsigned exchanging_ = 0;                // warps whose Exchanges are in use
 
+    Unreached unreached_{};
     bool progress_ = true; // since a thread that spins last looked at the clock
     unsigned last_started_ = 0;
     std::chrono::steady_clock::time_point last_progress_{};

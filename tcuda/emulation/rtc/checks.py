@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _VARIABLE = "TCUDA_EMULATED_CHECKS"
-_ALL = ("memory", "barriers")
+_NAMES = ("memory", "barriers")
 _GCC = (
     "-fsanitize=kernel-address",
     "--param=asan-instrumentation-with-call-threshold=0",
@@ -38,29 +38,34 @@ class Checks:
 
     Attributes:
         memory: Whether the compiler adds a check to each access to memory.
-        barriers: Whether all threads of a block must reach each barrier of the block.
+        barriers: What happens if not all threads of a block reach a barrier: ``"error"``, ``"warning"`` or
+            ``"nothing"``.
     """
 
     memory: bool
-    barriers: bool
+    barriers: Literal["error", "warning", "nothing"]
 
 
 def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
-    """Return the checks in the variable ``TCUDA_EMULATED_CHECKS``, or else all checks.
+    """Return the checks in the variable ``TCUDA_EMULATED_CHECKS``, or else the usual checks.
+
+    The usual checks warn of a barrier that not all threads reach, because a GPU does not wait for threads that have
+    returned, and many programs rely on that.
 
     Raises:
         ValueError: The variable is neither 0 nor 1, nor a list of checks.
     """
     value = environ.get(_VARIABLE, "1")
-    whole: dict[str, list[str]] = {"0": [], "1": [*_ALL]}
-    words = whole[value] if value in whole else [word.strip() for word in value.split(",")]
+    if value in ("0", "1"):
+        return Checks(memory=value == "1", barriers="warning" if value == "1" else "nothing")
+    words = [word.strip() for word in value.split(",")]
     for word in words:
-        if word not in _ALL:
+        if word not in _NAMES:
             raise ValueError(
-                f"{_VARIABLE} is {value!r}; write 1 for all checks of kernels, 0 for none, or the names of checks with "
-                f"commas between them: {', '.join(_ALL)}."
+                f"{_VARIABLE} is {value!r}; write 1 for the usual checks of kernels, 0 for none, or names of checks "
+                f"with commas between them: {', '.join(_NAMES)}."
             )
-    return Checks("memory" in words, "barriers" in words)
+    return Checks(memory="memory" in words, barriers="error" if "barriers" in words else "nothing")
 
 
 def flags(*, clang: bool) -> tuple[str, ...]:
