@@ -73,7 +73,12 @@ ON_CUDA_ALONE = {
     "randn of 100 million",
     "capture of 20 kernels",
     "capture of 20 kernels and 20 arrays",
+    "jiterator of 4 inputs",
+    "jiterator of broadcast inputs",
+    "jiterator, beside ElementwiseKernel",
+    "jiterator, beside RawKernel",
     "launch of a compiled kernel",
+    "launch of a compiled kernel, beside the driver's",
 }
 
 

@@ -569,7 +569,7 @@ def test_failures_in_kernels_have_the_statuses_of_cuda(body: str, status: int, t
         ("*(int*)0 = 1;", "cudaErrorLaunchFailure"),
         ("*(int*)((char*)x + 2) = 1;", "cudaErrorMisalignedAddress"),
         ("__trap();", "cudaErrorLaunchFailure"),
-        ("x[1 << 28] = 1;", "cudaErrorIllegalAddress"),
+        ("x[1ll << 36] = 1;", "cudaErrorIllegalAddress"),
     ],
 )
 def test_a_gpu_has_the_statuses_of_failures(body: str, error: str, run_python: RunPython) -> None:

@@ -80,7 +80,8 @@ def test_a_captured_launch_outlives_its_module(xp: Any) -> None:
 @pytest.mark.emulated
 def test_ctrl_c_ends_a_kernel_and_the_next_launch_works(output_of: OutputOf) -> None:
     code = """
-import os, signal, threading
+import faulthandler, os, signal, threading
+faulthandler.dump_traceback_later(60, exit=True)  # so that a kernel that goes on for ever is told from a slow machine
 import tcuda.emulation
 tcuda.emulation.enable()
 xp = tcuda.emulation.xp
