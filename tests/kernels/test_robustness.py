@@ -22,7 +22,7 @@ extern "C" __global__ void f(int* x, int fails) {
     s[threadIdx.x] = x[threadIdx.x] + 1;
     if (fails == 1 && threadIdx.x == 5) __trap();
     if (fails == 2 && threadIdx.x == 5) x[1 << 20] = 1;
-    if (fails == 3 && threadIdx.x > 5) return;
+    if (fails == 3 && threadIdx.x > 5) __syncwarp();
     __syncthreads();
     x[threadIdx.x] = s[31 - threadIdx.x];
 }
