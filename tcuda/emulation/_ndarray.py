@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tcuda._device import device as _device
-from tcuda.emulation import creation, filling, indexing, kernel, transfer
+from tcuda.emulation import creation, filling, indexing, numpy_work, transfer
 from tcuda.emulation.functions import FUNCTIONS, IMPLEMENTATIONS, method
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.signatures import Setting
@@ -283,7 +283,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         """
         lengths = _SHAPE.admit(shape[0] if len(shape) == 1 else shape)
         source = self.copy() if copy else self
-        reshaped: ndarray = kernel.view(np.ndarray.reshape, (source, lengths), {"order": order})
+        reshaped: ndarray = numpy_work.view(np.ndarray.reshape, (source, lengths), {"order": order})
         if copy is False and self.size and reshaped._block is not self._block:
             raise ValueError("Unable to avoid creating a copy while reshaping.")
         return reshaped
@@ -291,12 +291,12 @@ class ndarray(Strided, NDArrayOperatorsMixin):
     def transpose(self, *axes: Any) -> ndarray:
         """Return a view with the axes in another order; without arguments, in the reverse order."""
         order = [_AXES.admit(axis) for axis in axes]
-        transposed: ndarray = kernel.view(np.ndarray.transpose, (self, *order))
+        transposed: ndarray = numpy_work.view(np.ndarray.transpose, (self, *order))
         return transposed
 
     def flatten(self, order: str = "C") -> ndarray:
         """Return a copy with one axis."""
-        flat: ndarray = kernel.call(np.ndarray.flatten, (self, order))
+        flat: ndarray = numpy_work.call(np.ndarray.flatten, (self, order))
         return flat
 
     def astype(
@@ -307,7 +307,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
             raise TypeError("casting is not supported yet")
         if subok is not None:
             raise TypeError("subok is not supported yet")
-        kernel.require_current_device([self])
+        numpy_work.require_current_device([self])
         return cast("ndarray", creation.array(self, dtype, copy or None, order))
 
     def copy(self, order: str = "C") -> ndarray:
@@ -323,7 +323,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
     def byteswap(self, inplace: bool = False) -> ndarray:
         """Return the array with the bytes of each element in reverse order."""
-        swapped: ndarray = kernel.call(np.ndarray.byteswap, (self,))
+        swapped: ndarray = numpy_work.call(np.ndarray.byteswap, (self,))
         if not inplace:
             return swapped
         self[...] = swapped

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation import filling, kernel, transfer
+from tcuda.emulation import filling, numpy_work, transfer
 from tcuda.emulation.strided import Strided, supported
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def empty(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
     """Return a new array with uninitialised elements."""
-    return kernel.new(shape, dtype, order)
+    return numpy_work.new(shape, dtype, order)
 
 
 def zeros(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
@@ -125,7 +125,7 @@ def array(
         if blocking and host.ndim:
             transfer.synchronize(made)
     if made.ndim < ndmin:
-        padded: Strided = kernel.view(_with_axes, (made, ndmin - made.ndim))
+        padded: Strided = numpy_work.view(_with_axes, (made, ndmin - made.ndim))
         return padded
     return made
 
@@ -201,13 +201,13 @@ def _with_axes(host: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
 
 def _cleared(array: Strided) -> Strided:
     if array.nbytes:
-        with kernel.unfinished(array):
+        with numpy_work.unfinished(array):
             cuda.memsetAsync(array.data.ptr, 0, array.nbytes, backend.current_stream().ptr)
     return array
 
 
 def _filled(array: Strided, value: Any) -> Strided:
-    with kernel.unfinished(array):
+    with numpy_work.unfinished(array):
         filling.fill(array, value)
     return array
 
@@ -223,7 +223,7 @@ def _from_array(source: Strided, dtype: npt.DTypeLike | None, copy: bool | None,
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     target = empty_like(source, kind, order)
-    kernel.launch(np.copyto, (target, source), {"casting": "unsafe"}, reads=[source], fresh=[target])
+    numpy_work.launch(np.copyto, (target, source), {"casting": "unsafe"}, reads=[source], fresh=[target])
     return target
 
 
@@ -253,7 +253,7 @@ def _from_sequence(obj: Sequence[Any], dtype: npt.DTypeLike | None, order: str) 
     def gather(*parts: Any) -> npt.NDArray[Any]:
         return np.array(parts, dtype, order="F" if order == "F" else "C")
 
-    made: Strided = kernel.call(gather, tuple(obj))
+    made: Strided = numpy_work.call(gather, tuple(obj))
     return made
 
 

@@ -6,7 +6,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any
 
-from tcuda.emulation import kernel
+from tcuda.emulation import numpy_work
 from tcuda.emulation.kernel_names import require_name
 from tcuda.emulation.layouts import Layout, reduce_axes
 from tcuda.emulation.user_kernels import call, compiled, source
@@ -132,7 +132,7 @@ class ElementwiseKernel:
         try:
             self._launch(inputs, outputs, types, shape, block_size, stream)
         except BaseException:
-            kernel.discard(fresh)
+            numpy_work.discard(fresh)
             raise
         return result
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import kernel
+from tcuda.emulation import numpy_work
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def fill(array: Strided, value: Any) -> None:
             raise ValueError("non-scalar array of a device cannot be used for fill")
     else:
         value = scalar(value, array.dtype)
-    kernel.modify(_fill, (array, value))
+    numpy_work.modify(_fill, (array, value))
 
 
 def scalar(value: Any, dtype: np.dtype[Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import catalogue, creation, flops, indexing, kernel, refusals, tracing
+from tcuda.emulation import catalogue, creation, flops, indexing, numpy_work, refusals, tracing
 from tcuda.emulation.signatures import signature_of
 from tcuda.emulation.strided import Strided
 from tcuda.emulation.translation import IN_PLACE_OF, Translation
@@ -24,14 +24,14 @@ Work = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 
 
 def _viewing(function: Function) -> Work:
-    return functools.partial(kernel.view, function)
+    return functools.partial(numpy_work.view, function)
 
 
 def _computing(function: Function) -> Work:
     estimate = flops.ESTIMATES.get(function)
 
     def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        return kernel.call(function, args, kwargs, flops=estimate)
+        return numpy_work.call(function, args, kwargs, flops=estimate)
 
     return compute
 
@@ -41,7 +41,7 @@ def _generating(function: Function) -> Work:
 
     def generate(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         _require_room(size, args, kwargs)
-        return kernel.call(function, args, kwargs)
+        return numpy_work.call(function, args, kwargs)
 
     return generate
 
@@ -57,14 +57,14 @@ def _require_room(size: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
     except (ArithmeticError, TypeError, ValueError):
         return  # The NumPy function raises the error of the wrong arguments.
     if length > _MANY:
-        kernel.new(math.ceil(length), float)
+        numpy_work.new(math.ceil(length), float)
 
 
 def _indexed(function: Function) -> Work:
     place = catalogue.INDEXED[function.__name__]
 
     def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        return kernel.call(function, *_with_indices(args, kwargs, place))
+        return numpy_work.call(function, *_with_indices(args, kwargs, place))
 
     return compute
 
@@ -74,7 +74,7 @@ def _sorting(function: Function) -> Work:
         a, axis, kind = _sorted(*args, **kwargs)
         if kind not in (None, "stable"):
             raise ValueError(f"kind can only be None or 'stable', not {kind!r}")
-        return kernel.call(function, (a,), {"axis": axis, "kind": "stable"})
+        return numpy_work.call(function, (a,), {"axis": axis, "kind": "stable"})
 
     return sort
 
@@ -85,7 +85,7 @@ def _sorted(a: Any, axis: int | None = -1, kind: str | None = None) -> tuple[Any
 
 def _writing(function: Function) -> Work:
     def write(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        kernel.modify(function, args, kwargs)
+        numpy_work.modify(function, args, kwargs)
 
     return write
 
@@ -94,7 +94,7 @@ def _writing_indexed(function: Function) -> Work:
     place = catalogue.WRITING_INDEXED[function.__name__.strip("_")]
 
     def write(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        kernel.modify(function, *_with_indices(args, kwargs, place))
+        numpy_work.modify(function, *_with_indices(args, kwargs, place))
 
     return write
 
@@ -159,7 +159,7 @@ def _bound(name: str, function: Function, work: Work, guard: Work | None) -> Fun
         if admitted is None:
             arguments, options = translated(args, kwargs)
             return function(*arguments, **options)
-        if guard is not None and kernel.capturing():
+        if guard is not None and numpy_work.capturing():
             guard(*admitted)
         return work(*translated(*admitted))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tcuda.emulation import creation, kernel
+from tcuda.emulation import creation, numpy_work
 from tcuda.emulation.strided import Strided
 
 
@@ -25,7 +25,7 @@ class Grid:
 
     def __getitem__(self, key: Any) -> Any:
         items = [self._item(item) for item in (key if isinstance(key, tuple) else (key,))]
-        return kernel.call(self._grid.__getitem__, (tuple(items) if isinstance(key, tuple) else items[0],))
+        return numpy_work.call(self._grid.__getitem__, (tuple(items) if isinstance(key, tuple) else items[0],))
 
     def __reduce__(self) -> str:
         return self._name

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tcuda.emulation import creation, kernel, refusals
+from tcuda.emulation import creation, numpy_work, refusals
 from tcuda.emulation.filling import scalar
 from tcuda.emulation.strided import Strided
 
@@ -22,8 +22,8 @@ def getitem(array: Strided, index: Any) -> Any:
     items = prepare(index)
     for item in items:
         if isinstance(item, Strided):
-            return kernel.call(_select, (array, items))
-    return kernel.view(_select, (array, items))
+            return numpy_work.call(_select, (array, items))
+    return numpy_work.view(_select, (array, items))
 
 
 def setitem(array: Strided, index: Any, value: Any) -> None:
@@ -39,7 +39,7 @@ def setitem(array: Strided, index: Any, value: Any) -> None:
             value = creation.array(value, dtype=array.dtype)
         else:
             value = scalar(value, array.dtype)
-    kernel.modify(_assign, (array, items, value))
+    numpy_work.modify(_assign, (array, items, value))
 
 
 def prepare(index: Any) -> tuple[Any, ...]:

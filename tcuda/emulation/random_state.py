@@ -14,7 +14,7 @@ import numpy as np
 
 from tcuda._core import philox_passes
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation import creation, kernel, philox, refusals
+from tcuda.emulation import creation, numpy_work, philox, refusals
 from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.captured_state import CapturedState
 from tcuda.emulation.functions import FUNCTIONS, LINALG
@@ -322,7 +322,7 @@ class RandomState(Draws):
             random = np.random.Generator(np.random.Philox(key=seed))
             return np.asarray(getattr(random, name)(*parameters, shape)).astype(dtype)
 
-        return cast("ndarray", kernel.call(draw, arrays))
+        return cast("ndarray", numpy_work.call(draw, arrays))
 
     # By kernels
 
@@ -347,7 +347,7 @@ class RandomState(Draws):
         capturing = cuda.streamIsCapturing(backend.current_stream().ptr)
         place = self._captured_state().place if capturing else self._place
         begins = [place(increment) for *_, increment in passes]
-        flat = kernel.memory_of(out).reshape(-1)
+        flat = numpy_work.memory_of(out).reshape(-1)
 
         def work() -> None:
             for (start, size, blocks, _), begin in zip(passes, begins, strict=True):
@@ -355,7 +355,7 @@ class RandomState(Draws):
                 if size:
                     philox.fill(flat[start : start + size], blocks, seed, offset, lanes, numbers)
 
-        kernel.launch(work, fresh=[out], flops=_FLOPS * out.size)
+        numpy_work.launch(work, fresh=[out], flops=_FLOPS * out.size)
 
     def _place(self, increment: int) -> Callable[[], tuple[int, int]]:
         return lambda: self._philox.advance(increment)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.exceptions import AxisError
 
-from tcuda.emulation import kernel
+from tcuda.emulation import numpy_work
 from tcuda.emulation.kernel_names import require_name
 from tcuda.emulation.layouts import Layout, layout_of, reduce_axes
 from tcuda.emulation.user_kernels import call, compiled, source
@@ -151,7 +151,7 @@ class ReductionKernel:
             in_shape = self._move_reduced_first(values, reduced + kept, shape)
             self._launch(values, in_shape, outputs, out_shape, types.placeholders, stream)
         except BaseException:
-            kernel.discard(fresh)
+            numpy_work.discard(fresh)
             raise
         return outputs[0]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation import catalogue, kernel
+from tcuda.emulation import catalogue, numpy_work
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def require_indices(items: Sequence[Any]) -> None:
     Raises:
         RuntimeError: An item is a mask, and the current stream captures.
     """
-    if kernel.capturing() and any(_is_mask(item) for item in items):
+    if numpy_work.capturing() and any(_is_mask(item) for item in items):
         _require_contents("indexing with a mask")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tcuda._device import device
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
-from tcuda.emulation import kernel, refusals
+from tcuda.emulation import numpy_work, refusals
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -49,11 +49,11 @@ def from_host(source: npt.NDArray[Any], order: str = "C") -> Strided:
     source = np.asarray(source, order="F" if order == "F" else "C")
     if source.ndim:
         refusals.require_upload()
-    target = kernel.new(source.shape, source.dtype, order)
+    target = numpy_work.new(source.shape, source.dtype, order)
     if source.ndim == 0:  # A scalar needs no copy, because it is an argument of a kernel.
-        kernel.launch(np.copyto, (target, source[()]), fresh=[target])
+        numpy_work.launch(np.copyto, (target, source[()]), fresh=[target])
         return target
-    with kernel.unfinished(target):
+    with numpy_work.unfinished(target):
         _upload(target, source, None)
     return target
 
@@ -107,10 +107,10 @@ def to_current_device(source: Strided, order: str) -> Strided:
     with device(source._block.device):
         contiguous = source
         if not (source.flags.c_contiguous if order == "C" else source.flags.f_contiguous):
-            contiguous = kernel.call(np.array, (source,), {"order": order})
-    target = kernel.new(source.shape, source.dtype, order)
+            contiguous = numpy_work.call(np.array, (source,), {"order": order})
+    target = numpy_work.new(source.shape, source.dtype, order)
     here, there = target.data, contiguous.data
-    with kernel.unfinished(target):
+    with numpy_work.unfinished(target):
         cuda.memcpyPeerAsync(
             here.ptr, here.device_id, there.ptr, there.device_id, source.nbytes, backend.current_stream().ptr
         )
@@ -140,7 +140,7 @@ def _laid_out_as(out: npt.NDArray[Any], source: Strided) -> Strided:
         if getattr(out.flags, flag) and getattr(source.flags, flag):
             return source
     order = "C" if out.flags.c_contiguous else "F"
-    copy: Strided = kernel.call(np.array, (source,), {"order": order})
+    copy: Strided = numpy_work.call(np.array, (source,), {"order": order})
     return copy
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import catalogue, creation, flops, indexing, kernel, tracing
+from tcuda.emulation import catalogue, creation, flops, indexing, numpy_work, tracing
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.signatures import Setting
 from tcuda.emulation.strided import Strided, shortened
@@ -74,7 +74,7 @@ class ufunc:
                     raise TypeError(f"{self.name}() takes arrays of the device, and no scalars.")
             if outs:
                 kwargs["out"] = outs
-            return kernel.call(self._function, inputs, kwargs, flops=flops.ESTIMATES.get(self._function))
+            return numpy_work.call(self._function, inputs, kwargs, flops=flops.ESTIMATES.get(self._function))
         out = kwargs.pop("out", None)
         if out is not None:
             outs = out if isinstance(out, tuple) else (out,)
@@ -87,7 +87,9 @@ class ufunc:
             return self._function.reduce(array, axis, dtype, out, keepdims=keepdims)
         _require_array(array)
         along = _AXIS.admit(axis)
-        return kernel.call(self._function.reduce, (array, along, dtype), {"out": _single(out), "keepdims": keepdims})
+        return numpy_work.call(
+            self._function.reduce, (array, along, dtype), {"out": _single(out), "keepdims": keepdims}
+        )
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Accumulate the results along ``axis`` (``numpy.ufunc.accumulate``)."""
@@ -96,19 +98,19 @@ class ufunc:
             return self._function.accumulate(array, axis, dtype, out)
         _require_array(array)
         along = _AXIS.admit(axis)
-        return kernel.call(self._function.accumulate, (array, along, dtype), {"out": _single(out)})
+        return numpy_work.call(self._function.accumulate, (array, along, dtype), {"out": _single(out)})
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Reduce the slices of ``array`` that start at ``indices`` (``numpy.ufunc.reduceat``)."""
         self._require("reduceat", catalogue.REDUCING_SLICES)
         _require_array(array)
         arguments = (array, indexing.array_of_indices(indices), _AXIS.admit(axis), dtype)
-        return kernel.call(self._function.reduceat, arguments, {"out": _single(out)})
+        return numpy_work.call(self._function.reduceat, arguments, {"out": _single(out)})
 
     def outer(self, A: Any, B: Any, **kwargs: Any) -> Any:  # noqa: N803  # CuPy's names
         """Apply the function to all pairs of an element of ``A`` and an element of ``B`` (``numpy.ufunc.outer``)."""
         first, second = creation.asarray(A), creation.asarray(B)
-        apart = kernel.view(np.ndarray.reshape, (first, first.shape + (1,) * second.ndim))
+        apart = numpy_work.view(np.ndarray.reshape, (first, first.shape + (1,) * second.ndim))
         return self(apart, second, **kwargs)
 
     def at(self, a: Any, indices: Any, b: Any = None) -> None:
@@ -118,7 +120,7 @@ class ufunc:
         if isinstance(b, (list, tuple)):
             b = creation.asarray(b)
         require_operands([b])
-        kernel.modify(self._function.at, (a, indexing.prepare(indices), b))
+        numpy_work.modify(self._function.at, (a, indexing.prepare(indices), b))
 
     def __reduce__(self) -> str:
         return str(self.__name__)
@@ -172,7 +174,7 @@ def _elementwise(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any],
         elif out is not None:
             raise TypeError("Output arguments type must be an array of the device")
     operands = [*arrays, *given]
-    kernel.require_current_device(operands)
+    numpy_work.require_current_device(operands)
 
     shape = operands[0]._host.shape if operands else ()
     for array in operands:
@@ -182,11 +184,11 @@ def _elementwise(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any],
     results = [*outs, *[None] * (function.nout - len(outs))]
     missing = [place for place, result in enumerate(results) if result is None]
     dtypes = _dtypes(function, inputs, options)
-    fresh = kernel.new_each([(shape, dtypes[place], "C") for place in missing])
+    fresh = numpy_work.new_each([(shape, dtypes[place], "C") for place in missing])
     for place, result in zip(missing, fresh, strict=True):
         results[place] = result
     everything = {**options, "out": tuple(results)}
-    kernel.launch(function, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True)
+    numpy_work.launch(function, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True)
     return results[0] if len(results) == 1 else tuple(results)
 
 

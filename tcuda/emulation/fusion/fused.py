@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import kernel, tracing
+from tcuda.emulation import numpy_work, tracing
 from tcuda.emulation.fusion.trace import FusionTrace
 from tcuda.emulation.kernel_names import require_name
 from tcuda.emulation.layouts import broadcast_shape
@@ -61,7 +61,7 @@ class Fusion:
         if not all(isinstance(arg, (Strided, *_SCALARS)) for arg in args):
             listed = ", ".join(repr(type(arg)) for arg in args)
             raise TypeError(f"Invalid argument type for {self.name!r}: ({listed})")
-        kernel.require_current_device(arrays)
+        numpy_work.require_current_device(arrays)
         key = tuple((arg.dtype, arg.ndim) if isinstance(arg, Strided) else type(arg) for arg in args)
         program = self._programs.get(key)
         if program is None:
@@ -81,8 +81,8 @@ class Fusion:
     def _run(self, program: Program, args: tuple[Any, ...], arrays: list[Strided]) -> Any:
         common = broadcast_shape([array.shape for array in arrays]) if program.plain else ()
         shapes = program.shapes(args, common)
-        fresh = kernel.new_each([(shape, dtype, "C") for shape, dtype in zip(shapes, program.dtypes, strict=True)])
-        kernel.launch(
+        fresh = numpy_work.new_each([(shape, dtype, "C") for shape, dtype in zip(shapes, program.dtypes, strict=True)])
+        numpy_work.launch(
             program.run,
             (common, args, tuple(fresh)),
             reads=arrays,

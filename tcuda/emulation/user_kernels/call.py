@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcuda.emulation import kernel
+from tcuda.emulation import numpy_work
 from tcuda.emulation.layouts import Layout, broadcast, broadcast_shape, layout_of
 from tcuda.emulation.strided import Strided
 from tcuda.emulation.user_kernels.scalars import Scalar
@@ -28,7 +28,7 @@ def operands_of(args: Sequence[Any]) -> list[Operand]:
         ValueError: An array is not on the current device.
         OverflowError: An argument is an integer of more than 64 bits.
     """
-    kernel.require_current_device(arg for arg in args if isinstance(arg, Strided))
+    numpy_work.require_current_device(arg for arg in args if isinstance(arg, Strided))
     return [arg if isinstance(arg, Strided) else Scalar(arg) for arg in args]
 
 
@@ -82,7 +82,7 @@ def outputs_of(
     if not given:
         if not sized and any(parameter.raw for parameter in params):
             raise ValueError("Output array size is Undecided. Pass the outputs, or size=.")
-        fresh = kernel.new_each([(shape, dtype, "C") for dtype in dtypes])
+        fresh = numpy_work.new_each([(shape, dtype, "C") for dtype in dtypes])
         return fresh, fresh
     outputs = []
     for output, parameter in zip(given, params, strict=True):

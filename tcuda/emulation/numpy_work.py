@@ -1,4 +1,4 @@
-"""Kernels: NumPy functions, run on the memory of emulated devices as work on the current stream."""
+"""NumPy functions, run on the memory of emulated devices as work of the current stream."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def capturing() -> bool:
 
 
 def memory_of(array: Strided) -> npt.NDArray[Any]:
-    """Return a NumPy array over the memory of ``array``, for the work of a kernel that is launched now.
+    """Return a NumPy array over the memory of ``array``, for work that is launched now.
 
     If the current stream captures, the NumPy array does not keep the memory alive.
     """
@@ -74,17 +74,17 @@ def launch(
     name: str | None = None,
     rehearsed: bool = False,
 ) -> None:
-    """Run ``work`` as a kernel on the current stream.
+    """Run ``work`` as work of the current stream.
 
     Args:
-        work: The function that does the work of the kernel. The function must hold no array of a device.
+        work: The function that computes. The function must hold no array of a device.
         args: The arguments of ``work``, with arrays of the device in the places of NumPy arrays.
         kwargs: The keyword arguments of ``work``, with arrays of the device in the places of NumPy arrays.
-        reads: The arrays that the kernel reads.
-        writes: The arrays that the kernel writes.
-        fresh: The new arrays that the kernel writes. They are discarded if the launch fails.
-        flops: The number of floating-point operations of the kernel, for the model of its time.
-        name: The name of the kernel; the name of ``work`` if None.
+        reads: The arrays that the work reads.
+        writes: The arrays that the work writes.
+        fresh: The new arrays that the work writes. The arrays are discarded if the launch fails.
+        flops: The number of floating-point operations, for the model of the time.
+        name: The name of the work; the name of ``work`` if None.
         rehearsed: Whether to call ``work`` with zeros if the stream captures, so that errors are raised now and not at
             a launch of the graph.
 
@@ -146,7 +146,7 @@ class unfinished:
 
 
 def require_current_device(arrays: Iterable[Strided]) -> None:
-    """Refuse arrays that a kernel on the current device cannot reach.
+    """Refuse arrays that work on the current device cannot reach.
 
     Raises:
         ValueError: An array is not on the current device.
@@ -172,9 +172,10 @@ def call(
 ) -> Any:
     """Call the NumPy function ``function`` and return its results as arrays of the current device.
 
-    Results that are views of the memory of an argument stay views. One kernel stores all other results in new arrays.
-    The shapes of the results are known only after the computation, so NumPy computes the results in memory of the host
-    before the launch. In a capture, NumPy computes with zeros now, and with the arguments at every launch of the graph.
+    Results that are views of the memory of an argument stay views. Work of the stream stores all other results in new
+    arrays. The shapes of the results are known only after the computation, so NumPy computes the results in memory of
+    the host before the launch. In a capture, NumPy computes with zeros now, and with the arguments at every launch of
+    the graph.
 
     Args:
         function: The function.
@@ -203,7 +204,7 @@ def call(
 def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
     """Call the NumPy function ``function``, whose results are views where possible.
 
-    A view needs no kernel, and its array need not be on the current device.
+    A view needs no work of the stream, and its array need not be on the current device.
     """
     operands = Operands()
     arguments, options = operands.take(args, kwargs)
