@@ -81,7 +81,7 @@ class Backend:
 
     def compile_kernel(self, source: str, name: str, arch: str | None, options: Sequence[str]) -> _core.KernelFunction:
         """Compile for the processor of the host, for which ``arch`` says nothing."""
-        from tcuda.emulation.kernels import compile_kernel
+        from tcuda.emulation.kernels.compile_kernel import compile_kernel
 
         return compile_kernel(source, name, options)
 

@@ -18,14 +18,14 @@ import numpy as np
 
 from tcuda.emulation import catalogue, creation, fft, host, linalg, random
 from tcuda.emulation._ndarray import ndarray
-from tcuda.emulation.elementwise_kernel import ElementwiseKernel
 from tcuda.emulation.functions import FUNCTIONS
 from tcuda.emulation.fusion import fuse
 from tcuda.emulation.grids import Grid, Joined
+from tcuda.emulation.kernels.elementwise import ElementwiseKernel
+from tcuda.emulation.kernels.raw_kernel import RawKernel
+from tcuda.emulation.kernels.raw_module import RawModule
+from tcuda.emulation.kernels.reduction import ReductionKernel
 from tcuda.emulation.memoization import clear_memo, memoize
-from tcuda.emulation.raw_kernel import RawKernel
-from tcuda.emulation.raw_module import RawModule
-from tcuda.emulation.reduction_kernel import ReductionKernel
 from tcuda.emulation.strided import Strided
 from tcuda.emulation.tracing import Stand
 from tcuda.emulation.ufunc import ufunc

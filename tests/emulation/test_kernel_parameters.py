@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcuda.emulation.user_kernels.parameters import Parameter, parameters_of
-from tcuda.emulation.user_kernels.type_inference import types_of
-from tcuda.emulation.user_kernels.type_names import type_name
+from tcuda.emulation.kernels.parts.parameters import Parameter, parameters_of
+from tcuda.emulation.kernels.parts.type_inference import types_of
+from tcuda.emulation.kernels.parts.type_names import type_name
 
 pytestmark = pytest.mark.emulated
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcuda.emulation import elementwise_kernel, reduction_kernel, xp
-from tcuda.emulation.layouts import Layout, broadcast, broadcast_shape, layout_of, reduce_axes
-from tcuda.emulation.user_kernels import source
+from tcuda.emulation import xp
+from tcuda.emulation.kernels import elementwise, reduction
+from tcuda.emulation.kernels.parts import generated_source
+from tcuda.emulation.kernels.parts.array_layouts import Layout, broadcast, broadcast_shape, layout_of, reduce_axes
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("runtime")]
 
@@ -15,8 +16,10 @@ FLOAT = np.dtype(np.float32)
 
 
 def elementwise_source(kernel, *values, shape):
-    forms = [source.form_of(value) for value in values]
-    return elementwise_kernel.source_of(kernel, forms, source.loop_of("_ind", shape), [("T", FLOAT)], **kernel.kwargs)
+    forms = [generated_source.form_of(value) for value in values]
+    return elementwise.source_of(
+        kernel, forms, generated_source.loop_of("_ind", shape), [("T", FLOAT)], **kernel.kwargs
+    )
 
 
 def test_an_elementwise_kernel_has_elements_arrays_and_scalars():
@@ -54,7 +57,7 @@ def test_statements_stand_before_and_after_the_loop():
 
 def test_the_arguments_are_those_of_the_head():
     x, y = xp.zeros((2, 3), np.float32), xp.zeros((3,), np.float64)
-    arguments = source.arguments_of([layout_of(x), np.int64(4), broadcast(y, (2, 3))], [(2, 3)])
+    arguments = generated_source.arguments_of([layout_of(x), np.int64(4), broadcast(y, (2, 3))], [(2, 3)])
     assert arguments[0] is x
     assert arguments[1] == 4
     assert arguments[2] is y
@@ -64,9 +67,9 @@ def test_the_arguments_are_those_of_the_head():
 def test_a_reduction_kernel_has_its_expressions():
     kernel = xp.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm", reduce_type="double")
     x, y = layout_of(xp.zeros(6, np.float32)), layout_of(xp.zeros((), np.float32))
-    forms = [source.form_of(x), source.form_of(y)]
-    loops = [source.loop_of("_in_ind", (6,)), source.loop_of("_out_ind", ())]
-    text = reduction_kernel.source_of(kernel, forms, loops, [("T", FLOAT)], "int")
+    forms = [generated_source.form_of(x), generated_source.form_of(y)]
+    loops = [generated_source.loop_of("_in_ind", (6,)), generated_source.loop_of("_out_ind", ())]
+    text = reduction.source_of(kernel, forms, loops, [("T", FLOAT)], "int")
     assert "typedef double _type_reduce;" in text
     assert "#define REDUCE(a, b) (a + b)" in text
     assert "#define POST_MAP(a) (y = sqrt(a))" in text

@@ -9,8 +9,8 @@ import numpy as np
 
 from tcuda.emulation import numpy_work, tracing
 from tcuda.emulation.fusion.trace import FusionTrace
-from tcuda.emulation.kernel_names import require_name
-from tcuda.emulation.layouts import broadcast_shape
+from tcuda.emulation.kernels.names import require_name
+from tcuda.emulation.kernels.parts.array_layouts import broadcast_shape
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:

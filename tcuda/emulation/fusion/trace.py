@@ -10,7 +10,7 @@ import numpy as np
 
 from tcuda.emulation.fusion.program import Place, Program, Shape, Step
 from tcuda.emulation.fusion.stands import Array, Variable
-from tcuda.emulation.layouts import broadcast_shape
+from tcuda.emulation.kernels.parts.array_layouts import broadcast_shape
 from tcuda.emulation.strided import Strided
 from tcuda.emulation.tracing import tracing
 

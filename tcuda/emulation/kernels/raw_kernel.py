@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tcuda._process.lazy import cuda
 from tcuda._runtime.emulated.devices import CAPABILITY
-from tcuda.emulation import kernel_module
+from tcuda.emulation.kernels.module import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcuda.emulation.kernel_function import Function
+    from tcuda.emulation.kernels.function import Function
 
 _ATTRIBUTES = (
     "max_threads_per_block",
@@ -111,7 +111,7 @@ class RawKernel:
         self._found(log_stream)
 
     def _found(self, log: TextIO | None = None) -> Function:
-        module = kernel_module.load(self.code, self.options, self.backend, self._names, log, jitify=self._jitify)
+        module = load(self.code, self.options, self.backend, self._names, log, jitify=self._jitify)
         return self._functions.setdefault(cuda.getDevice(), module.get_function(self.name))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -7,11 +7,11 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from tcuda.emulation import numpy_work
-from tcuda.emulation.kernel_names import require_name
-from tcuda.emulation.layouts import Layout, reduce_axes
-from tcuda.emulation.user_kernels import call, compiled, source
-from tcuda.emulation.user_kernels.parameters import Parameter, parameters_of
-from tcuda.emulation.user_kernels.type_inference import ParameterTypes, types_of
+from tcuda.emulation.kernels.names import require_name
+from tcuda.emulation.kernels.parts import call_arguments, compiled, generated_source
+from tcuda.emulation.kernels.parts.array_layouts import Layout, reduce_axes
+from tcuda.emulation.kernels.parts.parameters import Parameter, parameters_of
+from tcuda.emulation.kernels.parts.type_inference import ParameterTypes, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,16 +118,19 @@ class ElementwiseKernel:
                 f"Wrong number of arguments for {self.name!r}. It must be either {self.nin} or {self.nargs} (with "
                 f"outputs), but given {len(args)}."
             )
-        operands = call.operands_of(args)
+        operands = call_arguments.operands_of(args)
         inputs, given = operands[: self.nin], operands[self.nin :]
         sized = size != _DECIDED_BY_ARRAYS
-        shape = call.shape_of(operands, self._arguments, size if sized else None)
+        shape = call_arguments.shape_of(operands, self._arguments, size if sized else None)
         types = types_of(
-            self.in_params, self.out_params, [call.dtype_of(value) for value in inputs], [out.dtype for out in given]
+            self.in_params,
+            self.out_params,
+            [call_arguments.dtype_of(value) for value in inputs],
+            [out.dtype for out in given],
         )
-        outputs, fresh = call.outputs_of(given, self.out_params, types.outputs, shape, sized)
+        outputs, fresh = call_arguments.outputs_of(given, self.out_params, types.outputs, shape, sized)
         result = None if self.no_return else outputs[0] if self.nout == 1 and not self.return_tuple else tuple(outputs)
-        if call.is_empty(shape):
+        if call_arguments.is_empty(shape):
             return result
         try:
             self._launch(inputs, outputs, types, shape, block_size, stream)
@@ -138,25 +141,25 @@ class ElementwiseKernel:
 
     def _launch(
         self,
-        inputs: Sequence[call.Operand],
+        inputs: Sequence[call_arguments.Operand],
         outputs: Sequence[Strided],
         types: ParameterTypes,
         shape: tuple[int, ...],
         block_size: int,
         stream: Any,
     ) -> None:
-        values = call.typed_of([*inputs, *outputs], self._arguments, types.inputs + types.outputs, shape)
+        values = call_arguments.typed_of([*inputs, *outputs], self._arguments, types.inputs + types.outputs, shape)
         if self.reduce_dims:
             shape = reduce_axes(values, [parameter.raw for parameter in self._arguments], shape)
-        forms = tuple(map(source.form_of, values))
-        loop = source.loop_of("_ind", shape)
+        forms = tuple(map(generated_source.form_of, values))
+        loop = generated_source.loop_of("_ind", shape)
         key = (forms, loop, types.placeholders)
         function = self._kernels.find(key)
         if function is None:
             text = source_of(self, forms, loop, types.placeholders, **self.kwargs)
             arrays = tuple(value.array.dtype for value in values if isinstance(value, Layout))
             function = self._kernels.add(key, arrays, self.name, text, self.kwargs.get("options", ()))
-        arguments = source.arguments_of(values, [shape])
+        arguments = generated_source.arguments_of(values, [shape])
         function.kernel.linear_launch(math.prod(shape), arguments, 0, block_size, stream)
 
     @property
@@ -172,8 +175,8 @@ class ElementwiseKernel:
 
 def source_of(
     kernel: ElementwiseKernel,
-    forms: Sequence[source.Form],
-    loop: source.Loop,
+    forms: Sequence[generated_source.Form],
+    loop: generated_source.Loop,
     placeholders: Sequence[tuple[str, np.dtype[Any]]],
     loop_prep: str = "",
     after_loop: str = "",
@@ -196,25 +199,27 @@ def source_of(
     if not isinstance(options, tuple):
         raise TypeError(f"options is a tuple of strings, not {options!r}")
     params = kernel.in_params + kernel.out_params
-    head = source.head_of(params, forms, [loop])
+    head = generated_source.head_of(params, forms, [loop])
     elements = "\n".join(
-        source.element_of(parameter, "_ind")
+        generated_source.element_of(parameter, "_ind")
         for parameter, form in zip(params, forms, strict=True)
         if form.ndim is not None and not parameter.raw
     )
     name = kernel.name
-    return f"""{source.HEADERS}\
-{source.typedefs_of(placeholders)}{source.user_part(kernel.preamble, name, "preamble")}{head.declarations}\
+    typedefs = generated_source.typedefs_of(placeholders)
+    preamble = generated_source.user_part(kernel.preamble, name, "preamble")
+    return f"""{generated_source.HEADERS}\
+{typedefs}{preamble}{head.declarations}\
 namespace _kernel {{
 extern "C" __global__ void {name}({head.parameters}) {{
 {head.variables}
-{source.user_part(loop_prep, name, "loop_prep")};
+{generated_source.user_part(loop_prep, name, "loop_prep")};
 CUPY_FOR(i, _ind.size()) {{
 _ind.set(i);
 {elements}
-{source.user_part(kernel.operation, name, "operation")};
+{generated_source.user_part(kernel.operation, name, "operation")};
 }}
-{source.user_part(after_loop, name, "after_loop")};
+{generated_source.user_part(after_loop, name, "after_loop")};
 }}
 }}
 """

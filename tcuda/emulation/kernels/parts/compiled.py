@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from tcuda.emulation.raw_module import RawModule
+from tcuda.emulation.kernels.raw_module import RawModule
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

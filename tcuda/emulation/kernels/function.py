@@ -12,8 +12,8 @@ from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.emulated import launch_limits
 from tcuda._status import Status
 from tcuda._warnings import stacklevel
-from tcuda.emulation import accesses
-from tcuda.emulation.kernel_arguments import KernelArguments
+from tcuda.emulation.kernels import memory_access
+from tcuda.emulation.kernels.arguments import KernelArguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +151,7 @@ class Function:
         captured = (
             _runtime.capturing(backend.current_stream) if stream is None else _runtime.streamIsCapturing(stream.ptr)
         )
-        ranges = [] if captured else accesses.ranges_of(arrays, device)
+        ranges = [] if captured else memory_access.ranges_of(arrays, device)
         work = _Work(self, grid, block, packed, shared, ranges, device)
         _runtime.launch(
             backend.current_stream(device).ptr if stream is None else stream.ptr,
@@ -245,7 +245,7 @@ class _Work:
                 if report[0] != "access":
                     raise self._failure(*report)
                 _, address, size, write, thread, block = report
-                allowed = accesses.range_at(self._device, address, size)
+                allowed = memory_access.range_at(self._device, address, size)
                 if allowed is None:
                     raise self._illegal(address, size, write, thread, block)
                 launch.allow(*allowed)
@@ -271,7 +271,7 @@ class _Work:
         details = (
             f"Invalid __global__ {'write' if write else 'read'} of size {size} bytes at {address:#x}\n"
             f"    in {self._kernel.name}, by thread {thread} of block {block}.\n"
-            f"{accesses.explain(self._device, address, size)}"
+            f"{memory_access.explain(self._device, address, size)}"
         )
         # A GPU reports an access to the address 0 like __trap().
         status = Status.ILLEGAL_ADDRESS if address else Status.LAUNCH_FAILURE

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tcuda.emulation.user_kernels.parameters import Parameter
+    from tcuda.emulation.kernels.parts.parameters import Parameter
 
     DType = np.dtype[Any]
 

@@ -13,7 +13,7 @@ from tcuda._process.lazy import cuda
 from tcuda._runtime.emulated import launch_limits
 from tcuda._status import Status
 from tcuda.emulation import rtc
-from tcuda.emulation.kernel_function import Function
+from tcuda.emulation.kernels.function import Function
 from tcuda.emulation.memory import MemoryPointer, Variable
 from tcuda.emulation.rtc import launch_bounds, static_memory
 

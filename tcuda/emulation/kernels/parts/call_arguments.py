@@ -6,16 +6,16 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcuda.emulation import numpy_work
-from tcuda.emulation.layouts import Layout, broadcast, broadcast_shape, layout_of
+from tcuda.emulation.kernels.parts.array_layouts import Layout, broadcast, broadcast_shape, layout_of
+from tcuda.emulation.kernels.parts.scalars import Scalar
 from tcuda.emulation.strided import Strided
-from tcuda.emulation.user_kernels.scalars import Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
 
-    from tcuda.emulation.user_kernels.parameters import Parameter
+    from tcuda.emulation.kernels.parts.parameters import Parameter
 
 Operand = Strided | Scalar
 

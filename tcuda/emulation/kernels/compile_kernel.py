@@ -10,15 +10,15 @@ from tcuda._arguments import integer
 from tcuda._kernels.source import plain_kernels
 from tcuda._process.lazy import cuda
 from tcuda._runtime.emulated.launch_limits import MOST_SHARED
-from tcuda.emulation import kernel_module
+from tcuda.emulation.kernels.module import load
 from tcuda.emulation.rtc.errors import CompileException
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcuda.emulation.kernel_function import Function
-    from tcuda.emulation.kernel_module import Module
+    from tcuda.emulation.kernels.function import Function
+    from tcuda.emulation.kernels.module import Module
 
 
 def compile_kernel(source: str, name: str, options: Sequence[str]) -> _core.KernelFunction:
@@ -68,9 +68,9 @@ class _Kernel:
         names = tuple(plain_kernels(self._source))
         if self._name in names and len(names) > 1:
             with contextlib.suppress(CompileException):  # A name may be wrong, such as that of a kernel in #if 0.
-                return kernel_module.load(self._source, self._options, names=names)
+                return load(self._source, self._options, names=names)
         try:
-            return kernel_module.load(self._source, self._options, names=(self._name,))
+            return load(self._source, self._options, names=(self._name,))
         except CompileException as error:
             raise RuntimeError(f"Kernel compilation failed:\n{error}") from error
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tcuda.emulation.user_kernels.type_names import type_name
+from tcuda.emulation.kernels.parts.type_names import type_name
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
-from tcuda.emulation import kernel_module
-from tcuda.emulation.raw_kernel import RawKernel, require, restored, warn_of_jitify
+from tcuda.emulation.kernels.module import load
+from tcuda.emulation.kernels.raw_kernel import RawKernel, require, restored, warn_of_jitify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tcuda.emulation.kernel_module import Module
+    from tcuda.emulation.kernels.module import Module
     from tcuda.emulation.memory import MemoryPointer
 
 
@@ -126,7 +126,7 @@ class RawModule:
 
     def _loaded(self, log: TextIO | None = None) -> Module:
         names = self.name_expressions or ()
-        return kernel_module.load(self.code, self.options, self.backend, names, log, jitify=self._jitify)
+        return load(self.code, self.options, self.backend, names, log, jitify=self._jitify)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _module_of, (

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from numpy.exceptions import AxisError
 
 from tcuda.emulation import numpy_work
-from tcuda.emulation.kernel_names import require_name
-from tcuda.emulation.layouts import Layout, layout_of, reduce_axes
-from tcuda.emulation.user_kernels import call, compiled, source
-from tcuda.emulation.user_kernels.parameters import parameters_of
-from tcuda.emulation.user_kernels.type_inference import types_of
+from tcuda.emulation.kernels.names import require_name
+from tcuda.emulation.kernels.parts import call_arguments, compiled, generated_source
+from tcuda.emulation.kernels.parts.array_layouts import Layout, layout_of, reduce_axes
+from tcuda.emulation.kernels.parts.parameters import parameters_of
+from tcuda.emulation.kernels.parts.type_inference import types_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,25 +128,25 @@ class ReductionKernel:
             if outs:
                 raise ValueError("cannot specify 'out' as both a positional and keyword argument")
             outs = (out,)
-        inputs, given = call.operands_of(args[: self.nin]), call.operands_of(outs)
-        shape = call.shape_of(inputs, self.in_params, None)
+        inputs, given = call_arguments.operands_of(args[: self.nin]), call_arguments.operands_of(outs)
+        shape = call_arguments.shape_of(inputs, self.in_params, None)
         types = types_of(
             self.in_params,
             self.out_params,
-            [call.dtype_of(value) for value in inputs],
+            [call_arguments.dtype_of(value) for value in inputs],
             [value.dtype for value in given],
         )
         reduced, kept = _split_axes(axis, len(shape))
-        values = call.typed_of(inputs, self.in_params, types.inputs, shape)
+        values = call_arguments.typed_of(inputs, self.in_params, types.inputs, shape)
         if len(values) == 1 and len(kept) <= 1 and isinstance(values[0], Layout):
             reduced = _by_stride(reduced, values[0])
         lengths = [1 if place in reduced else length for place, length in enumerate(shape)]
         out_shape = tuple(lengths if keepdims else [shape[place] for place in kept])
-        outputs, fresh = call.outputs_of(given, self.out_params, types.outputs, out_shape, False)
-        if call.is_empty(outputs[0].shape):
+        outputs, fresh = call_arguments.outputs_of(given, self.out_params, types.outputs, out_shape, False)
+        if call_arguments.is_empty(outputs[0].shape):
             return outputs[0]
         try:
-            if not self.identity and call.is_empty(shape):
+            if not self.identity and call_arguments.is_empty(shape):
                 raise ValueError(f"zero-size array to reduction operation {self.name} which has no identity")
             in_shape = self._move_reduced_first(values, reduced + kept, shape)
             self._launch(values, in_shape, outputs, out_shape, types.placeholders, stream)
@@ -179,15 +179,15 @@ class ReductionKernel:
         if self.reduce_dims:
             in_shape = reduce_axes(values, [parameter.raw for parameter in self.in_params], in_shape)
             out_shape = reduce_axes(targets, [parameter.raw for parameter in self.out_params], out_shape)
-        forms = tuple(map(source.form_of, [*values, *targets]))
-        loops = (source.loop_of("_in_ind", in_shape), source.loop_of("_out_ind", out_shape))
+        forms = tuple(map(generated_source.form_of, [*values, *targets]))
+        loops = (generated_source.loop_of("_in_ind", in_shape), generated_source.loop_of("_out_ind", out_shape))
         key = (forms, loops, placeholders, length > _LONGEST)
         function = self._kernels.find(key)
         if function is None:
             text = source_of(self, forms, loops, placeholders, "long long" if length > _LONGEST else "int")
             arrays = tuple(value.array.dtype.char for value in [*values, *targets] if isinstance(value, Layout))
             function = self._kernels.add(key, arrays, self.name, text, self.options)
-        arguments = source.arguments_of([*values, *targets], [in_shape, out_shape])
+        arguments = generated_source.arguments_of([*values, *targets], [in_shape, out_shape])
         function.kernel.linear_launch(math.prod(out_shape), arguments, 0, _BLOCK, stream)
 
     @property
@@ -230,8 +230,8 @@ def _by_stride(axes: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
 
 def source_of(
     kernel: ReductionKernel,
-    forms: Sequence[source.Form],
-    loops: Sequence[source.Loop],
+    forms: Sequence[generated_source.Form],
+    loops: Sequence[generated_source.Loop],
     placeholders: Sequence[tuple[str, np.dtype[Any]]],
     index_type: str,
 ) -> str:
@@ -248,9 +248,9 @@ def source_of(
         index_type: The type that holds the number of an element within a reduction.
     """
     params = kernel.in_params + kernel.out_params
-    head = source.head_of(params, forms, loops)
+    head = generated_source.head_of(params, forms, loops)
     elements = [
-        source.element_of(parameter, "_in_ind" if place < kernel.nin else "_out_ind")
+        generated_source.element_of(parameter, "_in_ind" if place < kernel.nin else "_out_ind")
         if form.ndim is not None and not parameter.raw
         else ""
         for place, (parameter, form) in enumerate(zip(params, forms, strict=True))
@@ -258,9 +258,9 @@ def source_of(
     inputs = "\n".join(elements[: kernel.nin])
     outputs = "\n".join(elements[kernel.nin :])
     name = kernel.name
-    return f"""{source.HEADERS}\
-{source.typedefs_of(placeholders)}typedef {index_type} IndexT;
-{source.user_part(kernel.preamble, name, "preamble")}{head.declarations}\
+    return f"""{generated_source.HEADERS}\
+{generated_source.typedefs_of(placeholders)}typedef {index_type} IndexT;
+{generated_source.user_part(kernel.preamble, name, "preamble")}{head.declarations}\
 typedef {kernel.reduce_type} _type_reduce;
 #define REDUCE(a, b) ({kernel.reduce_expr})
 #define POST_MAP(a) ({kernel.post_map_expr})
@@ -279,7 +279,7 @@ CUPY_FOR(_i, _out_ind.size()) {{
     _in_ind.set(_j);
 {inputs}
     _type_reduce _a = static_cast<_type_reduce>(
-{source.user_part(kernel.map_expr, name, "map_expr")}    );
+{generated_source.user_part(kernel.map_expr, name, "map_expr")}    );
     _s = REDUCE(_s, _a);
     if ((_J + 1) % 128 == 0) {{
       for (IndexT _runs = _J / 128; _runs % 2 != 0; _runs /= 2) {{

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation.layouts import Layout
-from tcuda.emulation.user_kernels.type_names import type_name
+from tcuda.emulation.kernels.parts.array_layouts import Layout
+from tcuda.emulation.kernels.parts.type_names import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcuda.emulation.user_kernels.parameters import Parameter
+    from tcuda.emulation.kernels.parts.parameters import Parameter
 
 HEADERS = """\
 #include <cupy/complex.cuh>
