@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import catalogue, creation, flops, indexing, numpy_work, refusals, tracing
+from tcuda.emulation import active_trace, catalogue, creation, flops, indexing, numpy_work, refusals
+from tcuda.emulation.active_trace import Placeholder
 from tcuda.emulation.signatures import signature_of
 from tcuda.emulation.strided import Strided
 from tcuda.emulation.translation import IN_PLACE_OF, Translation
@@ -152,8 +153,8 @@ def _bound(name: str, function: Function, work: Work, guard: Work | None) -> Fun
     translated = Translation(signature, function).arguments
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        trace = tracing.current()
-        if trace is not None and any(isinstance(value, tracing.Stand) for value in (*args, *kwargs.values())):
+        trace = active_trace.current()
+        if trace is not None and any(isinstance(value, Placeholder) for value in (*args, *kwargs.values())):
             return trace.call_function(name, args, kwargs)
         admitted = admit(args, kwargs)
         if admitted is None:

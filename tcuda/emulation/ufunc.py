@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import catalogue, creation, flops, indexing, numpy_work, tracing
+from tcuda.emulation import active_trace, catalogue, creation, flops, indexing, numpy_work
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.signatures import Setting
 from tcuda.emulation.strided import Strided, shortened
@@ -53,7 +53,7 @@ class ufunc:
             args: The inputs, which are arrays or scalars, and then the outputs, if any.
             kwargs: ``out``, an array or a tuple of arrays; ``dtype``, the type of the computation; ``casting``.
         """
-        trace = tracing.current()
+        trace = active_trace.current()
         if trace is not None:
             return trace.call_ufunc(self._function, args, kwargs)
         inputs, outs = args[: self.nin], args[self.nin :]

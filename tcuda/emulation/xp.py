@@ -18,6 +18,7 @@ import numpy as np
 
 from tcuda.emulation import catalogue, creation, fft, host, linalg, random
 from tcuda.emulation._ndarray import ndarray
+from tcuda.emulation.active_trace import Placeholder
 from tcuda.emulation.functions import FUNCTIONS
 from tcuda.emulation.fusion import fuse
 from tcuda.emulation.grids import Grid, Joined
@@ -27,7 +28,6 @@ from tcuda.emulation.kernels.raw_module import RawModule
 from tcuda.emulation.kernels.reduction import ReductionKernel
 from tcuda.emulation.memoization import clear_memo, memoize
 from tcuda.emulation.strided import Strided
-from tcuda.emulation.tracing import Stand
 from tcuda.emulation.ufunc import ufunc
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def get_array_module(*args: Any) -> Any:
     """Return this module if an array of a device is among ``args``, and ``numpy`` otherwise."""
     for arg in args:
-        if isinstance(arg, (Strided, Stand)):
+        if isinstance(arg, (Strided, Placeholder)):
             return sys.modules[__name__]
     return np
 

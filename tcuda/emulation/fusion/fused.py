@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import numpy_work, tracing
+from tcuda.emulation import active_trace, numpy_work
 from tcuda.emulation.fusion.trace import FusionTrace
 from tcuda.emulation.kernels.names import require_name
 from tcuda.emulation.kernels.parts.array_layouts import broadcast_shape
@@ -24,7 +24,7 @@ _SCALARS = (bool, int, float, complex, np.generic, type(None))
 class Fusion:
     """A fused function, as ``cupy.fuse`` returns. Its operations on arrays of the device run as one kernel.
 
-    The function is run once or twice for each combination of types and numbers of axes, with objects that stand for the
+    The function is run once or twice for each combination of types and numbers of axes, with placeholders of the
     arguments, and its operations are recorded. Without an array of the device among the arguments, the function runs
     as always.
 
@@ -56,7 +56,7 @@ class Fusion:
                 for a kernel, such as the name of a lambda expression.
         """
         arrays = [arg for arg in args if isinstance(arg, Strided)]
-        if tracing.current() is not None or not arrays:
+        if active_trace.current() is not None or not arrays:
             return self.func(*args)
         if not all(isinstance(arg, (Strided, *_SCALARS)) for arg in args):
             listed = ", ".join(repr(type(arg)) for arg in args)

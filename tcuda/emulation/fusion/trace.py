@@ -1,4 +1,4 @@
-"""Traces: the records of the operations of a function, made with stands in the places of arrays and scalars."""
+"""Traces: the records of the operations of a function, made with placeholders of arrays and scalars."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda.emulation.active_trace import tracing
+from tcuda.emulation.fusion.placeholders import Array, Variable
 from tcuda.emulation.fusion.program import Place, Program, Shape, Step
-from tcuda.emulation.fusion.stands import Array, Variable
 from tcuda.emulation.kernels.parts.array_layouts import broadcast_shape
 from tcuda.emulation.strided import Strided
-from tcuda.emulation.tracing import tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -73,8 +73,8 @@ class NotPlain(Exception):
 class FusionTrace:
     """The trace of a function that is fused.
 
-    The function runs with stands. Each stand has a sample, which is an array with one element or a scalar; NumPy tells
-    the types of results from the samples.
+    The function runs with placeholders. Each placeholder has a sample, which is an array with one element or a scalar.
+    NumPy tells the types of results from the samples.
 
     Args:
         plain: Whether to refuse what does not fit in an elementwise kernel with one reduction at its end. All arrays of
@@ -89,7 +89,7 @@ class FusionTrace:
         self._most_axes = 0
 
     def trace(self, function: Callable[..., Any], args: Sequence[Any]) -> Program:
-        """Run ``function`` with stands for ``args``, and return the recorded operations.
+        """Run ``function`` with placeholders for ``args``, and return the recorded operations.
 
         Raises:
             TypeError: The function asks for the value of an element, or calls a function that cannot be fused.
@@ -98,13 +98,13 @@ class FusionTrace:
             NotPlain: The function is not plain, and must be.
         """
         self._most_axes = max(arg.ndim for arg in args if isinstance(arg, Strided))
-        stands: list[Variable | None] = []
+        placeholders: list[Variable | None] = []
         for place, arg in enumerate(args):
             self.program.count = place
-            stands.append(None if arg is None else self._stand(_sample_of(arg), False))
+            placeholders.append(None if arg is None else self._placeholder(_sample_of(arg), False))
         self.program.count = len(args)
         with tracing(self), np.errstate(all="ignore"):
-            result = function(*stands)
+            result = function(*placeholders)
         self._finish(result)
         return self.program
 
@@ -112,7 +112,7 @@ class FusionTrace:
         """Record the call of a universal function.
 
         Raises:
-            TypeError: An argument is neither a stand nor a scalar, or an option is unknown.
+            TypeError: An argument is neither a placeholder nor a scalar, or an option is unknown.
             ValueError: The number of arguments is wrong.
         """
         options = dict(kwargs)
@@ -149,14 +149,14 @@ class FusionTrace:
             return self._call_elementwise(name, args, kwargs)
         raise TypeError(f"{name}() cannot be fused. Call the function outside of the fused function.")
 
-    def call_method(self, name: str, stand: Variable, **kwargs: Any) -> Any:
+    def call_method(self, name: str, placeholder: Variable, **kwargs: Any) -> Any:
         """Record a reduction that is called as a method."""
         self._require_general()
-        return self._reduce(name, stand, **kwargs)
+        return self._reduce(name, placeholder, **kwargs)
 
-    def cast(self, stand: Variable, dtype: np.dtype[Any]) -> Any:
-        """Record the conversion of ``stand`` to ``dtype``."""
-        return self._elementwise(functools.partial(_as_type, dtype=dtype), (stand,), (), {})
+    def cast(self, placeholder: Variable, dtype: np.dtype[Any]) -> Any:
+        """Record the conversion of ``placeholder`` to ``dtype``."""
+        return self._elementwise(functools.partial(_as_type, dtype=dtype), (placeholder,), (), {})
 
     def assign(self, target: Array, value: Any) -> None:
         """Record the assignment of ``value`` to all elements of ``target``."""
@@ -165,8 +165,8 @@ class FusionTrace:
         self._write(target)
         self._record(np.copyto, (Place(target._index), places[0]), {"casting": "same_kind"}, (), broadcast_shape)
 
-    def index(self, stand: Array, index: Any) -> Any:
-        """Record a view of ``stand`` with some axes reversed, added, or reduced to one element.
+    def index(self, placeholder: Array, index: Any) -> Any:
+        """Record a view of ``placeholder`` with some axes reversed, added, or reduced to one element.
 
         Raises:
             IndexError: There are too many indices, or an index is none.
@@ -182,14 +182,14 @@ class FusionTrace:
                     )
             elif not (isinstance(part, int) or part is None or part is Ellipsis):
                 raise IndexError("Indices must be integers, slices, ellipsis or None in a fused function.")
-        sample = stand._sample[tuple(0 if isinstance(part, int) else part for part in indices)]
+        sample = placeholder._sample[tuple(0 if isinstance(part, int) else part for part in indices)]
         self._require_general()
-        (view,) = self._results([np.asarray(sample)], stand._reduced)
+        (view,) = self._results([np.asarray(sample)], placeholder._reduced)
 
         def shape_of(shapes: Sequence[Shape]) -> Shape:
             return np.broadcast_to(np.empty(()), shapes[0])[indices].shape
 
-        self._record(operator.getitem, (Place(stand._index), indices), {}, (view._index,), shape_of)
+        self._record(operator.getitem, (Place(placeholder._index), indices), {}, (view._index,), shape_of)
         return view
 
     def _require_general(self) -> None:
@@ -268,9 +268,9 @@ class FusionTrace:
     def _elementwise(
         self, function: Callable[..., Any], inputs: Sequence[Any], outs: Sequence[Any], options: dict[str, Any]
     ) -> Any:
-        stands = [value for value in (*inputs, *outs) if isinstance(value, Variable)]
-        reduced = any(stand._reduced for stand in stands)
-        if reduced and not all(stand._reduced for stand in stands):
+        placeholders = [value for value in (*inputs, *outs) if isinstance(value, Variable)]
+        reduced = any(placeholder._reduced for placeholder in placeholders)
+        if reduced and not all(placeholder._reduced for placeholder in placeholders):
             self._require_general()
         places = [self._place(value) for value in (*inputs, *outs)]
         samples = [_sample(value) for value in (*inputs, *outs)]
@@ -280,14 +280,14 @@ class FusionTrace:
             elif self.program.plain and any(type(sample) in _PYTHON for sample in samples):
                 function = functools.partial(_with_types, function, _loop_of(function, samples))
         made = function(*samples, **options)
-        is_array = any(isinstance(stand, Array) for stand in stands)
+        is_array = any(isinstance(placeholder, Array) for placeholder in placeholders)
         fresh = [
             np.asarray(sample) if is_array else sample for sample in (made if isinstance(made, tuple) else (made,))
         ]
         results = self._results(fresh, reduced)
         for out in outs:
             self._write(out)
-        indices = tuple(stand._index for stand in results)
+        indices = tuple(placeholder._index for placeholder in results)
         self._record(function, tuple(places), options, indices, broadcast_shape, is_array=is_array)
         every = [*outs, *results]
         return every[0] if len(every) == 1 else tuple(every)
@@ -309,19 +309,19 @@ class FusionTrace:
         self.program.written.add(target._index)
 
     def _results(self, samples: Sequence[Any], reduced: bool) -> list[Any]:
-        return [self._stand(sample, reduced) for sample in samples]
+        return [self._placeholder(sample, reduced) for sample in samples]
 
-    def _stand(self, sample: Any, reduced: bool) -> Variable:
+    def _placeholder(self, sample: Any, reduced: bool) -> Variable:
         kind = Array if isinstance(sample, np.ndarray) else Variable
-        stand = kind(self, self.program.count, sample, reduced)
+        placeholder = kind(self, self.program.count, sample, reduced)
         self.program.count += 1
-        return stand
+        return placeholder
 
     def _place(self, value: Any) -> Any:
-        """Return the place of a stand, or a constant.
+        """Return the place of a placeholder, or a constant.
 
         Raises:
-            TypeError: ``value`` is neither a stand nor a scalar.
+            TypeError: ``value`` is neither a placeholder nor a scalar.
         """
         if isinstance(value, Variable):
             return Place(value._index)

@@ -1,4 +1,4 @@
-"""The objects that stand for arrays and scalars while a function is traced."""
+"""Placeholders: the objects that a traced function gets in place of arrays and scalars."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tcuda.emulation.tracing import Stand
+from tcuda.emulation.active_trace import Placeholder
 
 if TYPE_CHECKING:
-    from tcuda.emulation.tracing import Trace
+    from tcuda.emulation.active_trace import Trace
 
 _NO_VALUE = (
     "Cannot convert to Python scalar in cupy.fuse: a fused function runs once for all elements, so that the function "
@@ -17,8 +17,8 @@ _NO_VALUE = (
 )
 
 
-class Variable(Stand):
-    """A stand for a scalar.
+class Variable(Placeholder):
+    """The placeholder of a scalar.
 
     Attributes:
         dtype: The type of the scalar.
@@ -100,7 +100,7 @@ class Variable(Stand):
 
 
 class Array(Variable):
-    """A stand for an array."""
+    """The placeholder of an array."""
 
     __slots__ = ()
 

@@ -21,21 +21,21 @@ class Trace(Protocol):
     def call_function(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Record the call of another function of the namespace."""
 
-    def call_method(self, name: str, stand: Any, **kwargs: Any) -> Any:
+    def call_method(self, name: str, placeholder: Any, **kwargs: Any) -> Any:
         """Record the call of a method of an array."""
 
-    def cast(self, stand: Any, dtype: np.dtype[Any]) -> Any:
+    def cast(self, placeholder: Any, dtype: np.dtype[Any]) -> Any:
         """Record the conversion of an array or scalar to another type."""
 
-    def index(self, stand: Any, index: Any) -> Any:
+    def index(self, placeholder: Any, index: Any) -> Any:
         """Record a view of an array."""
 
     def assign(self, target: Any, value: Any) -> None:
         """Record an assignment to all elements of an array."""
 
 
-class Stand:
-    """The base class of the objects that stand for arrays and scalars while a function is traced."""
+class Placeholder:
+    """The base class of the objects that a traced function gets in place of arrays and scalars."""
 
     __slots__ = ()
 
