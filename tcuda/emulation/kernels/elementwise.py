@@ -7,11 +7,11 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from tcuda.emulation import numpy_work
-from tcuda.emulation.kernels.names import require_name
-from tcuda.emulation.kernels.parts import call_arguments, compiled, generated_source
+from tcuda.emulation.kernels.parts import call_arguments, generated_source
 from tcuda.emulation.kernels.parts.array_layouts import Layout, reduce_axes
-from tcuda.emulation.kernels.parts.parameters import Parameter, parameters_of
+from tcuda.emulation.kernels.parts.parameters import Parameter
 from tcuda.emulation.kernels.parts.type_inference import ParameterTypes, types_of
+from tcuda.emulation.kernels.parts.user_kernel import UserKernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _DECIDED_BY_ARRAYS = -1
 
 
-class ElementwiseKernel:
+class ElementwiseKernel(UserKernel):
     """A kernel that applies an operation in CUDA C++ to each element, as ``cupy.ElementwiseKernel``.
 
     The kernel is compiled at the first call with arrays of new types or numbers of axes.
@@ -69,16 +69,10 @@ class ElementwiseKernel:
         return_tuple: bool = False,
         **kwargs: Any,
     ) -> None:
-        require_name(name)
-        self.in_params = parameters_of(in_params, True)
-        self.out_params = parameters_of(out_params, False)
+        super().__init__(name, in_params, out_params)
         self._arguments = self.in_params + self.out_params
         self.params = (*self._arguments, Parameter("_ind", None, "CIndexer", False, False))
-        self.nin = len(self.in_params)
-        self.nout = len(self.out_params)
-        self.nargs = self.nin + self.nout
         self.operation = operation
-        self.name = self.__name__ = name
         self.reduce_dims = reduce_dims
         self.preamble = preamble
         self.no_return = no_return
@@ -86,7 +80,6 @@ class ElementwiseKernel:
         self.kwargs = kwargs
         if any(parameter.name == "i" for parameter in self._arguments):
             raise ValueError("Can not use 'i' as a parameter name, because i is the number of the element")
-        self._kernels = compiled.CompiledKernels()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the kernel on the current device.
@@ -161,16 +154,6 @@ class ElementwiseKernel:
             function = self._kernels.add(key, arrays, self.name, text, self.kwargs.get("options", ()))
         arguments = generated_source.arguments_of(values, [shape])
         function.kernel.linear_launch(math.prod(shape), arguments, 0, block_size, stream)
-
-    @property
-    def cached_codes(self) -> dict[tuple[Any, ...], str]:
-        """The sources that were compiled, by the types of the arrays."""
-        return compiled.all_codes(self._kernels.codes)
-
-    @property
-    def cached_code(self) -> str:
-        """The first source that was compiled."""
-        return compiled.only_code(self._kernels.codes)
 
 
 def source_of(

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from numpy.exceptions import AxisError
 
 from tcuda.emulation import numpy_work
-from tcuda.emulation.kernels.names import require_name
-from tcuda.emulation.kernels.parts import call_arguments, compiled, generated_source
+from tcuda.emulation.kernels.parts import call_arguments, generated_source
 from tcuda.emulation.kernels.parts.array_layouts import Layout, layout_of, reduce_axes
-from tcuda.emulation.kernels.parts.parameters import parameters_of
 from tcuda.emulation.kernels.parts.type_inference import types_of
+from tcuda.emulation.kernels.parts.user_kernel import UserKernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +26,7 @@ _LONGEST = 0x7FFFFFFF
 _KEYWORDS = ("out", "axis", "keepdims", "stream")
 
 
-class ReductionKernel:
+class ReductionKernel(UserKernel):
     """A kernel that reduces arrays along axes by expressions in CUDA C++, as ``cupy.ReductionKernel``.
 
     Each element is mapped by ``map_expr``. Pairs of mapped values are combined by ``reduce_expr``, in an order that
@@ -75,22 +74,15 @@ class ReductionKernel:
         preamble: str = "",
         options: tuple[str, ...] = (),
     ) -> None:
-        require_name(name)
-        self.in_params = parameters_of(in_params, True)
-        self.out_params = parameters_of(out_params, False)
-        self.nin = len(self.in_params)
-        self.nout = len(self.out_params)
-        self.nargs = self.nin + self.nout
+        super().__init__(name, in_params, out_params)
         self.map_expr = map_expr
         self.reduce_expr = reduce_expr
         self.post_map_expr = post_map_expr
         self.identity = "" if identity is None else str(identity)
-        self.name = self.__name__ = name
         self.reduce_type = self.out_params[0].ctype if reduce_type is None else reduce_type
         self.reduce_dims = reduce_dims
         self.preamble = preamble
         self.options = options
-        self._kernels = compiled.CompiledKernels()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the kernel on the current device.
@@ -189,16 +181,6 @@ class ReductionKernel:
             function = self._kernels.add(key, arrays, self.name, text, self.options)
         arguments = generated_source.arguments_of([*values, *targets], [in_shape, out_shape])
         function.kernel.linear_launch(math.prod(out_shape), arguments, 0, _BLOCK, stream)
-
-    @property
-    def cached_codes(self) -> dict[tuple[Any, ...], str]:
-        """The sources that were compiled, by the types of the arrays."""
-        return compiled.all_codes(self._kernels.codes)
-
-    @property
-    def cached_code(self) -> str:
-        """The first source that was compiled."""
-        return compiled.only_code(self._kernels.codes)
 
 
 def _split_axes(axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from tcuda.emulation.kernels.raw_module import RawModule
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable
 
 
 class CompiledKernels:
@@ -39,21 +38,3 @@ class CompiledKernels:
         function = RawModule(code=source, options=options).get_function(name)
         self.codes.setdefault(types, source)
         return self._functions.setdefault(key, function)
-
-
-def all_codes(codes: Mapping[tuple[Any, ...], str]) -> dict[tuple[Any, ...], str]:
-    """Return a copy of ``codes``, with a warning if there are none."""
-    if not codes:
-        warnings.warn(
-            "No codes are cached because compilation is deferred until the first function call.", stacklevel=3
-        )
-    return dict(codes)
-
-
-def only_code(codes: Mapping[tuple[Any, ...], str]) -> str:
-    """Return the first of ``codes``, with a warning if there are others."""
-    if len(codes) > 1:
-        warnings.warn(
-            "The input types of the kernel could not be inferred. Please use `.cached_codes` instead.", stacklevel=3
-        )
-    return next(iter(codes.values()))
