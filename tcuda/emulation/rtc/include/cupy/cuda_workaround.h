@@ -1,8 +1,6 @@
 // The part of the standard library that CuPy gives to code without the headers of the host.
 #pragma once
 
-#if __has_include(<cuda/std/type_traits>)
-
 #include <cuda/std/limits>
 #include <cuda/std/type_traits>
 #include <cuda/std/utility>
@@ -13,11 +11,3 @@ namespace std {
 using namespace ::cuda::std;
 
 }  // namespace std
-
-#else
-
-#include <limits>
-#include <type_traits>
-#include <utility>
-
-#endif
