@@ -120,17 +120,29 @@ def plugged_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+@pytest.fixture(scope="session")
+def driver_stub(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a library that replaces the driver, for ``LD_LIBRARY_PATH``."""
+    folder = tmp_path_factory.mktemp("driver")
+    _compile_cpp("driver_stub", folder / "libcuda.so.1")
+    return str(folder)
+
+
 @pytest.fixture
 def compiled_cpp(tmp_path: Path) -> CompiledCpp:
     """Build a shared library from a C++ source file in ``tests/data`` and return the path of the library."""
-    compiler = shutil.which("c++")
-    if compiler is None:
-        pytest.skip("needs a C++ compiler, and there is no c++")
 
     def compiled(name: str, *options: str) -> str:
         path = tmp_path / f"{name}.so"
-        command = [compiler, "-Wall", "-Wextra", "-shared", "-fPIC", *options, "-o", path, DATA / f"{name}.cpp"]
-        subprocess.run(command, check=True)
+        _compile_cpp(name, path, *options)
         return str(path)
 
     return compiled
+
+
+def _compile_cpp(name: str, path: Path, *options: str) -> None:
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("needs a C++ compiler, and there is no c++")
+    command = [compiler, "-Wall", "-Wextra", "-shared", "-fPIC", *options, "-o", path, DATA / f"{name}.cpp"]
+    subprocess.run(command, check=True)

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
-
-import pytest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.fixture_types import CompiledCpp, OutputOf
+    from support.fixture_types import OutputOf
 
 
 class TestLibcuda:
-    @pytest.fixture
-    def driver(self, compiled_cpp: CompiledCpp, tmp_path: Path) -> str:
-        """The folder of the library that replaces the driver, for ``LD_LIBRARY_PATH``."""
-        shutil.move(compiled_cpp("driver_stub"), tmp_path / "libcuda.so.1")
-        return str(tmp_path)
-
-    def test_calls_that_cupy_lacks_reach_the_driver(self, output_of: OutputOf, driver: str) -> None:
+    def test_calls_that_cupy_lacks_reach_the_driver(self, output_of: OutputOf, driver_stub: str) -> None:
         code = """
 from tcuda import _core
 
@@ -33,9 +24,9 @@ assert calls.event_record_with_flags(5, 6, 1) == 0
 assert calls.event_record_with_flags(5, 6, 0) == 400
 print("done")
 """
-        assert output_of(code, LD_LIBRARY_PATH=driver) == "done"
+        assert output_of(code, LD_LIBRARY_PATH=driver_stub) == "done"
 
-    def test_only_the_graph_calls_need_a_driver_with_graphs(self, output_of: OutputOf, driver: str) -> None:
+    def test_only_the_graph_calls_need_a_driver_with_graphs(self, output_of: OutputOf, driver_stub: str) -> None:
         code = """
 from tcuda import _core
 
@@ -46,7 +37,7 @@ except RuntimeError as error:
     print(error)
 """
         expected = "libcuda.so.1 has no cuStreamGetCaptureInfo_v2: the driver is too old"
-        assert output_of(code, LD_LIBRARY_PATH=driver) == expected
+        assert output_of(code, LD_LIBRARY_PATH=driver_stub) == expected
 
     def test_without_a_driver_every_user_of_the_table_raises_an_error(
         self, output_of: OutputOf, tmp_path: Path
@@ -65,7 +56,7 @@ for make in (_core.CudaDriver, _core.CudaCalls, _core.CudaGraphs, lambda: _core.
         assert output.splitlines() == ["libcuda.so.1 cannot be loaded"] * 4
 
     def test_memory_calls_are_made_in_the_context_of_the_device_and_outside_of_captures(
-        self, output_of: OutputOf, driver: str
+        self, output_of: OutputOf, driver_stub: str
     ) -> None:
         code = """
 import ctypes
@@ -80,7 +71,7 @@ print(ledger.allocate_segment(1, 1 << 20) == 0x10000000)
 print(stub.stub_mode())
 print(stub.stub_calls().decode())
 """
-        allocated, mode, calls = output_of(code, LD_LIBRARY_PATH=driver).splitlines()
+        allocated, mode, calls = output_of(code, LD_LIBRARY_PATH=driver_stub).splitlines()
         assert (allocated, mode) == ("True", "0")
         enter = ["cuCtxPushCurrent_v2", "cuThreadExchangeStreamCaptureMode"]
         assert calls.split() == [*enter, "cuMemAlloc_v2", enter[1], "cuCtxPopCurrent_v2"]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.fixture_types import CompiledCpp, OutputOf
+    from support.fixture_types import OutputOf
 
 SETUP = """
 import ctypes
@@ -112,10 +109,9 @@ x, y = Array((2, 2), d, [1, 2, 3, 4]), Array((2, 2), d, [10, 20, 30, 40])
 
 
 @pytest.fixture
-def computed(compiled_cpp: CompiledCpp, tmp_path: Path, output_of: OutputOf) -> OutputOf:
+def computed(driver_stub: str, output_of: OutputOf) -> OutputOf:
     """Run code after the set-up, with the library in place of the driver."""
-    shutil.move(compiled_cpp("driver_stub"), tmp_path / "libcuda.so.1")
-    return lambda code, **environment: output_of(SETUP + code, LD_LIBRARY_PATH=str(tmp_path), **environment)
+    return lambda code, **environment: output_of(SETUP + code, LD_LIBRARY_PATH=driver_stub, **environment)
 
 
 def test_a_learned_call_launches_the_kernel(computed: OutputOf) -> None:

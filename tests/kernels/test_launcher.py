@@ -52,20 +52,16 @@ launcher.add(100, 0)
 
 
 class TestLauncher:
-    @pytest.fixture
-    def driver(self, compiled_cpp: CompiledCpp, tmp_path: Path) -> str:
-        """The folder of the library that replaces the driver, for ``LD_LIBRARY_PATH``."""
-        shutil.move(compiled_cpp("driver_stub"), tmp_path / "libcuda.so.1")
-        return str(tmp_path)
-
-    def test_the_driver_gets_the_sizes_the_stream_and_the_arguments(self, output_of: OutputOf, driver: str) -> None:
+    def test_the_driver_gets_the_sizes_the_stream_and_the_arguments(
+        self, output_of: OutputOf, driver_stub: str
+    ) -> None:
         code = f"""{PREPARATION}
 for stream in (None, Stream(), TorchStream()):
     kernel((2, 3), 64, (Array(), 1.5), 4096, stream)
     print(stub.stub_launch().decode())
 """
         expected = [f"100 2 3 1 64 1 1 4096 {stream} 4096 1.500000" for stream in (11, 12, 13)]
-        assert output_of(code, LD_LIBRARY_PATH=driver).splitlines() == expected
+        assert output_of(code, LD_LIBRARY_PATH=driver_stub).splitlines() == expected
 
     @pytest.mark.parametrize(
         ("options", "launch"),
@@ -85,7 +81,7 @@ print(stub.stub_launch().decode())
         expected = [f"cuCtxGetCurrent {launch}", "100 2 3 4 5 6 7 8 11 0 0.000000"]
         assert output_of(code, LD_LIBRARY_PATH=str(tmp_path)).splitlines() == expected
 
-    def test_a_launch_runs_no_python_frame(self, output_of: OutputOf, driver: str) -> None:
+    def test_a_launch_runs_no_python_frame(self, output_of: OutputOf, driver_stub: str) -> None:
         code = f"""{PREPARATION}
 import sys
 
@@ -100,9 +96,9 @@ print([frame for frame in frames if frame[0] == "call"])
 print(stub.stub_launch().decode())
 """
         launched = "100 1 1 1 1 1 1 0 12 4096 1.500000"
-        assert output_of(code, LD_LIBRARY_PATH=driver).splitlines() == ["[]", launched]
+        assert output_of(code, LD_LIBRARY_PATH=driver_stub).splitlines() == ["[]", launched]
 
-    def test_each_device_has_a_function_of_its_own(self, output_of: OutputOf, driver: str) -> None:
+    def test_each_device_has_a_function_of_its_own(self, output_of: OutputOf, driver_stub: str) -> None:
         code = f"""{PREPARATION}
 def on_failure(*failure):
     launcher.add(200, 1)
@@ -114,9 +110,9 @@ for context in (8, 7, 8):
 """
         missing = [(201, 0, (1, 1, 1), (1, 1, 1), 0)]
         expected = [f"{function} {missing}" for function in (200, 100, 200)]
-        assert output_of(code, LD_LIBRARY_PATH=driver).splitlines() == expected
+        assert output_of(code, LD_LIBRARY_PATH=driver_stub).splitlines() == expected
 
-    def test_a_failed_launch_is_tried_again_after_the_repair(self, output_of: OutputOf, driver: str) -> None:
+    def test_a_failed_launch_is_tried_again_after_the_repair(self, output_of: OutputOf, driver_stub: str) -> None:
         code = f"""{PREPARATION}
 def on_failure(status, attempt, grid, block, shared):
     if attempt == 1:
@@ -129,9 +125,9 @@ print(stub.stub_launch().decode())
 """
         failures = [(1, attempt, (4, 5, 6), (7, 8, 1), 9) for attempt in (0, 1)]
         launched = "100 4 5 6 7 8 1 9 11 0 2.500000"
-        assert output_of(code, LD_LIBRARY_PATH=driver).splitlines() == [str(failures), launched]
+        assert output_of(code, LD_LIBRARY_PATH=driver_stub).splitlines() == [str(failures), launched]
 
-    def test_an_exception_of_the_repair_reaches_the_caller(self, output_of: OutputOf, driver: str) -> None:
+    def test_an_exception_of_the_repair_reaches_the_caller(self, output_of: OutputOf, driver_stub: str) -> None:
         code = f"""{PREPARATION}
 stub.stub_fail_launches(719)
 try:
@@ -139,9 +135,9 @@ try:
 except KeyError as error:
     print(error.args[0])
 """
-        assert output_of(code, LD_LIBRARY_PATH=driver) == "(719, 0, (1, 1, 1), (1, 1, 1), 0)"
+        assert output_of(code, LD_LIBRARY_PATH=driver_stub) == "(719, 0, (1, 1, 1), (1, 1, 1), 0)"
 
-    def test_a_wrong_argument_or_stream_calls_no_driver(self, output_of: OutputOf, driver: str) -> None:
+    def test_a_wrong_argument_or_stream_calls_no_driver(self, output_of: OutputOf, driver_stub: str) -> None:
         code = f"""{PREPARATION}
 for given in (("x", 1.0), None), ((None, 1.0), 5):
     try:
@@ -150,12 +146,12 @@ for given in (("x", 1.0), None), ((None, 1.0), 5):
         print(error)
 print("cuLaunchKernel" in stub.stub_calls().decode())
 """
-        wrong_argument, wrong_stream, called = output_of(code, LD_LIBRARY_PATH=driver).splitlines()
+        wrong_argument, wrong_stream, called = output_of(code, LD_LIBRARY_PATH=driver_stub).splitlines()
         assert wrong_argument.startswith("argument 1 of kernel f: the parameter is a pointer")
         assert wrong_stream.startswith("stream must be a stream of tcuda, CuPy or torch")
         assert called == "False"
 
-    def test_the_address_of_an_array_comes_from_the_descriptors(self, output_of: OutputOf, driver: str) -> None:
+    def test_the_address_of_an_array_comes_from_the_descriptors(self, output_of: OutputOf, driver_stub: str) -> None:
         code = f"""{PREPARATION}
 class Fast:
     @property
@@ -174,9 +170,9 @@ Fast.data = property(lambda array: Pointer())
 arrays = _core.ArrayAddresses(Fast, Fast.__dict__["data"], Pointer.__dict__["address"])
 print(_core.KernelParameters([("p", 8, 0)], arrays).pack("f", (Fast(),)).hex())
 """
-        assert output_of(code, LD_LIBRARY_PATH=driver) == (0x2000).to_bytes(8, "little").hex()
+        assert output_of(code, LD_LIBRARY_PATH=driver_stub) == (0x2000).to_bytes(8, "little").hex()
 
-    def test_an_array_of_another_device_is_asked_about(self, output_of: OutputOf, driver: str) -> None:
+    def test_an_array_of_another_device_is_asked_about(self, output_of: OutputOf, driver_stub: str) -> None:
         code = f"""{PREPARATION}
 class Other:
     data = property(lambda array: Data())
@@ -207,7 +203,7 @@ try:
 except ValueError as error:
     print(error)
 """
-        assert output_of(code, LD_LIBRARY_PATH=driver).splitlines() == ["reach 0 3", "reach 1 3", "out of reach"]
+        assert output_of(code, LD_LIBRARY_PATH=driver_stub).splitlines() == ["reach 0 3", "reach 1 3", "out of reach"]
 
     def test_a_launch_without_a_driver_says_so(self, output_of: OutputOf, tmp_path: Path) -> None:
         (tmp_path / "libcuda.so.1").write_text("no library")
