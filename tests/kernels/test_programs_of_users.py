@@ -190,6 +190,23 @@ def function(xp: Any) -> Callable[[str], Any]:
     return found
 
 
+@pytest.mark.parametrize("declaration", ["static __shared__", "__shared__ static"])
+def test_a_shared_array_may_be_declared_static(xp: Any, declaration: str) -> None:
+    code = f"""
+#define SHARED {declaration}
+extern "C" __global__ void reverse(float* x) {{
+    SHARED float first[32];
+    {declaration} float second[32];
+    first[threadIdx.x] = second[31 - threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = second[threadIdx.x] + 100 * first[threadIdx.x];
+}}
+"""
+    x = xp.arange(32, dtype=xp.float32)
+    xp.RawKernel(code, "reverse")((1,), (32,), (x,))
+    assert x.get().tolist() == [31 - i + 100 * i for i in range(32)]
+
+
 @pytest.mark.parametrize(("kind", "dtype", "count"), [("float", "float32", 64), ("double", "float64", 128)])
 def test_warps_and_shared_memory_add_numbers(kind: str, dtype: str, count: int, function: Any, xp: Any) -> None:
     x = xp.asarray(NUMBERS.astype(dtype))

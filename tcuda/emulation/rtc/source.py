@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcuda.emulation.rtc import directives, launch_bounds
 from tcuda.emulation.rtc.dynamic_arrays import rewritten
+from tcuda.emulation.rtc.shared_variables import without_static
 from tcuda.emulation.rtc.tokens import Token, tokens
 
 if TYPE_CHECKING:
@@ -213,6 +214,7 @@ def depends_on_preprocessor(source: str) -> bool:
 
 def prepared(source: str) -> str:
     """Return ``source`` as the C++ compiler takes it, with the same lines."""
+    source = without_static(source, list(tokens(source)))
     found = list(tokens(source))
     outside = {index: scope.outside for index, scope, _ in scoped(found) if found[index].text == "extern"}
     return rewritten(source, found, outside)

@@ -68,11 +68,15 @@ def test_kernels_are_found(code: str, kernels: list[tuple[str, str]]) -> None:
          'namespace n { extern float s[] __asm__("tcuda_dynamic_shared"); }'),
         ("#define S extern __shared__ float s[]",
          "#define S float* const s = static_cast<float*>(tcuda::dynamic_shared())"),
+        ("void f() { static __shared__ float s[3]; }", "void f() {        __shared__ float s[3]; }"),
+        ("void f() { __shared__ volatile static float s[3]; }", "void f() { __shared__ volatile        float s[3]; }"),
+        ("#define S  static \\\n __shared__\nstatic int x;", "#define S         \\\n __shared__\nstatic int x;"),
+        ("static int f() { __shared__ float s[3]; }", "static int f() { __shared__ float s[3]; }"),
         ("void f() { __shared__ float s[3]; }", "void f() { __shared__ float s[3]; }"),
         ("extern int x[]; // extern __shared__ float s[];", "extern int x[]; // extern __shared__ float s[];"),
     ],
 )  # fmt: skip
-def test_dynamic_arrays_are_rewritten_in_their_lines(code: str, expected: str) -> None:
+def test_shared_arrays_are_rewritten_in_their_lines(code: str, expected: str) -> None:
     rewritten = source.prepared(code)
     assert rewritten == expected
     assert rewritten.count("\n") == code.count("\n")
