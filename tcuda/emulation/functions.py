@@ -101,10 +101,21 @@ def _writing_indexed(function: Function) -> Work:
 
 
 def _asking(function: Function) -> Work:
+    if function is np.shares_memory:
+        function = _shares_memory
+
     def ask(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return function(*map(_host, args), **{name: _host(value) for name, value in kwargs.items()})
 
     return ask
+
+
+def _shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+    """Take CuPy's names of ``max_work``, for which NumPy has numbers."""
+    if isinstance(max_work, str) and max_work == "MAY_SHARE_BOUNDS":
+        return np.may_share_memory(a, b)
+    exact = isinstance(max_work, str) and max_work == "MAY_SHARE_EXACT"
+    return np.shares_memory(a, b, None if exact else max_work)
 
 
 def _host(value: Any) -> Any:

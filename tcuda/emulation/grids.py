@@ -23,9 +23,13 @@ class Grid:
         self.__doc__ = self._grid.__doc__
         self.__module__ = "tcuda.emulation.xp"
 
+    _SEVERAL: tuple[type, ...] = (tuple, list)
+    """The types of several items in the brackets."""
+
     def __getitem__(self, key: Any) -> Any:
-        items = [self._item(item) for item in (key if isinstance(key, tuple) else (key,))]
-        return numpy_work.call(self._grid.__getitem__, (tuple(items) if isinstance(key, tuple) else items[0],))
+        several = isinstance(key, self._SEVERAL)
+        items = [self._item(item) for item in (key if several else (key,))]
+        return numpy_work.call(self._grid.__getitem__, (tuple(items) if several else items[0],))
 
     def __reduce__(self) -> str:
         return self._name
@@ -41,6 +45,8 @@ class Grid:
 
 class Joined(Grid):
     """An object that joins the arrays and numbers in its brackets to one array."""
+
+    _SEVERAL = (tuple,)  # A list is an array.
 
     def _item(self, item: Any) -> Any:
         if isinstance(item, (slice, str)):

@@ -89,7 +89,7 @@ class Strided:
         order: str | None = "C",
     ) -> None:
         lengths = _lengths(shape)
-        if order not in (None, "C", "F"):
+        if order not in (None, "C", "F", "c", "f"):
             raise ValueError(f"order not understood: {order!r}; an array is laid out in 'C' or 'F' order")
         kind = supported(dtype)
         if memptr is None:
@@ -103,7 +103,7 @@ class Strided:
             raise TypeError(f"memptr is the data of an array, and no {type(memptr).__name__}.")
         self._block = block
         self._base = None
-        self._host = np.ndarray(lengths, kind, block.host(), offset, strides, "F" if order == "F" else "C")
+        self._host = np.ndarray(lengths, kind, block.host(), offset, strides, "F" if order in ("F", "f") else "C")
 
     @classmethod
     def _view_of(cls, base: Strided, host: npt.NDArray[Any]) -> Self:

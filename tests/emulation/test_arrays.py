@@ -163,6 +163,8 @@ def test_the_constructor_makes_an_array_in_given_memory():
     assert rows.tolist() == [0, 2, 4]
     assert ndarray(2, "i", array[4:].data).tolist() == [4, 5]
     assert ndarray((2, 3), order="F").flags.fnc
+    assert ndarray((2, 3), order="f").flags.fnc
+    assert ndarray((2, 3), order="c").flags.c_contiguous
     assert ndarray(array.data.mem.size // 4, "i", array.data)[:6].tolist() == [0, 1, 2, 3, 4, 5]
     with pytest.raises(TypeError, match="buffer is too small"):
         ndarray(array.data.mem.size // 4 + 1, "i", array.data)

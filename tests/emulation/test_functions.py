@@ -639,6 +639,8 @@ def test_functions_about_attributes_run_no_kernel_and_return_no_array(runtime):
     assert xp.may_share_memory(x, x[1:])
     assert xp.shares_memory(x, x[1:])
     assert not xp.shares_memory(x[:1], x[1:])
+    assert xp.shares_memory(x[::2], x[1:-1:2], "MAY_SHARE_BOUNDS")
+    assert not xp.shares_memory(x[::2], x[1:-1:2], "MAY_SHARE_EXACT")
     assert runtime.clock.now() == time
 
 

@@ -233,6 +233,9 @@ def test_values_of_the_host_that_cupy_takes_are_taken():
         xp.copyto(target, np.ones(3))
     assert xp.eye(2, k=2**70).tolist() == [[0, 0], [0, 0]]
     assert xp.mgrid[0:1:3j].tolist() == [0, 0.5, 1]
+    assert xp.mgrid[[slice(0, 2), slice(0, 1)]].tolist() == [[[0], [1]], [[0], [0]]]
+    assert [axis.tolist() for axis in xp.ogrid[[slice(0, 2), slice(0, 1)]]] == [[[0], [1]], [[0]]]
+    assert xp.r_[[1, 2]].tolist() == [1, 2]
     with pytest.raises(ValueError, match="nothing_of_the_kind"):
         xp.pad(target, 1, nothing_of_the_kind=1)
 
