@@ -56,6 +56,24 @@ def test_name_expressions_find_templates_and_names_in_namespaces(xp: Any) -> Non
     assert tuple(module.name_expressions) == tuple(names)
 
 
+def test_name_expressions_find_variables(xp: Any) -> None:
+    code = r"""
+template <typename T> __device__ volatile T value = T(3);
+namespace inner { __constant__ int table[4] = {1, 2, 3, 4}; }
+template <typename T> __global__ void read(T* x) { x[0] = value<T> + inner::table[1]; }
+"""
+    variables = ["&value<float>", "&inner::table"]
+    module = xp.RawModule(code=code, name_expressions=[*variables, "read<float>"], options=("--std=c++17",))
+    value, table = (module.get_global(module.module.mapping[variable]) for variable in variables)
+    x = xp.ndarray((1,), xp.float32, memptr=value)
+    assert xp.ndarray((4,), xp.int32, memptr=table).get().tolist() == [1, 2, 3, 4]
+    x[0] = 40
+    result = xp.zeros(1, dtype=xp.float32)
+    module.get_function("read<float>")((1,), (1,), (result,))
+    assert result.get().tolist() == [42]
+    assert launch_status(lambda: module.get_function(variables[0])) == 500
+
+
 @pytest.mark.parametrize("name", ["absent", "inner::ones", "::inner::ones", "ones", "fill<int, 5>"])
 def test_names_that_were_not_asked_for_are_not_found(name: str, xp: Any) -> None:
     module = xp.RawModule(code=TEMPLATES, name_expressions=["fill<int, 4>"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
@@ -79,13 +80,22 @@ class Module:
         variable = self._variables.get(name)
         if variable is not None:
             return variable
-        found = self._host.symbol(name)
+        found = self._variable_of_expression(name) or self._host.symbol(name)
         if found is None:
             details = f"The module has no global variable {name!r}. A variable in a namespace has a mangled name."
             raise AcceleratorError(Status.SYMBOL_NOT_FOUND, f"cuModuleGetGlobal({name!r})", details)
         ptr, size = found
         _runtime.addVariable(ptr, size, self.device)
         return self._variables.setdefault(name, MemoryPointer(Variable(ptr, size, self.device, self._host)))
+
+    def _variable_of_expression(self, name: str) -> tuple[int, int] | None:
+        """Return the address and the size of the variable that the name expression ``name`` names."""
+        if name not in self.mapping:
+            return None
+        entry = self._host.symbol(f"{rtc.VARIABLE}{[*self.mapping].index(name)}")
+        assert entry is not None  # The build adds a symbol for each name expression.
+        address, size = struct.unpack("QQ", ctypes.string_at(*entry))
+        return (address, size) if address else None
 
     def get_global_var(self, name: str) -> int:
         """Return the address of the global variable ``name`` as a number.

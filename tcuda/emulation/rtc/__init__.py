@@ -4,9 +4,9 @@ The C++ compiler of the machine compiles a kernel. The headers in ``include`` de
 imports no NumPy.
 """
 
-from tcuda.emulation.rtc.build import build
+from tcuda.emulation.rtc.build import VARIABLE, build
 from tcuda.emulation.rtc.checks import Checks, chosen
 from tcuda.emulation.rtc.compiler import Compiler, find
 from tcuda.emulation.rtc.errors import CompileException
 
-__all__ = ["Checks", "CompileException", "Compiler", "build", "chosen", "find"]
+__all__ = ["VARIABLE", "Checks", "CompileException", "Compiler", "build", "chosen", "find"]

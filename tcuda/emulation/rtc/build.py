@@ -26,6 +26,9 @@ FILE = "kernel.cu"
 _EXPRESSIONS = "name_expressions"
 """The name in messages of the lines that the build adds for the name expressions."""
 
+VARIABLE = "tcuda_expression_"
+"""The symbol of the variable of a name expression, before the number of the expression."""
+
 _FLAGS = (
     "-fPIC",
     "-shared",
@@ -52,6 +55,7 @@ _CLANG = ("-fno-color-diagnostics",)
 _LANGUAGE = ("-include", "tcuda/device.h")
 _WITH_HOST_HEADERS = ("-DTCUDA_HOST_HEADERS=1",)
 _WITHOUT_HOST_HEADERS = ("-nostdinc", "-nostdinc++")
+_ERROR = re.compile(r"^([^:\s]+):\d+(?::\d+)?: (?:fatal )?error:", re.MULTILINE)
 _KEPT = ("__global__", "__shared__", "__launch_bounds__")
 """The macros of the headers that must stay visible when the preprocessor decides which kernels a source has."""
 
@@ -182,9 +186,23 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
             f"{FILE}: error: the kernel {taken[0]!r} has the name of a function of CUDA C++, which NVRTC refuses for "
             "functions such as norm() and max(). Give the kernel another name."
         )
+    wrong = [
+        (number, name) for number, name in enumerate(dict.fromkeys(request.names), len(plain) + 1) if number in numbers
+    ]
+    if done.returncode and wrong and set(_ERROR.findall(messages)) <= {_EXPRESSIONS, "tcuda/launch.h"}:
+        raise request.failure(_about_name(*wrong[0], listed))
     if done.returncode:
         raise request.failure(messages or f"The C++ compiler ended with status {done.returncode}.")
     return library.read_bytes(), messages
+
+
+def _about_name(number: int, name: str, listed: Sequence[source.Kernel]) -> str:
+    kernels = ", ".join(kernel.name for kernel in listed) or "none"
+    return (
+        f"{_EXPRESSIONS}:{number}: error: {name!r} is not the name of a kernel or a global variable of the source. The "
+        f"kernels of the source are: {kernels}. The name of a kernel in a namespace begins with the namespace. The "
+        "name of a template has arguments, such as scale<float>. Overloaded kernels have no name."
+    )
 
 
 def _messages(text: str) -> str:
@@ -260,7 +278,11 @@ def _registrations(kernels: Sequence[source.Kernel], names: Sequence[str]) -> st
         for kernel in kernels
         if not kernel.template and kernel.listed not in asked
     ]
-    lines += [f'TCUDA_KERNEL("{_escaped(name)}", {name.strip().removeprefix("&")})' for name in asked]
+    for number, name in enumerate(asked):
+        expression = name.strip().removeprefix("&")
+        lines.append(
+            f'TCUDA_KERNEL("{_escaped(name)}", {expression}) TCUDA_EXPRESSION({VARIABLE}{number}, {expression})'
+        )
     bounds = launch_bounds.definition([(kernel.name, kernel.listed, kernel.threads) for kernel in kernels], asked)
     return "".join([f'\n#line 1 "{_EXPRESSIONS}"\n', *(f"{line}\n" for line in lines), bounds])
 

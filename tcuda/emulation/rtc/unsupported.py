@@ -54,7 +54,8 @@ _RANDOM = (
 )
 _CUPY = (
     "a header of CuPy",
-    "Pass plain pointers, and use cuComplex.h for complex numbers and cuda_fp16.h for half precision.",
+    "Of CuPy's headers, emulated devices have only <cupy/atomics.cuh>, <cupy/bfloat16.cuh>, <cupy/carray.cuh>, "
+    "<cupy/complex.cuh>, <cupy/cuda_workaround.h>, <cupy/float16.cuh> and <cupy/math_constants.h>.",
 )
 
 _NAMES: dict[str, tuple[str, str]] = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tcuda.emulation import rtc
-from tcuda.emulation.rtc import CompileException, build
+from tcuda.emulation.rtc import CompileException, build, headers
 from tcuda.emulation.rtc.errors import ordered
 
 if TYPE_CHECKING:
@@ -107,6 +108,33 @@ def test_a_wrong_option_is_an_error_as_of_nvrtc() -> None:
 def test_a_name_expression_that_does_not_exist_is_named() -> None:
     with pytest.raises(CompileException, match=r"name_expressions:\d+:.*error.*(?s:.)*absent"):
         build(KERNEL, (), ("absent<int>",))
+
+
+@pytest.mark.parametrize("name", ["absent", "absent<int>", "helper", "overloaded", "pattern"])
+def test_a_wrong_name_expression_is_told_without_the_added_lines(name: str) -> None:
+    code = (
+        "__device__ int helper(int x) { return x; }\n"
+        "__global__ void overloaded(int* x) {}\n__global__ void overloaded(float* x) {}\n"
+        "template <typename T> __global__ void pattern(T* x) {}\n"
+    )
+    with pytest.raises(CompileException) as caught:
+        build(code + KERNEL, (), (name,))
+    message = str(caught.value)
+    assert f"{name!r} is not the name of a kernel" in message
+    assert "TCUDA_KERNEL" not in message
+    assert "launch.h" not in message
+
+
+def test_an_error_in_an_instance_of_a_template_is_an_error_in_the_source() -> None:
+    code = "template <typename T> __global__ void f(T* x) { x->absent = 1; }"
+    with pytest.raises(CompileException, match=r"kernel.cu:1:\d+: error"):
+        build(code, (), ("f<int>",))
+
+
+def test_a_header_of_cupy_that_is_missing_is_refused_with_the_headers_that_exist() -> None:
+    message = message_of("#include <cupy/xsf/special.h>\n" + KERNEL)
+    existing = {path.name for path in (headers.folder() / "cupy").iterdir()}
+    assert set(re.findall(r"<cupy/([^>]+)>", message)) == existing
 
 
 def test_unsupported_constructs_are_errors_unless_the_preprocessor_leaves_them_out() -> None:

@@ -193,9 +193,22 @@ template <typename... Types, void (*function)(Types...)> struct Entry<void (*)(T
     }
 };
 
-template <typename Entry> struct Registration {
+// A global variable that a name expression names.
+struct Variable {
+    const void *address;
+    unsigned long long bytes;
+};
+
+template <typename T> constexpr Variable variable_of(T *variable) {
+    return {const_cast<const void *>(static_cast<const volatile void *>(variable)), sizeof(T)};
+}
+template <typename... Types> constexpr Variable variable_of(void (*)(Types...)) { return {nullptr, 0}; }
+
+template <typename Entry> struct Registration;
+
+template <typename Entry> struct KernelRegistration {
     abi::Kernel kernel;
-    Registration(const char *name, const void *function)
+    KernelRegistration(const char *name, const void *function)
         : kernel{name, function, Entry::run, Entry::layout.parameters, Count<decltype(Entry::layout)>::value,
                  Entry::layout.bytes, kernels} {
         kernels = &kernel;
@@ -207,6 +220,15 @@ template <typename Entry> struct Registration {
     };
 };
 
+// A variable is no kernel.
+template <typename T, T *variable> struct Registration<Entry<T *, variable>> {
+    Registration(const char *, const void *) {}
+};
+template <typename... Types, void (*function)(Types...)>
+struct Registration<Entry<void (*)(Types...), function>> : KernelRegistration<Entry<void (*)(Types...), function>> {
+    using KernelRegistration<Entry<void (*)(Types...), function>>::KernelRegistration;
+};
+
 } // namespace tcuda
 
 #define TCUDA_JOIN_(a, b) a##b
@@ -214,7 +236,12 @@ template <typename Entry> struct Registration {
 // TCUDA_KERNEL("name", function) lists a kernel; `function` may be a template with its arguments.
 #define TCUDA_KERNEL(name, ...)                                                                                        \
     static ::tcuda::Registration<::tcuda::Entry<decltype(&__VA_ARGS__), &__VA_ARGS__>> TCUDA_JOIN(                     \
-        tcuda_registration_, __COUNTER__)(name, reinterpret_cast<const void *>(&__VA_ARGS__));
+        tcuda_registration_, __COUNTER__)(name, (const void *)(&__VA_ARGS__));
+
+// TCUDA_EXPRESSION(symbol, expression) lists the variable of a name expression; the address is null for a kernel.
+#define TCUDA_EXPRESSION(symbol, ...)                                                                                  \
+    extern "C" __attribute__((visibility("default"))) const ::tcuda::Variable symbol;                                  \
+    const ::tcuda::Variable symbol = ::tcuda::variable_of(&__VA_ARGS__);
 
 inline void __syncthreads() { tcuda::services.wait_for_block(tcuda::services.grid, 0); }
 inline int __syncthreads_count(int predicate) {
