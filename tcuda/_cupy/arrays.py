@@ -1,4 +1,4 @@
-"""How the core reads and makes CuPy's arrays."""
+"""The access of the core to CuPy's arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def array_addresses() -> _core.ArrayAddresses:
-    """Return the way to the addresses of CuPy's arrays; devices are compared only if there are several."""
+    """Return the object that reads the addresses of CuPy's arrays, and compares devices only if there are several."""
     pointer = cupy.cuda.MemoryPointer
     arguments = cupy.ndarray, cupy_core._ndarray_base.data, pointer.ptr
     if cuda.getDeviceCount() == 1:
@@ -46,8 +46,8 @@ def _reach(device: int, other: int) -> None:
 def array_type() -> _core.ArrayType:
     """Return the type of CuPy's arrays.
 
-    ``cupy.ndarray`` runs two Python functions, which do nothing but call ``_init()`` of the base. The core calls that
-    method itself, where CuPy has the method.
+    ``cupy.ndarray`` runs two Python functions, which only call ``_init()`` of the base. If CuPy has this method, the
+    core calls the method itself, which is faster.
     """
     base = cupy_core._ndarray_base
     initialize = getattr(base, "_init", None)

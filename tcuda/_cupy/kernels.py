@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MOST_WITHOUT_ASKING = 48 << 10
-"""The bytes of dynamic shared memory that every kernel may use; a kernel must be allowed more (CUDA)."""
+"""The bytes of dynamic shared memory that every kernel may use; CUDA wants an attribute for more."""
 
 _MOST_ATTEMPTS = 3
-"""How often a launch is tried: the first two failures may come from a missing context and from a missing function."""
+"""The most attempts at a launch. The first two failures may come from a missing context and from a missing function."""
 
 _lock = threading.RLock()
 _modules: dict[tuple[str, str, tuple[str, ...]], list[_Module]] = {}
@@ -78,7 +78,7 @@ _kept: list[Any] = []  # modules of other contexts of a device, of which the cor
 
 
 class _Kernel:
-    """A kernel, and what is done about a launch that fails."""
+    """A kernel, and the repair of launches that fail."""
 
     def __init__(self, module: _Module, name: str) -> None:
         self._module = module
@@ -99,7 +99,7 @@ class _Kernel:
     def set_shared_memory_config(self, shared_mem_bytes: int) -> None:
         """Allow launches on the current device to ask for ``shared_mem_bytes`` bytes of dynamic shared memory.
 
-        A call is not needed: a launch that asks for more than is allowed calls this method.
+        A program need not call this method: a launch that asks for more shared memory than is allowed calls the method.
 
         Raises:
             TypeError: ``shared_mem_bytes`` is not an integer.

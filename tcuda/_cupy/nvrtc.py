@@ -1,9 +1,9 @@
 """Compilation of kernels with NVRTC, through CuPy's functions.
 
 The parameters of a kernel are not known to the driver in full: ``cuFuncGetParamInfo`` tells sizes, and a size does not
-tell a ``float`` from an ``int``. The declarations in PTX know no signs, and newer compilers declare all parameters as
-plain bits. So the compiler is asked: ``kernel_parameters.cuh`` follows the source, and has the numbers of each
-parameter put into the name of an empty kernel.
+tell a ``float`` from an ``int``. The declarations in PTX have no signs, and newer compilers declare all parameters as
+plain bits. So the compiler has to tell: the text of ``kernel_parameters.cuh`` follows the source, and lets the compiler
+write the numbers of each parameter into the name of an empty kernel.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Image:
 
 
 def compiled(source: str, name: str, arch: str, options: Sequence[str]) -> Image:
-    """Return the image of ``source`` with the kernel ``name``, and with all others that need no template arguments.
+    """Return the image of ``source`` with the kernel ``name``, and with all kernels that need no template arguments.
 
     Args:
         source: The source.
@@ -62,7 +62,7 @@ def compiled(source: str, name: str, arch: str, options: Sequence[str]) -> Image
         try:
             return _compile(source, [name, *others], arch, options)
         except RuntimeError:
-            pass  # A name was wrong, such as that of a kernel in #if 0. An error of the user comes again below.
+            pass  # One of the names may be wrong, such as the name of a kernel in #if 0. Other errors come again below.
     return _compile(source, [name], arch, options)
 
 

@@ -38,10 +38,11 @@ def _compile_kernel(
     * ``bool`` takes a bool;
     * a struct takes ``numpy.void``, ``ctypes.Structure`` or other bytes of the right size; a struct of two reals also
       takes a complex;
-    * a scalar of NumPy or ctypes is taken by a parameter of the same type only, so that no number loses digits.
+    * a scalar of NumPy or ctypes fits only a parameter of the same type, so that no number loses digits.
 
-    Kernels with other names in the same source are compiled at the same time: a second call with such a name takes no
-    time. A kernel belongs to no device. The first launch on another device loads the kernel there.
+    The other kernels of the source that are neither templates nor in a namespace are compiled at the same time, so a
+    second call with such a name does not compile. A kernel belongs to no device. The first launch on another device
+    loads the kernel there.
 
     Args:
         kernel_source: The source. ``extern "C"`` is not needed.
@@ -51,7 +52,8 @@ def _compile_kernel(
         nvcc_options: Options of the run-time compiler NVRTC, such as ``["--use_fast_math"]``.
 
     Raises:
-        TypeError: An argument has a wrong type.
+        TypeError: ``kernel_source``, ``kernel_name`` or ``compute_capability`` is not a string, or
+            ``cuda_include_dirs`` or ``nvcc_options`` is not a list of strings.
         ValueError: A name is empty, or ``compute_capability`` is no architecture.
         RuntimeError: The source cannot be compiled, or has no kernel of that name. The message has the compiler's text.
 

@@ -1,4 +1,4 @@
-"""What a search finds in the source of kernels; only a compiler knows for sure."""
+"""A search for kernels in a source. The search does not know the preprocessor, so only a compiler can tell for sure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def plain_kernels(source: str) -> list[str]:
     names: dict[str, None] = {}
     for found in re.finditer(r"\b__global__\b", text):
         before = text[: found.start()]
-        # The braces of extern "C" open no namespace; those that are closed again leave a depth below 0.
+        # The braces of extern "C" open no namespace. Their closing braces may leave a depth below 0.
         outer = _EXTERN_C.sub("", before)
         depth = outer.count("{") - outer.count("}")
         declaration = before[max(before.rfind(character) for character in ";{}") + 1 :]

@@ -17,8 +17,8 @@ def _create_jit_fn(code_string: str, **kwargs: Any) -> Callable[..., Any]:
 
     The code is compiled at the first call with inputs of new dtypes, and the compiled code is kept on disk. A call
     computes on the device of the inputs and on the current stream of that device. The inputs are broadcast to one shape
-    and converted to the dtype that they have in common, which is ``T`` in the code and the dtype of the result;
-    with ``float16`` and ``bfloat16``, ``T`` is ``float``.
+    and converted to the dtype that they have in common. This dtype is the dtype of the result, and is ``T`` in the
+    code. For ``float16`` and ``bfloat16``, ``T`` is ``float``.
 
     Args:
         code_string: CUDA C++ code. The last function of the code is the kernel, a template whose first parameter is

@@ -50,12 +50,12 @@ _COMPLEX_OF = {"float64": "complex128"}
 def common_dtype(inputs: Sequence[Any]) -> str:
     """Return the name of the dtype that the arrays ``inputs`` have in common, by the rules of torch.
 
-    A 0-dimensional array changes the dtype of arrays with axes only if its category is higher, as the float in
-    ``array_of_integers * 0-dimensional float`` is.
+    If other inputs have axes, a 0-dimensional array changes the dtype only if the category of the array is higher. For
+    example, an array of integers and a 0-dimensional float have a dtype of floats in common.
 
     Raises:
         TypeError: A dtype has no counterpart in CUDA C++.
-        RuntimeError: No integer dtype has all values of two of the dtypes.
+        RuntimeError: Two inputs have integer dtypes, and no integer dtype has the values of both.
     """
     with_axes = zero_dim = ""
     for array in inputs:
@@ -81,7 +81,7 @@ def _combined(with_axes: str, zero_dim: str) -> str:
 
 
 def _promoted(first: str, second: str) -> str:
-    """Return the dtype with the values of both dtypes; ``first`` may be empty."""
+    """Return the dtype with the values of both dtypes; ``second`` if ``first`` is empty."""
     if not first or first == second:
         return second
     low, high = sorted((first, second), key=lambda name: ELEMENT_TYPES[name].category)

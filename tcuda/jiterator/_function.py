@@ -1,4 +1,4 @@
-"""The function that a program gets for its code, as Python runs it."""
+"""The Python code that computes the call of a jiterator function."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from tcuda.jiterator._signature import Signature
 
 _SCALARS = (np.int64, np.float64, np.bool_, np.complex128)
-"""The type of the argument for each kind of scalar."""
+"""The NumPy type with which each kind of scalar is passed to the kernel."""
 
 
 class PythonFunction:
-    """Computes every call; the core computes the calls that are like an earlier call."""
+    """A jiterator function that computes every call in Python, and lets the core compute later calls that are alike."""
 
     def __init__(self, signature: Signature) -> None:
         """Make the function of ``signature``; no device is used yet."""
@@ -86,7 +86,7 @@ class PythonFunction:
             arguments += [_SCALARS[kind](value) for kind, value in scalars]
             blocks = -(-plan.size // (_source.BLOCK * _source.LANES))
             backend.launch_raw(module.kernels[plan.kernel], blocks, _source.BLOCK, tuple(arguments))
-            # Beside arrays with axes, an array without axes has less say in the dtype of the outputs.
+            # The core compares only dtypes. If only some inputs have axes, the common dtype depends on which ones.
             if len({array.ndim == 0 for array in inputs}) == 1:
                 module.teach(signature.state, index, tuple(array.dtype for array in inputs), kinds, dtype)
         return made if plan.axes is None else [output.transpose(plan.axes) for output in made]

@@ -1,4 +1,4 @@
-"""The function that a program gets for its code."""
+"""The jiterator function that a program makes of its code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tcuda.jiterator._function import PythonFunction
 
 MOST_INPUTS = MOST_OUTPUTS = 8
-"""torch's limits."""
+"""The most inputs and outputs of a function, as in torch."""
 
 
 class JittedFunction:
@@ -26,10 +26,10 @@ class JittedFunction:
     Attributes:
         code_string: The code.
         kernel_name: The name of the function that computes one element.
-        return_by_ref: Whether that function writes to references, and returns nothing.
+        return_by_ref: Whether the function ``kernel_name`` writes to references, and returns nothing.
         num_outputs: The number of outputs.
         kwargs_dict: The keyword arguments with their defaults.
-        call: The function for a program. The core computes calls that are like an earlier call, without Python.
+        call: The callable for a program. The core computes calls that are like an earlier call, without Python.
     """
 
     def __init__(self, code_string: str, return_by_ref: bool, num_outputs: int, kwargs: Mapping[str, Any]) -> None:

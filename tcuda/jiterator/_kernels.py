@@ -20,7 +20,7 @@ _PLACE = re.compile(
 
 
 class CompiledModule:
-    """The kernels that one source has, on one device."""
+    """The compiled kernels of one source on one device."""
 
     def __init__(self, arrays: ModuleType, source: str, code: str, function: str) -> None:
         """Compile ``source`` for the current device.
@@ -32,7 +32,7 @@ class CompiledModule:
             function: The user's function.
 
         Raises:
-            RuntimeError: The source does not compile. The message has the line of the user's code.
+            RuntimeError: The compiler refuses the source. The message names the line of the user's code.
         """
         module = arrays.RawModule(code=source, options=_source.OPTIONS)
         try:
@@ -47,7 +47,7 @@ class CompiledModule:
     def teach(
         self, state: ElementwiseState, device: int, dtypes: tuple[Any, ...], kinds: tuple[int, ...], result: Any
     ) -> None:
-        """Let the core launch the kernels in later calls with these very ``dtypes``.
+        """Let the core launch the kernels in later calls whose inputs have the same ``dtypes`` objects.
 
         Args:
             state: The state of the function.
@@ -64,12 +64,12 @@ class CompiledModule:
 
 
 def _is_of_compiler(error: Exception) -> bool:
-    # CuPy's class is not a RuntimeError, and its module is imported with CuPy only.
+    # CuPy's class can be imported only on CUDA, so the class is found by its name.
     return any(base.__name__ == "CompileException" for base in type(error).__mro__)
 
 
 def compiler_message(log: str, code: str, function: str) -> str:
-    """Return the message of the error for ``log``, what the compiler says about the source."""
+    """Return the message of the error for ``log``, the messages of the compiler."""
     lines = [f"The code of the jiterator function {function!r} does not compile:"]
     lines += _errors(log, code.splitlines())
     return "\n".join([*lines, "", "The compiler says:", log.strip()])

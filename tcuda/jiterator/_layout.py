@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @functools.lru_cache(maxsize=512)
 def layout_of(kernel: str, loop: tuple[Axis, ...], inputs: int) -> npt.NDArray[Any]:
-    """Return the structure for ``kernel``, as an array with one element."""
+    """Return the argument ``layout`` of ``kernel``, as an array with one element."""
     narrow = kernel == _source.STRIDED
     most = _source.NARROW_AXES if narrow else _source.WIDE_AXES
     lengths = [axis.length for axis in loop]

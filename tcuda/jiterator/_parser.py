@@ -1,4 +1,4 @@
-"""The code of a user: which function of the code is the kernel."""
+"""The search for the kernel in the code of a user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_NAMES = frozenset(
         *("requires", "sizeof", "switch", "while"),
     ]
 )
-"""Words before a bracket that are no name of a function."""
+"""Words that may stand before a bracket and are not the name of a function."""
 
 _SPECIFIERS = frozenset(
     [
@@ -127,7 +127,7 @@ def _declared(declaration: list[_Token]) -> _Token | None:
 
 
 def _without_template(declaration: list[_Token]) -> list[_Token]:
-    """Return ``declaration`` without ``template <...>`` at its begin."""
+    """Return ``declaration`` without a leading ``template <...>``."""
     while [token.text for token in declaration[:2]] == ["template", "<"]:
         depth = angles = end = 0
         while end < len(declaration) and (end < 2 or angles):
@@ -160,11 +160,11 @@ def _is_type(tokens: list[_Token]) -> bool:
         if not _is_word(token.text):
             break
         names += token.text not in _SPECIFIERS and not token.text.startswith("__")
-    return names <= 1  # in ``T my kernel(T x)``, either ``my`` is too much or the name has a space
+    return names <= 1  # ``T my kernel(T x)`` has two names before the name of the function, so the code is wrong.
 
 
 def _partners(code: str, tokens: list[_Token]) -> dict[int, int]:
-    """Return the place of the closing bracket for each opening one."""
+    """Return the place of the closing bracket for each opening bracket."""
     partner: dict[int, int] = {}
     open_places: list[int] = []
     for place, token in enumerate(tokens):

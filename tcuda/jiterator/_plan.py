@@ -29,7 +29,7 @@ class Axis(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How one kernel computes all outputs.
+    """A plan by which one kernel computes all outputs.
 
     Attributes:
         kernel: The name of the kernel.
@@ -87,7 +87,7 @@ def _broadcast(shapes: Sequence[Lengths]) -> Lengths:
 
 
 def _aligned(shape: Lengths, strides: Lengths, broadcast: Lengths) -> Lengths:
-    """Return the strides along the axes of ``broadcast``; 0 where the input has one element for all."""
+    """Return the strides along the axes of ``broadcast``; 0 for an axis along which the input has one element."""
     missing = len(broadcast) - len(shape)
     own = (0 if length == 1 and broadcast[missing + axis] != 1 else strides[axis] for axis, length in enumerate(shape))
     return (0,) * missing + tuple(own)
@@ -96,8 +96,8 @@ def _aligned(shape: Lengths, strides: Lengths, broadcast: Lengths) -> Lengths:
 def _order(shape: Lengths, steps: Sequence[Lengths]) -> list[int]:
     """Return the axes from the smallest step to the largest; the last axis comes first if steps are equal.
 
-    torch and this function use the same order for the memory of outputs: that of the first input that tells two axes
-    apart. A broadcast input tells nothing.
+    As in torch, this order is the order of the outputs in memory. The first input with different steps along two axes
+    decides the order of these axes. An input that is broadcast along one of them decides nothing.
     """
     order = list(range(len(shape) - 1, -1, -1))
     for place in range(1, len(order)):
@@ -125,7 +125,7 @@ def _compared(shape: Lengths, steps: Sequence[Lengths], first: int, second: int)
 
 
 def _merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """Return the axes without those of length 1; neighbours through which all inputs go evenly are one axis."""
+    """Return ``axes`` without axes of length 1, and with neighbours merged where the steps of all inputs allow it."""
     merged: list[Axis] = []
     for axis in axes:
         if axis.length == 1:

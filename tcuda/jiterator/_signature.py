@@ -1,4 +1,4 @@
-"""What is known of a function when a program makes it."""
+"""The properties of a jiterator function that are known before its first call."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Signature(NamedTuple):
     Attributes:
         code: The user's code.
         kernel: The name of the function that computes one element.
-        by_reference: Whether that function writes to references, and returns nothing.
+        by_reference: Whether the function ``kernel`` writes to references, and returns nothing.
         num_outputs: The number of outputs.
-        state: The calls that need no Python any more.
+        state: The calls that the core can compute without Python.
     """
 
     code: str

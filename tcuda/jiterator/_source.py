@@ -18,7 +18,7 @@ KERNELS = CONTIGUOUS, STRIDED, WIDE = "tcuda_contiguous", "tcuda_strided", "tcud
 """The kernels of a module: for elements side by side, for strides of 32 bits, and for strides of 64 bits."""
 
 OPTIONS = ("-std=c++17", "-default-device")
-"""The options of the compiler. By the second one, functions of the user are functions for the device."""
+"""The options of the compiler. With the second option, functions without ``__device__`` are functions of the device."""
 
 BLOCK = 256
 """The threads in a block."""
@@ -134,7 +134,7 @@ def source(
         inputs: The names of the dtypes of the inputs.
         common: The name of the dtype of the outputs.
         outputs: The number of outputs.
-        by_reference: Whether the function writes its outputs to references, and does not return the output.
+        by_reference: Whether the function writes its outputs to references, and returns nothing.
         kinds: The kinds of the scalars.
     """
     result = ELEMENT_TYPES[common]

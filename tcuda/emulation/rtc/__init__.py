@@ -1,7 +1,7 @@
 """Run-time compilation for emulated devices: CUDA C++ becomes a shared library that runs on the host.
 
-The C++ compiler of the machine compiles a kernel. The headers in ``include`` define the device language. This package
-imports no NumPy.
+The C++ compiler of the machine compiles a kernel. The headers in ``include`` define the device language. The modules of
+this package do not import NumPy.
 """
 
 from tcuda.emulation.rtc.build import VARIABLE, build

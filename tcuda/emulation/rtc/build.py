@@ -1,4 +1,4 @@
-"""Builds the shared library of a source, or finds it in the cache."""
+"""The build of the shared library of a source, and the search for the library in the cache."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE = "kernel.cu"
 """The name of the source in messages."""
 
 _EXPRESSIONS = "name_expressions"
-"""The name in messages of the lines that the build adds for the name expressions."""
+"""The name, in messages, of the lines that the build adds for the name expressions."""
 
 VARIABLE = "tcuda_expression_"
 """The symbol of the variable of a name expression, before the number of the expression."""
@@ -41,8 +41,8 @@ _FLAGS = (
     "-fsigned-char",  # A char of CUDA has a sign on every host.
     "-Wl,-Bsymbolic",  # A module uses its own functions and variables, also where another module has the same names.
     "-Wno-attributes",
-    # A thread has 512 KiB of local memory, as on a GPU. A thread that uses more in nested calls meets an unmapped page,
-    # even if the thread touches only the far end of an array.
+    # A thread has 512 KiB of local memory, as on a GPU. With this limit of a frame, a thread that uses more in nested
+    # calls meets an unmapped page, even if the thread touches only the far end of an array.
     "-Werror=frame-larger-than=524288",
     "-fstack-clash-protection",
 )
@@ -62,7 +62,7 @@ _KEPT = ("__global__", "__shared__", "__launch_bounds__")
 
 @dataclass(frozen=True)
 class Request:
-    """A source with everything that decides how the source is compiled.
+    """A source and the settings with which the source is compiled.
 
     Attributes:
         code: The source.
@@ -173,7 +173,8 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     done = used.run([*common, *flags, "-o", str(library), "-x", "c++", FILE], folder)
     messages = _messages(done.stderr)
     if done.returncode and _EXPRESSIONS in messages:
-        # The compiler misses a brace of the source in the added lines. Messages about the source alone are better.
+        # If a brace of the source is missing, the compiler complains about the added lines. So the messages are those
+        # about the source alone.
         path.write_text(source.prepared(request.code), "utf-8", "surrogatepass")
         alone = used.run([*common, "-fsyntax-only", "-x", "c++", FILE], folder)
         messages = _messages(alone.stderr) if alone.returncode else messages
@@ -253,7 +254,7 @@ def _own_lines(expanded: str, own: Path) -> str:
 
 
 def _require_supported(request: Request, translated: Options, code: str) -> None:
-    """Refuse constructs that emulated devices do not have.
+    """Raise an error if the source has constructs that emulated devices do not have.
 
     Raises:
         CompileException: The source has such a construct.

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 MOST_BYTES = 1 << 30
-"""The size of the folder from which the kernels that were used longest ago are removed, until half of it is left."""
+"""The size of the folder above which the least recently used kernels are removed, until half of the size is left."""
 
 _MARK = b"tcuda-kernel-1\0\0"
 _SUFFIX = ".so"
@@ -22,12 +22,12 @@ _SUFFIX = ".so"
 class Cache:
     """Shared libraries in a folder, each under a key.
 
-    A file ends with a hash of its contents, which a loader of libraries ignores. So a broken file is found before the
-    file is loaded, which would end the process.
+    A file ends with a hash of its contents, which a loader of libraries ignores. The hash tells whether a file is
+    broken, because the process could end when a broken file is loaded.
 
     Args:
-        folder: The folder, which is made if it does not exist.
-        most_bytes: The size from which old files are removed.
+        folder: The folder, which is made if the folder does not exist.
+        most_bytes: The size of the folder above which old files are removed.
 
     Raises:
         OSError: The folder cannot be made or written.
@@ -35,13 +35,13 @@ class Cache:
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):  # The test of the permission bits would say yes to root everywhere.
+        with tempfile.TemporaryFile(dir=folder):  # For root, the permission bits allow every folder.
             pass
         self.folder = folder
         self._most_bytes = most_bytes
 
     def find(self, key: str) -> Path | None:
-        """Return the path of the library for ``key``; None if there is none, or if the file is broken."""
+        """Return the path of the library for ``key``; None if no file exists for ``key``, or if the file is broken."""
         path = self._path(key)
         try:
             content = path.read_bytes()
@@ -51,7 +51,7 @@ class Cache:
         if end < 0 or content[end:] != _MARK + hashlib.sha256(content[:end]).digest():
             return None
         with contextlib.suppress(OSError):
-            os.utime(path)  # for the removal of old files
+            os.utime(path)  # The removal of old files looks at this time.
         return path
 
     def store(self, key: str, library: bytes) -> Path:
@@ -78,7 +78,7 @@ class Cache:
         return self.folder / f"{key}{_SUFFIX}"
 
     def _trim(self, newest: Path) -> None:
-        """Remove the files that were used longest ago if the folder is too large."""
+        """Remove the least recently used files if the folder is too large."""
         files = []
         for path in self.folder.iterdir():
             with contextlib.suppress(OSError):  # Another process may remove files too.
@@ -98,10 +98,10 @@ class Cache:
 
 
 def cache() -> Cache:
-    """Return the cache in ``TCUDA_CACHE_DIR``, or else in the user's folder for caches.
+    """Return the cache in the folder ``TCUDA_CACHE_DIR``, or else in the user's folder for caches.
 
-    A folder that cannot be written, or that another user could write, is not used. The kernels are then stored in a
-    temporary folder of this process.
+    If the folder cannot be written, the kernels are stored in a temporary folder of this process. The same holds if
+    another user could write to the user's folder. A folder in ``TCUDA_CACHE_DIR`` is trusted.
     """
     chosen = os.environ.get("TCUDA_CACHE_DIR", "")
     return _opened(chosen, os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", ""), os.getpid())

@@ -1,4 +1,4 @@
-"""The checks of kernels: which of them the user wants, and the flags by which the compiler adds them."""
+"""The checks of kernels: the choice of the user, and the flags with which the compiler adds the checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GCC = (
     "--param=asan-globals=0",
     "-fsanitize=bounds",
     "-fsanitize=integer-divide-by-zero",
-    # The quotient of the least integer and -1 ends the process on x86. -fwrapv keeps sums and products unchecked.
+    # On x86, the division of the least integer by -1 ends the process. -fwrapv keeps sums and products unchecked.
     "-fsanitize=signed-integer-overflow",
     "-fno-sanitize-recover=bounds,integer-divide-by-zero,signed-integer-overflow",
 )
@@ -49,8 +49,8 @@ class Checks:
 def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
     """Return the checks in the variable ``TCUDA_EMULATED_CHECKS``, or else the usual checks.
 
-    The usual checks warn of a barrier that not all threads reach, because a GPU does not wait for threads that have
-    returned, and many programs rely on that.
+    The usual checks only warn about a barrier that not all threads reach. A GPU does not wait for threads that have
+    returned, and many programs rely on this behaviour.
 
     Raises:
         ValueError: The variable is neither 0 nor 1, nor a list of checks.

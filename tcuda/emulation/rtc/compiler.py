@@ -23,8 +23,8 @@ class Compiler:
     """A C++ compiler.
 
     Attributes:
-        command: The program and the arguments that always come first, such as ``("/usr/bin/ccache", "g++")``.
-        identity: A text that changes if the compiler is replaced by another one or by another version.
+        command: The program and its first arguments, such as ``("/usr/bin/ccache", "g++")``.
+        identity: A text that changes if another compiler or another version takes the place of the compiler.
     """
 
     command: tuple[str, ...]
@@ -37,7 +37,7 @@ class Compiler:
 
     @property
     def is_clang(self) -> bool:
-        """Whether the compiler takes the flags of clang, and not those of gcc."""
+        """Whether the compiler takes the flags of clang, and not the flags of gcc."""
         return "clang" in self.version.lower()
 
     def run(self, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -88,7 +88,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Compiler:
 
 
 def _compiler(command: tuple[str, ...], path: str | None) -> Compiler:
-    # A replaced compiler has another time or another size. The question costs less than running the compiler.
+    # A replaced compiler has another time or another size. Reading them costs less than running the compiler.
     parts = []
     for word in command:
         found = None if word.startswith("-") else shutil.which(word, path=path)

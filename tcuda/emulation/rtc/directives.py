@@ -38,7 +38,7 @@ class Conditions:
     open: list[bool]
 
     def pass_over(self, token: Token) -> None:
-        """Take note of the line ``token``."""
+        """Update the conditions after the line ``token``."""
         name, rest = parts(token)
         if name in ("if", "ifdef", "ifndef"):
             self.open.append(name == "if" and rest.split("//")[0].split("/*")[0].strip() in _FALSE)
@@ -54,5 +54,5 @@ class Conditions:
 
     @property
     def unknown(self) -> bool:
-        """Whether only the preprocessor knows if the next token is left out."""
+        """Whether only the preprocessor can tell if the next token is left out."""
         return bool(self.open)

@@ -1,4 +1,4 @@
-"""Arrays in shared memory whose size the launch tells: ``extern __shared__ float rows[];``."""
+"""Arrays in shared memory whose size the launch gives, such as ``extern __shared__ float rows[];``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SYMBOL = "tcuda_dynamic_shared"
 
 
 def rewritten(source: str, found: Sequence[Token], outside: Mapping[int, bool]) -> str:
-    """Return ``source`` with declarations that C++ knows in the places of the arrays.
+    """Return ``source`` with plain C++ declarations in the places of the arrays.
 
     Args:
         source: The source.
         found: The tokens of the source.
-        outside: For the index of each token ``extern``, whether the token is in no function.
+        outside: For the index of each token ``extern``, whether the token is outside of functions.
     """
     edits = []
     for index, token in enumerate(found):

@@ -13,7 +13,7 @@ _CONTEXT = re.compile(r"In file included from |\s+from |[^:]+: (?:In|At) |[^:]+:
 
 
 class CompileException(Exception):
-    """A source cannot be compiled; with the attributes of ``cupy.cuda.compiler.CompileException``.
+    """The error of a source that cannot be compiled, with the attributes of ``cupy.cuda.compiler.CompileException``.
 
     Attributes:
         source: The source.
@@ -23,7 +23,7 @@ class CompileException(Exception):
     """
 
     def __init__(self, msg: str, source: str, name: str, options: Sequence[str], backend: str = "nvrtc") -> None:
-        """Keep ``msg``, the messages of the compiler, and what was compiled."""
+        """Make the exception from ``msg``, the messages of the compiler, and the other attributes."""
         self._msg = msg
         self.source = source
         self.name = name
@@ -61,7 +61,7 @@ def ordered(messages: str, files: Sequence[str]) -> str:
     for line in messages.splitlines():
         located = _LOCATION.match(line)
         begins = _CONTEXT.match(line) is not None or (located is not None and located["kind"] != "note")
-        # The context of a message precedes the message, so a group without a message yet is not complete.
+        # The context of a message precedes the message, so a group without a message is not complete.
         if begins and ranks[-1] != 2:
             groups.append([])
             ranks.append(2)

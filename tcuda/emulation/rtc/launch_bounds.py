@@ -1,4 +1,4 @@
-"""``__launch_bounds__`` of kernels: the most threads of a block."""
+"""The largest number of threads of a block, which ``__launch_bounds__`` of a kernel gives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcuda.emulation.rtc.tokens import Token
 
 SYMBOL = "tcuda_launch_bounds"
-"""The variable of a library that tells the most threads of the blocks of its kernels."""
+"""The variable of a library that has the largest number of threads of a block for each kernel."""
 
 _QUALIFIER = "__launch_bounds__"
 _MOST_EXPANSIONS = 16
@@ -42,7 +42,7 @@ def macros(found: Iterable[Token]) -> dict[str, str]:
 
 
 def threads(declaration: Sequence[Token], macros: Mapping[str, str]) -> int | None:
-    """Return the first number of ``__launch_bounds__`` in ``declaration``; None if only the compiler knows."""
+    """Return the first number of ``__launch_bounds__`` in ``declaration``; None if only the compiler can tell."""
     texts = [token.text for token in declaration]
     if _QUALIFIER not in texts:
         return None
@@ -59,7 +59,7 @@ def definition(kernels: Iterable[tuple[str, str, int | None]], names: Iterable[s
     """Return the line of C++ that defines the variable for :func:`parsed`; an empty text if no kernel has a bound.
 
     Args:
-        kernels: The qualified name of each kernel, the name in the list of the module, and the most threads.
+        kernels: The qualified name of each kernel, the name in the list of the module, and the bound.
         names: The name expressions of the caller.
     """
     bounded = [(name, shown, most) for name, shown, most in kernels if most is not None]
@@ -77,7 +77,7 @@ def definition(kernels: Iterable[tuple[str, str, int | None]], names: Iterable[s
 
 
 def parsed(text: str) -> dict[str, int]:
-    """Return the most threads of the blocks of kernels by name, from the variable of a library."""
+    """Return the bounds of kernels by name, from the variable of a library."""
     lines = [line.partition("\t") for line in text.splitlines()]
     return {name: int(number) for number, _, name in lines}
 

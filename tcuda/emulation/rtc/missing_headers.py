@@ -50,7 +50,7 @@ _IN_LIBCUXX = frozenset(
 
 
 def explained(messages: str) -> str:
-    """Return ``messages`` of the compiler with advice about the headers that are missing, in the words of NVRTC."""
+    """Return ``messages`` of the compiler in the words of NVRTC, with advice about the headers that are missing."""
     found = [match["gcc"] or match["clang"] for match in _MISSING.finditer(messages)]
     shown = _MISSING.sub(lambda match: f'error: cannot open source file "{match["gcc"] or match["clang"]}"', messages)
     return "\n".join([shown, *dict.fromkeys(map(_advice, found))])

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _LEAST_STANDARD = 17
-"""The headers of the device language need C++17, so an older standard is raised to C++17."""
+"""The oldest C++ standard, because the headers of the device language need C++17."""
 
 _STANDARDS = {"c++03": 3, "c++11": 11, "c++14": 14, "c++17": 17, "c++20": 20, "c++23": 23}
 
@@ -159,7 +159,7 @@ _VALUES_NVCC = frozenset(
 
 
 class InvalidOption(ValueError):
-    """The caller gave an option that NVRTC does not know, or a value that NVRTC does not take."""
+    """The error of an option that NVRTC does not know, or of a value that NVRTC does not take."""
 
 
 @dataclass
@@ -169,7 +169,7 @@ class Options:
     Attributes:
         standard: The C++ standard, such as 17.
         flags: The other options, in the order of the caller.
-        include: The folders of the caller, in which headers are looked for.
+        include: The caller's folders of headers.
         debug: Whether the code is compiled for a debugger.
         quiet: Whether warnings are left out.
     """
@@ -194,7 +194,7 @@ def translate(options: Sequence[str], backend: str = "nvrtc") -> Options:
     Options about the code of a GPU, such as ``-arch`` and ``--fmad``, have no effect.
 
     Raises:
-        InvalidOption: NVRTC refuses an option.
+        InvalidOption: NVRTC does not know an option, or does not take the value of an option.
     """
     translated = Options()
     for name, value in _parsed(options, backend):
@@ -227,7 +227,7 @@ def _parsed(options: Sequence[str], backend: str) -> Iterator[tuple[str, str]]:
     for option in rest:
         name, equals, value = option.partition("=")
         for glued in (*_GLUED, *(_GLUED_NVCC if nvcc else ())):
-            # The value of -D and its kin follows without a space, and may contain "=".
+            # The value of an option such as -D follows without a space, and may contain "=".
             if option.startswith(glued) and len(option) > len(glued) and _LONG.get(name) is None:
                 name, equals, value = glued, "=", option[len(glued) :]
         name = _LONG.get(name, name)

@@ -1,4 +1,4 @@
-"""The source of kernels: finds the kernels, and prepares the source for the C++ compiler."""
+"""The kernels of a source, and the preparation of the source for the C++ compiler."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Kernel:
         template: Whether the kernel is a template, which has no address.
         c_linkage: Whether the kernel is declared ``extern "C"``, so that the name in the library is the name in the
             source.
-        threads: The most threads of a block, from ``__launch_bounds__``; None if the source does not tell a number.
+        threads: The largest number of threads of a block, from ``__launch_bounds__``; None if the source has no number.
     """
 
     name: str
@@ -43,8 +43,8 @@ class Kernel:
     def listed(self) -> str:
         """The name in the list of the module.
 
-        The name of a kernel without C linkage begins with ``::``, because a program cannot find the kernel by that name
-        on CUDA.
+        The name of a kernel without C linkage begins with ``::``, because a program cannot find such a kernel by the
+        name in the source on CUDA.
         """
         return self.name.rpartition("::")[2] if self.c_linkage else f"::{self.name}"
 
@@ -67,7 +67,7 @@ class Scope:
         return all(kind in ("namespace", "C") for kind in self.kinds)
 
     def enter(self, statement: Sequence[Token]) -> None:
-        """Pass an opening brace after ``statement``, the tokens since the last semicolon or brace."""
+        """Add an opening brace after ``statement``, the tokens since the last semicolon or brace."""
         texts = [token.text for token in statement]
         name = ""
         if "namespace" in texts:
@@ -83,7 +83,7 @@ class Scope:
         self.names.append(name)
 
     def leave(self) -> None:
-        """Pass a closing brace."""
+        """Remove the innermost brace."""
         if self.kinds:
             self.kinds.pop()
             self.names.pop()
@@ -126,12 +126,12 @@ def kernels(source: str) -> list[Kernel]:
         if kernel.name in kernels and not kernel.template:
             overloaded.add(kernel.name)
         kernels.setdefault(kernel.name, kernel)
-    # The name of an overloaded kernel is no expression with one meaning.
+    # The name of an overloaded kernel has several meanings, so the name is no expression for one kernel.
     return [kernel for name, kernel in kernels.items() if name not in overloaded]
 
 
 def _kernel(found: Sequence[Token], index: int, start: int, scope: Scope, macros: Mapping[str, str]) -> Kernel | None:
-    """Return the kernel that the statement from ``start`` declares; None if the statement only announces it."""
+    """Return the kernel that the statement from ``start`` defines or instantiates; None for a plain declaration."""
     before = [token.text for token in found[start:index]]
     place = index + 1
     name_from = name_to = -1
@@ -173,7 +173,7 @@ def _parameters_of_template(before: Sequence[str]) -> bool:
 
 
 def _closing(found: Sequence[Token], place: int) -> int:
-    """Return the index of the bracket that closes the bracket at ``place``; the last index if there is none."""
+    """Return the index of the bracket that closes the bracket at ``place``; the last index if no bracket does."""
     opening = found[place].text
     closing, depth = _OPEN[opening], 0
     for index in range(place, len(found)):
@@ -194,9 +194,9 @@ def _closing_angle(found: Sequence[Token], place: int) -> int:
 
 
 def depends_on_preprocessor(source: str) -> bool:
-    """Return whether only the preprocessor knows the kernels of ``source``.
+    """Return whether a macro, a condition or an included file may make a kernel of ``source``.
 
-    This is so if a macro, a condition or an included file may make a kernel.
+    Only the preprocessor can then tell the kernels.
     """
     conditions = directives.Conditions([])
     for token in tokens(source):
@@ -213,7 +213,7 @@ def depends_on_preprocessor(source: str) -> bool:
 
 
 def prepared(source: str) -> str:
-    """Return ``source`` as the C++ compiler takes it, with the same lines."""
+    """Return ``source`` in the form for the C++ compiler, with the same lines."""
     source = without_static(source, list(tokens(source)))
     found = list(tokens(source))
     outside = {index: scope.outside for index, scope, _ in scoped(found) if found[index].text == "extern"}

@@ -1,4 +1,4 @@
-"""The static shared memory of kernels, read off the symbols of a shared library."""
+"""The static shared memory of kernels, from the symbols of a shared library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tokens of C++ source, as far as they matter to find kernels and unsupported constructs."""
+"""The tokens of C++ source, in the detail that the search for kernels and unsupported constructs needs."""
 
 from __future__ import annotations
 

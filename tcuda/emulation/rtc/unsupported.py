@@ -93,7 +93,7 @@ class Finding:
         what: The name of the construct.
         text: The text of the construct in the source.
         advice: A text that tells what to write instead.
-        certain: Whether no condition of the preprocessor may leave the construct out.
+        certain: Whether the construct is surely compiled: no condition of the preprocessor leaves the construct out.
     """
 
     line: int
@@ -136,7 +136,7 @@ def findings(source: str, exists: Callable[[str], bool]) -> Iterator[Finding]:
             yield Finding(line, known[0], str(header), known[1], certain)
         name, rest = directives.parts(token)
         if name == "define":
-            # A macro that is not used does no harm.
+            # An unsupported construct in a macro matters only if the source uses the macro.
             body = list(tokens(rest))
             for place, part in enumerate(body):
                 known = _used(body, place, groups)
@@ -161,7 +161,7 @@ def _used(found: Sequence[Token], index: int, groups: bool) -> tuple[str, str] |
     following = found[index + 1].text if index + 1 < len(found) else ""
     for pattern, after, known in _PATTERNS:
         if following in tuple(after) and pattern.fullmatch(token.text):
-            # A function of the user may have the name: its declaration has a type before the name.
+            # The user may define a function with the name. The declaration of a function has a type before the name.
             return (
                 None
                 if index and found[index - 1].kind == "name" and following == "(" and _declares(found, index)
