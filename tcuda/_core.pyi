@@ -152,7 +152,7 @@ class GraphLauncher:
         """
 
 class HostModule:
-    """A shared library that the C++ compiler has made of CUDA C++ source: a private copy, with its own variables.
+    """A private copy, with its own variables, of a shared library that the C++ compiler has made of CUDA C++ source.
 
     Args:
         path: The path of the library. The folder must be writable, because the copy is made there.
@@ -199,8 +199,8 @@ class HostLaunch:
         patience: The seconds for which threads may spin while no thread of the block returns or leaves a barrier.
 
     Raises:
-        ValueError: The block, the grid or the shared memory is beyond the limits above, or ``arguments`` has another
-            size than the parameters of the kernel.
+        ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
+            the parameters of the kernel.
     """
 
     def __init__(
@@ -222,18 +222,18 @@ class HostLaunch:
         """
     @property
     def unreached(self) -> tuple[int, int] | None:
-        """Return how many threads of a block waited at a barrier, and how many had returned before.
+        """Return how many threads of a block waited at a barrier, and how many threads had returned before.
 
-        None if all threads of the blocks reached the barriers, or if the launch is strict.
+        None if all threads of each block reached the barriers, or if the launch is strict.
         """
     def run(self) -> tuple[Any, ...] | None:
         """Run the kernel; Python's lock is given back meanwhile.
 
         Returns:
-            None when the kernel has ended. Later calls return the same again; a failure is repeated too.
+            None when the kernel has ended. After the kernel has ended or failed, later calls return the same again.
 
-            ``("access", address, size, write, thread, block)`` if a thread wants to use other memory than the ranges.
-            The next call goes on with that access, which needs a call of :meth:`allow` before.
+            ``("access", address, size, write, thread, block)`` if a thread wants to use memory outside of the ranges.
+            The next call goes on with this access. Call :meth:`allow` before, or the access is reported again.
 
             ``(kind, text, file, line, function, thread, block)`` if a thread has failed. The kinds are ``"assert"``,
             ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"timeout"`` and ``"trap"``.
@@ -243,10 +243,11 @@ class HostLaunch:
         """
 
 class ArrayAddresses:
-    """The addresses of the arrays of ``type``, read through descriptors, which is faster than through attributes.
+    """The addresses of the arrays of ``type``. Descriptors read the addresses faster than attributes would.
 
     Args:
-        type: The class of the arrays; other classes, subclasses too, are looked up by the names of the attributes.
+        type: The class of the arrays. The addresses of other arrays, also of subclasses, are looked up by the names of
+            the attributes.
         data: The descriptor of ``array.data``.
         ptr: The descriptor of ``array.data.ptr``.
         device_id: The descriptor of ``array.data.device_id``; None if all arrays are on one device.
@@ -264,7 +265,7 @@ class ArrayAddresses:
     ) -> None: ...
 
 class ArrayType:
-    """The type of the arrays that the core makes, and whose attributes the core reads.
+    """The type of the arrays that the core reads and makes.
 
     An array is made by a call of the type. If ``initialize`` is given, an array is made as an object of ``base``, which
     leaves out functions that are written in Python.
@@ -287,10 +288,10 @@ class KernelParameters:
         parameters: The kind, the size and the offset of each parameter, the last two in bytes. The kinds are ``"p"``
             (pointer), ``"i"`` (signed integer), ``"u"`` (unsigned integer), ``"f"`` (half, float or double), ``"g"``
             (bfloat16), ``"b"`` (bool) and ``"s"`` (struct).
-        arrays: How the addresses of arrays are found; None for ``array.data.ptr``.
+        arrays: The reader of the addresses of arrays; None to read ``array.data.ptr`` by name.
 
     Raises:
-        ValueError: A kind does not exist, or has not that size.
+        ValueError: A kind does not exist, or no parameter of a kind has the given size.
     """
 
     def __init__(self, parameters: Sequence[tuple[str, int, int]], arrays: ArrayAddresses | None = None) -> None: ...
@@ -304,7 +305,8 @@ class KernelParameters:
         """Return the bytes of ``args``, the arguments of the kernel ``name``.
 
         Raises:
-            TypeError: The number of arguments is not that of the parameters, or an argument has another type or size.
+            TypeError: The number of arguments differs from the number of parameters, or an argument has another type or
+                size than its parameter.
             OverflowError: A number does not fit into its parameter.
         """
 
@@ -317,10 +319,10 @@ class KernelLauncher:
 
     def __init__(self) -> None: ...
     def add(self, function: int, device: int) -> None:
-        """Add the ``CUfunction`` of the kernel for the current context, which is that of ``device``."""
+        """Add the ``CUfunction`` of the kernel for the current context, which is the context of ``device``."""
 
 class KernelFunction:
-    """A kernel that is launched when it is called. A call runs no Python frame."""
+    """A callable that launches a kernel. A call runs no Python frame."""
 
     @property
     def name(self) -> str:
@@ -406,11 +408,11 @@ def block_allocator(allocate: Callable[..., Any], memory: object, size: object) 
     """
 
 class ElementwiseState:
-    """What a jiterator function has learned from the calls that Python computed.
+    """The kernels that a jiterator function has learned from the calls that Python computed.
 
     Args:
         names: The names of the keyword arguments.
-        defaults: Their defaults, Python scalars.
+        defaults: The defaults of the keyword arguments, as Python scalars.
         outputs: The number of outputs.
     """
 
@@ -434,11 +436,11 @@ class ElementwiseState:
             current_stream: The capsule with CuPy's function for the current stream.
             dtypes: The dtypes of the inputs, which are compared by identity.
             kinds: The kinds of the keyword arguments.
-            result: The dtype of the outputs, or another object that the type of the arrays takes for this dtype.
+            result: The dtype of the outputs, or another object that stands for this dtype in the call of the type.
             contiguous: The ``CUfunction`` for elements side by side.
             strided: The ``CUfunction`` for inputs with strides.
             device: The index of the device of the functions, which is current.
-            owner: Keeps the functions loaded.
+            owner: An object that keeps the functions loaded.
         """
 
 def elementwise_call(fallback: Callable[..., Any], state: ElementwiseState) -> Callable[..., Any]:
@@ -624,13 +626,13 @@ class Ledger:
     def size_of(self, device: int, address: int) -> int:
         """Return the size of the allocation that begins at ``address``, 0 if no live allocation begins there."""
     def block_at(self, device: int, address: int) -> tuple[int, int, int, bool, bool] | None:
-        """Return the block that contains ``address``, None if no block does.
+        """Return the block that contains ``address``; None if no block contains the address.
 
         The call visits the segments and the blocks of one segment.
 
         Returns:
             The address of the block, the requested size, the size, whether the block is allocated, and whether the
-            block is of a private pool.
+            block belongs to a private pool.
         """
     def stream_created(self, device: int, stream: int) -> None:
         """Let the ledger ask the driver about the stream by its handle."""

@@ -28,8 +28,8 @@ public:
     bool has(PyObject *object) const { return reinterpret_cast<PyObject *>(Py_TYPE(object)) == type_.ptr(); }
     PyObject *type() const { return type_.ptr(); }
 
-    // Finds the address of `array`, which is of the type. `device` is the device of the kernel, or -1 if any device
-    // will do. False with a Python error set if the array cannot be used there.
+    // Finds the address of `array`, which is of the type. `device` is the device of the kernel, or -1 if the device of
+    // the array does not matter. False with a Python error set if the kernel cannot use the array.
     bool find(PyObject *array, int device, std::uint64_t *address) const {
         const Owned data(data_.of(array));
         if (!data)
@@ -40,7 +40,7 @@ public:
         return read(data.get(), address);
     }
 
-    // The same for a kernel that uses arrays of its own device only: false without a Python error if `array` is on
+    // Like find(), for a kernel that uses only arrays of its own device. False without a Python error if `array` is on
     // another device.
     bool find_on(int device, PyObject *array, std::uint64_t *address) const {
         const Owned data(data_.of(array));
@@ -50,8 +50,8 @@ public:
 private:
     static constexpr long long none = -2;
 
-    // The device of the memory `data`; `none` if that is `device`, or if devices are not compared. May set a Python
-    // error, and then does not return `none`.
+    // The device of the memory `data`; `none` if this device is `device`, or if devices are not compared. The result is
+    // not `none` if a Python error is set.
     long long other_device(PyObject *data, int device) const {
         if (!device_id_ || device < 0)
             return none;

@@ -1,4 +1,4 @@
-// The type of the arrays of the array library: how the core reads and makes arrays.
+// The type of the arrays of the array library, with which the core reads and makes arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>

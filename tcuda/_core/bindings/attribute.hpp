@@ -1,4 +1,4 @@
-// An attribute that all objects of a type have, read without a look-up by name.
+// An attribute that all objects of a type have. The attribute is read without a look-up by name.
 #pragma once
 
 #include <nanobind/nanobind.h>

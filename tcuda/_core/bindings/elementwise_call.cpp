@@ -36,8 +36,8 @@ long long size_of(PyObject *shape) {
     return size;
 }
 
-// Reads a tuple of at most `most` integers. The number of integers; -1 if Python must compute the call, and if a Python
-// error is set.
+// Reads a tuple of at most `most` integers. Returns the number of integers; -1 if Python must compute the call, or if a
+// Python error is set.
 int read_integers(PyObject *tuple, long long *to, int most) {
     const Py_ssize_t count = PyTuple_Size(tuple);
     if (count > most)
@@ -64,7 +64,7 @@ template <typename Of> PyObject *tuple_of(int count, Of of) {
     return tuple;
 }
 
-// One call. The functions return false if Python must compute the call, and if a Python error is set.
+// One call. The functions return false if Python must compute the call, or if a Python error is set.
 class FastCall {
 public:
     FastCall(const ElementwiseState &state, const LearnedKernels *learned)
@@ -90,7 +90,7 @@ public:
             const Owned dtype(arrays_.dtype.of(inputs[place]));
             if (!dtype)
                 return false;
-            dtypes[place] = dtype.get(); // only compared
+            dtypes[place] = dtype.get(); // is only compared, so needs no reference
         }
         if (!find(dtypes))
             return false;
@@ -181,7 +181,7 @@ private:
             return false;
         is_even_ = contiguous.get() == Py_True;
         if (shape_ && is_vector_ && is_even_) {
-            // Both numbers take less time than a shape.
+            // Reading both numbers takes less time than reading a shape.
             const long long axes = taken_integer(arrays_.ndim.of(input));
             const long long size = axes == 1 ? taken_integer(arrays_.size.of(input)) : axes;
             is_even_ = axes == 1 && size == size_;
@@ -215,7 +215,7 @@ private:
                 return false;
             (axes == 0 ? have_none : have_axes) = true;
         }
-        // Beside arrays with axes, an array without axes has less say in the dtype of the outputs.
+        // If only some inputs have axes, the dtype of the outputs depends on which ones, and Python has the rules.
         if ((have_axes && have_none && !learned_->is_one_dtype) || !loop_.plan())
             return false;
         size_ = loop_.size();
@@ -232,16 +232,16 @@ private:
     const LearnedKernels *learned_;
     std::size_t count_ = 0;
     Owned shape_;         // the shape in which outputs are made
-    bool is_vector_ = false; // the first input has one axis
-    bool is_even_ = true;    // all inputs are contiguous and of one shape
-    ElementwiseLoop loop_; // filled if the inputs are not even
+    bool is_vector_ = false; // whether the first input has one axis
+    bool is_even_ = true;    // whether all inputs are contiguous and of one shape
+    ElementwiseLoop loop_; // is filled if the inputs are not even
     long long size_ = 0;
     std::uint64_t addresses_[ElementwiseState::most_inputs + ElementwiseState::most_outputs];
     ElementwiseScalar scalars_[ElementwiseState::most_scalars];
     Owned outputs_[ElementwiseState::most_outputs];
 };
 
-// New reference. Null if Python must compute the call, and if a Python error is set.
+// New reference. Null if Python must compute the call, or if a Python error is set.
 PyObject *computed(const ElementwiseState &state, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     const LearnedKernels *const learned = state.first();
     if (learned == nullptr || count < 1 || static_cast<std::size_t>(count) > ElementwiseState::most_inputs)
@@ -261,7 +261,7 @@ PyObject *call(PyObject *self, PyObject *const *args, size_t flagged_count, PyOb
     return PyObject_Vectorcall(called.held[fallback], args, flagged_count, names);
 }
 
-// The attributes of the function in Python are those of the object too.
+// The object has the attributes of the function in Python.
 PyObject *attribute(PyObject *self, PyObject *name) {
     PyObject *const own = PyObject_GenericGetAttr(self, name);
     if (own != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError))

@@ -1,4 +1,4 @@
-// What a jiterator function has learned from the calls that Python computed.
+// The kernels that a jiterator function has learned from the calls that Python computed.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -22,7 +22,7 @@ struct LearnedKernels {
     const ElementwiseKernels kernels;
     std::vector<nanobind::object> dtypes;
     std::vector<long long> itemsizes;
-    bool is_one_dtype = true; // of all inputs, and so of the outputs
+    bool is_one_dtype = true; // whether all inputs, and so the outputs, have the same dtype
     std::vector<ElementwiseScalar::Kind> kinds;
     nanobind::object result; // the dtype of the outputs, as the maker of arrays gets the dtype
     nanobind::object owner;  // keeps the kernels loaded
@@ -33,15 +33,15 @@ class ElementwiseState {
 public:
     static constexpr std::size_t most_inputs = 8, most_outputs = 8, most_scalars = 16;
 
-    // `names` and `defaults` are those of the keyword arguments.
+    // `names` and `defaults` describe the keyword arguments.
     ElementwiseState(nanobind::tuple names, nanobind::tuple defaults, std::size_t outputs);
     ~ElementwiseState();
     ElementwiseState(const ElementwiseState &) = delete;
     ElementwiseState &operator=(const ElementwiseState &) = delete;
 
-    // Lets calls that are like the call which `dtypes` and `kinds` describe run without Python. `arrays` is the
-    // ArrayType of the inputs. The functions are of the current context, on `device`. More calls than the search is
-    // fast for are not learned.
+    // Lets calls with these `dtypes` and `kinds` run without Python. `arrays` is the ArrayType of the inputs. The
+    // functions belong to the current context, on `device`. At most `most_learned` calls are learned, so that the
+    // search stays fast.
     void learn(nanobind::object arrays, nanobind::handle current_stream, nanobind::tuple dtypes, nanobind::tuple kinds,
                nanobind::object result, libcuda::Function contiguous, libcuda::Function strided, int device,
                nanobind::object owner);
@@ -54,10 +54,10 @@ public:
     const std::vector<ElementwiseScalar> &defaults() const { return defaults_; }
     std::size_t outputs() const { return outputs_; }
 
-    // The place of the keyword argument `name`; -1 if the object is not one of the names.
+    // The place of the keyword argument `name`; -1 if no keyword argument has this name.
     std::ptrdiff_t place_of(PyObject *name) const {
         for (std::size_t place = 0; place < names_.size(); ++place)
-            if (names_[place].ptr() == name) // names in calls are interned
+            if (names_[place].ptr() == name) // Names in calls are interned.
                 return static_cast<std::ptrdiff_t>(place);
         return -1;
     }

@@ -108,7 +108,7 @@ public:
     }
 
 private:
-    // Lets the handlers of signals run, so that Ctrl-C ends a kernel. True, or throws what a handler has raised.
+    // Lets the handlers of signals run, so that Ctrl-C ends a kernel. True, or throws the exception of a handler.
     static bool passes_signals() {
         if (PyErr_CheckSignals() != 0)
             throw nb::python_error();

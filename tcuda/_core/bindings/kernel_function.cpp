@@ -32,7 +32,7 @@ PyObject *name_ptr = nullptr, *name_cuda_stream = nullptr;
 // The arguments of a call; null for an argument that is not given.
 using Given = std::array<PyObject *, place_count>;
 
-// The place of a keyword argument; -1 with a Python error set if there is none of that name.
+// The place of a keyword argument; -1 with a Python error set if no keyword argument has the name.
 int place_of(PyObject *keyword) {
     for (int place = 0; place < place_count; ++place)
         if (keyword == names_of_places[place])
@@ -74,8 +74,8 @@ PyObject *new_reference(PyObject *object) {
     return object;
 }
 
-// Reads an int from 0 to 2 ** 32 - 1. False if `object` is another one; then either a Python error is set, or `*error` is
-// the type of the error.
+// Reads an int from 0 to 2 ** 32 - 1. False if `object` is anything else; then either a Python error is set, or
+// `*error` is the type of the error.
 bool read_size(PyObject *object, unsigned *size, PyObject **error) {
     const Owned number(PyLong_Check(object) ? new_reference(object) : PyNumber_Index(object));
     *error = number ? PyExc_ValueError : PyExc_TypeError;
@@ -131,7 +131,8 @@ bool read_shape(const Given &given, LaunchShape *shape) {
     return false;
 }
 
-// The arguments of the kernel as a tuple. New reference; null with a Python error set if `given` is no tuple or list.
+// The arguments of the kernel as a tuple. New reference; null with a Python error set if `given` is neither a tuple nor
+// a list.
 PyObject *tuple_of(PyObject *given) {
     if (given == nullptr || given == Py_None)
         return PyTuple_New(0);
@@ -146,7 +147,7 @@ PyObject *tuple_of(PyObject *given) {
                         reinterpret_cast<PyObject *>(Py_TYPE(given)));
 }
 
-// Reads the handle of a stream of tcuda, CuPy or torch. False with a Python error set if `given` is none.
+// Reads the handle of a stream of tcuda, CuPy or torch. False with a Python error set if `given` is no such stream.
 bool read_stream(PyObject *given, libcuda::Stream *handle) {
     PyObject *number = PyObject_GetAttr(given, name_ptr);
     if (number == nullptr && PyErr_ExceptionMatches(PyExc_AttributeError)) {
@@ -165,7 +166,7 @@ bool read_stream(PyObject *given, libcuda::Stream *handle) {
     return *handle != static_cast<libcuda::Stream>(-1) || !PyErr_Occurred();
 }
 
-// Calls `function` with the elements of `values`, a new reference or null, which is dropped.
+// Calls `function` with the elements of `values`. Takes over `values`, a new reference or null.
 PyObject *call_with(PyObject *function, PyObject *values) {
     if (values == nullptr)
         return nullptr;
@@ -178,7 +179,7 @@ PyObject *call_with(PyObject *function, PyObject *values) {
     return result;
 }
 
-// Memory on the stack for what most kernels need, and on the heap for more.
+// Memory for packed arguments: on the stack for the size that most kernels need, and on the heap for larger sizes.
 template <typename Item, std::size_t usual> class Scratch {
 public:
     explicit Scratch(std::size_t count) : more_(count > usual ? new Item[count]() : nullptr) {}

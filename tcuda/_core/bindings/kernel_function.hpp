@@ -12,7 +12,7 @@ namespace tcuda {
 // Creates the type; null with a Python error set if that fails. Called once, when the module is made.
 PyObject *make_kernel_function_type();
 
-// What a kernel function needs. The objects of Python that own `parameters` and `launcher` are `owners`.
+// The parts of a kernel function. The Python objects `..._owner` keep `parameters` and `launcher` alive.
 struct KernelFunctionParts {
     PyObject *name;                     // a str, for messages
     PyObject *parameters_owner;
@@ -26,10 +26,10 @@ struct KernelFunctionParts {
 
 // A callable (grid, block, args, shared_mem, stream). New reference; null with a Python error set if that fails.
 //
-// With a launcher, the driver launches the kernel. If that fails, or the kernel is not loaded for the current context,
-// launch(status, attempt, grid, block, shared_mem) is called, which raises an exception, or returns for another
-// attempt. Without a launcher, launch(grid, block, arguments, args, shared_mem, stream) launches the kernel, where
-// `arguments` are the bytes of `args`.
+// With a launcher, the driver launches the kernel. If the launch fails, or the kernel is not loaded for the current
+// context, the object calls launch(status, attempt, grid, block, shared_mem). This function raises an exception, or
+// returns for another attempt. Without a launcher, launch(grid, block, arguments, args, shared_mem, stream) launches
+// the kernel. `arguments` has the bytes of `args`.
 PyObject *make_kernel_function(PyObject *type, const KernelFunctionParts &parts);
 
 } // namespace tcuda

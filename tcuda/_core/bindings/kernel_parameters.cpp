@@ -14,7 +14,7 @@ namespace nb = nanobind;
 namespace tcuda {
 namespace {
 
-// What became of an attempt to convert an argument.
+// The result of an attempt to convert an argument.
 enum class Outcome {
     packed,
     no_match,  // the argument is of another type
@@ -156,7 +156,7 @@ Outcome pack_buffer(PyObject *object, const Parameter &parameter, std::byte *tar
             std::memcpy(target, view.buf, parameter.size);
             outcome = Outcome::packed;
         } else if (is_scalar && is_integer(kind) && is_integer(parameter.kind)) {
-            // Only the numbers of which the highest bit is 0 are the same in both types.
+            // A number is the same in both types only if its highest bit is 0.
             const auto last = static_cast<const unsigned char *>(view.buf)[parameter.size - 1];
             std::memcpy(target, view.buf, parameter.size);
             outcome = last < 0x80 ? Outcome::packed : Outcome::too_large;
@@ -201,7 +201,7 @@ Outcome pack_other(PyObject *object, const Parameter &parameter, std::byte *targ
     return parameter.kind == ParameterKind::pointer ? pack_address(object, parameter, target) : outcome;
 }
 
-// The types come in the order of their frequency.
+// The types are tried in the order of their frequency.
 Outcome pack_value(PyObject *object, const Parameter &parameter, std::byte *target) {
     if (PyLong_Check(object) && parameter.kind != ParameterKind::structure)
         return PyBool_Check(object) && parameter.kind == ParameterKind::pointer

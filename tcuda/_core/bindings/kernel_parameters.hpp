@@ -13,7 +13,7 @@ namespace tcuda {
 
 class KernelParameters {
 public:
-    // `arrays` may be null; then the addresses of all arrays are looked up by the names of attributes.
+    // If `arrays` is null, the addresses of all arrays are looked up by the names of attributes.
     KernelParameters(std::vector<Parameter> parameters, const ArrayAddresses *arrays);
 
     std::size_t count() const { return parameters_.size(); }
@@ -22,7 +22,7 @@ public:
 
     // Writes the elements of the tuple `arguments` to the `bytes()` bytes at `buffer`. `device` is the device of the
     // kernel, or -1 if the devices of arrays are not checked. False with a Python error set, whose message has the name
-    // of the kernel, if the arguments are not those of the parameters.
+    // of the kernel, if the arguments do not fit the parameters.
     bool pack(PyObject *name, PyObject *arguments, int device, std::byte *buffer) const;
 
 private:

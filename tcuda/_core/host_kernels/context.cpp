@@ -152,11 +152,11 @@ void Context::leave_for(Context &to) { swapcontext(&context_, &to.context_); }
 
 namespace {
 
-thread_local Context *left; // by the switch in progress
+thread_local Context *left; // the context that the switch in progress has left
 
 } // namespace
 
-// On the stack that a switch has reached: tells the sanitizer, and learns the bounds of the stack that was left.
+// Runs on the stack that a switch has reached. Tells the sanitizer, and learns the bounds of the stack that was left.
 void Context::arrive(void *fake_stack) {
     __sanitizer_finish_switch_fiber(fake_stack, &left->bottom_, &left->size_);
 }

@@ -32,7 +32,7 @@ public:
     // A switch to the context calls entry(argument), which must not return, on the stack below `top`. The context must
     // stay where it is.
     void prepare(char *bottom, char *top, void (*entry)(void *), void *argument);
-    // Goes on in `to`, until another switch comes back.
+    // Goes on in `to`, until another switch comes back to this context.
     void switch_to(Context &to);
     // Tells the processor that a switch to the context comes soon.
     void prefetch() const;
@@ -49,7 +49,7 @@ private:
 #if defined(TCUDA_ADDRESS_SANITIZER)
     static void arrive(void *fake_stack);
     static void start(void *context);
-    const void *bottom_ = nullptr; // null: the stack of the thread, before its first switch
+    const void *bottom_ = nullptr; // null for the stack of the thread, before its first switch
     std::size_t size_ = 0;
     void (*entry_)(void *) = nullptr;
     void *argument_ = nullptr;

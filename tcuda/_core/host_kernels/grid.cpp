@@ -12,9 +12,9 @@ namespace tcuda {
 namespace {
 
 constexpr unsigned warp_size = 32;
-constexpr unsigned most_threads = 1024;       // of a block
-constexpr unsigned pauses_between_looks = 4096; // at the clock
-constexpr auto longest_wait = std::chrono::milliseconds(50); // for the module, before a look for signals
+constexpr unsigned most_threads = 1024;       // the limit of a block
+constexpr unsigned pauses_between_looks = 4096; // pauses between two looks at the clock
+constexpr auto longest_wait = std::chrono::milliseconds(50); // the wait for the module before a look for signals
 
 unsigned threads_of(const Launch &launch) {
     const auto [x, y, z] = launch.block;
@@ -85,7 +85,7 @@ void Grid::prepare() {
     meetings_.reserve(threads_);
     const unsigned warps = (threads_ + warp_size - 1) / warp_size;
     exchanges_.reset(new Exchanges[warps]);
-    const auto values = reinterpret_cast<std::uintptr_t>(exchanges_.get()); // which threads read
+    const auto values = reinterpret_cast<std::uintptr_t>(exchanges_.get()); // Threads read the values.
     admit({values, values + warps * sizeof(Exchanges)});
     admit({reinterpret_cast<std::uintptr_t>(stacks_->begin()), reinterpret_cast<std::uintptr_t>(stacks_->end())});
     // Dynamic shared memory beyond the size of the launch is no memory of the block.
@@ -192,7 +192,7 @@ inline Grid::Fiber *Grid::next_fiber() {
     return interface_.cursor->started < threads_ ? spare_fiber() : next_of_waiting();
 }
 
-// All threads of the block that have not returned wait.
+// Called when all threads of the block that have not returned wait.
 Grid::Fiber *Grid::next_of_waiting() {
     while (waiting_ != 0) {
         if (take_interruption())
@@ -231,8 +231,8 @@ inline void Grid::make_current(Fiber *fiber) {
     }
 }
 
-// In a fiber: lets the next fiber run, or goes back to the scheduler if there is none. The processor predicts a switch
-// from fiber to fiber better than two switches by way of the scheduler.
+// In a fiber: lets the next fiber run, or goes back to the scheduler if no fiber can run. The processor predicts a
+// switch from fiber to fiber better than two switches by way of the scheduler.
 inline void Grid::leave() {
     Fiber *fiber = current_;
     Fiber *next = next_fiber();
@@ -248,7 +248,7 @@ inline void Grid::leave() {
     fiber->context.switch_to(next->context);
 }
 
-// In a fiber: lets other threads run until release() of the fiber.
+// In a fiber: lets other threads run until release() is called for the fiber.
 inline void Grid::wait(Wait reason, Queue *queue) {
     Fiber *fiber = current_;
     fiber->wait = reason;
@@ -374,7 +374,7 @@ const unsigned long long *Grid::exchange(void *grid, unsigned mask, unsigned lon
     return self.exchanges_[warp].values[fiber.result];
 }
 
-// Gives the lanes that have arrived their values. The calling thread, if it is one of them, goes on without a wait.
+// Gives the lanes that have arrived their values. If the calling thread is among them, the thread goes on at once.
 void Grid::finish(Meeting meeting) {
     progress_ = true;
     Exchanges &exchanges = exchanges_[meeting.warp];
@@ -397,7 +397,7 @@ void Grid::finish(Meeting meeting) {
     exchanges.lanes |= meeting.arrived;
 }
 
-// Ends an exchange for which only threads are missing that have returned.
+// Ends the exchanges in which only threads that have returned are missing.
 bool Grid::finish_meetings() {
     const auto complete = [this](const Meeting &meeting) {
         const unsigned expected = meeting.mask & lanes_of(meeting.warp) & ~returned_lanes(meeting.warp);
@@ -412,7 +412,7 @@ bool Grid::finish_meetings() {
     return true;
 }
 
-// The lanes that are at the same place of the code now, as __activemask() tells them.
+// The lanes that are at the same place of the code now: the result of __activemask().
 unsigned Grid::converge(void *grid, const void *site) {
     auto &self = *static_cast<Grid *>(grid);
     Fiber &fiber = *self.current_;
@@ -581,7 +581,7 @@ void Grid::fail(void *grid, const char *kind, const char *text, const char *file
     self.thread_ = *self.interface_.thread;
     self.failure_ = {kind, text, file, function, line};
     self.failed_ = true;
-    self.current_->context.switch_to(self.scheduler_); // for ever
+    self.current_->context.switch_to(self.scheduler_); // does not return
 }
 
 void Grid::describe_failure() {
@@ -604,7 +604,7 @@ std::string Grid::reason_of(const Fiber &fiber) {
     }
 }
 
-// Nothing can go on: says where the threads wait.
+// Describes where the threads wait when no thread can go on.
 void Grid::describe_deadlock() {
     std::vector<std::pair<std::string, unsigned>> reasons; // in the order of the first thread
     std::string text;

@@ -20,7 +20,7 @@ struct Launch {
     const abi::Kernel *kernel;
     abi::Index grid;
     abi::Index block;
-    std::string arguments; // packed
+    std::string arguments; // the packed bytes
     unsigned shared_bytes;
     // Whether all threads of a block must reach its barriers. A GPU does not count the threads that have returned.
     bool strict = true;
@@ -44,8 +44,8 @@ struct Fault {
 // The threads of a block run on fibers. A fiber runs thread after thread in a plain loop. A thread that waits keeps its
 // fiber, and another fiber goes on with the loop. So a kernel that never waits needs one fiber.
 //
-// The order of the threads is the same in every run. A block begins when the block before has ended. DESIGN.md says
-// which code may run on a fiber.
+// The order of the threads is the same in every run, unless a thread spins without a pause. A block begins when the
+// block before has ended. DESIGN.md has the exceptions, and says which code may run on a fiber.
 class Grid {
 public:
     enum class Outcome { done, access, fault, interrupted };
@@ -85,15 +85,15 @@ private:
     // The fields that a switch touches fit in one line of the cache.
     struct alignas(64) Fiber {
         Context context;
-        Fiber *next = nullptr; // in a queue
+        Fiber *next = nullptr; // the next fiber of a queue
         Wait wait = Wait::nothing;
         unsigned rank = 0;
         abi::Index thread{};
-        unsigned mask = 0;              // of an exchange
-        unsigned long long value = 0;   // for an exchange
+        unsigned mask = 0;              // the mask of an exchange
+        unsigned long long value = 0;   // the value that the thread gives to an exchange
         unsigned present = 0;           // the lanes of a finished exchange
         unsigned result = 0;            // the place of the values of a finished exchange
-        const void *site = nullptr;     // of __activemask()
+        const void *site = nullptr;     // the place of a call of __activemask()
     };
 
     // Fibers in the order of their arrival. A fiber is in at most one queue.
@@ -102,7 +102,7 @@ private:
         Fiber *first() const { return first_; }
         void push(Fiber *fiber);
         Fiber *pop();
-        void append(Queue &other); // and empties the other
+        void append(Queue &other); // leaves the other queue empty
     private:
         Fiber *first_ = nullptr;
         Fiber *last_ = nullptr;
@@ -118,12 +118,12 @@ private:
     struct Exchanges {
         static constexpr unsigned count = 33;
         unsigned long long values[count][32];
-        unsigned users[count]; // lanes whose last exchange has this result
-        unsigned lanes;        // that have made an exchange
+        unsigned users[count]; // the lanes whose last exchange has this result
+        unsigned lanes;        // the lanes that have made an exchange
         unsigned char result_of[32];
     };
 
-    // What changes while the threads of a block make progress.
+    // The numbers that change while the threads of a block make progress.
     struct Position {
         abi::Index block;
         unsigned started;
@@ -157,7 +157,7 @@ private:
     void use_own_memory();
 
     unsigned rank_of(abi::Index thread) const;
-    unsigned lanes_of(unsigned warp) const; // that the block has
+    unsigned lanes_of(unsigned warp) const; // the lanes of a warp that the block has
     unsigned returned_lanes(unsigned warp) const;
     void bind(Fiber *fiber);
     void release(Fiber *fiber);
@@ -177,17 +177,17 @@ private:
     Fiber *current_ = nullptr;
     Queue ready_;
     Queue barrier_;
-    unsigned waiting_ = 0;    // threads
-    unsigned at_barrier_ = 0; // threads
-    unsigned converging_ = 0; // threads
-    abi::Votes votes_{};      // so far
-    abi::Votes result_{};     // of the last barrier
+    unsigned waiting_ = 0;    // the number of threads that wait
+    unsigned at_barrier_ = 0; // the number of threads at the barrier of the block
+    unsigned converging_ = 0; // the number of threads in converge()
+    abi::Votes votes_{};      // the votes at the present barrier so far
+    abi::Votes result_{};     // the votes at the last barrier
     unsigned long long switches_ = 0;
     Context scheduler_;
 
     LoadedModule &module_;
     const Launch launch_;
-    const unsigned threads_; // of a block
+    const unsigned threads_; // the threads of a block
     bool begun_ = false;
     std::optional<Outcome> ended_;
     abi::Index block_{};
@@ -196,17 +196,17 @@ private:
     std::unique_ptr<Stacks> stacks_;
     std::unique_ptr<Fiber[]> fibers_; // one for each thread
     std::size_t fibers_used_ = 0;
-    // By the rank of a thread: its fiber, from the first wait of the thread. An entry may be of a thread that has
-    // returned, until its fiber waits for another thread or is spare.
+    // The fiber of each thread, by rank, from the first wait of the thread. The entry of a thread that has returned
+    // stays until its fiber waits for another thread or is spare.
     std::vector<Fiber *> fiber_of_;
     Queue spare_;
     Queue paused_;
     std::vector<Meeting> meetings_;          // has room for a meeting of each thread
-    std::unique_ptr<Exchanges[]> exchanges_; // by warp; without values until the first exchange
-    unsigned exchanging_ = 0;                // warps whose Exchanges are in use
+    std::unique_ptr<Exchanges[]> exchanges_; // for each warp; without values until the first exchange
+    unsigned exchanging_ = 0;                // the number of warps whose Exchanges are in use
 
     Unreached unreached_{};
-    bool progress_ = true; // since a thread that spins last looked at the clock
+    bool progress_ = true; // whether a thread made progress since the last look at the clock
     unsigned last_started_ = 0;
     std::chrono::steady_clock::time_point last_progress_{};
     unsigned pauses_ = 0;
@@ -214,12 +214,12 @@ private:
     std::atomic<bool> running_{false};
     std::atomic<bool> interrupt_{false};
     Position last_interruption_{};
-    Fiber *resumed_ = nullptr; // goes on at the next run()
+    Fiber *resumed_ = nullptr; // the fiber that goes on at the next run()
     bool interrupted_ = false;
     bool asks_ = false;
     bool failed_ = false;
     Access access_{};
-    // A failure as the kernel has told it. A fiber makes no copy, because a copy may throw.
+    // A failure in the words of the kernel. A fiber makes no copy, because a copy may throw.
     struct {
         const char *kind, *text, *file, *function;
         int line;

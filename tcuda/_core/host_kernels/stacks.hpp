@@ -6,8 +6,8 @@
 
 namespace tcuda {
 
-// Room for the stacks of 1,024 threads, reserved in one piece. Pages that no thread has touched take no memory. A page
-// below each stack that cannot be used stops a thread that needs more.
+// Room for the stacks of 1,024 threads, reserved in one piece. Pages that no thread has touched take no memory. Below
+// each stack is a page without access, which stops a thread that needs more.
 class Stacks {
 public:
     static constexpr std::size_t count = 1024;
@@ -33,8 +33,8 @@ public:
 
 private:
     static constexpr std::size_t guard = 4096;
-    // An odd number of pages. The stacks are used in turn, and their pages would be in few sets of the processor's
-    // caches with a power of two.
+    // An odd number of pages. The stacks are used in turn. With a power of two, their pages would be in few sets of the
+    // processor's caches.
     static constexpr std::size_t stride = size + guard;
 
     explicit Stacks(char *memory) : memory_(memory) {}

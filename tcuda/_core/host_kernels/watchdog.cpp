@@ -13,7 +13,7 @@ namespace tcuda {
 namespace {
 
 constexpr auto interval = std::chrono::milliseconds(50);
-constexpr int idle_intervals = 20; // before the thread waits for a notification, which costs a system call
+constexpr int idle_intervals = 20; // intervals before the thread waits for a notification, which costs a system call
 
 } // namespace
 

@@ -20,7 +20,7 @@ private:
     Grid &grid_;
     Watch *next_;
     Watch *previous_ = nullptr;
-    bool seen_ = false; // by the thread, at the end of an interval
+    bool seen_ = false; // whether the thread has seen the watch at the end of an interval
 };
 
 } // namespace tcuda

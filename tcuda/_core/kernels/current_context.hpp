@@ -1,4 +1,4 @@
-// The context that is current for this thread, asked for only where there may be several.
+// The context that is current for this thread. The driver is asked only on machines with several devices.
 #pragma once
 
 #include "driver/libcuda.hpp"
@@ -17,7 +17,7 @@ public:
     // Whether there is one device only, so that no other context can be current.
     bool is_only() const { return is_only_; }
 
-    // The context; 0 if there is none, and where there is one device only.
+    // The context; 0 if no context is current, or if the machine has one device only.
     libcuda::Context get() const {
         libcuda::Context context = 0;
         return is_only_ || contexts_.get_current(&context) == success ? context : 0;

@@ -13,17 +13,17 @@ public:
     // tcuda/jiterator/_source.py has the kernels and these numbers.
     static constexpr unsigned block = 256, lanes = 4;
 
-    // `contiguous` computes elements that lie side by side, `strided` has an ElementwiseLoop::Layout as its second
-    // argument. The current context is that of the kernels, on `device`.
+    // `contiguous` computes elements that lie side by side. `strided` has an ElementwiseLoop::Layout as its second
+    // argument. The current context is the context of the kernels, on `device`.
     // Throws std::runtime_error where there is no driver.
     ElementwiseKernels(libcuda::Function contiguous, libcuda::Function strided, int device)
         : contiguous_(contiguous), strided_(strided), context_(current_.get()),
           device_(current_.is_only() ? -1 : device) {}
 
-    // The device; -1 where there is only one.
+    // The device; -1 if the machine has one device only.
     int device() const { return device_; }
 
-    // Whether the current context of this thread is that of the kernels.
+    // Whether the current context of this thread is the context of the kernels.
     bool are_current() const { return current_.get() == context_; }
 
     // Returns a status. `arguments` has the address of each argument.

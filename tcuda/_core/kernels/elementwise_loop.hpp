@@ -1,5 +1,5 @@
-// The loop of a strided kernel: the axes of the outputs in the order of memory, merged where all inputs go evenly.
-// tcuda/jiterator/_plan.py has the same rules, for all calls that the core does not compute.
+// The loop of a strided kernel: the axes of the outputs in the order of memory, merged where the strides of all inputs
+// allow it. tcuda/jiterator/_plan.py has the same rules for the calls that the core does not compute.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ public:
     int axes() const { return axes_; }
     // The length of an axis of the outputs as they are made, with their elements side by side.
     long long made(int axis) const { return lengths_[order_[axes_ - 1 - axis]]; }
-    // The axis of a made output that is `axis` of the output.
+    // The axis of an output as it is made that becomes `axis` of the output.
     int place_of(int axis) const;
     bool is_transposed() const;
     // Whether the elements of all inputs lie side by side, in the order of the outputs.

@@ -12,7 +12,7 @@ struct LaunchShape {
     unsigned grid[3], block[3], shared;
 };
 
-// cuLaunchKernelEx(), which takes less time, or cuLaunchKernel() with a driver that is older than that of CUDA 11.8.
+// Calls cuLaunchKernelEx(), which takes less time, or cuLaunchKernel() with a driver from before CUDA 11.8.
 class KernelLaunch {
 public:
     // Throws std::runtime_error where there is no driver.

@@ -10,7 +10,7 @@ namespace tcuda {
 
 class KernelLauncher {
 public:
-    // The function of one device. `device` is -1 where there is one device only.
+    // The function of one device. `device` is -1 if the machine has one device only.
     struct Loaded {
         libcuda::Context context;
         libcuda::Function function;
@@ -27,7 +27,7 @@ public:
     // Adds the function for the current context, which is that of `device`.
     void add(libcuda::Function function, int device);
 
-    // The function for the current context; null if there is none.
+    // The function for the current context; null if the kernel is not loaded there.
     const Loaded *current() const;
 
     // Returns a status. `arguments` has the address of each argument.

@@ -17,8 +17,8 @@ struct FoundBlock {
     bool is_private; // in a private pool
 };
 
-// The block, allocated or free, that contains `address`. Visits the segments, and then the blocks of one segment, or all
-// blocks of external sources: for addresses of which only a kernel knows where they come from.
+// The block, allocated or free, that contains `address`. The search visits the segments, and then the blocks of one
+// segment, or all blocks of external sources. The search is slow, and is for addresses that a kernel has used.
 std::optional<FoundBlock> find_block_around(const CachingAllocator &native, const LiveBlocks &live, Address address);
 
 } // namespace tcuda
