@@ -6,7 +6,7 @@ import sys
 
 
 def stacklevel() -> int:
-    """Return the ``stacklevel`` with which a warning of the caller points to the code that called this package."""
+    """Return the ``stacklevel`` that makes a warning of the caller point to the code that called this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tcuda."):
         level, frame = level + 1, frame.f_back

@@ -24,13 +24,13 @@ extern "C" __global__ void output_layer(const float* hidden, const float* weight
                                         float* log_probabilities, int units) {
     const int lane = threadIdx.x;
     const bool has_class = lane < CLASSES;
-    float score = -3e38f; // of the other lanes: less than every score
+    float score = -3e38f; // Lanes without a class keep this number, which is less than every score.
     if (has_class) {
         score = bias[lane];
         for (int unit = 0; unit < units; ++unit)
             score += hidden[blockIdx.x * units + unit] * weight[unit * CLASSES + lane];
     }
-    // Each exchange combines the values of lanes that lie further apart or closer. In the end every lane has the result.
+    // Each exchange combines the values of lanes at another distance. After all exchanges, every lane has the result.
     float largest = score;
     for (int distance = warpSize / 2; distance > 0; distance /= 2)
         largest = fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, distance));

@@ -1,4 +1,4 @@
-"""The forward pass of the network as kernels of CUDA C++, in place of operations on arrays."""
+"""The forward pass of the network as kernels of CUDA C++, instead of operations on arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _THREADS = 128
 
 
 class RawForward:
-    """The kernels of ``forward.cu``, with the call of :func:`~tcuda.demo.network.forward`.
+    """The kernels of ``forward.cu``, which are called like :func:`~tcuda.demo.network.forward`.
 
     The constructor compiles the kernels for the current device, so that a capture of the call does not compile.
 

@@ -29,7 +29,7 @@ struct Parameter {
     // 'p' pointer, 'i' signed integer, 'u' unsigned integer, 'f' floating point, 'g' bfloat16, 'b' bool, 's' other
     char kind;
     unsigned size;
-    unsigned offset; // in the buffer of the arguments
+    unsigned offset; // the offset in the buffer of the arguments
 };
 
 struct Kernel {
@@ -48,7 +48,7 @@ struct Cursor {
     unsigned started, count;
 };
 
-struct Votes { // of all threads that have reached a barrier of the block
+struct Votes { // the votes of all threads that have reached a barrier of the block
     int count, all, any;
 };
 

@@ -28,7 +28,7 @@ protected:
         while (rank-- != 0 && rest != 0) rest &= rest - 1;
         return rest == 0 ? static_cast<int>(::tcuda::lane()) : __builtin_ctz(rest);
     }
-    // The bits of the members in a mask of lanes, with the rank as the place of the bit.
+    // The mask of the members, by rank, for a mask of lanes.
     unsigned int ranks(unsigned int chosen) const {
         unsigned int result = 0, place = 0;
         for (unsigned int rest = mask_; rest != 0; rest &= rest - 1, ++place) {
@@ -97,7 +97,7 @@ public:
     T reduce(T value, Operation operation) const {
         return ::tcuda::reduced(mask_, value, operation);
     }
-    // The result of the members up to this one; without this one if `inclusive` is false.
+    // The result of the members up to the calling thread; without the calling thread if `inclusive` is false.
     template <class T, class Operation>
     T scan(T value, Operation operation, bool inclusive, T first) const {
         unsigned int present = 0;
@@ -246,7 +246,7 @@ inline coalesced_group tiled_partition(const coalesced_group &parent, unsigned i
     return coalesced_group(thread_group(parent).tile(count).lanes_of_members());
 }
 
-// The core tells the lanes that meet at a call by the place of the call, so the function must be part of its caller.
+// The core tells by the place of a call which lanes meet there, so the function must be a part of its caller.
 __forceinline__ coalesced_group coalesced_threads() {
     return coalesced_group(__activemask());
 }

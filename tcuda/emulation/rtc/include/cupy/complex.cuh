@@ -1,4 +1,4 @@
-// Complex numbers as CuPy's kernels have them: thrust::complex and its functions, also without the namespace.
+// The complex numbers of CuPy's kernels: thrust::complex and its functions, also without the namespace.
 // The functions are those of the C library.
 #pragma once
 
@@ -104,7 +104,7 @@ template <typename T>
 inline complex<T> operator*(const T &a, const complex<T> &b) {
     return {a * b.real(), a * b.imag()};
 }
-// The scale keeps the squares of the divisor from an overflow.
+// The scale prevents an overflow of the squares of the divisor.
 template <typename T>
 inline complex<T> operator/(const complex<T> &a, const complex<T> &b) {
     T scale = T(1) / (::abs(b.real()) + ::abs(b.imag()));
@@ -303,7 +303,7 @@ template <typename T>
 inline complex<T> rint(complex<T> z) {
     return complex<T>(rint(z.real()), rint(z.imag()));
 }
-// A number that is not a number loses against any number, as in CuPy.
+// The result is the number if the other argument is not a number (NaN), as in CuPy.
 template <typename T>
 inline complex<T> min(complex<T> a, complex<T> b) {
     if (isnan(a)) return b;

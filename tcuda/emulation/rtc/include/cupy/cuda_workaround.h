@@ -7,7 +7,7 @@
 
 namespace std {
 
-// The names of the host's own headers go before these names.
+// A name that the host's own headers define in std hides the name from cuda::std.
 using namespace ::cuda::std;
 
 }  // namespace std

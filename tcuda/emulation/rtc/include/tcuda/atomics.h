@@ -7,7 +7,7 @@
 
 namespace tcuda {
 
-// A loop that waits for another thread repeats an atomic function without effect, so such calls let the other threads go on.
+// A loop that waits for another thread calls atomic functions that change nothing. Such calls let other threads go on.
 inline void after_exchange_without_effect() {
     pause();
 }

@@ -22,7 +22,7 @@ inline unsigned long long ticks() {
 
 typedef long clock_t;  // as in the host's <time.h>
 
-// clock is a template, so that a source which includes the host's <time.h> compiles as well.
+// clock is a template, so that a source that includes the host's <time.h> compiles too.
 template <int unused = 0>
 inline clock_t clock() {
     return static_cast<clock_t>(::tcuda::ticks());

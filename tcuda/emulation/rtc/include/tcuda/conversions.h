@@ -27,7 +27,7 @@ inline To reinterpret(From from) {
     return to;
 }
 
-// Runs an operation in a rounding mode. The memory operands keep the compiler from moving the arithmetic out of the mode.
+// Runs an operation in a rounding mode. The memory operands keep the arithmetic inside the mode.
 template <int mode, class Operation>
 inline auto rounded(Operation operation) -> decltype(operation()) {
     int previous = tcuda_rounding();
@@ -45,7 +45,7 @@ inline T opaque(T value) {
     return value;
 }
 
-// CUDA clamps a number that the integer type cannot hold.
+// As in CUDA, a number that the integer type cannot hold becomes the nearest limit of the type.
 template <class Integer, class Floating>
 inline Integer clamped(Floating value) {
     constexpr bool is_signed = static_cast<Integer>(-1) < static_cast<Integer>(0);

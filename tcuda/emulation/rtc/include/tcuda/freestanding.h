@@ -1,4 +1,4 @@
-// The names that NVRTC knows without a header. A compiler of the host with its headers takes them from there.
+// The names that NVRTC knows without a header. If the headers of the host are included, the names come from there.
 #pragma once
 
 #ifdef TCUDA_HOST_HEADERS
@@ -37,7 +37,7 @@ template <class T> struct Referred<T &&> {
 
 namespace std {
 
-// The compiler knows this class by its name, and makes its objects of these two members.
+// The compiler knows this class by its name, and fills these two members itself.
 template <class T> class initializer_list {
 public:
     using value_type = T;

@@ -1,4 +1,4 @@
-// malloc and free of a kernel: a heap of a fixed size in the module, as a device has.
+// malloc and free of a kernel: a heap of a fixed size in the module, like the heap of a device.
 #pragma once
 
 #include "tcuda/memory.h"
@@ -6,7 +6,7 @@
 namespace tcuda {
 
 struct HeapBlock {
-    size_t size;  // with the header
+    size_t size;  // includes the header
     size_t used;
 };
 
@@ -58,8 +58,8 @@ TCUDA_OF_MODULE void *tcuda_heap_allocate_zeros(size_t count, size_t size) noexc
 
 }  // extern "C"
 
-// The operators of the host take memory of the host. The labels keep the host from taking the operators of the module:
-// the compiler ignores an attribute of visibility here.
+// The operators of the host allocate memory of the host. Without the labels, the host would use the operators of the
+// module, because the compiler ignores an attribute of visibility here.
 __asm__(".hidden _Znwm\n.hidden _Znam\n.hidden _ZdlPv\n.hidden _ZdaPv\n.hidden _ZdlPvm\n.hidden _ZdaPvm");
 __attribute__((used, weak)) TCUDA_UNSANITIZED void *operator new(size_t size) {
     return tcuda_heap_allocate(size == 0 ? 1 : size);

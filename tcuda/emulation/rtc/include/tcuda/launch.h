@@ -65,8 +65,8 @@ inline void pause() { services.pause(services.grid); }
 
 inline void *dynamic_shared() {
     void *memory = shared_memory;
-    // The compiler must not know the array. The array has the size of the largest launch, and the compiler would leave
-    // out the checks of accesses inside the array.
+    // The array has the size of the largest launch. If the compiler knew the array, the compiler would leave out the
+    // checks of accesses inside the array.
     __asm__("" : "+r"(memory));
     return memory;
 }
@@ -233,7 +233,7 @@ struct Registration<Entry<void (*)(Types...), function>> : KernelRegistration<En
 
 #define TCUDA_JOIN_(a, b) a##b
 #define TCUDA_JOIN(a, b) TCUDA_JOIN_(a, b)
-// TCUDA_KERNEL("name", function) lists a kernel; `function` may be a template with its arguments.
+// TCUDA_KERNEL("name", function) enters a kernel in the list. `function` may be a template with its arguments.
 #define TCUDA_KERNEL(name, ...)                                                                                        \
     static ::tcuda::Registration<::tcuda::Entry<decltype(&__VA_ARGS__), &__VA_ARGS__>> TCUDA_JOIN(                     \
         tcuda_registration_, __COUNTER__)(name, (const void *)(&__VA_ARGS__));

@@ -1,5 +1,5 @@
 // The math functions of CUDA C++, with the overloads that CUDA has.
-// The functions are those of the C library, declared here one by one: the headers of the host declare more names than CUDA.
+// The functions come from the C library. The host's headers declare more names than CUDA, so this header declares them.
 #pragma once
 
 #include "tcuda/conversions.h"
@@ -215,7 +215,7 @@ inline long long llround(float x) {
     return llroundf(x);
 }
 
-// A function that stores a second result stores it here and not in the C library, so that the store is checked.
+// The code here stores the second result of a function, and not the C library, so that the store is checked.
 inline float frexpf(float x, int *exponent) {
     int stored;
     float result = __builtin_frexpf(x, &stored);
@@ -275,7 +275,7 @@ TCUDA_CLASSIFICATION(isfinite)
 TCUDA_CLASSIFICATION(signbit)
 #undef TCUDA_CLASSIFICATION
 
-// CUDA gives the mixed overloads; other mixtures are ambiguous there too.
+// CUDA has these overloads for mixed types. Other mixtures are ambiguous in CUDA too.
 #define TCUDA_MIN_MAX(result, left, right) \
     inline result min(left a, right b) { \
         return static_cast<result>(b) < static_cast<result>(a) ? static_cast<result>(b) : static_cast<result>(a); \

@@ -5,17 +5,17 @@
 
 extern "C" {
 
-// The compiler adds no checks to these functions, so functions of the module with checks take their place.
+// The compiler adds no checks to calls of these functions, so functions of the module with checks take their place.
 void *memcpy(void *, const void *, size_t) noexcept __asm__("tcuda_copy");
 void *memmove(void *, const void *, size_t) noexcept __asm__("tcuda_move");
 void *memset(void *, int, size_t) noexcept __asm__("tcuda_fill");
 int memcmp(const void *, const void *, size_t) noexcept __asm__("tcuda_compare");
 size_t strlen(const char *) noexcept;
 
-// The heap of a device is an array of the module; the host's heap is no memory of a device.
+// The heap is an array of the module, because the heap of the host is no memory of a device.
 void *malloc(size_t) noexcept __asm__("tcuda_heap_allocate");
 void free(void *) noexcept __asm__("tcuda_heap_release");
-// The compiler makes calloc of malloc and memset.
+// The compiler may replace malloc and memset by calloc.
 void *calloc(size_t, size_t) noexcept __asm__("tcuda_heap_allocate_zeros");
 
 void *tcuda_host_memmove(void *, const void *, size_t) noexcept __asm__("memmove");
@@ -46,7 +46,7 @@ inline TCUDA_UNSANITIZED void check_bytes(const void *address, size_t size, bool
 
 extern "C" {
 
-// The compiler calls these functions by the labels above, which are no uses that the compiler sees.
+// The compiler calls these functions by the labels above, and does not count such calls as uses.
 #define TCUDA_OF_MODULE __attribute__((used, weak, visibility("hidden"))) TCUDA_UNSANITIZED
 TCUDA_OF_MODULE void *tcuda_move(void *to, const void *from, size_t size) noexcept {
     tcuda::check_bytes(from, size, false);
@@ -101,7 +101,7 @@ TCUDA_STORE(__stcs)
 TCUDA_STORE(__stwt)
 #undef TCUDA_STORE
 
-// A loop that waits for another thread reads memory after a fence, so a fence lets the other threads go on.
+// A loop that waits for another thread may read memory after a fence, so a fence lets the other threads go on.
 inline void __threadfence() {
     __asm__ volatile("" ::: "memory");
     ::tcuda::pause();

@@ -4,8 +4,8 @@
 #include "tcuda/launch.h"
 #include "tcuda/memory.h"
 
-// The names of the functions differ in the object file, so that the core learns of the output. The compiler makes puts
-// and putchar of printf.
+// The functions have other names in the object file, so that the core learns of the output. The compiler may replace
+// printf by puts and putchar.
 extern "C" {
 
 int printf(const char *, ...) __asm__("tcuda_printf");

@@ -5,7 +5,7 @@
 
 namespace tcuda {
 
-// Applies an operation to the parts of two words. `Part` is the type of a part, and tells the width and the sign.
+// Applies an operation to the parts of two words. `Part`, the type of a part, gives the width and the sign.
 template <class Part, class Operation>
 inline unsigned int for_each_part(unsigned int a, unsigned int b, Operation operation) {
     constexpr unsigned int bits = 8 * sizeof(Part), mask = (1u << bits) - 1;

@@ -36,5 +36,5 @@
 #endif
 #define __assume(condition) ((void)0)
 
-// The headers of the GNU library define std::abs for floating numbers. The overloads of math.h take their place.
+// The headers of the GNU library define std::abs for floating-point numbers. The overloads of math.h take their place.
 #define _GLIBCXX_BITS_STD_ABS_H 1

@@ -1,4 +1,4 @@
-// The bits of floating numbers of two bytes: conversions with one exact rounding.
+// The bits of floating-point numbers of two bytes: conversions with one exact rounding.
 #pragma once
 
 #include "tcuda/conversions.h"
@@ -43,7 +43,7 @@ inline float decoded(unsigned short stored) {
     return sign ? -magnitude : magnitude;
 }
 
-// A double that rounds to a short number as the integer does: the lost bits leave a trace in the last bit.
+// A double that rounds to the same short number as the integer. The last bit of the double is set if bits were lost.
 inline double rounded_to_odd(unsigned long long magnitude) {
     if (magnitude >> 53 == 0) return static_cast<double>(magnitude);
     return 2048.0 * static_cast<double>(magnitude >> 11 | ((magnitude & 2047) != 0));

@@ -1,5 +1,5 @@
-// The functions that __half and __nv_bfloat16 share. The header of each type includes this header with the names of the type.
-// Single precision holds the exact sum and product of two such numbers, or rounds without a change of the final result.
+// The functions that __half and __nv_bfloat16 share. The header of each type defines the names and includes this header.
+// Single precision holds the exact sum and product of two such numbers, or its rounding does not change the result.
 
 inline float __low2float(TCUDA_SMALL_FLOAT_PAIR value) {
     return value.x;
@@ -86,7 +86,7 @@ TCUDA_ONE(htanh, h2tanh, __builtin_tanhf(x))
 #undef TCUDA_PAIRWISE_TWO
 #undef TCUDA_PAIRWISE_THREE
 
-// Comparisons: the plain names are false for a number that is not a number, the names with u are true.
+// Comparisons with NaN: the functions with plain names return false, and the functions with u in the name return true.
 #define TCUDA_COMPARE_AS(name, expression) \
     inline bool __h##name(TCUDA_SMALL_FLOAT first, TCUDA_SMALL_FLOAT second) { \
         float x = first, y = second; \

@@ -20,7 +20,7 @@ inline T unpacked(unsigned long long bits) {
     return value;
 }
 
-// The value of the lane `source`. A lane that does not take part gives no value, so the caller keeps its own.
+// The value of the lane `source`. If this lane does not take part, the result is the value of the caller.
 template <class T>
 inline T value_of_lane(unsigned int mask, T value, int source) {
     unsigned int present = 0;
@@ -129,7 +129,7 @@ TCUDA_SHUFFLES(double)
 TCUDA_MATCHES(double)
 #undef TCUDA_MATCHES
 
-// The core tells the lanes that meet at a call by the place of the call, so the function must be part of its caller.
+// The core tells by the place of a call which lanes meet there, so the function must be a part of its caller.
 __forceinline__ unsigned int __activemask() {
     return ::tcuda::live_lanes();
 }
