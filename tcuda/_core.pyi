@@ -236,7 +236,7 @@ class HostLaunch:
             The next call goes on with this access. Call :meth:`allow` before, or the access is reported again.
 
             ``(kind, text, file, line, function, thread, block)`` if a thread has failed. The kinds are ``"assert"``,
-            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"timeout"`` and ``"trap"``.
+            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"misaligned"``, ``"timeout"`` and ``"trap"``.
 
         Raises:
             RuntimeError: The thread runs another kernel of the same module, or another thread is in :meth:`run`.

@@ -60,7 +60,7 @@ class _Module:
         self._loaded: dict[int, Any] = {}  # CuPy's modules, by device
 
     def function(self, name: str, device: int, *, again: bool = False) -> Any:
-        """Return CuPy's function for the kernel ``name`` on ``device``, which is current; ``again`` loads it anew."""
+        """Return CuPy's function for the kernel ``name`` on ``device``, which is current; ``again`` loads anew."""
         with _lock:
             if again or device not in self._loaded:
                 module = cupy_functions.Module()

@@ -47,7 +47,7 @@ def _compile_kernel(
     Args:
         kernel_source: The source. ``extern "C"`` is not needed.
         kernel_name: The name of a kernel in the source, such as ``"scale"`` or, for a template, ``"scale<float>"``.
-        compute_capability: The architecture, such as ``"90"``; by default that of the current device.
+        compute_capability: The architecture, such as ``"90"``; by default the architecture of the current device.
         cuda_include_dirs: Folders with headers.
         nvcc_options: Options of the run-time compiler NVRTC, such as ``["--use_fast_math"]``.
 

@@ -81,7 +81,7 @@ class JittedFunction:
         return f"declared are {names}" if names else "no keyword arguments are declared"
 
     def _prepared(self) -> PythonFunction:
-        # The module imports NumPy, so it is imported at the first call.
+        # The module imports NumPy, so the first call imports the module.
         module = importlib.import_module("tcuda.jiterator._function")
         signature = Signature(self.code_string, self.kernel_name, self.return_by_ref, self.num_outputs, self._state)
         self._python = module.PythonFunction(signature)

@@ -10,7 +10,7 @@
 #endif
 
 // swapcontext() makes a system call for the signal mask, which takes ten times as long as the switch. So the switch is
-// written in assembly for the common processors: it saves the registers that a function must preserve.
+// written in assembly for the common processors. The switch saves the registers that a function must preserve.
 #if defined(__x86_64__)
 
 asm(R"(

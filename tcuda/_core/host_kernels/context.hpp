@@ -30,7 +30,7 @@ public:
     Context(const Context &) = delete;
     Context &operator=(const Context &) = delete;
     // A switch to the context calls entry(argument), which must not return, on the stack below `top`. The context must
-    // stay where it is.
+    // keep its address.
     void prepare(char *bottom, char *top, void (*entry)(void *), void *argument);
     // Goes on in `to`, until another switch comes back to this context.
     void switch_to(Context &to);

@@ -114,7 +114,7 @@ private:
     };
 
     // The results of the exchanges of a warp. A lane may read a result until its next exchange, so 32 results may be in
-    // use while the next one is made.
+    // use while the next result is made.
     struct Exchanges {
         static constexpr unsigned count = 33;
         unsigned long long values[count][32];

@@ -46,7 +46,7 @@ void copy(const File &source, const File &target) {
     }
 }
 
-// A file that is gone at the end of the scope.
+// A file that is removed at the end of the scope.
 struct Unlink {
     const std::string &path;
     ~Unlink() { unlink(path.c_str()); }

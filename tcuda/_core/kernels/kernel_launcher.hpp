@@ -24,7 +24,7 @@ public:
     KernelLauncher(const KernelLauncher &) = delete;
     KernelLauncher &operator=(const KernelLauncher &) = delete;
 
-    // Adds the function for the current context, which is that of `device`.
+    // Adds the function for the current context, which is the context of `device`.
     void add(libcuda::Function function, int device);
 
     // The function for the current context; null if the kernel is not loaded there.

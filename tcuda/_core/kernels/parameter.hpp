@@ -9,7 +9,7 @@
 
 namespace tcuda {
 
-// The kinds of parameters. The letters are those of `kind` in Python.
+// The kinds of parameters. Python uses the same letters.
 enum class ParameterKind : char {
     pointer = 'p',
     signed_integer = 'i',

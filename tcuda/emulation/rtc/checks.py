@@ -38,7 +38,7 @@ class Checks:
 
     Attributes:
         memory: Whether the compiler adds a check to each access to memory.
-        barriers: What happens if not all threads of a block reach a barrier: ``"error"``, ``"warning"`` or
+        barriers: The consequence if not all threads of a block reach a barrier: ``"error"``, ``"warning"`` or
             ``"nothing"``.
     """
 
