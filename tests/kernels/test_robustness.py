@@ -81,6 +81,7 @@ def test_a_captured_launch_outlives_its_module(xp: Any) -> None:
 def test_ctrl_c_ends_a_kernel_and_the_next_launch_works(output_of: OutputOf) -> None:
     code = """
 import faulthandler, os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell starts background processes without it.
 faulthandler.dump_traceback_later(60, exit=True)  # so that a kernel that goes on for ever is told from a slow machine
 import tcuda.emulation
 tcuda.emulation.enable()
@@ -98,7 +99,7 @@ def press() -> None:
         pass
     os.kill(os.getpid(), signal.SIGINT)
 
-threading.Thread(target=press).start()
+threading.Thread(target=press, daemon=True).start()  # so that an error is not hidden
 try:
     kernel((1,), (1,), (x, xp.int32(1)))
 except KeyboardInterrupt:
@@ -135,7 +136,7 @@ def press() -> None:
     os.kill(os.getpid(), signal.SIGUSR1)
 
 signal.signal(signal.SIGUSR1, handle)
-threading.Thread(target=press).start()
+threading.Thread(target=press, daemon=True).start()  # so that an error is not hidden
 kernel((1,), (1,), (x, xp.int32(1)))
 print(x[0].item())
 """
