@@ -114,8 +114,9 @@ def _shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     """Take CuPy's names of ``max_work``, for which NumPy has numbers."""
     if isinstance(max_work, str) and max_work == "MAY_SHARE_BOUNDS":
         return np.may_share_memory(a, b)
-    exact = isinstance(max_work, str) and max_work == "MAY_SHARE_EXACT"
-    return np.shares_memory(a, b, None if exact else max_work)
+    if isinstance(max_work, str) and max_work == "MAY_SHARE_EXACT":
+        return np.shares_memory(a, b)
+    return np.shares_memory(a, b, max_work)
 
 
 def _host(value: Any) -> Any:
