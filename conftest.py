@@ -41,6 +41,15 @@ def pytest_report_header() -> str:
     return f"tcuda runtime: {os.environ['TCUDA_RUNTIME']}"
 
 
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist may be missing
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of test processes for ``-n auto``: one for each core, or none beside pytest itself on a GPU.
+
+    Tests on a GPU compare the free memory of the device, which other processes change.
+    """
+    return 0 if os.environ["TCUDA_RUNTIME"] == "cuda" else min(len(os.sched_getaffinity(0)), 8)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests that need the other runtime or more devices."""
     on_cuda = os.environ["TCUDA_RUNTIME"] == "cuda"

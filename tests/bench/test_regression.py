@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -89,8 +90,15 @@ class Check(Protocol):
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
+    # pytest-benchmark measures nothing in a worker of pytest-xdist, and the command is not run by one.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
     return subprocess.run(
-        [sys.executable, *command], cwd=REPOSITORY, capture_output=True, encoding="utf-8", timeout=120
+        [sys.executable, *command],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
     )
 
 
