@@ -10,9 +10,8 @@ import numpy
 from cupy._core import core as cupy_core
 
 from tcuda import _core
-from tcuda._errors import AcceleratorError
 from tcuda._process.lazy import cuda
-from tcuda._status import Status
+from tcuda._process.peers import reach
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,16 +29,11 @@ def array_addresses() -> _core.ArrayAddresses:
 
 def _reach(device: int, other: int) -> None:
     """Let the kernels of ``device`` use the memory of the device ``other``."""
-    if not cuda.deviceCanAccessPeer(device, other):
+    if not reach(device, other):
         raise ValueError(
             f"An array of the kernel is on cuda:{other}, and the current device is cuda:{device}, which cannot access "
             f"the memory of cuda:{other}. Launch under `with tcuda.device({other}):`, or copy the array."
         )
-    try:
-        cuda.deviceEnablePeerAccess(other)
-    except AcceleratorError as error:
-        if error.error_code != Status.PEER_ACCESS_ALREADY_ENABLED:
-            raise
 
 
 @functools.cache
