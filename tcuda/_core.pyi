@@ -39,6 +39,9 @@ class HostMemory:
     def live(self) -> int:
         """Return the number of blocks, mappings and reservations."""
 
+def copy_rows(target: int, target_pitch: int, source: int, source_pitch: int, width: int, rows: int) -> None:
+    """Copy ``rows`` rows of ``width`` bytes of the host; a pitch is the bytes from one row to the next."""
+
 class PhiloxState:
     """The state of a generator: a seed, and an offset, which is the position in every subsequence."""
 

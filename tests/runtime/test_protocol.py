@@ -147,6 +147,12 @@ BAD_CALLS: dict[str, tuple[int, Callable[[Fixtures], object]]] = {
         lambda x: x.runtime.memcpy(x.host.ctypes.data, x.ptr, 512, MEMCPY_HOST_TO_DEVICE),
     ),
     "copy past the end": (1, lambda x: x.runtime.memcpy(x.ptr, x.ptr + 8, 1 << 40, MEMCPY_DEVICE_TO_DEVICE)),
+    "copy rows longer than the pitch of the destination": (12, lambda x: copy_rows(x, 16, 64, width=32)),
+    "copy rows longer than the pitch of the source": (12, lambda x: copy_rows(x, 64, 16, width=32)),
+    "copy rows with an unknown kind": (21, lambda x: copy_rows(x, 64, 64, kind=77)),
+    "copy rows past the end": (1, lambda x: copy_rows(x, 64, 1 << 30)),
+    "copy rows from null": (1, lambda x: x.runtime.memcpy2DAsync(x.ptr, 64, 0, 64, 8, 4, 3, x.stream)),
+    "copy rows in the wrong direction": (1, lambda x: copy_rows(x, 64, 64, kind=MEMCPY_HOST_TO_DEVICE)),
     "set past the end": (1, lambda x: x.runtime.memsetAsync(x.ptr, 0, 1 << 40, x.stream)),
     "set at null": (1, lambda x: x.runtime.memsetAsync(0, 0, 8, x.stream)),
     "register null": (1, lambda x: x.runtime.hostRegister(0, 4096, 0)),
@@ -190,6 +196,17 @@ def free_twice(runtime: Runtime) -> None:
     ptr = runtime.malloc(512)
     runtime.free(ptr)
     runtime.free(ptr)
+
+
+def copy_rows(
+    x: Fixtures,
+    dpitch: int,
+    spitch: int,
+    width: int = 32,
+    height: int = 4,
+    kind: int = MEMCPY_DEVICE_TO_DEVICE,
+) -> None:
+    x.runtime.memcpy2DAsync(x.ptr, dpitch, x.ptr + 2048, spitch, width, height, kind, x.stream)
 
 
 def register_twice(x: Fixtures) -> None:
@@ -237,6 +254,10 @@ GOOD_CALLS: dict[str, tuple[object, Callable[[Fixtures], object]]] = {
     "malloc of nothing is null": (0, lambda x: x.runtime.malloc(0)),
     "free of null does nothing": (None, lambda x: x.runtime.free(0)),
     "a copy of nothing": (None, lambda x: x.runtime.memcpy(0, 0, 0, MEMCPY_DEVICE_TO_DEVICE)),
+    "a copy of no rows": (None, lambda x: copy_rows(x, 64, 64, height=0)),
+    "a copy of empty rows": (None, lambda x: copy_rows(x, 64, 64, width=0)),
+    "a copy of rows without a gap": (None, lambda x: copy_rows(x, 32, 32)),
+    "a copy of rows that ends with the block": (None, lambda x: copy_rows(x, 32, 672)),
     "a copy whose direction the pointers tell": (
         None,
         lambda x: x.runtime.memcpy(x.host.ctypes.data, x.ptr, 512, MEMCPY_DEFAULT),
@@ -278,6 +299,28 @@ def test_copies_to_the_device_and_back_keep_the_bytes(x: Fixtures) -> None:
     x.runtime.memcpyAsync(result.ctypes.data, x.ptr, 4096, MEMCPY_DEVICE_TO_HOST, x.stream)
     x.runtime.streamSynchronize(x.stream)
     np.testing.assert_array_equal(result, np.where(np.arange(512) < 100, 0, source))
+
+
+@pytest.mark.parametrize("captured", [False, True], ids=["at once", "in a graph"])
+def test_copies_of_rows_leave_the_bytes_between_the_rows(x: Fixtures, captured: bool) -> None:
+    source = np.arange(512, dtype=np.float64).reshape(32, 16)
+    result = np.zeros((32, 16))
+    x.runtime.memcpy(x.ptr, source.ctypes.data, 4096, MEMCPY_HOST_TO_DEVICE)
+    if captured:
+        x.runtime.streamBeginCapture(x.stream, CAPTURE_RELAXED)
+    # Rows of 24 bytes: columns 1 to 3 of the rows 16, 18, 20 and 22 become columns 8 to 10 of the rows 0 to 3.
+    x.runtime.memcpy2DAsync(x.ptr + 64, 128, x.ptr + 2048 + 8, 256, 24, 4, MEMCPY_DEVICE_TO_DEVICE, x.stream)
+    if captured:
+        graph = x.runtime.streamEndCapture(x.stream)
+        executable = x.runtime.graphInstantiate(graph, 0)
+        x.runtime.graphLaunch(executable, x.stream)
+        x.runtime.streamSynchronize(x.stream)
+        x.runtime.graphExecDestroy(executable)
+        x.runtime.graphDestroy(graph)
+    x.runtime.streamSynchronize(x.stream)
+    x.runtime.memcpy(result.ctypes.data, x.ptr, 4096, MEMCPY_DEVICE_TO_HOST)
+    source[0:4, 8:11] = source[16:24:2, 1:4]
+    np.testing.assert_array_equal(result, source)
 
 
 def test_memory_is_given_back(runtime: Runtime) -> None:

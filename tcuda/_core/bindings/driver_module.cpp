@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
+
 #include "bindings/python_cuda_driver.hpp"
 #include "bindings/python_streams.hpp"
 #include "driver/cuda_calls.hpp"
@@ -34,6 +36,13 @@ void call_meanwhile(FaultyDriver &driver, nb::object function) {
     });
 }
 
+void copy_rows(Address target, std::size_t target_pitch, Address source, std::size_t source_pitch, std::size_t width,
+               std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row)
+        std::memmove(reinterpret_cast<void *>(target + row * target_pitch),
+                     reinterpret_cast<const void *>(source + row * source_pitch), width);
+}
+
 nb::tuple device_uuid(const CudaCalls &calls, int device) {
     libcuda::Uuid uuid{};
     const int status = calls.device_uuid(device, &uuid);
@@ -58,6 +67,9 @@ void bind_driver(nb::module_ &module) {
         .def_prop_ro("limit", &HostMemory::limit)
         .def_prop_ro("used", &HostMemory::used)
         .def_prop_ro("live", &HostMemory::live);
+
+    module.def("copy_rows", copy_rows, nb::arg("target"), nb::arg("target_pitch"), nb::arg("source"),
+               nb::arg("source_pitch"), nb::arg("width"), nb::arg("rows"), nb::call_guard<nb::gil_scoped_release>());
 
     nb::class_<Driver>(module, "Driver");
     nb::class_<PythonCudaDriver, Driver>(module, "CudaDriver").def(nb::init<>());

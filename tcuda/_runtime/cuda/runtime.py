@@ -41,6 +41,7 @@ _FROM_CUPY = (
     "mallocAsync",
     "memGetInfo",
     "memcpy",
+    "memcpy2DAsync",
     "memcpyAsync",
     "memcpyPeerAsync",
     "memsetAsync",

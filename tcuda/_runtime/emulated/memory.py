@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tcuda import _core
 from tcuda._runtime.emulated import costs
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.protocol import (
@@ -37,24 +39,18 @@ class Copy:
     """A copy.
 
     Attributes:
-        dst: The address that the copy writes.
-        src: The address that the copy reads.
+        make: A function that copies the bytes.
         size: The bytes.
         duration: The nanoseconds that the copy takes.
         host_waits: Whether the host waits until the copy is complete.
         addresses: The addresses that lie on devices.
     """
 
-    dst: int
-    src: int
+    make: Callable[[], object]
     size: int
     duration: int
     host_waits: bool
     addresses: tuple[int, ...] = ()
-
-    def make(self) -> None:
-        """Copy the bytes."""
-        ctypes.memmove(self.dst, self.src, self.size)
 
 
 class Memory:
@@ -160,16 +156,48 @@ class Memory:
             AcceleratorError: ``kind`` is unknown (21) or does not fit the addresses (1), or a range is not in one block
                 (1).
         """
+        return self._plan(lambda: ctypes.memmove(dst, src, size), (dst, size), (src, size), size, kind, call)
+
+    def plan_rows(
+        self, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int, call: Call
+    ) -> Copy:
+        """Return a copy of ``height`` rows of ``width`` bytes, which is not made yet.
+
+        Args:
+            dst: The address of the first row of the destination.
+            dpitch: The bytes from one row of the destination to the next.
+            src: The address of the first row of the source.
+            spitch: The bytes from one row of the source to the next.
+            width: The bytes of a row.
+            height: The number of rows.
+            kind: The direction.
+            call: The call of the runtime, for the error.
+
+        Raises:
+            AcceleratorError: A row is longer than a pitch (12), ``kind`` is unknown (21) or does not fit the addresses
+                (1), or a range is not in one block (1).
+        """
+        if width and height and (width > dpitch or width > spitch):
+            raise failure(Status.INVALID_PITCH_VALUE, call)
+        target, source = (dst, (height - 1) * dpitch + width), (src, (height - 1) * spitch + width)
+        copy_rows = functools.partial(_core.copy_rows, dst, dpitch, src, spitch, width, height)
+        return self._plan(copy_rows, target, source, width * height, kind, call)
+
+    def _plan(
+        self, make: Callable[[], object], to: tuple[int, int], of: tuple[int, int], size: int, kind: int, call: Call
+    ) -> Copy:
+        """Return the copy ``make`` of ``size`` bytes within the ranges ``to`` and ``of``: addresses with lengths."""
         if kind not in (*_KINDS, MEMCPY_DEFAULT):
             raise failure(Status.INVALID_MEMCPY_DIRECTION, call)
         if size == 0:
-            return Copy(dst, src, 0, duration=0, host_waits=False)
-        self._check(dst, size, call)
-        self._check(src, size, call)
+            return Copy(_nothing, 0, duration=0, host_waits=False)
+        dst, src = to[0], of[0]
+        self._check(*to, call)
+        self._check(*of, call)
         target, source = self.owner(dst), self.owner(src)
         if kind != MEMCPY_DEFAULT and _KINDS[kind] != (target is not None, source is not None):
             raise failure(Status.INVALID_VALUE, call)
-        pinned = self.is_registered(src if source is None else dst, size)
+        pinned = self.is_registered(*(of if source is None else to))
         if target is not None and source is not None:
             same = target is source
             duration = costs.copy_on_device(size) if same else costs.copy_between_devices(size)
@@ -178,7 +206,7 @@ class Memory:
         # cudaMemcpyAsync to pageable memory returns when the copy is complete.
         host_waits = target is None and not pinned
         addresses = [ptr for ptr, owner in ((dst, target), (src, source)) if owner is not None]
-        return Copy(dst, src, size, duration, host_waits, tuple(addresses))
+        return Copy(make, size, duration, host_waits, tuple(addresses))
 
     def _check(self, ptr: int, size: int, call: Call) -> None:
         """Refuse a null pointer, a range that leaves its block, and addresses without memory.
@@ -194,3 +222,7 @@ class Memory:
             block = device.memory.block_at(ptr)
             if block is not None and ptr + size > sum(block):
                 raise failure(Status.INVALID_VALUE, call)
+
+
+def _nothing() -> None:
+    """Copy nothing."""

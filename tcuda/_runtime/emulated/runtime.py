@@ -226,7 +226,16 @@ class EmulatedRuntime:
 
     def memcpyAsync(self, dst: int, src: int, size: int, kind: int, stream: int) -> None:
         call = "cudaMemcpyAsync({:#x}, {:#x}, {}, {}, {:#x})", dst, src, size, kind, stream
-        self._copy(dst, src, size, kind, stream, call)
+        with self._lock:
+            self._copy(self._memory.plan_copy(dst, src, size, kind, call), stream, call)
+
+    def memcpy2DAsync(
+        self, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int, stream: int
+    ) -> None:
+        text = "cudaMemcpy2DAsync({:#x}, {}, {:#x}, {}, {}, {}, {}, {:#x})"
+        call = text, dst, dpitch, src, spitch, width, height, kind, stream
+        with self._lock:
+            self._copy(self._memory.plan_rows(dst, dpitch, src, spitch, width, height, kind, call), stream, call)
 
     def memcpyPeerAsync(self, dst: int, dstDevice: int, src: int, srcDevice: int, size: int, stream: int) -> None:
         text = "cudaMemcpyPeerAsync({:#x}, {}, {:#x}, {}, {}, {:#x})"
@@ -234,7 +243,8 @@ class EmulatedRuntime:
         target, source = self._device(dstDevice, call), self._device(srcDevice, call)
         if size and (self._memory.owner(dst) is not target or self._memory.owner(src) is not source):
             raise failure(Status.INVALID_VALUE, call)
-        self._copy(dst, src, size, MEMCPY_DEVICE_TO_DEVICE, stream, call)
+        with self._lock:
+            self._copy(self._memory.plan_copy(dst, src, size, MEMCPY_DEVICE_TO_DEVICE, call), stream, call)
 
     def memsetAsync(self, ptr: int, value: int, size: int, stream: int) -> None:
         call = "cudaMemsetAsync({:#x}, {}, {}, {:#x})", ptr, value, size, stream
@@ -257,12 +267,10 @@ class EmulatedRuntime:
             return None
         return self._memory.free(ptr, call)
 
-    def _copy(self, dst: int, src: int, size: int, kind: int, stream: int, call: Call) -> None:
-        with self._lock:
-            copy = self._memory.plan_copy(dst, src, size, kind, call)
-            end = self._run(self._streams.find(stream, call), _copying(copy), call)
-            if copy.host_waits:
-                self.clock.wait_until(end)
+    def _copy(self, copy: Copy, stream: int, call: Call) -> None:
+        end = self._run(self._streams.find(stream, call), _copying(copy), call)
+        if copy.host_waits:
+            self.clock.wait_until(end)
 
     # Streams
 
