@@ -6,7 +6,7 @@ CuPy is the array library on CUDA. On emulated devices ``tcuda.emulation`` takes
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,6 +42,122 @@ class GraphLauncher(Protocol):
         """Launch the graph and return success.
 
         If another device is current, or the current stream captures, return the status and do nothing.
+        """
+
+
+class Hop(NamedTuple):
+    """A copy of some bytes of an array to the same place of another array.
+
+    Attributes:
+        source: The place of the array that is read, in a list of arrays.
+        target: The place of the array that is written.
+        begin: The first byte.
+        end: The end of the bytes.
+        first: Whether the hop is the first between its two arrays.
+    """
+
+    source: int
+    target: int
+    begin: int
+    end: int
+    first: bool
+
+
+class Transfers(Protocol):
+    """Work on the arrays of several devices.
+
+    The work is ordered with the work of the *streams* of the devices: the stream of a device is its current stream in
+    the calling thread. A call returns before the work is complete. A call that fails leaves the current device and the
+    current streams as they were. No copy is then under way to memory that the caller frees. While a capture is in
+    progress, a wait that would invalidate the capture is refused before it is made.
+
+    A *plain* array has its elements in C order or in Fortran order, without gaps.
+    """
+
+    array: type[Any]
+    """The type of the library's arrays, on any device."""
+
+    xp: Any
+    """The module of the library that makes arrays."""
+
+    def empty(self, shape: Sequence[int], dtype: Any, device: int) -> Any:
+        """Return a new array in C order on ``device``, in memory of the stream of ``device``."""
+
+    def send(self, source: Any, devices: Sequence[int]) -> list[Any]:
+        """Return a copy of ``source`` for each of ``devices``, copied from the device of ``source`` one by one.
+
+        Args:
+            source: A plain array in C order.
+            devices: The devices of the copies, none of which is the device of ``source``. A device may occur twice.
+        """
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Copy ``source`` to ``target``.
+
+        The copy runs on the stream of the source's device. The stream first waits for the stream of the target's
+        device, which then waits for the copy.
+
+        Args:
+            target: A plain array.
+            source: A plain array of another device with the same number of bytes.
+        """
+
+    def copy_rows(self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, rows: int) -> None:
+        """Copy rows of bytes, which begin at the first element of each array, as :meth:`copy` does.
+
+        Args:
+            target: An array.
+            target_pitch: The bytes from one row of ``target`` to the next.
+            source: An array of another device.
+            source_pitch: The bytes from one row of ``source`` to the next.
+            width: The bytes of a row.
+            rows: The number of rows.
+        """
+
+    def relay(self, arrays: Sequence[Any], hops: Sequence[Hop]) -> None:
+        """Make the copies ``hops``, in their order.
+
+        A hop runs on the stream of its source's device, and the stream of its target's device then waits for the hop.
+        Before a hop that is :attr:`Hop.first`, the stream of the source's device waits for the stream of the target's
+        device. So pieces of an array move through a chain of devices at the same time.
+
+        Args:
+            arrays: Plain arrays with the same number of bytes.
+            hops: The copies.
+        """
+
+    def sizes(self, arrays: Sequence[Any], device: int) -> list[int] | None:
+        """Return the bytes of each of ``arrays``; None unless all are plain arrays in C order on ``device``."""
+
+    def pack(self, arrays: Sequence[Any], flat: Any, offsets: Sequence[int]) -> None:
+        """Copy arrays of the current device into ``flat``, on the current stream.
+
+        Args:
+            arrays: Plain arrays in C order.
+            flat: An array of bytes of the current device.
+            offsets: The place of each array in ``flat``, a multiple of 16.
+        """
+
+    def views(self, flat: Any, like: Sequence[Any], offsets: Sequence[int]) -> list[Any]:
+        """Return arrays in C order in the memory of ``flat``.
+
+        Args:
+            flat: An array of bytes.
+            like: The arrays, of any device, whose shapes and dtypes the returned arrays have.
+            offsets: The place of each array in ``flat``, a multiple of 16.
+        """
+
+    def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> None:
+        """Set ``out`` to ``inputs[0] + (inputs[1] + (inputs[2] + ...))``, element by element.
+
+        The sum is work of the stream of the device of ``out``, which first waits for the streams of the devices of the
+        inputs. The arithmetic is that of the dtype: integers wrap, and the sum of booleans is "or".
+
+        Args:
+            out: A plain array in C order, which has no memory in common with an input.
+            inputs: Two or more plain arrays in C order with the size and the dtype of ``out``, on any devices.
+            release: Whether the streams of the inputs' devices then wait for the sum. A caller that adds an array piece
+                by piece lets only the last call release.
         """
 
 
@@ -134,6 +250,11 @@ class Backend(Protocol):
             kinds: The kinds of the scalars.
             result: The dtype of the outputs.
         """
+
+    # Several devices
+
+    def transfers(self) -> Transfers:
+        """Return the object that works on arrays of several devices; a process has one."""
 
     # Random numbers
 

@@ -23,7 +23,7 @@ from tcuda._errors import AcceleratorError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tcuda._backend import CurrentStream
+    from tcuda._backend import CurrentStream, Transfers
     from tcuda._errors import OutOfMemoryError
     from tcuda._runtime.protocol import Runtime
 
@@ -113,6 +113,16 @@ class Backend:
         functions = kernels[0].ptr, kernels[1].ptr
         made_as = scalar_type(result)
         state.learn(array_type(), _CURRENT_STREAM, dtypes, kinds, made_as, *functions, device, kernels)
+
+    @functools.cached_property
+    def _transfers(self) -> Transfers:
+        from tcuda._cupy.transfers import Transfers
+
+        return Transfers()
+
+    def transfers(self) -> Transfers:
+        """Return the object that works on arrays of several devices."""
+        return self._transfers
 
     def generator_type(self) -> type[Any]:
         """Return the class of generators for CuPy's arrays."""

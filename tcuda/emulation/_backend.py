@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from tcuda.emulation._memory_pools import MemoryAsyncPool, MemoryPool
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tcuda._backend import CurrentStream, GraphLauncher
+    from tcuda._backend import CurrentStream, GraphLauncher, Transfers
     from tcuda._runtime.emulated import EmulatedRuntime
 
 _POOL_UNIT = 512
@@ -84,6 +85,16 @@ class Backend:
         from tcuda.emulation.kernels.compile_kernel import compile_kernel
 
         return compile_kernel(source, name, options)
+
+    @functools.cached_property
+    def _transfers(self) -> Transfers:
+        from tcuda.emulation.transfers import Transfers
+
+        return Transfers()
+
+    def transfers(self) -> Transfers:
+        """Return the object that works on arrays of several devices."""
+        return self._transfers
 
     def generator_type(self) -> type[Any]:
         """Import NumPy and return the class of generators for emulated arrays."""

@@ -31,6 +31,7 @@ FLOORS = [
         "graphs",
         "random",
         "jiterator",
+        "comm",
         "nvtx",
         "_device",
         "_kernels",

@@ -1,0 +1,1 @@
+"""Copies and sums over several devices, as in ``torch.cuda.comm``."""

@@ -1,0 +1,139 @@
+"""Work on the arrays of several devices, by calls of the runtime and by operations of the array library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcuda._backend import Hop
+from tcuda._device import device
+from tcuda._process.lazy import backend, cuda
+from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_DEVICE
+from tcuda.comm._order import queue, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcuda.comm._order import Queue
+
+
+class PlainTransfers:
+    """The protocol :class:`~tcuda._backend.Transfers` over the runtime in use, for any array library.
+
+    Args:
+        xp: The module of the library that makes arrays.
+    """
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+        self.array: type[Any] = xp.ndarray
+
+    def empty(self, shape: Sequence[int], dtype: Any, device: int) -> Any:
+        """Return a new array in C order on ``device``, in memory of the stream of ``device``."""
+        with _current(device):
+            return self.array(shape, dtype)
+
+    def send(self, source: Any, devices: Sequence[int]) -> list[Any]:
+        """Return a copy of ``source`` for each of ``devices``, copied from the device of ``source`` one by one."""
+        targets = [self.empty(source.shape, source.dtype, index) for index in devices]
+        hops = [Hop(0, place, 0, source.nbytes, first=True) for place in range(1, len(targets) + 1)]
+        self.relay([source, *targets], hops)
+        return targets
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Copy ``source`` to ``target`` by ``cudaMemcpyPeerAsync``."""
+        here, there = source.data, target.data
+        here_device, there_device, nbytes = here.device_id, there.device_id, source.nbytes
+
+        def copy(handle: int) -> None:
+            cuda.memcpyPeerAsync(there.ptr, there_device, here.ptr, here_device, nbytes, handle)
+
+        if nbytes:
+            _ordered(queue(here_device), queue(there_device), copy)
+
+    def copy_rows(self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, rows: int) -> None:
+        """Copy rows of bytes by ``cudaMemcpy2DAsync``."""
+        here, there = source.data, target.data
+
+        def copy(handle: int) -> None:
+            cuda.memcpy2DAsync(
+                there.ptr, target_pitch, here.ptr, source_pitch, width, rows, MEMCPY_DEVICE_TO_DEVICE, handle
+            )
+
+        if width and rows:
+            _ordered(queue(here.device_id), queue(there.device_id), copy)
+
+    def relay(self, arrays: Sequence[Any], hops: Sequence[Hop]) -> None:
+        """Make the copies ``hops``, in their order, by ``cudaMemcpyPeerAsync``."""
+        addresses = [array.data.ptr for array in arrays]
+        queues = [queue(array.data.device_id) for array in arrays]
+        try:
+            for source, target, begin, end, first in hops:
+                if begin == end:
+                    continue
+                here, there = queues[source], queues[target]
+                if first:
+                    here.wait(there)
+                with device(here.device):
+                    cuda.memcpyPeerAsync(
+                        addresses[target] + begin,
+                        there.device,
+                        addresses[source] + begin,
+                        here.device,
+                        end - begin,
+                        here.handle,
+                    )
+                there.wait(here)
+        except BaseException:
+            settle(queues)
+            raise
+
+    def sizes(self, arrays: Sequence[Any], device: int) -> list[int] | None:
+        """Return the bytes of each of ``arrays``; None unless all are plain arrays in C order on ``device``."""
+        sizes = []
+        for array in arrays:
+            if not isinstance(array, self.array) or array.data.device_id != device or not array.flags.c_contiguous:
+                return None
+            sizes.append(array.nbytes)
+        return sizes
+
+    def pack(self, arrays: Sequence[Any], flat: Any, offsets: Sequence[int]) -> None:
+        """Copy arrays of the current device into ``flat`` by ``cudaMemcpyAsync``."""
+        start, handle = flat.data.ptr, backend.current_stream().ptr
+        for array, offset in zip(arrays, offsets, strict=True):
+            if array.nbytes:
+                cuda.memcpyAsync(start + offset, array.data.ptr, array.nbytes, MEMCPY_DEVICE_TO_DEVICE, handle)
+
+    def views(self, flat: Any, like: Sequence[Any], offsets: Sequence[int]) -> list[Any]:
+        """Return arrays in C order in the memory of ``flat``."""
+        start = flat.data
+        return [
+            self.array(array.shape, array.dtype, start + offset) for array, offset in zip(like, offsets, strict=True)
+        ]
+
+    def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> None:
+        """Copy the inputs of other devices to the device of ``out``, and add there."""
+        here = out.data.device_id
+        with device(here):
+            local = [self._on(here, array) for array in inputs]
+            total = local.pop()
+            while local:
+                self.xp.add(local.pop(), total, out=out)
+                total = out
+
+    def _on(self, index: int, array: Any) -> Any:
+        return array if array.data.device_id == index else self.send(array, [index])[0]
+
+
+_current = device  # `device` is also the name of an argument
+
+
+def _ordered(here: Queue, there: Queue, copy: Callable[[int], None]) -> None:
+    """Call ``copy`` with the handle of ``here`` in the order that a copy from ``here`` to ``there`` has."""
+    here.wait(there)
+    with device(here.device):
+        copy(here.handle)
+    try:
+        there.wait(here)
+    except BaseException:
+        settle([here])
+        raise

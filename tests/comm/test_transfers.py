@@ -1,0 +1,219 @@
+"""The work of an array library on arrays of several devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tcuda
+from support.busy_streams import keep_busy
+from support.devices import allocated
+from support.failing_calls import refused_calls
+from support.statuses import status_of
+from tcuda._backend import Hop
+from tcuda._status import Status
+
+if TYPE_CHECKING:
+    from tcuda._backend import Backend, Transfers
+
+pytestmark = pytest.mark.skipif(tcuda.device_count() < 2, reason="needs two devices")
+DTYPES = ["?", "b", "H", "i", "q", "e", "f", "d", "F", "D"]
+
+
+@pytest.fixture
+def transfers(backend: Backend) -> Transfers:
+    return backend.transfers()
+
+
+def on(device: int, values: Any) -> Any:
+    """Return an array of a device with the elements and the layout of ``values``."""
+    with tcuda.device(device):
+        return tcuda.xp.array(values, order="K")
+
+
+def test_the_object_is_always_the_same(backend: Backend) -> None:
+    assert backend.transfers() is backend.transfers()
+
+
+def test_the_module_makes_arrays_of_the_type(transfers: Transfers) -> None:
+    assert transfers.xp is tcuda.xp
+    assert type(transfers.xp.ones(3)) is transfers.array
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (0, 3), (2, 3, 4)])
+def test_a_new_array_is_on_its_device(transfers: Transfers, shape: tuple[int, ...]) -> None:
+    made = transfers.empty(shape, np.dtype("f"), 1)
+    assert (made.shape, made.dtype, made.device.id, made.flags.c_contiguous) == (shape, np.dtype("f"), 1, True)
+    assert tcuda.current_device() == 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (5,), (0, 3), (7, 9)])
+def test_arrays_are_sent(transfers: Transfers, shape: tuple[int, ...], dtype: str) -> None:
+    values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    made = transfers.send(on(0, values), [1, 1])
+    assert [array.device.id for array in made] == [1, 1]
+    for array in made:
+        np.testing.assert_array_equal(array.get(), values, strict=True)
+    assert made[0].data.ptr != made[1].data.ptr or not values.size
+
+
+def test_arrays_in_fortran_order_are_copied(transfers: Transfers) -> None:
+    values = np.arange(12).reshape(3, 4, order="F")
+    source, target = on(0, values), on(1, np.zeros_like(values))
+    transfers.copy(target, source)
+    np.testing.assert_array_equal(target.get(), values)
+
+
+def test_rows_are_copied(transfers: Transfers) -> None:
+    values = np.arange(24, dtype="f").reshape(4, 6)
+    source, target = on(0, values), on(1, np.zeros((4, 5), "f"))
+    transfers.copy_rows(target, 20, source[:, 2:], 24, 8, 4)
+    np.testing.assert_array_equal(target.get(), np.pad(values[:, 2:4], ((0, 0), (0, 3))))
+
+
+def test_a_copy_of_no_rows_changes_nothing(transfers: Transfers) -> None:
+    source, target = on(0, np.ones((4, 6))), on(1, np.zeros((4, 6)))
+    transfers.copy_rows(target, 48, source, 48, 0, 4)
+    transfers.copy_rows(target, 48, source, 48, 48, 0)
+    assert not target.get().any()
+
+
+def test_pieces_are_relayed(transfers: Transfers) -> None:
+    values = np.arange(100, dtype="i")
+    arrays = [on(0, values), on(1, np.zeros_like(values)), on(0, np.zeros_like(values))]
+    pieces = (0, 48), (48, 48), (48, 400)
+    hops = [Hop(place, place + 1, *piece, first=not piece[0]) for piece in pieces for place in (0, 1)]
+    transfers.relay(arrays, hops)
+    for array in arrays:
+        np.testing.assert_array_equal(array.get(), values)
+
+
+def test_a_copy_waits_for_the_streams_of_both_devices_and_the_target_waits_for_the_copy(transfers: Transfers) -> None:
+    source, target = on(0, np.ones(100)), on(1, np.zeros(100))
+    here, there, bystander = tcuda.Stream(0), tcuda.Stream(1), tcuda.Stream(1)
+    for busy in (here, there):
+        tcuda.synchronize(0)
+        tcuda.synchronize(1)
+        keep_busy(busy)
+        with tcuda.stream(here), tcuda.stream(there):
+            transfers.copy(target, source)
+        assert (here.query(), there.query(), bystander.query()) == (False, False, True)
+        there.synchronize()
+        assert here.query()
+
+
+def test_a_stream_that_copies_does_not_keep_the_source_waiting_for_later_work_of_the_target(
+    transfers: Transfers,
+) -> None:
+    source, target = on(0, np.ones(100)), on(1, np.zeros(100))
+    here, there = tcuda.Stream(0), tcuda.Stream(1)
+    tcuda.synchronize(1)
+    with tcuda.stream(here), tcuda.stream(there):
+        transfers.copy(target, source)
+    keep_busy(there)
+    here.synchronize()
+    assert not there.query()
+    there.synchronize()
+
+
+def test_the_sizes_of_arrays_of_one_device(transfers: Transfers) -> None:
+    arrays = [on(0, np.ones(3)), on(0, np.ones((0, 2))), on(0, np.ones((2, 2), "f"))]
+    assert transfers.sizes(arrays, 0) == [24, 0, 16]
+    assert transfers.sizes([], 0) == []
+
+
+@pytest.mark.parametrize(
+    "other", [lambda: on(1, np.ones(2)), lambda: np.ones(2), lambda: 2, lambda: on(0, np.ones((2, 3))).T]
+)
+def test_other_objects_have_no_sizes(transfers: Transfers, other: Any) -> None:
+    assert transfers.sizes([on(0, np.ones(3)), other()], 0) is None
+
+
+def test_arrays_are_packed_and_seen_in_the_packed_bytes(transfers: Transfers) -> None:
+    values = [np.arange(5, dtype="i"), np.ones((0, 3)), np.array(2 + 1j), np.ones((3, 7), "?")]
+    offsets = [0, 32, 32, 48]
+    with tcuda.device(1):
+        arrays = [on(1, each) for each in values]
+        flat = tcuda.xp.zeros(80, "B")
+        transfers.pack(arrays, flat, offsets)
+    seen = transfers.views(flat, [on(0, each) for each in values], offsets)
+    for array, each in zip(seen, values, strict=True):
+        assert array.device.id == 1
+        np.testing.assert_array_equal(array.get(), each, strict=True)
+    with tcuda.device(1):
+        seen[0][...] = 9
+    assert flat[:4].get().view("i").tolist() == [9]
+
+
+def test_no_arrays_are_packed(transfers: Transfers) -> None:
+    flat = tcuda.xp.zeros(0, "B")
+    transfers.pack([], flat, [])
+    assert transfers.views(flat, [], []) == []
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_have_the_arithmetic_of_the_dtype(transfers: Transfers, dtype: str) -> None:
+    random = np.random.default_rng(0)
+    values = [random.integers(0, 2 if dtype == "?" else 120, 1000).astype(dtype) for _ in range(4)]
+    arrays = [on(place % 2, each) for place, each in enumerate(values)]
+    out = on(0, np.zeros_like(values[0]))
+    transfers.add(out, arrays)
+    expected = values[0] + (values[1] + (values[2] + values[3]))
+    assert out.get().tobytes() == expected.tobytes()
+
+
+def test_sums_are_associated_from_the_right(transfers: Transfers) -> None:
+    values = [np.array([each], "f") for each in (1.0, 2.0**24, -(2.0**24))]
+    out = on(1, np.zeros(1, "f"))
+    transfers.add(out, [on(place % 2, each) for place, each in enumerate(values)])
+    assert out.tolist() == [1]
+    transfers.add(out, [on(0, each) for each in reversed(values)])
+    assert out.tolist() == [0]
+
+
+def test_a_sum_waits_for_the_inputs_and_the_inputs_wait_for_the_sum(transfers: Transfers) -> None:
+    near, far, out = on(0, np.ones(100)), on(1, np.ones(100)), on(0, np.zeros(100))
+    here, there = tcuda.Stream(0), tcuda.Stream(1)
+    for busy in (here, there):
+        tcuda.synchronize(0)
+        tcuda.synchronize(1)
+        keep_busy(busy)
+        with tcuda.stream(there), tcuda.stream(here):
+            transfers.add(out, [near, far])
+        assert (here.query(), there.query()) == (False, False)
+        here.synchronize()
+    assert out.tolist() == [2] * 100
+
+
+def test_work_that_would_invalidate_a_capture_is_refused(transfers: Transfers) -> None:
+    source = on(0, np.ones(100))
+    before = allocated()
+    graph = tcuda.CUDAGraph()
+    with tcuda.graph(graph):
+        status = status_of(lambda: transfers.send(source, [1]))
+        source += 1
+    graph.replay()
+    assert status == Status.STREAM_CAPTURE_ISOLATION
+    assert source.tolist() == [2] * 100
+    del graph
+    assert allocated() == before
+
+
+CALLS = {
+    "send": lambda transfers, near, far: transfers.send(near, [1, 1]),
+    "copy": lambda transfers, near, far: transfers.copy(far, near),
+    "copy_rows": lambda transfers, near, far: transfers.copy_rows(far, 80, near, 80, 40, 10),
+    "relay": lambda transfers, near, far: transfers.relay(
+        [near, far], [Hop(0, 1, 0, 400, first=True), Hop(0, 1, 400, 800, first=False)]
+    ),
+    "add": lambda transfers, near, far: transfers.add(near, [far, far]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_of_the_runtime_fails_once(transfers: Transfers, name: str) -> None:
+    near, far = on(0, np.ones(100)), on(1, np.ones(100))
+    assert refused_calls(lambda: CALLS[name](transfers, near, far))
