@@ -22,14 +22,28 @@ class HostMemory:
     """The memory of an emulated device: up to ``limit`` bytes of the host, in blocks like those of ``cudaMalloc``."""
 
     def __init__(self, limit: int) -> None: ...
-    def allocate(self, size: int) -> int:
-        """Return the address of a new block of ``size`` bytes, or 0 if the limit or the host refuses the block."""
+    def allocate(self, size: int, exportable: bool = True) -> int:
+        """Return the address of a new block of ``size`` bytes, or 0 if the limit or the host refuses the block.
+
+        Other processes can import the block if it is ``exportable``.
+        """
     def release(self, address: int) -> bool:
         """Free the block that begins at ``address``; return False, with nothing changed, if no block begins there."""
     def block_at(self, address: int) -> tuple[int, int] | None:
         """Return ``(address, size)`` of the live block or the mapped range that contains ``address``."""
     def is_unmapped(self, address: int) -> bool:
         """Return whether ``address`` is reserved and not mapped."""
+    def descriptor(self) -> int:
+        """Return the descriptor of the file in which the memory lies, or -1 if the memory is private."""
+    def place_of(self, address: int) -> tuple[int, int] | None:
+        """Return the offset in the file, and the size, of the exportable block that contains ``address``."""
+    def import_block(self, descriptor: int, offset: int, size: int) -> int:
+        """Return the address of a block that lies in another process's file, or 0 after a failure.
+
+        The block does not count as used.
+        """
+    def close_import(self, address: int) -> bool:
+        """Unmap the imported block that begins at ``address``; return False if no such block begins there."""
     @property
     def limit(self) -> int: ...
     @property
@@ -37,7 +51,7 @@ class HostMemory:
         """Return how many bytes are in use, each block rounded up to a multiple of 512."""
     @property
     def live(self) -> int:
-        """Return the number of blocks, mappings and reservations."""
+        """Return the number of blocks, imported blocks, mappings and reservations."""
 
 def copy_rows(target: int, target_pitch: int, source: int, source_pitch: int, width: int, rows: int) -> None:
     """Copy ``rows`` rows of ``width`` bytes of the host; a pitch is the bytes from one row to the next."""

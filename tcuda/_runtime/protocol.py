@@ -42,6 +42,8 @@ EVENT_BLOCKING_SYNC = 1
 EVENT_DISABLE_TIMING = 2
 EVENT_INTERPROCESS = 4
 
+IPC_LAZY_ENABLE_PEER_ACCESS = 1
+
 EVENT_RECORD_EXTERNAL = 1
 EVENT_WAIT_EXTERNAL = 1
 
@@ -97,6 +99,13 @@ class Runtime(Protocol):
     ) -> None: ...
     def memcpyPeerAsync(self, dst: int, dstDevice: int, src: int, srcDevice: int, size: int, stream: int) -> None: ...
     def memsetAsync(self, ptr: int, value: int, size: int, stream: int) -> None: ...
+
+    # Memory of other processes. The handle of an address is that of the whole allocation. A handle that a process opens
+    # twice gives the same address, and must be closed twice.
+
+    def ipcGetMemHandle(self, ptr: int) -> bytes: ...
+    def ipcOpenMemHandle(self, handle: bytes, flags: int = IPC_LAZY_ENABLE_PEER_ACCESS) -> int: ...
+    def ipcCloseMemHandle(self, ptr: int) -> None: ...
 
     # Streams
 

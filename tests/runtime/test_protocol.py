@@ -162,6 +162,14 @@ BAD_CALLS: dict[str, tuple[int, Callable[[Fixtures], object]]] = {
     "IPC handle of a plain event": (400, lambda x: x.runtime.ipcGetEventHandle(x.event)),
     "open an IPC handle in its own process": (201, lambda x: open_own_handle(x.runtime)),
     "open what is no IPC handle": (205, lambda x: x.runtime.ipcOpenEventHandle(bytes(64))),
+    "memory handle of null": (1, lambda x: x.runtime.ipcGetMemHandle(0)),
+    "memory handle of host memory": (1, lambda x: x.runtime.ipcGetMemHandle(x.host.ctypes.data)),
+    "open a memory handle in its own process": (
+        201,
+        lambda x: x.runtime.ipcOpenMemHandle(x.runtime.ipcGetMemHandle(x.ptr)),
+    ),
+    "open what is no memory handle": (1, lambda x: x.runtime.ipcOpenMemHandle(bytes(64))),
+    "close memory that was not opened": (1, lambda x: x.runtime.ipcCloseMemHandle(x.ptr)),
     "capture the null stream": (900, lambda x: x.runtime.streamBeginCapture(0, CAPTURE_RELAXED)),
     "capture in an unknown mode": (1, lambda x: x.runtime.streamBeginCapture(x.stream, 9)),
     "end a capture that was not begun": (401, lambda x: x.runtime.streamEndCapture(x.stream)),
@@ -266,6 +274,10 @@ GOOD_CALLS: dict[str, tuple[object, Callable[[Fixtures], object]]] = {
     "flags of a stream": (STREAM_NON_BLOCKING, lambda x: x.runtime.streamGetFlags(x.stream)),
     "the null stream is not capturing": (False, lambda x: x.runtime.streamIsCapturing(0)),
     "the priorities": ((0, -5), lambda x: x.runtime.deviceGetStreamPriorityRange()),
+    "the memory handle is that of the whole allocation": (
+        True,
+        lambda x: x.runtime.ipcGetMemHandle(x.ptr + 1000) == x.runtime.ipcGetMemHandle(x.ptr),
+    ),
     "where device memory lies": (0, lambda x: x.runtime.pointerGetDevice(x.ptr + 100)),
     "where host memory lies": (-1, lambda x: x.runtime.pointerGetDevice(x.host.ctypes.data)),
 }
@@ -568,6 +580,7 @@ def test_the_constants_equal_cudas(name: str) -> None:
                "captureStatusNone": "streamCaptureStatusNone", "captureStatusActive": "streamCaptureStatusActive",
                "captureStatusInvalidated": "streamCaptureStatusInvalidated",
                "graphAutoFreeOnLaunch": None, "graphDotVerbose": None,
+               "ipcLazyEnablePeerAccess": "cudaIpcMemLazyEnablePeerAccess",
                }.get(spelled, spelled)  # fmt: skip
     assert spelled is None or getattr(runtime, spelled) == getattr(protocol, name)
 

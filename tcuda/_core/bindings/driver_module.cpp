@@ -25,6 +25,13 @@ std::optional<std::pair<std::uintptr_t, std::size_t>> block_at(const HostMemory 
     return std::pair(block->address, block->size);
 }
 
+std::optional<std::pair<std::size_t, std::size_t>> place_of(const HostMemory &memory, std::uintptr_t address) {
+    const auto place = memory.place_of(address);
+    if (!place)
+        return std::nullopt;
+    return std::pair(place->offset, place->size);
+}
+
 void call_meanwhile(FaultyDriver &driver, nb::object function) {
     driver.meanwhile([function] {
         const nb::gil_scoped_acquire lock;
@@ -60,10 +67,19 @@ nb::tuple stream_priority_range(const CudaCalls &calls) {
 void bind_driver(nb::module_ &module) {
     nb::class_<HostMemory>(module, "HostMemory")
         .def(nb::init<std::size_t>(), nb::arg("limit"))
-        .def("allocate", &HostMemory::allocate, nb::arg("size"), nb::call_guard<nb::gil_scoped_release>())
+        .def("allocate", &HostMemory::allocate, nb::arg("size"), nb::arg("exportable") = true,
+             nb::call_guard<nb::gil_scoped_release>())
         .def("release", &HostMemory::release, nb::arg("address"), nb::call_guard<nb::gil_scoped_release>())
         .def("block_at", block_at, nb::arg("address"))
         .def("is_unmapped", &HostMemory::is_unmapped, nb::arg("address"))
+        .def("descriptor", &HostMemory::descriptor)
+        .def("place_of", place_of, nb::arg("address"))
+        .def("import_block",
+             [](HostMemory &memory, int descriptor, std::size_t offset, std::size_t size) {
+                 return memory.import_block(descriptor, {offset, size});
+             },
+             nb::arg("descriptor"), nb::arg("offset"), nb::arg("size"))
+        .def("close_import", &HostMemory::close_import, nb::arg("address"))
         .def_prop_ro("limit", &HostMemory::limit)
         .def_prop_ro("used", &HostMemory::used)
         .def_prop_ro("live", &HostMemory::live);

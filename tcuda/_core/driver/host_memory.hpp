@@ -4,14 +4,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
+
+#include "driver/host_arena.hpp"
+#include "driver/shared_file.hpp"
 
 namespace tcuda {
 
+// The memory lies in one file in memory, which other processes can map: blocks in the first part of the file, physical
+// memory in the second part. On a system without such files, the memory is private to the process, and nothing can be
+// exported.
+//
 // Lock rule: every member function holds `mutex_` for its own duration, and calls nothing that could come back here. No
 // function of this class calls Python.
 // Lifetime rule: the destructor releases the blocks that are still live.
+// Fork rule: a forked child shares the memory with its parent. So a child gets no memory and gives none back.
 class HostMemory {
 public:
     struct Block {
@@ -19,27 +29,43 @@ public:
         std::size_t size;
     };
 
-    explicit HostMemory(std::size_t limit) : limit_(limit) {}
+    // The place of a block in the file.
+    struct Place {
+        std::size_t offset, size;
+    };
+
+    explicit HostMemory(std::size_t limit);
     ~HostMemory();
     HostMemory(const HostMemory &) = delete;
     HostMemory &operator=(const HostMemory &) = delete;
 
     // The address of a new block of `size` bytes, aligned as cudaMalloc aligns. The address is 0 if the limit or the
-    // host refuses the block, and if the size is 0, as with cudaMalloc.
-    std::uintptr_t allocate(std::size_t size);
+    // host refuses the block, and if the size is 0, as with cudaMalloc. place_of() refuses a block that is not
+    // `exportable`.
+    std::uintptr_t allocate(std::size_t size, bool exportable = true);
 
     // Frees the block that begins at `address`. False, with nothing changed, if no live block begins there.
     bool release(std::uintptr_t address);
 
-    // The live block, or the mapped range without a gap, that contains `address`.
+    // The live block, the imported block, or the mapped range without a gap, that contains `address`.
     std::optional<Block> block_at(std::uintptr_t address) const;
 
     // Whether `address` is reserved and not mapped.
     bool is_unmapped(std::uintptr_t address) const;
 
-    // Virtual memory, as with cuMemAddressReserve, cuMemCreate and cuMemMap. Sizes are multiples of `page`. Memory is
-    // all zeros whenever it is mapped: physical memory keeps no contents while it is not mapped. Each function returns
-    // whether it succeeded.
+    // Blocks in several processes. The descriptor of the file is -1 if the memory is private.
+    int descriptor();
+    // The place of the exportable block that contains `address`.
+    std::optional<Place> place_of(std::uintptr_t address) const;
+    // Maps a block of the file of `descriptor`, which stays the caller's. Imported memory does not count as used.
+    // Returns 0 after a failure.
+    std::uintptr_t import_block(int descriptor, Place place);
+    // Unmaps the imported block that begins at `address`. False, with nothing changed, if none begins there.
+    bool close_import(std::uintptr_t address);
+
+    // Virtual memory, as with cuMemAddressReserve, cuMemCreate and cuMemMap. Sizes are multiples of `page`. Physical
+    // memory is all zeros at first, keeps its contents, and lives until it is destroyed and unmapped. Each function
+    // returns whether it succeeded.
     bool reserve(std::size_t size, std::uintptr_t *address);
     bool unreserve(std::uintptr_t address, std::size_t size);
     bool create(std::size_t size, std::uint64_t *physical);
@@ -47,23 +73,62 @@ public:
     bool map(std::uintptr_t address, std::size_t size, std::uint64_t physical);
     bool unmap(std::uintptr_t address, std::size_t size);
 
+    // Physical memory in several processes, as with cuMemExportToShareableHandle. An exported descriptor keeps the
+    // memory alive, also when this process has ended. Imported memory does not count as used.
+    bool export_physical(std::uint64_t physical, int *descriptor);
+    bool import_physical(int descriptor, std::uint64_t *physical);
+
     std::size_t limit() const { return limit_; }
     std::size_t used() const;
-    std::size_t live() const; // blocks, mappings and reservations
+    std::size_t live() const; // blocks, imported blocks, mappings and reservations
 
-    static constexpr std::size_t alignment = 512;
+    static constexpr std::size_t alignment = HostArena::unit;
     static constexpr std::size_t page = std::size_t(2) << 20;
 
 private:
+    struct LiveBlock {
+        std::size_t size; // the requested size
+        bool exportable;
+    };
+    struct Import {
+        std::size_t size;
+        Block mapping; // of whole pages
+    };
+    // Physical memory. `references` counts the handle and the mappings.
+    struct Physical {
+        std::size_t size;
+        std::size_t offset; // in `file`
+        std::shared_ptr<SharedFile> file;
+        bool imported = false;
+        bool held = false;
+        int references = 1;
+    };
+    struct Mapping {
+        std::size_t size;
+        std::shared_ptr<Physical> physical;
+    };
+
     static std::size_t rounded(std::size_t size) { return (size + alignment - 1) / alignment * alignment; }
+    bool in_child() const { return forks_ != forks(); }
+    const std::shared_ptr<SharedFile> &file();
+    HostArena &arena();
+    void drop(Physical &physical);
+    void discard_abandoned();
 
     const std::size_t limit_;
+    const unsigned forks_;
     mutable std::mutex mutex_;
-    std::map<std::uintptr_t, std::size_t> blocks_;       // address -> requested size
+    bool asked_file_ = false;
+    std::shared_ptr<SharedFile> file_;
+    std::unique_ptr<HostArena> arena_;
+    std::map<std::uintptr_t, LiveBlock> blocks_;
+    std::map<std::uintptr_t, Import> imports_;
     std::map<std::uintptr_t, std::size_t> reservations_; // address -> size
-    std::map<std::uintptr_t, std::size_t> mappings_;     // address -> size
-    std::map<std::uint64_t, std::size_t> physical_;      // number -> size
+    std::map<std::uintptr_t, Mapping> mappings_;
+    std::map<std::uint64_t, std::shared_ptr<Physical>> physical_; // by number
+    std::vector<Place> abandoned_; // destroyed physical memory that another process or a descriptor still held
     std::uint64_t next_physical_ = 1;
+    std::size_t next_offset_;
     std::size_t used_ = 0; // the sum of the rounded sizes
 };
 

@@ -10,7 +10,6 @@ A method finds the objects of the handles, refuses the calls that CUDA refuses, 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +25,10 @@ from tcuda._runtime.emulated.driver_streams import DriverStreams
 from tcuda._runtime.emulated.events import Events, ExternalRecord, ExternalWait
 from tcuda._runtime.emulated.graphs import Executable, Graph, Node
 from tcuda._runtime.emulated.handles import Handles
+from tcuda._runtime.emulated.imports import Imports
 from tcuda._runtime.emulated.memory import Memory
 from tcuda._runtime.emulated.nvml import EmulatedNvml
+from tcuda._runtime.emulated.shared_events import SharedEvent, SharedEvents
 from tcuda._runtime.emulated.streams import Streams
 from tcuda._runtime.emulated.thread import Thread
 from tcuda._runtime.emulated.timeline import Timeline
@@ -42,6 +43,7 @@ from tcuda._runtime.protocol import (
     EVENT_RECORD_EXTERNAL,
     EVENT_WAIT_EXTERNAL,
     GRAPH_DOT_VERBOSE,
+    IPC_LAZY_ENABLE_PEER_ACCESS,
     MEMCPY_DEVICE_TO_DEVICE,
     STREAM_DEFAULT,
     STREAM_NON_BLOCKING,
@@ -91,6 +93,8 @@ class EmulatedRuntime:
         self._captures = Captures()
         self._streams = Streams(self.devices, self.thread, self._captures, self.clock)
         self._events = Events(self._handles, self._captures)
+        self._imports = Imports(self.devices)
+        self._shared_events = SharedEvents(self._handles, self.clock)
         self._graphs: dict[int, Graph] = {}
         self._executables: dict[int, Executable] = {}
         self._ledger: _core.Ledger | None = None
@@ -190,7 +194,7 @@ class EmulatedRuntime:
         with self._lock:
             timeline = self._streams.find(stream, call)
             self._enqueue(timeline, Node("mem alloc", nbytes=size), call)
-            ptr = self._allocate(size, call)
+            ptr = self._allocate(size, call, exportable=False)
             if timeline.capture is not None:
                 release = self.devices[self.thread.device].memory.release
                 timeline.capture.graph.allocated[ptr] = Allocation(ptr, release)
@@ -253,8 +257,23 @@ class EmulatedRuntime:
             node = Node("memset", costs.kernel(size), fill, (ptr,) if size else (), size)
             self._run(self._streams.find(stream, call), node, call)
 
-    def _allocate(self, size: int, call: Call) -> int:
-        ptr = self.devices[self.thread.device].memory.allocate(size)
+    def ipcGetMemHandle(self, ptr: int) -> bytes:
+        with self._lock:
+            return self._imports.handle_of(ptr, ("cudaIpcGetMemHandle({:#x})", ptr))
+
+    def ipcOpenMemHandle(self, handle: bytes, flags: int = IPC_LAZY_ENABLE_PEER_ACCESS) -> int:
+        call = "cudaIpcOpenMemHandle({})", flags
+        if flags != IPC_LAZY_ENABLE_PEER_ACCESS:
+            raise failure(Status.INVALID_VALUE, call)
+        with self._lock:
+            return self._imports.open(handle, self.devices[self.thread.device], call)
+
+    def ipcCloseMemHandle(self, ptr: int) -> None:
+        with self._lock:
+            self._imports.close(ptr, ("cudaIpcCloseMemHandle({:#x})", ptr))
+
+    def _allocate(self, size: int, call: Call, *, exportable: bool = True) -> int:
+        ptr = self.devices[self.thread.device].memory.allocate(size, exportable)
         if size and not ptr:
             raise failure(Status.MEMORY_ALLOCATION, call)
         return ptr
@@ -422,12 +441,19 @@ class EmulatedRuntime:
         if flags & ~known or timed_interprocess:
             raise failure(Status.INVALID_VALUE, ("cudaEventCreateWithFlags({})", flags))
         with self._lock:
-            return self._events.create(self.thread.device, flags)
+            if not flags & EVENT_INTERPROCESS:
+                return self._events.create(self.thread.device, flags)
+            event = self._shared_events.create(self.thread.device, flags)
+            self._events.by_handle[event.handle] = event
+            return event.handle
 
     def eventDestroy(self, event: int) -> None:
         with self._lock:
-            self._events.find(event, ("cudaEventDestroy({:#x})", event))
+            destroyed = self._events.find(event, ("cudaEventDestroy({:#x})", event))
             del self._events.by_handle[event]
+            if destroyed.interprocess:
+                assert isinstance(destroyed, SharedEvent)
+                self._shared_events.give_back(destroyed)
 
     def eventRecord(self, event: int, stream: int) -> None:
         call = "cudaEventRecord({:#x}, {:#x})", event, stream
@@ -493,15 +519,18 @@ class EmulatedRuntime:
 
     def ipcGetEventHandle(self, event: int) -> bytes:
         call = "cudaIpcGetEventHandle({:#x})", event
-        if not self._events.find(event, call).interprocess:
-            raise failure(Status.INVALID_RESOURCE_HANDLE, call)
-        return f"tcuda:{os.getpid()}:{event}".encode().ljust(64, b"\0")
+        with self._lock:
+            shared = self._events.find(event, call)
+            if not (isinstance(shared, SharedEvent) and shared.interprocess):
+                raise failure(Status.INVALID_RESOURCE_HANDLE, call)
+            return self._shared_events.handle_of(shared, call)
 
     def ipcOpenEventHandle(self, handle: bytes) -> int:
-        # Emulated devices live in one process, and CUDA does not open a handle in the process that made it.
-        own = handle.startswith(f"tcuda:{os.getpid()}:".encode())
-        status = Status.DEVICE_UNINITIALIZED if own else Status.MAP_BUFFER_OBJECT_FAILED
-        raise failure(status, ("cudaIpcOpenEventHandle()",))
+        call = ("cudaIpcOpenEventHandle()",)
+        with self._lock:
+            event = self._shared_events.open(handle, self.thread.device, call)
+            self._events.by_handle[event.handle] = event
+            return event.handle
 
     # Captures
 
