@@ -655,6 +655,32 @@ class Ledger:
         """Let the ledger ask the driver about the stream by its handle."""
     def stream_about_to_be_destroyed(self, device: int, stream: int) -> None:
         """Forbid the ledger to use the handle of the stream."""
+    def sharing_of(
+        self, device: int, address: int
+    ) -> tuple[int, int, list[int], list[tuple[int, int]], tuple[int, int] | None] | None:
+        """Return how other processes can open the allocation that begins at ``address``, None if none begins there.
+
+        Returns:
+            The address and the size of the block; the handles of the streams that use it, as far as this thread has
+            handles for them; the address and the size of each piece of physical memory that contains the block, in
+            order and without gaps; and the address and the size of the allocation of the driver that contains the
+            block. There are no pieces outside of expandable segments. There is no allocation inside of them, and if the
+            driver knows none.
+        """
+    def export_piece(self, device: int, address: int) -> int:
+        """Return a new file descriptor for the piece of physical memory that begins at ``address``.
+
+        The caller closes the descriptor, and keeps an allocation in the piece until then.
+        """
+    def import_pieces(self, device: int, pieces: Sequence[tuple[int, int]]) -> int:
+        """Map pieces of another process side by side, and return the address.
+
+        Args:
+            device: The device.
+            pieces: A descriptor and the size of each piece. The descriptors stay the caller's.
+        """
+    def release_imported(self, device: int, address: int) -> bool:
+        """Unmap what :meth:`import_pieces` has mapped at ``address``; return False if nothing was mapped there."""
     def empty_cache(self, device: int) -> None:
         """Give free memory back to the device."""
     def allocate_segment(self, device: int, size: int) -> int:

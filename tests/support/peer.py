@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,16 +20,34 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
 
 _PROGRAM = """
+import os
+import socket
 import sys
 import tcuda
 from support.peer import plain, read, write
 from tcuda import AcceleratorError, _backend, _core
 from tcuda._process.lazy import cuda as r, init
+link = socket.socket(fileno=int(sys.argv[1]))
+def take():
+    return socket.recv_fds(link, 1, 1)[1][0]
+class Refused(Exception):
+    pass
+def refuse(status, call):
+    raise Refused(status)
+def new_ledger():
+    options = _core.Settings()
+    options.expandable_segments = True
+    return _core.Ledger(r.memoryDriver(), r.getDeviceCount(), options, print, refuse)
+def give(descriptor):
+    socket.send_fds(link, [b"x"], [descriptor])
+    os.close(descriptor)
 init()
 backend = _backend.backend_of(r)
 for line in sys.stdin:
     try:
         answer = 0, eval(line)
+    except Refused as error:
+        answer = error.args[0], None
     except AcceleratorError as error:
         answer = error.error_code, None
     print(repr((answer[0], plain(answer[1]))), flush=True)
@@ -36,16 +55,23 @@ for line in sys.stdin:
 
 
 class Peer:
-    """A process that evaluates expressions; ``r`` is its runtime."""
+    """A process that evaluates expressions.
+
+    In the expressions, ``r`` is the runtime of the process and ``backend`` its array library. ``take()`` returns the
+    descriptor that :meth:`give` sends, and ``give()`` sends the descriptor that :meth:`take` returns.
+    """
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=_environment(),
-        )
+        self._link, other = socket.socketpair()
+        with other:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, str(other.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=_environment(),
+                pass_fds=[other.fileno()],
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -55,11 +81,16 @@ class Peer:
         assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.stdout.close()
+        self._link.close()
         self._process.wait()
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+    def give(self, descriptor: int) -> None:
+        """Send a copy of ``descriptor`` to the process."""
+        socket.send_fds(self._link, [b"x"], [descriptor])
+
+    def take(self) -> int:
+        """Return a copy of the descriptor that the process has sent."""
+        return socket.recv_fds(self._link, 1, 1)[1][0]
 
     def ask(self, expression: str) -> tuple[int, Any]:
         """Return the status and the value of ``expression``."""

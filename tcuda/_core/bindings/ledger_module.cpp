@@ -6,6 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "bindings/cupy_face.hpp"
 #include "bindings/interruption.hpp"
 #include "bindings/ledger_errors.hpp"
@@ -45,6 +47,28 @@ CaptureId begin_capture(Self &self, PoolId id, int device, Stream stream) {
     }
     Interruption::raise_if_any();
     return capture;
+}
+
+// The streams that this thread can name, each once.
+nb::list streams_of(const Sharing &sharing) {
+    nb::list handles;
+    std::vector<Stream> seen;
+    for (const Stream key : sharing.streams) {
+        Stream handle;
+        if (handle_of(key, &handle) != success || std::find(seen.begin(), seen.end(), key) != seen.end())
+            continue;
+        seen.push_back(key);
+        handles.append(handle);
+    }
+    return handles;
+}
+
+nb::object sharing_of(Self &self, int device, Address address) {
+    const auto found = guarded(self, [&] { return of(self, device).sharing_of(address); });
+    if (!found)
+        return nb::none();
+    const nb::object segment = found->segment.second == 0 ? nb::none() : nb::cast(found->segment);
+    return nb::make_tuple(found->block.first, found->block.second, streams_of(*found), found->pieces, segment);
 }
 
 // The ledger has a reference to every attached tracker: Python may drop its own reference before the tracker is
@@ -116,6 +140,20 @@ void bind_ledger(nb::module_ &module) {
                      return nb::none();
                  return nb::make_tuple(found->address, found->requested, found->size, found->allocated, found->is_private);
              },
+             nb::arg("device"), nb::arg("address"))
+        .def("sharing_of", sharing_of, nb::arg("device"), nb::arg("address"))
+        .def("export_piece",
+             [](Self &self, int device, Address address) {
+                 return guarded(self, [&] { return of(self, device).export_piece(address); });
+             },
+             nb::arg("device"), nb::arg("address"))
+        .def("import_pieces",
+             [](Self &self, int device, const std::vector<ImportedMemory::Piece> &pieces) {
+                 return guarded(self, [&] { return of(self, device).import_pieces(pieces); });
+             },
+             nb::arg("device"), nb::arg("pieces"))
+        .def("release_imported",
+             [](Self &self, int device, Address address) { return of(self, device).release_imported(address); },
              nb::arg("device"), nb::arg("address"))
         .def("empty_cache",
              [](Self &self, int device) { guarded_without_lock(self, [&] { of(self, device).empty_cache(); }); },

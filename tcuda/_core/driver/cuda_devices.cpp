@@ -26,10 +26,12 @@ std::unique_ptr<CudaDevice> CudaDevices::found(int index) const {
     if (contexts_.device_get(&made->handle, index) != success ||
         contexts_.retain_primary(&made->context, made->handle) != success)
         throw std::runtime_error("the device has no context");
-    int virtual_memory = 0, rdma = 0;
+    int virtual_memory = 0, rdma = 0, descriptors = 0;
     contexts_.device_attribute(&virtual_memory, libcuda::attribute_virtual_memory, made->handle);
     contexts_.device_attribute(&rdma, libcuda::attribute_rdma_with_virtual, made->handle);
+    contexts_.device_attribute(&descriptors, libcuda::attribute_file_descriptors, made->handle);
     made->virtual_memory = virtual_memory != 0;
+    made->exportable = descriptors != 0;
     made->properties.type = libcuda::allocation_type_pinned;
     made->properties.location = {libcuda::location_type_device, made->handle};
     made->properties.gpu_direct_rdma = rdma != 0;

@@ -1,6 +1,7 @@
 // The devices of CUDA, each with its primary context and what the allocator has to know of the device.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -15,6 +16,7 @@ struct CudaDevice {
     libcuda::AllocationProperties properties{};
     std::vector<libcuda::AccessDescription> access; // of the device itself, and of every device that can access it
     bool virtual_memory = false;
+    std::atomic<bool> exportable{false}; // whether physical memory can be exported as a file descriptor
 };
 
 // A device is looked up when it is first asked for. Contexts are retained until the end of the process.

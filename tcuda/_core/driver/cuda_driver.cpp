@@ -68,8 +68,20 @@ int CudaDriver::release(int device, Address address, std::size_t size) {
 
 int CudaDriver::create(int device, std::size_t size, Physical *physical) {
     const CurrentDevice current(devices_, captures_, device);
-    return current.status != success ? current.status
-                                   : memory_.create(physical, size, &current.device->properties, 0);
+    if (current.status != success)
+        return current.status;
+    libcuda::AllocationProperties properties = current.device->properties;
+    if (current.device->exportable)
+        properties.requested_handle_types = libcuda::handle_type_file_descriptor;
+    int status = memory_.create(physical, size, &properties, 0);
+    // Some systems forbid exportable memory although the device has it. Other memory is better than none.
+    if (status != success && status != out_of_memory && properties.requested_handle_types != 0) {
+        properties.requested_handle_types = 0;
+        status = memory_.create(physical, size, &properties, 0);
+        if (status == success)
+            current.device->exportable = false;
+    }
+    return status;
 }
 
 int CudaDriver::destroy(int device, Physical physical) {
@@ -91,6 +103,32 @@ int CudaDriver::map(int device, Address address, std::size_t size, Physical phys
 int CudaDriver::unmap(int device, Address address, std::size_t size) {
     const CurrentDevice current(devices_, captures_, device);
     return current.status != success ? current.status : memory_.unmap(address, size);
+}
+
+// Memory in several processes
+
+int CudaDriver::allocation_of(int device, Address address, Address *begin, std::size_t *size) {
+    const CurrentDevice current(devices_, captures_, device);
+    libcuda::DevicePointer pointer = 0;
+    const int status = current.status != success ? current.status : memory_.address_range(&pointer, size, address);
+    *begin = pointer;
+    return status;
+}
+
+int CudaDriver::export_physical(int device, Physical physical, int *descriptor) {
+    const CurrentDevice current(devices_, captures_, device);
+    *descriptor = -1;
+    return current.status != success
+               ? current.status
+               : memory_.export_handle(descriptor, physical, libcuda::handle_type_file_descriptor, 0);
+}
+
+int CudaDriver::import_physical(int device, int descriptor, Physical *physical) {
+    const CurrentDevice current(devices_, captures_, device);
+    const auto handle = static_cast<std::uintptr_t>(descriptor); // the driver takes the descriptor as a pointer
+    return current.status != success
+               ? current.status
+               : memory_.import_handle(physical, handle, libcuda::handle_type_file_descriptor);
 }
 
 // Streams and events

@@ -25,6 +25,9 @@ public:
     int destroy(int device, Physical physical) override;
     int map(int device, Address address, std::size_t size, Physical physical) override;
     int unmap(int device, Address address, std::size_t size) override;
+    int allocation_of(int device, Address address, Address *begin, std::size_t *size) override;
+    int export_physical(int device, Physical physical, int *descriptor) override;
+    int import_physical(int device, int descriptor, Physical *physical) override;
     int record(int device, Stream stream, Event *event) override;
     int query(int device, Event event) override;
     int synchronize(int device, Event event) override;

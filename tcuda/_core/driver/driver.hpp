@@ -44,6 +44,13 @@ public:
     virtual int map(int device, Address address, std::size_t size, Physical physical) = 0;
     virtual int unmap(int device, Address address, std::size_t size) = 0;
 
+    // Memory in several processes. allocation_of() finds the whole allocation that contains an address. An exported
+    // descriptor is the caller's, and keeps the physical memory alive until every process has closed it. An import keeps
+    // the memory alive too, and is destroyed like created memory.
+    virtual int allocation_of(int device, Address address, Address *begin, std::size_t *size) = 0;
+    virtual int export_physical(int device, Physical physical, int *descriptor) = 0;
+    virtual int import_physical(int device, int descriptor, Physical *physical) = 0;
+
     // Streams and events
     virtual int record(int device, Stream stream, Event *event) = 0; // creates the event
     virtual int query(int device, Event event) = 0;                  // success or not_ready

@@ -68,6 +68,15 @@ public:
     int unmap(int device, Address address, std::size_t size) override {
         return waiting("unmap", [&] { return driver_.unmap(device, address, size); });
     }
+    int allocation_of(int device, Address address, Address *begin, std::size_t *size) override {
+        return waiting("allocation_of", [&] { return driver_.allocation_of(device, address, begin, size); });
+    }
+    int export_physical(int device, Physical physical, int *descriptor) override {
+        return waiting("export_physical", [&] { return driver_.export_physical(device, physical, descriptor); });
+    }
+    int import_physical(int device, int descriptor, Physical *physical) override {
+        return waiting("import_physical", [&] { return driver_.import_physical(device, descriptor, physical); });
+    }
     int record(int device, Stream stream, Event *event) override {
         return run("record", [&] { return driver_.record(device, stream, event); });
     }

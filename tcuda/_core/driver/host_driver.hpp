@@ -45,6 +45,23 @@ public:
     int unmap(int device, Address address, std::size_t size) override {
         return result(memory(device).unmap(address, size));
     }
+    int allocation_of(int device, Address address, Address *begin, std::size_t *size) override {
+        const auto block = memory(device).block_at(address);
+        if (!block)
+            return invalid_value;
+        *begin = block->address;
+        *size = block->size;
+        return success;
+    }
+    int export_physical(int device, Physical physical, int *descriptor) override {
+        if (memory(device).descriptor() < 0)
+            return not_supported;
+        return result(memory(device).export_physical(physical, descriptor));
+    }
+    // CUDA returns the same status for a descriptor of something else.
+    int import_physical(int device, int descriptor, Physical *physical) override {
+        return memory(device).import_physical(descriptor, physical) ? success : unknown_error;
+    }
 
 private:
     HostMemory &memory(int device) { return *memories_.at(static_cast<std::size_t>(device)); }

@@ -59,6 +59,10 @@ struct MemoryCalls {
     Call<int(DevicePointer, std::size_t size)> unmap{"cuMemUnmap"};
     Call<int(DevicePointer, std::size_t size, const AccessDescription *, std::size_t count)> set_access{
         "cuMemSetAccess"};
+    Call<int(DevicePointer *, std::size_t *size, DevicePointer)> address_range{"cuMemGetAddressRange_v2"};
+    Call<int(int *descriptor, Physical, int type, unsigned long long flags)> export_handle{
+        "cuMemExportToShareableHandle"};
+    Call<int(Physical *, std::uintptr_t descriptor, int type)> import_handle{"cuMemImportFromShareableHandle"};
 };
 
 // Streams and events

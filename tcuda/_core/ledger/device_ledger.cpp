@@ -31,6 +31,7 @@ DeviceLedger::~DeviceLedger() {
     Absence absence;
     absence.leave(); // the driver may wait for the device
     waits_.destroy_events();
+    imported_.close_everything();
     external_.free_everything();
     native_.free_everything();
 }
@@ -195,6 +196,69 @@ std::optional<FoundBlock> DeviceLedger::block_at(Address address) {
     return find_block_around(native_, live_, address);
 }
 
+// Memory in several processes
+
+std::optional<Sharing> DeviceLedger::sharing_of(Address address) {
+    Lock lock(mutex_);
+    const Block *block = live_.find_allocated(address);
+    if (block == nullptr)
+        return std::nullopt;
+    Sharing found;
+    found.block = {address, block->size};
+    if (!block->stream_is_gone)
+        found.streams.push_back(block->stream);
+    if (block->uses != nullptr)
+        for (const Wait &use : *block->uses)
+            if (!use.work->gone)
+                found.streams.push_back(use.stream);
+    const Segment *segment = block->segment;
+    if (segment != nullptr && segment->expandable) {
+        const auto &mappings = segment->mappings;
+        for (auto piece = std::prev(mappings.upper_bound(address));
+             piece != mappings.end() && piece->first < address + block->size; ++piece)
+            found.pieces.emplace_back(piece->first, piece->second.size);
+    } else if (segment != nullptr && segment->heap->pool->library == nullptr) {
+        found.segment = {segment->address, segment->size};
+    } else { // a library may have cut the memory out of a larger allocation
+        lock.leave_interpreter();
+        Range whole;
+        if (driver_.allocation_of(device_, address, &whole.first, &whole.second) == success)
+            found.segment = whole;
+    }
+    return found;
+}
+
+int DeviceLedger::export_piece(Address address) {
+    Lock lock(mutex_);
+    lock.leave_interpreter();
+    Physical physical = 0;
+    bool known = false;
+    native_.each_segment([&](const Segment *segment) {
+        const auto piece = segment->mappings.find(address);
+        if (piece == segment->mappings.end())
+            return;
+        physical = piece->second.physical;
+        known = true;
+    });
+    int descriptor = -1;
+    const int status = known ? driver_.export_physical(device_, physical, &descriptor) : invalid_value;
+    if (status != success)
+        throw DriverError(status, "exporting memory to another process");
+    return descriptor;
+}
+
+Address DeviceLedger::import_pieces(const std::vector<ImportedMemory::Piece> &pieces) {
+    Lock lock(mutex_);
+    return imported_.open(lock, pieces);
+}
+
+bool DeviceLedger::release_imported(Address address) {
+    if (shutdown_.is_abandoned() || shutdown_.is_closed())
+        return true;
+    Lock lock(mutex_);
+    return imported_.close(lock, address);
+}
+
 // Streams
 
 bool DeviceLedger::record_stream(Address address, Stream stream) {
@@ -312,6 +376,7 @@ void DeviceLedger::empty_cache() {
     Lock lock(mutex_);
     settle(lock, true);
     reclaimer_.give_back_everything(lock, nullptr);
+    imported_.retry();
 }
 
 Address DeviceLedger::allocate_segment(std::size_t size) {

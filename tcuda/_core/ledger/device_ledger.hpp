@@ -22,6 +22,7 @@
 #include "ledger/external_memory.hpp"
 #include "ledger/failures.hpp"
 #include "ledger/graph_holds.hpp"
+#include "ledger/imported_memory.hpp"
 #include "ledger/live_blocks.hpp"
 #include "ledger/memory_limit.hpp"
 #include "ledger/pool_routes.hpp"
@@ -29,6 +30,7 @@
 #include "ledger/reclaimer.hpp"
 #include "ledger/reported_segments.hpp"
 #include "ledger/segment_view.hpp"
+#include "ledger/sharing.hpp"
 #include "ledger/shutdown.hpp"
 #include "ledger/stream_progress.hpp"
 #include "ledger/stream_traces.hpp"
@@ -94,6 +96,22 @@ public:
     // a number. A call that ends no use does nothing.
     void begin_pool(PoolId id, std::uint64_t use = 0);
     void end_pool(PoolId id, std::uint64_t use = 0) noexcept;
+
+    // Memory in several processes
+
+    // How other processes can open the allocation that begins at `address`; nothing if none begins there. Throws
+    // DriverError.
+    std::optional<Sharing> sharing_of(Address address);
+
+    // A new descriptor of the piece of physical memory that begins at `address`, which is the caller's. The piece must
+    // contain a part of an allocation that the caller keeps. Throws DriverError.
+    int export_piece(Address address);
+
+    // Maps pieces of another process side by side, and returns the address. Throws DriverError.
+    Address import_pieces(const std::vector<ImportedMemory::Piece> &pieces);
+
+    // Unmaps what import_pieces() has mapped at `address`. False, with nothing changed, if there is none.
+    bool release_imported(Address address);
 
     // Reserved memory
 
@@ -176,6 +194,7 @@ private:
     MemoryLimit limit_{device_, driver_};
     ReportedSegments reported_{device_, driver_, limit_, statistics_, history_};
     ExternalMemory external_{device_, driver_, shutdown_, blocks_, native_, live_, limit_, statistics_, history_};
+    ImportedMemory imported_{device_, driver_};
     BlockReturns returns_{live_, pools_, external_};
     AnnouncedStreams streams_;
     StreamProgress progress_{device_, driver_, streams_};
