@@ -127,7 +127,10 @@ class Transfers(Protocol):
         """
 
     def sizes(self, arrays: Sequence[Any], device: int) -> list[int] | None:
-        """Return the bytes of each of ``arrays``; None unless all are plain arrays in C order on ``device``."""
+        """Return the bytes that each of ``arrays`` takes among packed arrays: its bytes, up to a multiple of 16.
+
+        The result is None unless all of ``arrays`` are plain arrays in C order on ``device``.
+        """
 
     def pack(self, arrays: Sequence[Any], flat: Any, offsets: Sequence[int]) -> None:
         """Copy arrays of the current device into ``flat``, on the current stream.

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tcuda.comm._order import Queue
 
 
+PACKED_UNIT = 16
+"""The places of packed arrays are multiples of this number of bytes."""
+
+
 class PlainTransfers:
     """The protocol :class:`~tcuda._backend.Transfers` over the runtime in use, for any array library.
 
@@ -88,12 +92,12 @@ class PlainTransfers:
             raise
 
     def sizes(self, arrays: Sequence[Any], device: int) -> list[int] | None:
-        """Return the bytes of each of ``arrays``; None unless all are plain arrays in C order on ``device``."""
+        """Return the bytes that each of ``arrays`` takes among packed arrays; None for an array with gaps."""
         sizes = []
         for array in arrays:
             if not isinstance(array, self.array) or array.data.device_id != device or not array.flags.c_contiguous:
                 return None
-            sizes.append(array.nbytes)
+            sizes.append(-(-array.nbytes // PACKED_UNIT) * PACKED_UNIT)
         return sizes
 
     def pack(self, arrays: Sequence[Any], flat: Any, offsets: Sequence[int]) -> None:

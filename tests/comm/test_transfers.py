@@ -121,7 +121,7 @@ def test_a_stream_that_copies_does_not_keep_the_source_waiting_for_later_work_of
 
 def test_the_sizes_of_arrays_of_one_device(transfers: Transfers) -> None:
     arrays = [on(0, np.ones(3)), on(0, np.ones((0, 2))), on(0, np.ones((2, 2), "f"))]
-    assert transfers.sizes(arrays, 0) == [24, 0, 16]
+    assert transfers.sizes(arrays, 0) == [32, 0, 16]
     assert transfers.sizes([], 0) == []
 
 
