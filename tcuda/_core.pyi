@@ -397,6 +397,69 @@ def python_kernel(
         configure: The attribute ``set_shared_memory_config``.
     """
 
+class Transfers:
+    """Work on the arrays of several devices; :class:`tcuda._backend.Transfers` documents the methods.
+
+    Args:
+        arrays: The type of the arrays.
+        type: The type that an array is an instance of.
+        pointer: The type of ``array.data``.
+        memory: The type of ``array.data.mem``.
+        current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
+        captures: The captures in progress.
+        scalar_type: A function that returns the scalar type of a dtype, or the dtype itself.
+        reach: A function of a device and a peer, which lets the device use the memory of the peer if possible, and
+            returns whether the device can use the memory.
+        fail: A function of a status and the name of a call, which raises the error.
+        check: A function that is called before each wait while captures are in progress, with the device and the stream
+            that waits, and the device and the stream that is waited for. An exception prevents the wait.
+        load: A function that returns the ``CUfunction`` of a kernel, or 0 if there is none. The arguments are a device,
+            the kind of the kernel (a small table of arrays to pack, a large table, a sum), a dtype, and the number of
+            inputs of a sum.
+
+    Raises:
+        RuntimeError: The machine has no driver.
+    """
+
+    def __init__(
+        self,
+        arrays: ArrayType,
+        type: type[Any],
+        pointer: type[Any],
+        memory: type[Any],
+        current_stream: object,
+        captures: list[Any],
+        scalar_type: Callable[[Any], Any],
+        reach: Callable[[int, int], bool],
+        fail: Callable[[int, str], NoReturn],
+        check: Callable[[int, int, int, int], object],
+        load: Callable[[int, int, Any, int], int],
+    ) -> None: ...
+    def empty(self, shape: Sequence[int], dtype: Any, device: int) -> Any: ...
+    def send(self, source: Any, devices: Sequence[int]) -> list[Any]: ...
+    def copy(self, target: Any, source: Any) -> None: ...
+    def copy_rows(
+        self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, rows: int
+    ) -> None: ...
+    def relay(self, arrays: Sequence[Any], hops: Sequence[tuple[int, int, int, int, bool]]) -> None: ...
+    def sizes(self, arrays: Sequence[Any], device: int) -> list[int] | None: ...
+    def pack(self, arrays: Sequence[Any], flat: Any, offsets: Sequence[int]) -> None: ...
+    def views(self, flat: Any, like: Sequence[Any], offsets: Sequence[int]) -> list[Any]: ...
+    def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> bool:
+        """Return False, with nothing done, if no kernel adds the elements, or if the device cannot read an input."""
+
+pack_capacities: tuple[int, int]
+"""The most arrays in a small table and in a large table of arrays to pack."""
+
+def pack_tables(target: int, arrays: Sequence[tuple[int, int, int]], large: bool) -> list[tuple[bytes, int, int]]:
+    """Return the launches of the kernel that packs arrays: the table, the number of blocks, and the threads of a block.
+
+    Args:
+        target: The address of the flat array.
+        arrays: The address, the bytes and the place in the flat array of each array.
+        large: Whether the tables are large.
+    """
+
 class FillKernel:
     """A kernel that fills an array with random numbers: ``function``, the ``CUfunction`` of a kernel in ``philox.cuh``.
 

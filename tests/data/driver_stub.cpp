@@ -1,6 +1,7 @@
 // A libcuda.so.1 with two devices and without calls for graphs, which records the names of all calls.
 #include <cstddef>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 
 static std::string calls;
@@ -21,6 +22,21 @@ static int status_of_launches = 0;
 
 static void note(std::size_t number) { launch += std::to_string(number) + " "; }
 
+static std::string log; // the calls of transfers, with their arguments and the current context
+static std::string failing;
+static std::size_t last_event = 0;
+
+static int noted(const char *name, std::initializer_list<std::size_t> arguments) {
+    log += name;
+    for (const std::size_t argument : arguments)
+        log += " " + std::to_string(argument);
+    log += " in " + std::to_string(current_context) + "\n";
+    return failing == name ? 719 : 0;
+}
+
+extern "C" const char *stub_log() { return log.c_str(); }
+extern "C" void stub_forget_log() { log.clear(); }
+extern "C" void stub_fail(const char *name) { failing = name; }
 extern "C" const char *stub_calls() { return calls.c_str(); }
 extern "C" void stub_forget() { calls.clear(); }
 extern "C" int stub_mode() { return mode_of_thread; }
@@ -68,12 +84,32 @@ CALL(cuLaunchKernelEx, (const Configuration *with, std::size_t function, void **
      return cuLaunchKernel(function, with->grid[0], with->grid[1], with->grid[2], with->block[0], with->block[1],
                            with->block[2], with->shared, with->stream, arguments, extra))
 #endif
-UNUSED(cuCtxSetCurrent)
+CALL(cuCtxSetCurrent, (std::size_t context), current_context = context)
+CALL(cuEventCreate, (std::size_t *event, unsigned), *event = ++last_event; return noted("create", {*event}))
+CALL(cuEventRecord, (std::size_t event, std::size_t stream), return noted("record", {event, stream}))
+CALL(cuStreamWaitEvent, (std::size_t stream, std::size_t event, unsigned), return noted("wait", {stream, event}))
+CALL(cuStreamSynchronize, (std::size_t stream), return noted("synchronize", {stream}))
+CALL(cuMemcpyAsync, (Pointer target, Pointer source, std::size_t bytes, std::size_t stream),
+     return noted("copy", {target, source, bytes, stream}))
+CALL(cuMemcpyPeerAsync,
+     (Pointer target, std::size_t to, Pointer source, std::size_t from, std::size_t bytes, std::size_t stream),
+     return noted("copy_peer", {target, to, source, from, bytes, stream}))
+struct RowEnd {
+    std::size_t x, y;
+    int type;
+    std::size_t host, device, array, pitch;
+};
+struct Rows {
+    RowEnd source, target;
+    std::size_t width, height;
+};
+CALL(cuMemcpy2DAsync_v2, (const Rows *rows, std::size_t stream),
+     if (rows->source.type != 4 || rows->target.type != 4) return 1;
+     return noted("copy_rows", {rows->target.device, rows->target.pitch, rows->source.device, rows->source.pitch,
+                                rows->width, rows->height, stream}))
 UNUSED(cuCtxSynchronize)
-UNUSED(cuEventCreate)
 UNUSED(cuEventDestroy_v2)
 UNUSED(cuEventQuery)
-UNUSED(cuEventRecord)
 UNUSED(cuEventSynchronize)
 UNUSED(cuMemAddressFree)
 UNUSED(cuMemAddressReserve)
@@ -90,4 +126,3 @@ UNUSED(cuMemUnmap)
 UNUSED(cuStreamGetCaptureInfo)
 UNUSED(cuStreamIsCapturing)
 UNUSED(cuStreamQuery)
-UNUSED(cuStreamSynchronize)

@@ -12,6 +12,7 @@
 #include "bindings/ledger_module.hpp"
 #include "bindings/random_module.hpp"
 #include "bindings/scopes_module.hpp"
+#include "bindings/transfers_module.hpp"
 
 NB_MODULE(_core, module) {
     // Devices and arrays may live as long as the process: an object that is alive at its end is no leak.
@@ -23,6 +24,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_host_kernels(module);
     tcuda::bind_random(module);
     tcuda::bind_kernels(module);
+    tcuda::bind_transfers(module);
     tcuda::bind_ledger_arguments(module);
     tcuda::bind_ledger(module);
     tcuda::bind_callables(module);

@@ -76,6 +76,15 @@ struct StreamCalls {
     Call<int(Event)> event_destroy{"cuEventDestroy_v2"};
 };
 
+// Work on the memory of several devices
+struct TransferCalls {
+    Call<int(Stream, Event, unsigned flags)> wait_event{"cuStreamWaitEvent"};
+    Call<int(DevicePointer target, DevicePointer source, std::size_t bytes, Stream)> copy{"cuMemcpyAsync"};
+    Call<int(DevicePointer target, Context, DevicePointer source, Context, std::size_t bytes, Stream)> copy_peer{
+        "cuMemcpyPeerAsync"};
+    Call<int(const RowCopy *, Stream)> copy_rows{"cuMemcpy2DAsync_v2"};
+};
+
 // Captures of streams, with any driver that tcuda supports
 struct CaptureCalls {
     Call<int(int *mode)> exchange_mode{"cuThreadExchangeStreamCaptureMode"};

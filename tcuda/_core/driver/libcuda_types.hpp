@@ -78,6 +78,20 @@ struct MemcpyNode {
     std::size_t width, height, depth;
 };
 
+// One end of a copy in CUDA_MEMCPY2D
+struct RowCopyEnd {
+    std::size_t x, y;
+    int memory_type;
+    std::uintptr_t host, device, array;
+    std::size_t pitch;
+};
+
+// CUDA_MEMCPY2D
+struct RowCopy {
+    RowCopyEnd source, target;
+    std::size_t width, height;
+};
+
 // CUDA_MEMSET_NODE_PARAMS_v2
 struct MemsetNode {
     std::uintptr_t target;
@@ -91,6 +105,8 @@ constexpr int allocation_type_pinned = 1;           // CU_MEM_ALLOCATION_TYPE_PI
 constexpr int location_type_device = 1;             // CU_MEM_LOCATION_TYPE_DEVICE
 constexpr int access_read_write = 3;                // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 constexpr int granularity_recommended = 1;          // CU_MEM_ALLOC_GRANULARITY_RECOMMENDED
+constexpr int memory_type_unified = 4;               // CU_MEMORYTYPE_UNIFIED
+constexpr int attribute_multiprocessors = 16;       // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 constexpr int attribute_virtual_memory = 102;       // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 constexpr int attribute_rdma_with_virtual = 110;    // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
 constexpr int attribute_file_descriptors = 103;     // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED

@@ -1,0 +1,395 @@
+#include "bindings/python_transfers.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "bindings/owned.hpp"
+#include "bindings/python_calls.hpp"
+#include "transfers/pack_tables.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+enum KernelKind { small_pack, large_pack, addition };
+
+constexpr int most_inputs = 16;
+constexpr unsigned add_threads = 512, blocks_of_multiprocessor = 2; // the fastest sizes on an H200, over NVLink
+
+void require(bool is_done) {
+    if (!is_done)
+        nb::raise_python_error();
+}
+
+long long integer(PyObject *number) {
+    const long long value = PyLong_AsLongLong(number);
+    require(value != -1 || !PyErr_Occurred());
+    return value;
+}
+
+// The items of a sequence.
+class Items {
+public:
+    explicit Items(nb::handle sequence) : tuple_(PySequence_Tuple(sequence.ptr())) {
+        require(static_cast<bool>(tuple_));
+        size_ = PyTuple_Size(tuple_.get());
+    }
+
+    Py_ssize_t size() const { return size_; }
+    // Borrowed reference
+    PyObject *operator[](Py_ssize_t place) const { return PyTuple_GetItem(tuple_.get(), place); }
+    long long integer_at(Py_ssize_t place) const { return integer((*this)[place]); }
+
+private:
+    const Owned tuple_;
+    Py_ssize_t size_;
+};
+
+void require_same_size(const Items &first, const Items &second) {
+    if (first.size() != second.size())
+        throw nb::value_error("the sequences must have the same length");
+}
+
+nb::object new_list(Py_ssize_t size) {
+    PyObject *const list = PyList_New(size);
+    require(list != nullptr);
+    return nb::steal(list);
+}
+
+} // namespace
+
+// One call: the work, and the current stream of each device.
+class PythonTransfers::Call final : public WaitGuard {
+public:
+    explicit Call(PythonTransfers &owner)
+        : owner_(owner), is_capturing_(PyList_Size(owner.captures_.ptr()) > 0),
+          work_(owner.devices_, is_capturing_ ? this : nullptr) {}
+
+    // The current stream of `device`, whose context becomes current.
+    Place place(int device) {
+        if (!work_.enter(device))
+            raise();
+        for (const Place &known : places_)
+            if (known.device == device)
+                return known;
+        const auto stream = owner_.current_stream_();
+        require(stream != -1 || !PyErr_Occurred());
+        places_.push_back({device, static_cast<libcuda::Stream>(stream)});
+        return places_.back();
+    }
+
+    // A new array on `device`.
+    nb::object make(PyObject *shape, PyObject *dtype, int device) {
+        place(device);
+        PyObject *const made = owner_.arrays_.maker.make(shape, dtype);
+        require(made != nullptr);
+        return nb::steal(made);
+    }
+
+    // Calls `function(work)` without Python's lock, and raises an error if the result is false. Then no copy is under
+    // way.
+    template <typename Function> void run(Function function) {
+        if (is_capturing_) {
+            if (!function(work_))
+                raise();
+            return;
+        }
+        bool is_done;
+        {
+            const nb::gil_scoped_release release; // the calls may wait for room in the queues of the streams
+            is_done = function(work_);
+            if (!is_done)
+                for (const Place &used : places_)
+                    work_.settle(used);
+        }
+        if (!is_done)
+            raise();
+    }
+
+    bool allows(const Place &waiting, const Place &awaited) override {
+        const Owned numbers[] = {Owned(PyLong_FromLong(waiting.device)), Owned(PyLong_FromSize_t(waiting.stream)),
+                                 Owned(PyLong_FromLong(awaited.device)), Owned(PyLong_FromSize_t(awaited.stream))};
+        PyObject *arguments[4];
+        for (int place = 0; place < 4; ++place)
+            if ((arguments[place] = numbers[place].get()) == nullptr)
+                return false;
+        return done(PyObject_Vectorcall(owner_.functions_.check.ptr(), arguments, 4, nullptr));
+    }
+
+private:
+    [[noreturn]] void raise() {
+        if (!PyErr_Occurred()) {
+            owner_.functions_.fail(work_.status(), work_.failed_call());
+            PyErr_SetString(PyExc_SystemError, "a failure of the driver raised nothing");
+        }
+        nb::raise_python_error();
+    }
+
+    PythonTransfers &owner_;
+    const bool is_capturing_;
+    Transfer work_;
+    std::vector<Place> places_;
+};
+
+PythonTransfers::PythonTransfers(const ArrayType &arrays, nb::type_object type, nb::type_object pointer,
+                                 nb::type_object memory, nb::handle current_stream, nb::list captures, TransferFunctions functions)
+    : arrays_(arrays), reader_(type, pointer, memory), type_(type), pointer_(pointer),
+      current_stream_(current_stream_in(current_stream)), captures_(std::move(captures)),
+      functions_(std::move(functions)),
+      reached_(static_cast<std::size_t>(devices_.count()) * static_cast<std::size_t>(devices_.count()), -1) {}
+
+bool PythonTransfers::reaches(int device, int peer) {
+    if (device == peer)
+        return true;
+    const int count = devices_.count();
+    if (device < 0 || peer < 0 || device >= count || peer >= count)
+        throw nb::value_error("a device of an array does not exist");
+    signed char &known = reached_[static_cast<std::size_t>(device) * static_cast<std::size_t>(count) +
+                                  static_cast<std::size_t>(peer)];
+    if (known < 0)
+        known = nb::cast<bool>(functions_.reach(device, peer)) ? 1 : 0;
+    return known == 1;
+}
+
+libcuda::Function PythonTransfers::function(int device, int kind, nb::handle dtype, int count) {
+    const Kernel kernel{device, kind, dtype.ptr(), count};
+    const auto found = kernels_.find(kernel);
+    if (found != kernels_.end())
+        return found->second;
+    const auto loaded = nb::cast<libcuda::Function>(functions_.load(device, kind, dtype, count));
+    dtype.inc_ref();
+    return kernels_[kernel] = loaded;
+}
+
+PyObject *PythonTransfers::made_as(PyObject *dtype) {
+    for (const auto &[known, type] : scalar_types_)
+        if (known.ptr() == dtype)
+            return type.ptr();
+    nb::object type = functions_.scalar_type(nb::handle(dtype));
+    if (scalar_types_.size() == 32)
+        scalar_types_.clear(); // few programs use that many dtypes, and the search is linear
+    scalar_types_.emplace_back(nb::borrow(dtype), std::move(type));
+    return scalar_types_.back().second.ptr();
+}
+
+nb::object PythonTransfers::empty(nb::handle shape, nb::handle dtype, int device) {
+    Call call(*this);
+    return call.make(shape.ptr(), dtype.ptr(), device);
+}
+
+nb::object PythonTransfers::send(nb::handle source, nb::handle devices) {
+    const Items indices(devices);
+    const Owned shape(arrays_.shape.of(source.ptr())), dtype(shape ? arrays_.dtype.of(source.ptr()) : nullptr);
+    require(static_cast<bool>(dtype));
+    const nb::object type = nb::borrow(made_as(dtype.get()));
+    ArrayMemory from;
+    require(reader_.read(source.ptr(), &from));
+    nb::object made = new_list(indices.size());
+    for (Py_ssize_t i = 0; i < indices.size(); ++i)
+        reaches(from.device, static_cast<int>(indices.integer_at(i)));
+    Call call(*this);
+    const End start{call.place(from.device), from.address};
+    std::vector<End> ends;
+    ends.reserve(static_cast<std::size_t>(indices.size()));
+    for (Py_ssize_t i = 0; i < indices.size(); ++i) {
+        const int device = static_cast<int>(indices.integer_at(i));
+        nb::object array = call.make(shape.get(), type.ptr(), device);
+        ArrayMemory to;
+        require(reader_.read_place(array.ptr(), &to));
+        ends.push_back({call.place(device), to.address});
+        require(PyList_SetItem(made.ptr(), i, array.release().ptr()) == 0);
+    }
+    if (from.bytes != 0)
+        call.run([&](Transfer &work) {
+            return std::all_of(ends.begin(), ends.end(),
+                               [&](const End &end) { return work.hop(end, start, from.bytes); });
+        });
+    return made;
+}
+
+void PythonTransfers::copy(nb::handle target, nb::handle source) {
+    ArrayMemory from, to;
+    require(reader_.read(source.ptr(), &from) && reader_.read_place(target.ptr(), &to));
+    if (from.bytes == 0)
+        return;
+    reaches(from.device, to.device);
+    Call call(*this);
+    const End start{call.place(from.device), from.address}, end{call.place(to.device), to.address};
+    call.run([&](Transfer &work) { return work.hop(end, start, from.bytes); });
+}
+
+void PythonTransfers::copy_rows(nb::handle target, std::size_t target_pitch, nb::handle source,
+                                std::size_t source_pitch, std::size_t width, std::size_t rows) {
+    ArrayMemory from, to;
+    require(reader_.read_place(source.ptr(), &from) && reader_.read_place(target.ptr(), &to));
+    if (width == 0 || rows == 0)
+        return;
+    reaches(from.device, to.device);
+    Call call(*this);
+    const End start{call.place(from.device), from.address}, end{call.place(to.device), to.address};
+    call.run([&](Transfer &work) {
+        return work.wait(start.place, end.place) &&
+               work.copy_rows(end, target_pitch, start, source_pitch, width, rows) &&
+               work.wait(end.place, start.place);
+    });
+}
+
+void PythonTransfers::relay(nb::handle arrays, nb::handle hops) {
+    struct Step {
+        std::size_t source, target;
+        std::uint64_t begin, end;
+        bool is_first;
+    };
+    const Items given(arrays), wanted(hops);
+    std::vector<ArrayMemory> memories(static_cast<std::size_t>(given.size()));
+    for (Py_ssize_t i = 0; i < given.size(); ++i)
+        require(reader_.read_place(given[i], &memories[static_cast<std::size_t>(i)]));
+    std::vector<Step> steps;
+    steps.reserve(static_cast<std::size_t>(wanted.size()));
+    for (Py_ssize_t i = 0; i < wanted.size(); ++i) {
+        const Items hop(nb::handle(wanted[i]));
+        if (hop.size() != 5)
+            throw nb::value_error("a hop has five fields");
+        const Step step{static_cast<std::size_t>(hop.integer_at(0)), static_cast<std::size_t>(hop.integer_at(1)),
+                        static_cast<std::uint64_t>(hop.integer_at(2)), static_cast<std::uint64_t>(hop.integer_at(3)),
+                        hop[4] == Py_True};
+        if (step.source >= memories.size() || step.target >= memories.size())
+            throw nb::value_error("a hop is between two of the arrays");
+        reaches(memories[step.source].device, memories[step.target].device);
+        if (step.begin < step.end)
+            steps.push_back(step);
+    }
+    Call call(*this);
+    std::vector<Place> places;
+    for (const ArrayMemory &memory : memories)
+        places.push_back(call.place(memory.device));
+    call.run([&](Transfer &work) {
+        return std::all_of(steps.begin(), steps.end(), [&](const Step &step) {
+            const End source{places[step.source], memories[step.source].address + step.begin};
+            const End target{places[step.target], memories[step.target].address + step.begin};
+            return work.hop(target, source, step.end - step.begin, step.is_first);
+        });
+    });
+}
+
+nb::object PythonTransfers::sizes(nb::handle arrays, int device) {
+    const Items given(arrays);
+    nb::object found = new_list(given.size());
+    for (Py_ssize_t i = 0; i < given.size(); ++i) {
+        const int is_array = PyObject_IsInstance(given[i], type_.ptr());
+        require(is_array >= 0);
+        ArrayMemory memory;
+        if (is_array == 0)
+            return nb::none();
+        require(reader_.read(given[i], &memory));
+        if (memory.device != device || !memory.is_c_contiguous)
+            return nb::none();
+        PyObject *const bytes = PyLong_FromSize_t(memory.bytes);
+        require(bytes != nullptr && PyList_SetItem(found.ptr(), i, bytes) == 0);
+    }
+    return found;
+}
+
+void PythonTransfers::pack(nb::handle arrays, nb::handle flat, nb::handle offsets) {
+    const Items given(arrays), places(offsets);
+    require_same_size(given, places);
+    ArrayMemory to;
+    require(reader_.read_place(flat.ptr(), &to));
+    std::vector<PackedArray> packed;
+    packed.reserve(static_cast<std::size_t>(given.size()));
+    for (Py_ssize_t i = 0; i < given.size(); ++i) {
+        ArrayMemory from;
+        require(reader_.read(given[i], &from));
+        packed.push_back({from.address, from.bytes, static_cast<std::uint64_t>(places.integer_at(i))});
+    }
+    const bool is_large = packed.size() > small_capacity;
+    libcuda::Function kernel = is_large ? function(to.device, large_pack, nb::none(), 0) : 0;
+    const bool uses_large = kernel != 0;
+    if (!uses_large)
+        kernel = function(to.device, small_pack, nb::none(), 0);
+    Call call(*this);
+    const Place place = call.place(to.device);
+    const auto launch_all = [&](Transfer &work, auto &table) {
+        const auto launch = [&](auto &filled) {
+            void *arguments[] = {&filled};
+            return work.launch(place, kernel, filled.blocks, pack_threads, arguments) ? success : work.status();
+        };
+        return each_table(table, to.address, packed, launch) == success;
+    };
+    if (uses_large) {
+        const auto table = std::make_unique<PackTable<large_capacity>>();
+        call.run([&](Transfer &work) { return launch_all(work, *table); });
+    } else {
+        PackTable<small_capacity> table;
+        call.run([&](Transfer &work) { return launch_all(work, table); });
+    }
+}
+
+nb::object PythonTransfers::views(nb::handle flat, nb::handle like, nb::handle offsets) {
+    const Items given(like), places(offsets);
+    require_same_size(given, places);
+    ArrayMemory memory;
+    std::uint64_t start = 0;
+    const Owned owner(reader_.owner_of(flat.ptr(), &start));
+    require(owner && reader_.read_place(flat.ptr(), &memory));
+    nb::object made = new_list(given.size());
+    for (Py_ssize_t i = 0; i < given.size(); ++i) {
+        const Owned shape(arrays_.shape.of(given[i])), dtype(shape ? arrays_.dtype.of(given[i]) : nullptr);
+        require(static_cast<bool>(dtype));
+        const Owned offset(PyLong_FromSize_t(memory.address - start +
+                                             static_cast<std::uint64_t>(places.integer_at(i))));
+        PyObject *const arguments[] = {owner.get(), offset.get()};
+        const Owned pointer(offset ? PyObject_Vectorcall(pointer_.ptr(), arguments, 2, nullptr) : nullptr);
+        require(static_cast<bool>(pointer));
+        PyObject *const array = arrays_.maker.make(shape.get(), made_as(dtype.get()), pointer.get());
+        require(array != nullptr && PyList_SetItem(made.ptr(), i, array) == 0);
+    }
+    return made;
+}
+
+bool PythonTransfers::add(nb::handle out, nb::handle inputs, bool release) {
+    const Items given(inputs);
+    if (given.size() < 1 || given.size() > most_inputs)
+        return false;
+    ArrayMemory to;
+    require(reader_.read(out.ptr(), &to));
+    std::uint64_t size = static_cast<std::uint64_t>(taken_integer(arrays_.size.of(out.ptr())));
+    const Owned dtype(arrays_.dtype.of(out.ptr()));
+    require(dtype && !PyErr_Occurred());
+    std::uint64_t addresses[most_inputs];
+    std::vector<int> peers;
+    for (Py_ssize_t i = 0; i < given.size(); ++i) {
+        ArrayMemory from;
+        require(reader_.read_place(given[i], &from));
+        addresses[i] = from.address;
+        if (!reaches(to.device, from.device))
+            return false;
+        if (from.device != to.device && std::find(peers.begin(), peers.end(), from.device) == peers.end())
+            peers.push_back(from.device);
+    }
+    const libcuda::Function kernel = function(to.device, addition, dtype.get(), static_cast<int>(given.size()));
+    if (kernel == 0)
+        return false;
+    if (size == 0)
+        return true;
+    const std::uint64_t most_blocks =
+        static_cast<std::uint64_t>(devices_.multiprocessors(to.device)) * blocks_of_multiprocessor;
+    const std::uint64_t blocks = std::min(most_blocks, (to.bytes / 16 + add_threads) / add_threads);
+    Call call(*this);
+    std::vector<Place> places;
+    for (const int peer : peers)
+        places.push_back(call.place(peer));
+    const Place here = call.place(to.device);
+    call.run([&](Transfer &work) {
+        void *arguments[] = {&to.address, addresses, &size};
+        return std::all_of(places.begin(), places.end(), [&](const Place &peer) { return work.wait(here, peer); }) &&
+               work.launch(here, kernel, static_cast<unsigned>(blocks), add_threads, arguments) &&
+               (!release || std::all_of(places.begin(), places.end(),
+                                        [&](const Place &peer) { return work.wait(peer, here); }));
+    });
+    return true;
+}
+
+} // namespace tcuda

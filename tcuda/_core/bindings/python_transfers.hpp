@@ -1,0 +1,71 @@
+// Transfers between CuPy's arrays of several devices. tcuda/_backend.py has the protocol.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bindings/array_reader.hpp"
+#include "bindings/array_type.hpp"
+#include "bindings/current_stream.hpp"
+#include "transfers/transfer.hpp"
+
+namespace tcuda {
+
+// The functions in Python that transfers call.
+struct TransferFunctions {
+    nanobind::object scalar_type; // scalar_type(dtype): the dtype as the maker of arrays gets it
+    nanobind::object reach;       // reach(device, peer): whether the device can use the memory of the peer
+    nanobind::object fail;        // fail(status, call): raises the error
+    nanobind::object check;       // check(device, stream, other_device, other_stream): refuses a wait in a capture
+    nanobind::object load;        // load(device, kind, dtype, count): the CUfunction of a kernel; 0 if there is none
+};
+
+class PythonTransfers {
+public:
+    // `captures` is the list of the captures in progress.
+    PythonTransfers(const ArrayType &arrays, nanobind::type_object type, nanobind::type_object pointer,
+                    nanobind::type_object memory, nanobind::handle current_stream, nanobind::list captures, TransferFunctions functions);
+
+    nanobind::object empty(nanobind::handle shape, nanobind::handle dtype, int device);
+    nanobind::object send(nanobind::handle source, nanobind::handle devices);
+    void copy(nanobind::handle target, nanobind::handle source);
+    void copy_rows(nanobind::handle target, std::size_t target_pitch, nanobind::handle source,
+                   std::size_t source_pitch, std::size_t width, std::size_t rows);
+    void relay(nanobind::handle arrays, nanobind::handle hops);
+    nanobind::object sizes(nanobind::handle arrays, int device);
+    void pack(nanobind::handle arrays, nanobind::handle flat, nanobind::handle offsets);
+    nanobind::object views(nanobind::handle flat, nanobind::handle like, nanobind::handle offsets);
+    // False, with nothing done, if the core has no kernel for the sum.
+    bool add(nanobind::handle out, nanobind::handle inputs, bool release);
+
+private:
+    class Call;
+    using Kernel = std::tuple<int, int, PyObject *, int>;
+
+    // Raises a Python error if a device is out of range, or if the question fails.
+    bool reaches(int device, int peer);
+    // The function of a kernel; 0 if there is none. The dtype lives for ever.
+    libcuda::Function function(int device, int kind, nanobind::handle dtype, int count);
+    // The dtype as the maker of arrays gets it. Borrowed reference.
+    PyObject *made_as(PyObject *dtype);
+
+    const ArrayType &arrays_;
+    const ArrayReader reader_;
+    const nanobind::object type_, pointer_;
+    CurrentStream *const current_stream_;
+    const nanobind::list captures_;
+    const TransferFunctions functions_;
+    TransferDevices devices_;
+    // These change only under Python's lock.
+    std::vector<signed char> reached_; // for each pair of devices: -1 if it is unknown
+    std::vector<std::pair<nanobind::object, nanobind::object>> scalar_types_; // by dtype
+    std::map<Kernel, libcuda::Function> kernels_;
+};
+
+} // namespace tcuda

@@ -1,0 +1,69 @@
+#include "bindings/transfers_module.hpp"
+
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "bindings/python_transfers.hpp"
+#include "transfers/pack_tables.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+void make_transfers(PythonTransfers *self, const ArrayType &arrays, nb::type_object type, nb::type_object pointer,
+                    nb::type_object memory, nb::handle current_stream, nb::list captures, nb::object scalar_type, nb::object reach,
+                    nb::object fail, nb::object check, nb::object load) {
+    new (self) PythonTransfers(arrays, std::move(type), std::move(pointer), std::move(memory), current_stream, std::move(captures),
+                               {std::move(scalar_type), std::move(reach), std::move(fail), std::move(check),
+                                std::move(load)});
+}
+
+using PythonPackedArray = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
+
+template <std::size_t capacity>
+nb::list tables_of(std::uint64_t target, const std::vector<PackedArray> &arrays) {
+    nb::list found;
+    const auto table = std::make_unique<PackTable<capacity>>();
+    each_table(*table, target, arrays, [&](const PackTable<capacity> &filled) {
+        found.append(nb::make_tuple(nb::bytes(&filled, sizeof filled), filled.blocks, pack_threads));
+        return success;
+    });
+    return found;
+}
+
+nb::list pack_tables(std::uint64_t target, const std::vector<PythonPackedArray> &given, bool large) {
+    std::vector<PackedArray> arrays;
+    for (const auto &[source, bytes, offset] : given)
+        arrays.push_back({source, bytes, offset});
+    return large ? tables_of<large_capacity>(target, arrays) : tables_of<small_capacity>(target, arrays);
+}
+
+} // namespace
+
+void bind_transfers(nb::module_ &module) {
+    nb::class_<PythonTransfers>(module, "Transfers")
+        .def("__init__", make_transfers, nb::arg("arrays"), nb::arg("type"), nb::arg("pointer"),
+             nb::arg("memory"), nb::arg("current_stream"), nb::arg("captures"), nb::arg("scalar_type"), nb::arg("reach"), nb::arg("fail"),
+             nb::arg("check"), nb::arg("load"), nb::keep_alive<1, 2>())
+        .def("empty", &PythonTransfers::empty, nb::arg("shape"), nb::arg("dtype"), nb::arg("device"))
+        .def("send", &PythonTransfers::send, nb::arg("source"), nb::arg("devices"))
+        .def("copy", &PythonTransfers::copy, nb::arg("target"), nb::arg("source"))
+        .def("copy_rows", &PythonTransfers::copy_rows, nb::arg("target"), nb::arg("target_pitch"), nb::arg("source"),
+             nb::arg("source_pitch"), nb::arg("width"), nb::arg("rows"))
+        .def("relay", &PythonTransfers::relay, nb::arg("arrays"), nb::arg("hops"))
+        .def("sizes", &PythonTransfers::sizes, nb::arg("arrays"), nb::arg("device"))
+        .def("pack", &PythonTransfers::pack, nb::arg("arrays"), nb::arg("flat"), nb::arg("offsets"))
+        .def("views", &PythonTransfers::views, nb::arg("flat"), nb::arg("like"), nb::arg("offsets"))
+        .def("add", &PythonTransfers::add, nb::arg("out"), nb::arg("inputs"), nb::kw_only(),
+             nb::arg("release") = true);
+
+    module.attr("pack_capacities") = nb::make_tuple(small_capacity, large_capacity);
+    module.def("pack_tables", pack_tables, nb::arg("target"), nb::arg("arrays"), nb::arg("large"));
+}
+
+} // namespace tcuda

@@ -1,0 +1,54 @@
+#include "transfers/transfer_devices.hpp"
+
+#include <stdexcept>
+
+#include "driver/status.hpp"
+
+namespace tcuda {
+
+TransferDevices::TransferDevices() : streams_(libcuda::calls<libcuda::StreamCalls>()) {
+    int count = 0;
+    if (contexts().device_count(&count) != success)
+        throw std::runtime_error("libcuda.so.1 does not count the devices");
+    for (int device = 0; device < count; ++device)
+        spares_.push_back(std::make_unique<Spares>());
+}
+
+int TransferDevices::context(int device, libcuda::Context *context) {
+    if (device < 0 || device >= count())
+        return invalid_device;
+    try {
+        *context = devices_.of(device).context;
+    } catch (const std::runtime_error &) {
+        return invalid_device;
+    }
+    return success;
+}
+
+int TransferDevices::multiprocessors(int device) {
+    int number = 0;
+    const int status = contexts().device_attribute(&number, libcuda::attribute_multiprocessors,
+                                                   devices_.of(device).handle);
+    return status == success && number > 0 ? number : 1;
+}
+
+int TransferDevices::take_event(int device, libcuda::Event *event) {
+    Spares &spares = *spares_[static_cast<std::size_t>(device)];
+    {
+        const std::lock_guard lock(spares.mutex);
+        if (!spares.events.empty()) {
+            *event = spares.events.back();
+            spares.events.pop_back();
+            return success;
+        }
+    }
+    return streams_.event_create(event, libcuda::event_disable_timing);
+}
+
+void TransferDevices::give_event(int device, libcuda::Event event) {
+    Spares &spares = *spares_[static_cast<std::size_t>(device)];
+    const std::lock_guard lock(spares.mutex);
+    spares.events.push_back(event);
+}
+
+} // namespace tcuda

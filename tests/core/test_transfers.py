@@ -1,0 +1,336 @@
+"""The driver's calls of transfers between devices, with a library in place of the driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from support.fixture_types import OutputOf
+
+PREPARATION = """
+import ctypes
+import math
+from tcuda import _core
+
+stub = ctypes.CDLL("libcuda.so.1")
+stub.stub_log.restype = ctypes.c_char_p
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+FIRST, SECOND = 7, 8  # the contexts of the devices 0 and 1
+current = ctypes.c_size_t()
+
+def stream_of_context():
+    stub.cuCtxGetCurrent(ctypes.byref(current))
+    return 10 * current.value
+
+get_stream = ctypes.CFUNCTYPE(ctypes.c_ssize_t)(stream_of_context)
+current_stream = new_capsule(ctypes.cast(get_stream, ctypes.c_void_p), None, None)
+
+def attributes(*names):
+    return {name: property(lambda self, name=name: vars(self)["_" + name]) for name in names}
+
+class Memory:
+    locals().update(attributes("ptr"))
+    def __init__(self, ptr, device_id):
+        self._ptr, self.device_id = ptr, device_id
+
+class Pointer:
+    locals().update(attributes("mem", "ptr", "device_id"))
+    def __init__(self, mem, offset):
+        self._mem, self._ptr, self._device_id = mem, mem.ptr + offset, mem.device_id
+
+class Dtype:
+    def __init__(self, itemsize):
+        self.itemsize = itemsize
+
+BYTE, FLOAT = Dtype(1), Dtype(4)
+fresh = iter(range(0x9000, 0x100000, 0x1000))
+
+class Array:
+    locals().update(attributes("data", "nbytes", "c_contiguous", "dtype", "shape", "ndim", "size", "strides"))
+    _c_contiguous = property(lambda self: vars(self)["c"])
+    def __init__(self, shape, dtype, memptr=None):
+        stub.cuCtxGetCurrent(ctypes.byref(current))
+        self._data = memptr or Pointer(Memory(next(fresh), current.value - 7), 0)
+        self._shape, self._dtype, self._ndim, self._strides = shape, dtype, len(shape), None
+        self._size = math.prod(shape)
+        self._nbytes = self._size * dtype.itemsize
+        vars(self)["c"] = True
+
+def array(shape, dtype, address, device):
+    return Array(shape, dtype, Pointer(Memory(address, device), 0))
+
+class Failure(Exception):
+    pass
+
+def fail(status, call):
+    raise Failure(status, call)
+
+asked, loaded = [], []
+
+def reach(device, peer):
+    asked.append((device, peer))
+    return True
+
+def check(*places):
+    print("check", *places)
+
+def load(device, kind, dtype, count):
+    loaded.append((device, kind, dtype, count))
+    return launches
+
+captures = []
+seen = []
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint)
+def launched(arguments, blocks):
+    seen.append(read(arguments))
+    seen.append(blocks)
+    return 0
+
+launches = ctypes.cast(launched, ctypes.c_void_p).value
+addresses = _core.ArrayAddresses(Array, Array.data, Pointer.ptr, Pointer.device_id, reach)
+made = []
+core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+                       lambda dtype: dtype, reach, fail, check, load)
+
+def log():
+    found = stub.stub_log().decode()
+    stub.stub_forget_log()
+    return found.rstrip().splitlines()
+"""
+
+
+def outputs(output_of: OutputOf, driver_stub: str, code: str) -> list[str]:
+    return output_of(PREPARATION + code, LD_LIBRARY_PATH=driver_stub).splitlines()
+
+
+HOP = [
+    "create 1 in 8",
+    "record 1 80 in 8",  # the stream of the target's device
+    "wait 70 1 in 7",
+    "copy_peer {target} 8 4096 7 40 70 in 7",
+    "create 2 in 7",
+    "record 2 70 in 7",
+    "wait 80 2 in 8",
+]
+
+
+def test_a_copy_waits_for_the_target_which_waits_for_the_copy(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+core.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
+print(*log(), sep="\\n")
+stub.cuCtxGetCurrent(ctypes.byref(current))
+print(current.value, asked)
+"""
+    expected = [line.format(target=0x2000) for line in HOP]
+    assert outputs(output_of, driver_stub, code) == [*expected, "7 [(0, 1)]"]
+
+
+def test_events_are_used_again(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+for _ in range(2):
+    core.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
+print(sum("create" in line for line in log()), len(asked))
+"""
+    assert outputs(output_of, driver_stub, code) == ["2 1"]
+
+
+def test_an_array_is_sent_to_new_memory_of_each_device(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+made, again = core.send(array((2, 5), FLOAT, 0x1000, 0), [1, 1])
+print(*log()[:len(HOP)], sep="\\n")
+print(made.shape, made.dtype is FLOAT, made.data.device_id, again.data.device_id, again.data.ptr - made.data.ptr)
+""".replace("len(HOP)", str(len(HOP)))
+    expected = [line.format(target=0x9000) for line in HOP]
+    assert outputs(output_of, driver_stub, code) == [*expected, "(2, 5) True 1 1 4096"]
+
+
+def test_an_empty_array_is_sent_without_a_copy(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+(made,) = core.send(array((0, 5), FLOAT, 0x1000, 0), (1,))
+print(made.shape, log())
+"""
+    assert outputs(output_of, driver_stub, code) == ["(0, 5) []"]
+
+
+def test_rows_are_copied_by_one_call(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+core.copy_rows(array((4, 5), FLOAT, 0x2000, 1), 20, array((4, 6), FLOAT, 0x1000, 0), 24, 8, 4)
+print([line for line in log() if "copy" in line])
+"""
+    assert outputs(output_of, driver_stub, code) == ["['copy_rows 8192 20 4096 24 8 4 70 in 7']"]
+
+
+def test_pieces_move_through_a_chain_and_wait_for_the_targets_once(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+arrays = [array((64,), BYTE, address, device) for address, device in ((0x1000, 0), (0x2000, 1), (0x3000, 0))]
+core.relay(arrays, [(0, 1, 0, 32, True), (1, 2, 0, 32, True), (0, 1, 32, 64, False), (1, 2, 32, 64, False)])
+lines = log()
+print(*[line for line in lines if line.startswith("copy")], sep="\\n")
+print(sum(line.startswith("wait") for line in lines))
+"""
+    assert outputs(output_of, driver_stub, code) == [
+        "copy_peer 8192 8 4096 7 32 70 in 7",
+        "copy_peer 12288 7 8192 8 32 80 in 8",
+        "copy_peer 8224 8 4128 7 32 70 in 7",
+        "copy_peer 12320 7 8224 8 32 80 in 8",
+        "6",
+    ]
+
+
+def test_a_failed_call_raises_its_status_and_restores_the_context(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+for name in ("create", "record", "wait", "copy_peer"):
+    stub.stub_fail(name.encode())
+    try:
+        core.send(array((10,), FLOAT, 0x1000, 0), [1])
+    except Failure as error:
+        print(*error.args, [line for line in log() if "synchronize" in line])
+    stub.cuCtxGetCurrent(ctypes.byref(current))
+    assert current.value == 7
+"""
+    waits = "['synchronize 70 in 7', 'synchronize 80 in 8']"
+    calls = "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyPeerAsync"
+    assert outputs(output_of, driver_stub, code) == [f"719 {call} {waits}" for call in calls]
+
+
+def test_a_capture_is_asked_before_each_wait_and_gets_copies_of_addresses(
+    output_of: OutputOf, driver_stub: str
+) -> None:
+    code = """
+captures.append("a capture")
+core.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
+print([line for line in log() if "copy" in line])
+
+def check(*places):
+    raise KeyError("refused")
+
+refusing = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+                           lambda dtype: dtype, reach, fail, check, load)
+try:
+    refusing.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
+except KeyError as error:
+    print(error, log())
+"""
+    expected = ["check 0 70 1 80", "check 1 80 0 70", "['copy 8192 4096 40 70 in 7']", "'refused' []"]
+    assert outputs(output_of, driver_stub, code) == expected
+
+
+def test_an_index_of_a_device_that_does_not_exist_is_refused(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+for call in (lambda: core.send(array((1,), BYTE, 0x1000, 0), [2]), lambda: core.empty((1,), BYTE, 2)):
+    try:
+        call()
+    except (ValueError, Failure) as error:
+        print(error, log())
+"""
+    assert outputs(output_of, driver_stub, code) == [
+        "a device of an array does not exist []",
+        "(101, 'cuDevicePrimaryCtxRetain') []",
+    ]
+
+
+def test_sizes_are_those_of_plain_arrays_of_the_device(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+here, there = array((3,), FLOAT, 0x1000, 0), array((3,), FLOAT, 0x1000, 1)
+print(core.sizes([here, array((0,), FLOAT, 0x1000, 0)], 0), core.sizes((here, there), 0), core.sizes([here, 5], 0))
+vars(here)["c"] = False
+print(core.sizes([here], 0))
+"""
+    assert outputs(output_of, driver_stub, code) == ["[12, 0] None None", "None"]
+
+
+def test_views_are_arrays_in_the_memory_of_another_array(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+flat = Array((96,), BYTE, Pointer(Memory(0x1000, 1), 0x100))
+like = [array((2, 3), FLOAT, 0x5000, 0), array((), BYTE, 0x6000, 0)]
+for view in core.views(flat, like, [0, 32]):
+    print(view.shape, view.dtype.itemsize, hex(view.data.ptr), view.data.mem is flat.data.mem)
+try:
+    core.views(flat, like, [0])
+except ValueError as error:
+    print(error)
+"""
+    assert outputs(output_of, driver_stub, code) == [
+        "(2, 3) 4 0x1100 True",
+        "() 1 0x1120 True",
+        "the sequences must have the same length",
+    ]
+
+
+def test_many_arrays_are_packed_by_one_launch(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+def read(arguments):
+    return ctypes.string_at(arguments[0], 16)
+
+import struct
+for count in (1, 200, 205, 1638):
+    seen.clear()
+    arrays = [array((20_000,), BYTE, 0x10000 * i, 0) for i in range(count)]
+    core.pack(arrays, array((count * 20_000,), BYTE, 1 << 40, 0), [20_000 * i for i in range(count)])
+    print([struct.unpack("QII", each) if isinstance(each, bytes) else each for each in seen])
+print([kernel[:2] for kernel in loaded])
+"""
+    start = 1 << 40
+    assert outputs(output_of, driver_stub, code) == [
+        f"[({start}, 1, 2), 2]",
+        f"[({start}, 200, 400), 400]",
+        f"[({start}, 205, 410), 410]",
+        f"[({start}, 1637, 3274), 3274, ({start + 1637 * 20_000}, 1, 2), 2]",
+        "[(0, 0), (0, 1)]",
+    ]
+
+
+def test_a_device_without_large_parameters_packs_by_several_launches(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+def read(arguments):
+    return 0
+
+def load(device, kind, dtype, count):
+    return launches if kind == 0 else 0
+
+core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+                       lambda dtype: dtype, reach, fail, check, load)
+core.pack([array((8,), BYTE, 0x1000, 0)] * 500, array((4000,), BYTE, 0x2000, 0), [8 * i for i in range(500)])
+print(seen)
+"""
+    assert outputs(output_of, driver_stub, code) == ["[0, 204, 0, 204, 0, 92]"]
+
+
+def test_a_sum_waits_for_the_streams_of_the_inputs_which_wait_for_the_sum(
+    output_of: OutputOf, driver_stub: str
+) -> None:
+    code = """
+def read(arguments):
+    words = ctypes.cast(arguments[1], ctypes.POINTER(ctypes.c_uint64))
+    return [ctypes.c_uint64.from_address(arguments[0]).value, words[0], words[1],
+            ctypes.c_uint64.from_address(arguments[2]).value]
+
+terms = [array((10,), FLOAT, 0x2000, 0), array((10,), FLOAT, 0x3000, 1)]
+for release in (True, False):
+    print(core.add(array((10,), FLOAT, 0x1000, 0), terms, release=release), seen, log())
+    seen.clear()
+print(loaded[0][:2], loaded[0][2] is FLOAT, loaded[0][3])
+"""
+    summed = "True [[4096, 8192, 12288, 10], 1]"
+    assert outputs(output_of, driver_stub, code) == [
+        f"{summed} ['create 1 in 8', 'record 1 80 in 8', 'wait 70 1 in 7', 'create 2 in 7', 'record 2 70 in 7', "
+        "'wait 80 2 in 8']",
+        f"{summed} ['record 1 80 in 8', 'wait 70 1 in 7']",
+        "(0, 2) True 2",
+    ]
+
+
+def test_a_sum_without_a_kernel_or_without_access_does_nothing(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+def without(reach, load):
+    return _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+                           lambda dtype: dtype, reach, fail, check, load)
+
+terms = [array((10,), FLOAT, 0x2000, 0), array((10,), FLOAT, 0x3000, 1)]
+for core in (without(lambda *pair: False, load), without(reach, lambda *kernel: 0)):
+    print(core.add(array((10,), FLOAT, 0x1000, 0), terms), log())
+"""
+    assert outputs(output_of, driver_stub, code) == ["False []", "False []"]
