@@ -435,6 +435,16 @@ class Transfers:
         check: Callable[[int, int, int, int], object],
         load: Callable[[int, int, Any, int], int],
     ) -> None: ...
+    def use_layout(self, base: type[Any], samples: list[tuple[Any, Any]]) -> bool:
+        """Read and make arrays by the members of CuPy's objects, if the members are where the core expects them.
+
+        Args:
+            base: The base of ``type`` that is written in C.
+            samples: Pairs of arrays with the same shape, dtype and memory, with which the core compares the members.
+
+        Returns:
+            Whether the members are where the core expects them.
+        """
     def empty(self, shape: Sequence[int], dtype: Any, device: int) -> Any: ...
     def send(self, source: Any, devices: Sequence[int]) -> list[Any]: ...
     def copy(self, target: Any, source: Any) -> None: ...

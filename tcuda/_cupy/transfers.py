@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import cupy
+from cupy._core import core as cupy_core
 from cupy_backends.cuda.stream import __pyx_capi__ as stream_functions
 
 from tcuda import _core
@@ -40,6 +41,9 @@ class Transfers(PlainTransfers):
             _check,
             transfer_kernels.load,
         )
+        base = cupy_core._ndarray_base
+        if cupy.ndarray.__mro__ == (cupy.ndarray, base, object):
+            core.use_layout(base, _samples())
         self._core = core
         # These are the methods of the core, and not methods around them, because small arrays are sent often.
         self.empty = core.empty  # type: ignore[method-assign]
@@ -55,6 +59,17 @@ class Transfers(PlainTransfers):
         """Add by one kernel, which reads the inputs where they are."""
         if not self._core.add(out, inputs, release=release):
             super().add(out, inputs, release=release)
+
+
+def _samples() -> list[tuple[Any, Any]]:
+    """Return pairs of arrays with the same shape, dtype and memory, which have no elements that anybody may read."""
+    memory = cupy.cuda.UnownedMemory(1 << 20, 1 << 20, None, 0)
+    kinds = ((), "f"), ((3,), "d"), ((2, 0, 3), "?"), ((4, 5, 6), "D"), ((1, 2, 1), "b"), ((7, 1), "e")
+
+    def array(shape: tuple[int, ...], dtype: str) -> Any:
+        return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 256))
+
+    return [(array(*kind), array(*kind)) for kind in kinds]
 
 
 def _fail(status: int, call: str) -> NoReturn:

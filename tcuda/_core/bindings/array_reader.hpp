@@ -4,7 +4,10 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 
+#include "bindings/array_layout.hpp"
 #include "bindings/attribute.hpp"
 #include "bindings/owned.hpp"
 #include "bindings/python_calls.hpp"
@@ -26,8 +29,21 @@ public:
           ptr_(pointer.attr("ptr")), device_id_(pointer.attr("device_id")), mem_(pointer.attr("mem")),
           start_(memory.attr("ptr")) {}
 
+    // Reads the members of arrays of the type in place, from now on.
+    void use(ArrayLayout layout) { layout_.emplace(std::move(layout)); }
+    // The layout of `array`; null if it is not known.
+    const ArrayLayout *layout_of(PyObject *array) const {
+        return layout_ && layout_->has(array) ? &*layout_ : nullptr;
+    }
+
     // Both return false with a Python error set if `array` is not an array.
     bool read_place(PyObject *array, ArrayMemory *memory) const {
+        if (layout_of(array) != nullptr) {
+            const ArrayLayout::Pointer &data = *ArrayLayout::of(array).data;
+            memory->address = static_cast<std::uint64_t>(data.ptr);
+            memory->device = data.device_id;
+            return true;
+        }
         const Owned data(data_.of(array));
         if (!data)
             return false;
@@ -40,6 +56,11 @@ public:
     bool read(PyObject *array, ArrayMemory *memory) const {
         if (!read_place(array, memory))
             return false;
+        if (layout_of(array) != nullptr) {
+            const ArrayLayout::Array &members = ArrayLayout::of(array);
+            memory->is_c_contiguous = members.is_c_contiguous != 0;
+            return read_bytes(members, &memory->bytes);
+        }
         const long long bytes = taken_integer(bytes_.of(array));
         if (bytes == -1 && PyErr_Occurred())
             return false;
@@ -58,6 +79,18 @@ public:
     }
 
 private:
+    bool read_bytes(const ArrayLayout::Array &members, std::uint64_t *bytes) const {
+        if (members.dtype != last_dtype_.ptr()) {
+            const long long size = taken_integer(PyObject_GetAttr(members.dtype, name_itemsize_.ptr()));
+            if (size == -1 && PyErr_Occurred())
+                return false;
+            last_itemsize_ = static_cast<std::uint64_t>(size);
+            last_dtype_ = nanobind::borrow(members.dtype);
+        }
+        *bytes = static_cast<std::uint64_t>(members.size) * last_itemsize_;
+        return true;
+    }
+
     static bool read_address(const Attribute &attribute, PyObject *object, std::uint64_t *address) {
         const Owned number(attribute.of(object));
         if (!number)
@@ -66,6 +99,10 @@ private:
         return *address != static_cast<std::uint64_t>(-1) || !PyErr_Occurred();
     }
 
+    std::optional<ArrayLayout> layout_;
+    const nanobind::str name_itemsize_{"itemsize"};
+    mutable nanobind::object last_dtype_; // most arrays of a call have the dtype of the array before
+    mutable std::uint64_t last_itemsize_ = 0;
     const Attribute data_, bytes_, c_contiguous_, ptr_, device_id_, mem_, start_;
 };
 

@@ -174,6 +174,15 @@ PyObject *PythonTransfers::made_as(PyObject *dtype) {
     return scalar_types_.back().second.ptr();
 }
 
+bool PythonTransfers::use_layout(nb::handle base, nb::list samples) {
+    ArrayLayout layout(type_, base, pointer_);
+    for (nb::handle sample : samples)
+        if (!layout.fits(sample[0].ptr(), sample[1].ptr()))
+            return false;
+    reader_.use(std::move(layout));
+    return true;
+}
+
 nb::object PythonTransfers::empty(nb::handle shape, nb::handle dtype, int device) {
     Call call(*this);
     return call.make(shape.ptr(), dtype.ptr(), device);
@@ -278,7 +287,7 @@ nb::object PythonTransfers::sizes(nb::handle arrays, int device) {
     const Items given(arrays);
     nb::object found = new_list(given.size());
     for (Py_ssize_t i = 0; i < given.size(); ++i) {
-        const int is_array = PyObject_IsInstance(given[i], type_.ptr());
+        const int is_array = reader_.layout_of(given[i]) ? 1 : PyObject_IsInstance(given[i], type_.ptr());
         require(is_array >= 0);
         ArrayMemory memory;
         if (is_array == 0)
@@ -335,7 +344,14 @@ nb::object PythonTransfers::views(nb::handle flat, nb::handle like, nb::handle o
     const Owned owner(reader_.owner_of(flat.ptr(), &start));
     require(owner && reader_.read_place(flat.ptr(), &memory));
     nb::object made = new_list(given.size());
+    const ArrayLayout *const layout = reader_.layout_of(flat.ptr());
     for (Py_ssize_t i = 0; i < given.size(); ++i) {
+        if (layout != nullptr && layout->has(given[i]) && ArrayLayout::of(given[i]).is_c_contiguous) {
+            const auto place = memory.address + static_cast<std::uint64_t>(places.integer_at(i));
+            PyObject *const view = layout->view(ArrayLayout::of(flat.ptr()), place, ArrayLayout::of(given[i]));
+            require(view != nullptr && PyList_SetItem(made.ptr(), i, view) == 0);
+            continue;
+        }
         const Owned shape(arrays_.shape.of(given[i])), dtype(shape ? arrays_.dtype.of(given[i]) : nullptr);
         require(static_cast<bool>(dtype));
         const Owned offset(PyLong_FromSize_t(memory.address - start +

@@ -32,6 +32,11 @@ public:
     PythonTransfers(const ArrayType &arrays, nanobind::type_object type, nanobind::type_object pointer,
                     nanobind::type_object memory, nanobind::handle current_stream, nanobind::list captures, TransferFunctions functions);
 
+    // Reads and makes arrays by their members, if the layout of the members fits all `samples`. A sample is a pair of an
+    // array and a view of its memory with the same shape and dtype. `base` is the base of the arrays' type in C. Returns
+    // whether the layout fits.
+    bool use_layout(nanobind::handle base, nanobind::list samples);
+
     nanobind::object empty(nanobind::handle shape, nanobind::handle dtype, int device);
     nanobind::object send(nanobind::handle source, nanobind::handle devices);
     void copy(nanobind::handle target, nanobind::handle source);
@@ -56,7 +61,7 @@ private:
     PyObject *made_as(PyObject *dtype);
 
     const ArrayType &arrays_;
-    const ArrayReader reader_;
+    ArrayReader reader_;
     const nanobind::object type_, pointer_;
     CurrentStream *const current_stream_;
     const nanobind::list captures_;

@@ -50,6 +50,7 @@ void bind_transfers(nb::module_ &module) {
         .def("__init__", make_transfers, nb::arg("arrays"), nb::arg("type"), nb::arg("pointer"),
              nb::arg("memory"), nb::arg("current_stream"), nb::arg("captures"), nb::arg("scalar_type"), nb::arg("reach"), nb::arg("fail"),
              nb::arg("check"), nb::arg("load"), nb::keep_alive<1, 2>())
+        .def("use_layout", &PythonTransfers::use_layout, nb::arg("base"), nb::arg("samples"))
         .def("empty", &PythonTransfers::empty, nb::arg("shape"), nb::arg("dtype"), nb::arg("device"))
         .def("send", &PythonTransfers::send, nb::arg("source"), nb::arg("devices"))
         .def("copy", &PythonTransfers::copy, nb::arg("target"), nb::arg("source"))
