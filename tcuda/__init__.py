@@ -11,7 +11,7 @@ from tcuda import _command, _requirements
 # isort: split
 from typing import TYPE_CHECKING, Any
 
-from tcuda import _initialization, graphs, jiterator, memory, nvtx, random, streams
+from tcuda import _initialization, graphs, jiterator, memory, nccl, nvtx, random, streams
 from tcuda._cudart import check_error, cudart, cudaStatus
 from tcuda._cupy.import_hook import watch_cupy
 from tcuda._device import (
@@ -186,6 +186,7 @@ __all__ = [
     "memory_stats_as_nested_dict",
     "memory_summary",
     "memory_usage",
+    "nccl",
     "nvtx",
     "power_draw",
     "random",

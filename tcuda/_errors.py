@@ -25,6 +25,17 @@ _ASYNCHRONOUS = (
     "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1"
 )
 
+_NCCL_TEXTS = {
+    1: "unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+    2: "unhandled system error (run with NCCL_DEBUG=INFO for details)",
+    3: "internal error - please report this issue to the NCCL developers",
+    4: "invalid argument (run with NCCL_DEBUG=WARN for details)",
+    5: "invalid usage (run with NCCL_DEBUG=WARN for details)",
+    6: "remote process exited or there was a network error",
+    7: "NCCL operation in progress",
+}
+"""The texts of ``ncclGetErrorString``."""
+
 
 class AcceleratorError(RuntimeError):
     """A call to the CUDA runtime failed (``torch.AcceleratorError``).
@@ -74,3 +85,26 @@ class CudaError(RuntimeError):
 
     def __reduce__(self) -> tuple[type[CudaError], tuple[int]]:
         return type(self), (self.code,)
+
+
+class NcclNotFoundError(RuntimeError):
+    """The library NCCL is not installed."""
+
+
+class NcclError(RuntimeError):
+    """A call to NCCL failed.
+
+    Attributes:
+        status: The ``ncclResult_t`` that NCCL returned, such as 5 (``ncclInvalidUsage``).
+        details: What is known of the cause; an empty text if nothing is known.
+    """
+
+    def __init__(self, status: int, details: str = "") -> None:
+        """Describe the failure ``status``, with ``details`` about its cause."""
+        self.status = int(status)
+        self.details = details
+        lines = [f"NCCL Error {self.status}: {_NCCL_TEXTS.get(self.status, 'unknown result code')}"]
+        super().__init__("\n".join([*lines, details] if details else lines))
+
+    def __reduce__(self) -> tuple[type[NcclError], tuple[int, str]]:
+        return type(self), (self.status, self.details)

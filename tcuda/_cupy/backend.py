@@ -23,7 +23,7 @@ from tcuda._errors import AcceleratorError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tcuda._backend import CurrentStream, Transfers
+    from tcuda._backend import CurrentStream, Nccl, Transfers
     from tcuda._errors import OutOfMemoryError
     from tcuda._runtime.protocol import Runtime
 
@@ -41,6 +41,7 @@ class Backend:
         self._runtime = runtime
         self._ledger: _core.Ledger | None = None
         self._has_generators = False
+        self._nccl: Nccl | None = None
         self._captures_products = False
         self.OutOfMemoryError: type[OutOfMemoryError] = memory.out_of_memory_error(cupy.cuda.memory.OutOfMemoryError)
         # These are CuPy's own functions, and not methods around them, because every `with stream(s):` calls them.
@@ -137,6 +138,14 @@ class Backend:
         if not self._has_generators:
             install(make())
             self._has_generators = True
+
+    def nccl(self) -> Nccl:
+        """Return NCCL, which the first call loads."""
+        if self._nccl is None:
+            from tcuda._cupy.nccl import load
+
+            self._nccl = load()
+        return self._nccl
 
     def supported_archs(self) -> list[int]:
         """Return the compute capabilities that CuPy's NVRTC compiles for (``nvrtcGetSupportedArchs``)."""

@@ -16,7 +16,7 @@ from tcuda.emulation._memory_pools import MemoryAsyncPool, MemoryPool
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tcuda._backend import CurrentStream, GraphLauncher, Transfers
+    from tcuda._backend import CurrentStream, GraphLauncher, Nccl, Transfers
     from tcuda._runtime.emulated import EmulatedRuntime
 
 _POOL_UNIT = 512
@@ -39,6 +39,7 @@ class Backend:
     def __init__(self, runtime: EmulatedRuntime) -> None:
         self._runtime = runtime
         self._library_handles = _LibraryHandles()
+        self._nccl: Nccl | None = None
         streams = CurrentStreams(runtime.getDeviceCount(), runtime.thread)
         # A bound method is stored directly, because a signal handler may interrupt a wrapper after the change of the
         # current stream. A call must either change the stream or raise.
@@ -105,6 +106,14 @@ class Backend:
 
     def install_generators(self, make: Callable[[], Sequence[Any]]) -> None:
         """Do nothing: the functions of ``xp.random`` ask for the generators at their first draw."""
+
+    def nccl(self) -> Nccl:
+        """Return the emulated counterpart of NCCL, which the first call imports."""
+        if self._nccl is None:
+            from tcuda.emulation.nccl import EmulatedNccl
+
+            self._nccl = EmulatedNccl(self._runtime)
+        return self._nccl
 
     def supported_archs(self) -> list[int]:
         """Return the compute capability of the devices."""

@@ -32,6 +32,7 @@ FLOORS = [
         "random",
         "jiterator",
         "comm",
+        "nccl",
         "nvtx",
         "_device",
         "_kernels",

@@ -12,6 +12,8 @@ from tcuda._runtime.protocol import CAPTURE_GLOBAL, CAPTURE_RELAXED
 from tcuda._status import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tcuda._errors import AcceleratorError
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.graphs import Node
@@ -64,6 +66,12 @@ class Capture:
     def add(self, stream: int, node: Node) -> None:
         """Add ``node`` to ``stream``, which takes part."""
         self._last[stream] = frozenset([self.graph.add(node, self._last[stream])])
+
+    def add_together(self, streams: Sequence[int], node: Node) -> None:
+        """Add ``node`` to ``streams``, which take part: the node waits for all of them, and all wait for the node."""
+        places = frozenset([self.graph.add(node, frozenset().union(*(self._last[stream] for stream in streams)))])
+        for stream in streams:
+            self._last[stream] = places
 
     def seen_by(self, stream: int) -> Places:
         """Return the nodes that an event stands for if it is recorded now on ``stream``, which takes part."""

@@ -52,7 +52,7 @@ from tcuda._runtime.protocol import (
 from tcuda._status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.captures import Capture
@@ -401,6 +401,54 @@ class EmulatedRuntime:
         work()
         with self._lock:
             self._streams.occupy(timeline, duration)
+
+    def launchTogether(
+        self,
+        streams: Sequence[tuple[int, int]],
+        work: Callable[[], object],
+        duration: int,
+        *,
+        name: str,
+        addresses: Iterable[int],
+        nbytes: int,
+    ) -> None:
+        """Run ``work`` as kernels on several streams that wait for each other, as the kernels of a collective do.
+
+        If the streams capture, each launch of the graph does the work. A failed call leaves the streams unchanged.
+
+        Args:
+            streams: Device and handle of each stream. All of them take part in one capture, or none captures.
+            work: A function that does the work of all kernels. The function must keep no memory alive.
+            duration: The nanoseconds that each of the kernels takes.
+            name: The name of the kernels in a drawing of the graph.
+            addresses: The device memory that the kernels read and write.
+            nbytes: The bytes of memory that the kernels move.
+        """
+        call = ("cudaLaunchKernel()",)
+        with self._lock:
+            timelines = [self._streams.find(handle, call, device) for device, handle in streams]
+            capture = timelines[0].capture
+            if any(timeline.capture is not capture for timeline in timelines):
+                raise failure(Status.STREAM_CAPTURE_MERGE, call)
+            if capture is not None:
+                if not capture.valid:
+                    raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
+                node = Node(name, duration, work, addresses, nbytes)
+                capture.add_together([timeline.handle for timeline in timelines], node)
+                return
+            if self._captures.in_progress:
+                for timeline in timelines:
+                    self._streams.forbid_implicit(timeline, call)
+        # The lock is not held, because the work may be slow, and may wait for another thread or process.
+        work()
+        with self._lock:
+            self._streams.occupy_together(timelines, duration)
+
+    def captureOf(self, device: int, stream: int) -> int:
+        """Return the number of the capture in which ``stream`` of ``device`` takes part; 0 if there is none."""
+        with self._lock:
+            capture = self._streams.find(stream, ("cudaStreamGetCaptureInfo({:#x})", stream), device).capture
+            return 0 if capture is None else capture.number
 
     def sleep(self, cycles: int, stream: int) -> None:
         call = "tcuda_spin({}, {:#x})", cycles, stream

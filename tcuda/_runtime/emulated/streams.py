@@ -147,6 +147,13 @@ class Streams:
             self._devices[timeline.device].activity.append((start, end))
         return end
 
+    def occupy_together(self, timelines: Sequence[Timeline], duration: int) -> None:
+        """Let ``timelines`` be busy for the same ``duration`` nanoseconds, as soon as all of them can start."""
+        start = max(map(self.start, timelines))
+        for timeline in timelines:
+            timeline.ready = start + duration
+            self._devices[timeline.device].activity.append((start, start + duration))
+
     # Captures
 
     def capture_beside(self, timeline: Timeline) -> Capture | None:

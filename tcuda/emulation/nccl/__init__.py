@@ -1,0 +1,153 @@
+"""The protocol :class:`~tcuda._backend.Nccl` on emulated devices.
+
+A clique of devices of this process computes at once. Ranks that join one by one meet in the process of rank 0, and the
+host waits in a collective until all ranks have called it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tcuda._errors import NcclError
+from tcuda.emulation.nccl.meeting import INVALID_USAGE
+from tcuda.emulation.nccl.member import Member, exchange
+from tcuda.emulation.nccl.operation import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from tcuda._backend import Rank
+    from tcuda._runtime.emulated import EmulatedRuntime
+
+_VERSION = 2, 28, 9
+_UNIQUE_ID_BYTES = 128
+
+
+class _Local(NamedTuple):
+    """A rank of a clique of devices of this process.
+
+    Attributes:
+        rank: The number of the rank.
+        ranks: The number of ranks.
+    """
+
+    rank: int
+    ranks: int
+
+
+class EmulatedNccl:
+    """The emulated counterpart of NCCL.
+
+    Args:
+        runtime: The runtime.
+    """
+
+    def __init__(self, runtime: EmulatedRuntime) -> None:
+        self._runtime = runtime
+
+    def version(self) -> tuple[int, int, int]:
+        """Return the version of NCCL that is emulated."""
+        return _VERSION
+
+    def unique_id(self) -> bytes:
+        """Return 128 random bytes, from which the ranks know where to meet."""
+        return os.urandom(_UNIQUE_ID_BYTES)
+
+    def join(self, ranks: int, uid: bytes, rank: int) -> Member:
+        """Join the current device to the clique ``uid`` as ``rank``."""
+        return Member(ranks, uid, rank, self._runtime.getDevice())
+
+    def communicators(self, devices: Sequence[int]) -> Sequence[_Local]:
+        """Return the communicators of a new clique of ``devices``."""
+        return [_Local(rank, len(devices)) for rank in range(len(devices))]
+
+    def all_reduce(self, ranks: Sequence[Rank], count: int, kind: int, op: int) -> None:
+        """Reduce the elements of all ranks; every rank gets the result."""
+        self._launch(ranks, Operation("all_reduce", count, kind, op))
+
+    def reduce(self, ranks: Sequence[Rank], count: int, kind: int, op: int, root: int) -> None:
+        """Reduce the elements of all ranks; the rank ``root`` gets the result."""
+        self._launch(ranks, Operation("reduce", count, kind, op, root))
+
+    def broadcast(self, ranks: Sequence[Rank], count: int, kind: int, root: int) -> None:
+        """Give every rank the elements of the rank ``root``."""
+        self._launch(ranks, Operation("broadcast", count, kind, root=root))
+
+    def all_gather(self, ranks: Sequence[Rank], count: int, kind: int) -> None:
+        """Give every rank the elements of each rank."""
+        self._launch(ranks, Operation("all_gather", count, kind))
+
+    def reduce_scatter(self, ranks: Sequence[Rank], count: int, kind: int, op: int) -> None:
+        """Reduce the elements of all ranks, and give each rank a part of the result."""
+        self._launch(ranks, Operation("reduce_scatter", count, kind, op))
+
+    def _launch(self, ranks: Sequence[Rank], operation: Operation) -> None:
+        if len({self._runtime.captureOf(rank.device, rank.stream) for rank in ranks}) > 1:
+            raise NcclError(
+                INVALID_USAGE,
+                "The streams of a collective must either all be in one capture, or none may capture. Let the other "
+                "streams wait for an event of the stream on which the capture began.",
+            )
+        members = [rank.communicator for rank in ranks]
+        size = members[0].ranks
+        given, got = operation.given(size), operation.got(size)
+        parts = [
+            _Part(
+                communicator.rank,
+                _memory(rank.source, given, operation.dtype),
+                _memory(rank.target, got, operation.dtype) if operation.gets(communicator.rank) else None,
+            )
+            for communicator, rank in zip(members, ranks, strict=True)
+        ]
+        work: Callable[[], None] = functools.partial(_compute, operation, parts)
+        if isinstance(members[0], Member):
+            work = functools.partial(_meet, operation, parts, members)
+        self._runtime.launchTogether(
+            [(rank.device, rank.stream) for rank in ranks],
+            work,
+            operation.duration(size),
+            name=f"nccl_{operation.collective}",
+            addresses=[address for rank in ranks for address in (rank.source, rank.target) if address],
+            nbytes=(given + got) * operation.dtype.itemsize * len(ranks),
+        )
+
+
+class _Part(NamedTuple):
+    """The part of one rank in a collective, without arrays that keep memory alive.
+
+    Attributes:
+        rank: The number of the rank.
+        source: The elements that the rank gives.
+        target: The elements that the rank gets; None if the rank gets none.
+    """
+
+    rank: int
+    source: npt.NDArray[Any]
+    target: npt.NDArray[Any] | None
+
+
+def _memory(address: int, count: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return ``count`` elements of ``dtype`` at ``address`` as an array that does not keep the memory alive."""
+    return np.frombuffer((ctypes.c_char * (count * dtype.itemsize)).from_address(address), dtype)
+
+
+def _compute(operation: Operation, parts: Sequence[_Part]) -> None:
+    """Do the work of all ranks of a clique, which are ``parts`` in their order."""
+    for part, result in zip(parts, operation.results([part.source for part in parts]), strict=True):
+        if part.target is not None:
+            part.target[...] = result
+
+
+def _meet(operation: Operation, parts: Sequence[_Part], members: Sequence[Member]) -> None:
+    """Do the work of the ranks ``parts`` of a clique together with the other ranks."""
+    given = [memoryview(part.source).cast("B") if operation.gives(part.rank) else b"" for part in parts]
+    for part, result in zip(parts, exchange(members, operation, given), strict=True):
+        if part.target is not None:
+            part.target[...] = np.frombuffer(result, operation.dtype)

@@ -1,0 +1,256 @@
+"""The plan of a collective: the arrays, the streams and the communicators, which are checked before any work."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tcuda._arguments import a_kind
+from tcuda._backend import Rank, array_module
+from tcuda._process.lazy import backend
+from tcuda._process.streams import handle_and_device
+from tcuda._runtime import runtime
+from tcuda.nccl._communicators import Communicator, clique
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_NO_LOCK = contextlib.nullcontext()
+
+
+def require_collection(arrays: Any) -> None:
+    """Refuse ``arrays`` unless they are a collection.
+
+    Raises:
+        TypeError: ``arrays`` is an array, or is not a collection.
+    """
+    if not isinstance(arrays, Container) or isinstance(arrays, _array_type()):
+        raise TypeError(f"Inputs should be a collection of tensors; got {a_kind(arrays)}.")  # torch's sentence
+
+
+class Plan:
+    """The part of this process in a collective.
+
+    Args:
+        inputs: The inputs, one on each device.
+        streams: The streams, one for each input; None, or None in a place, means the current stream.
+        comms: The communicators, one for each input, or one alone; None for those of the devices.
+        root: The rank of the root; None for a collective without a root.
+
+    Attributes:
+        dtype: The dtype of the arrays.
+        size: The number of elements of each input.
+        ranks: The number of devices in the clique, also those of other processes.
+        root: The rank of the root; 0 if the collective has no root.
+
+    Raises:
+        RuntimeError: There is no input, an input is not a dense array of a device, or ``root``, ``streams`` or
+            ``comms`` do not fit the inputs.
+        TypeError: An input is not an array, or ``root`` is not an integer.
+        ValueError: ``comms`` has an object that is not a communicator.
+    """
+
+    def __init__(self, inputs: Iterable[Any], streams: Any, comms: Any, root: Any = None) -> None:
+        # The texts are torch's, up to the first colon.
+        self._sources = _arrays(inputs, "inputs")
+        self._targets: list[Any] = [None] * len(self._sources)
+        given = _given_streams(streams, len(self._sources))
+        self._communicators = _given_communicators(comms, len(self._sources))
+        self.ranks = len(self._sources)
+        if self._communicators is not None:
+            self.ranks = self._communicators[0].ranks
+            if any(communicator.ranks != self.ranks for communicator in self._communicators):
+                raise RuntimeError(f"all communicators of a call must be of one clique; got {self._communicators}.")
+        self.root = 0
+        if root is not None:
+            self.root = operator.index(root)
+            if not 0 <= self.root < self.ranks:
+                raise RuntimeError(f"invalid root: root is {self.root}, and there are {self.ranks} ranks.")
+        if not self._sources:
+            raise RuntimeError("input sequence can't be empty")
+        _require_dense(self._sources[0], "inputs[0]")
+        self.dtype = self._sources[0].dtype
+        self.size = self._sources[0].size
+        self._devices: tuple[int, ...] = ()
+        for place, array in enumerate(self._sources):
+            self._require_like_first(array, f"inputs[{place}]")
+            if array.size != self.size:
+                raise RuntimeError(
+                    f"all inputs must have the same number of elements: inputs[0] has {self.size}, inputs[{place}] "
+                    f"has {array.size}."
+                )
+            device = array.data.device_id
+            if device in self._devices:
+                first = self._devices.index(device)
+                raise RuntimeError(
+                    f"inputs must be on unique devices: inputs[{first}] and inputs[{place}] are on device {device}."
+                )
+            self._devices = *self._devices, device
+        self._streams = [
+            _handle(stream, device, place)
+            for place, (stream, device) in enumerate(zip(given, self._devices, strict=True))
+        ]
+        for place, communicator in enumerate(self._communicators or ()):
+            if communicator.device != self._devices[place]:
+                raise RuntimeError(
+                    f"input and communicator must be on the same device: inputs[{place}] is on device "
+                    f"{self._devices[place]}, and its communicator is {communicator}."
+                )
+
+    def into(self, outputs: Iterable[Any], *, times: int = 1, parts: int = 1) -> None:
+        """Let the ranks write to ``outputs``, in the order of the inputs.
+
+        Args:
+            outputs: The outputs.
+            times: How many times the elements of an input an output has.
+            parts: In how many parts the elements of an input are cut, of which an output is one.
+
+        Raises:
+            RuntimeError: An output does not fit its input.
+            TypeError: An output is not an array.
+        """
+        targets = _arrays(outputs, "outputs")
+        if len(targets) != len(self._sources):
+            raise RuntimeError(
+                "inputs and outputs sequences have to be of the same length, but got input of length "
+                f"{len(self._sources)} and output of length {len(targets)}"
+            )
+        for place, target in enumerate(targets):
+            self._into(place, target, f"outputs[{place}]", times, parts)
+
+    def into_root(self, output: Any) -> None:
+        """Let the root write to ``output``, or to its input if None, if the root is an input of this process.
+
+        Raises:
+            RuntimeError: ``output`` does not fit the input of the root.
+            TypeError: ``output`` is not an array.
+        """
+        for place, source in enumerate(self._sources):
+            rank = place if self._communicators is None else self._communicators[place].rank
+            if rank == self.root:
+                [target] = _arrays([source if output is None else output], "output")
+                self._into(place, target, "output", 1, 1)
+
+    def in_place(self) -> None:
+        """Let every rank write to its input."""
+        self._targets = self._sources
+
+    def run(self, collective: str, count: int, *arguments: int) -> None:
+        """Call a collective of the library for the ranks of this process.
+
+        Args:
+            collective: The name of the method.
+            count: The number of elements that the method is told.
+            arguments: The further arguments of the method.
+
+        Raises:
+            AcceleratorError: The collective needs new communicators, and a capture in progress forbids to make them.
+            NcclError: NCCL refuses the call.
+        """
+        library = backend.nccl()
+        if self._communicators is None:
+            handles, lock = clique(library, self._devices)
+        else:
+            handles, lock = [communicator.handle for communicator in self._communicators], _NO_LOCK
+        if not self.size:
+            return
+        members = zip(handles, self._devices, self._streams, self._sources, self._targets, strict=True)
+        ranks = [
+            Rank(handle, device, stream, source.data.ptr, 0 if target is None else target.data.ptr)
+            for handle, device, stream, source, target in members
+        ]
+        with lock:
+            getattr(library, collective)(ranks, count, *arguments)
+
+    def _into(self, place: int, target: Any, name: str, times: int, parts: int) -> None:
+        self._require_like_first(target, name)
+        if target.data.device_id != self._devices[place]:
+            raise RuntimeError(
+                f"input and output must be on the same device: inputs[{place}] is on device {self._devices[place]}, "
+                f"{name} is on device {target.data.device_id}."
+            )
+        if target.size * parts != self.size * times:
+            expected = f"{self.size * times}" if parts == 1 else f"{self.size} / {parts}"
+            raise RuntimeError(
+                f"output must be of size input_size * size_multiplier: {name} has {target.size} elements; it must have "
+                f"{expected}."
+            )
+        self._targets[place] = target
+
+    def _require_like_first(self, array: Any, name: str) -> None:
+        _require_dense(array, name)
+        if array.dtype != self.dtype:
+            raise RuntimeError(
+                f"all inputs and outputs must be of the same Tensor dtype: inputs[0] has {self.dtype}, {name} has "
+                f"{array.dtype}."
+            )
+        if not array.flags.c_contiguous:
+            raise RuntimeError(
+                f"all inputs and outputs have to be contiguous: {name} is not; xp.ascontiguousarray() makes a copy "
+                "that is."
+            )
+
+
+def _array_type() -> Any:
+    return array_module(runtime()).ndarray
+
+
+def _arrays(arrays: Iterable[Any], name: str) -> list[Any]:
+    """Return ``arrays`` as a list, in which no object is without the attributes of an array."""
+    found = list(arrays)
+    for place, array in enumerate(found):
+        if not hasattr(array, "dtype"):
+            raise TypeError(f"expected Tensor at {place} (got {type(array).__name__}): {name} must be arrays.")
+    return found
+
+
+def _require_dense(array: Any, name: str) -> None:
+    if not isinstance(array, _array_type()):
+        raise RuntimeError(f"input and output elements have to be cuda dense Tensors: {name} is {a_kind(array)}.")
+
+
+def _given_streams(streams: Any, expected: int) -> Sequence[Any]:
+    if streams is None:
+        return [None] * expected
+    if not isinstance(streams, Sequence):
+        raise RuntimeError(f"streams must be a sequence of streams; got {a_kind(streams)}.")
+    if len(streams) != expected:
+        raise RuntimeError(
+            f"number of streams is not equal to number of inputs: {len(streams)} streams, {expected} inputs."
+        )
+    return streams
+
+
+def _given_communicators(comms: Any, expected: int) -> list[Communicator] | None:
+    if comms is None:
+        return None
+    given = [comms] if isinstance(comms, Communicator) else list(comms)
+    for communicator in given:
+        if not isinstance(communicator, Communicator):
+            raise ValueError(f"comms must be communicators, which init_rank() returns; got {a_kind(communicator)}.")
+    if len(given) != expected or not given:
+        raise RuntimeError(
+            f"number of communicators is not equal to number of inputs: {len(given)} communicators, {expected} inputs."
+        )
+    return given
+
+
+def _handle(stream: Any, device: int, place: int) -> int:
+    """Return the handle of ``stream``, which must be on ``device``; the handle of the current stream if None."""
+    if stream is None:
+        return backend.current_stream(device).ptr
+    try:
+        handle, index = handle_and_device(stream)
+    except RuntimeError:
+        raise RuntimeError(
+            f"Unknown data type found in stream list. Need torch.cuda.Stream or None: streams[{place}] is "
+            f"{a_kind(stream)}."
+        ) from None
+    if index != device and getattr(stream, "device_id", -1) != -1:
+        raise RuntimeError(
+            f"input and stream must be on the same device: inputs[{place}] is on device {device}, streams[{place}] is "
+            f"on device {index}."
+        )
+    return handle
