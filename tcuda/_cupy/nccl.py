@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tcuda._backend import Rank
 
-_ADVICE = "Install NCCL with `pip install nvidia-nccl-cu13`, or nvidia-nccl-cu12 for CUDA 12."
+_advice = "Install NCCL with `pip install nvidia-nccl-cu13`, or nvidia-nccl-cu12 for CUDA 12."
 
 
 def load() -> Nccl:
@@ -27,13 +27,14 @@ def load() -> Nccl:
     Raises:
         NcclNotFoundError: CuPy finds no library.
     """
-    with warnings.catch_warnings(record=True) as said:  # CuPy warns where the caller gets an error
+    global _advice
+    with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         from cupy.cuda import nccl
     if not nccl.available:
-        # The warning names the version that CuPy needs. A second import gives no warning.
-        reason = " ".join(str(said[0].message).split()) if said else _ADVICE
-        raise NcclNotFoundError(f"NCCL is not installed: {reason}")
+        if said:  # The warning, which only the first import gives, names the version that CuPy needs.
+            _advice = " ".join(str(said[0].message).split())
+        raise NcclNotFoundError(f"NCCL is not installed: {_advice}")
     return Nccl(nccl)
 
 

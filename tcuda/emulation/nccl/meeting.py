@@ -22,7 +22,7 @@ from tcuda.emulation.nccl import wire
 from tcuda.emulation.nccl.operation import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 TIMEOUT = 600.0
 """The seconds for which a rank waits for the other ranks."""
@@ -70,17 +70,17 @@ class Meeting:
     def _serve(self) -> None:
         try:
             with self._door:
-                self._admit()
+                try:
+                    self._admit()
+                except NcclError as error:
+                    self._turn_away(error)
+                    raise
             for member in self._members.values():
                 wire.send(member, {})
             while True:
                 self._round()
         except Exception as error:
-            status = error.status if isinstance(error, NcclError) else INTERNAL_ERROR
-            details = error.details if isinstance(error, NcclError) else repr(error)
-            for member in self._members.values():
-                with contextlib.suppress(NcclError):
-                    wire.send(member, {"status": status, "details": details})
+            _tell(error, self._members.values())
         finally:
             for member in self._members.values():
                 member.close()
@@ -107,6 +107,19 @@ class Meeting:
             if places.setdefault(place, rank) != rank:
                 text = f"Duplicate GPU detected: rank {rank} and rank {places[place]} are both on device {place[1]}."
                 raise NcclError(INVALID_USAGE, text)
+
+    def _turn_away(self, error: NcclError) -> None:
+        """Tell ``error`` to the ranks that have connected, and to those that connect later."""
+        _tell(error, self._members.values())
+        while (left := self._deadline - time.monotonic()) > 0:
+            self._door.settimeout(left)
+            try:
+                connection, _ = self._door.accept()
+            except TimeoutError:
+                return
+            self._hello(connection)  # a connection that closes with unread bytes loses the error
+            _tell(error, [connection])
+            connection.close()
 
     def _hello(self, connection: socket.socket) -> dict[str, Any] | None:
         """Return what a rank says when it connects; None if the other side does not know the unique id."""
@@ -163,6 +176,14 @@ class Meeting:
                 [(key, _), *_] = selector.select()
                 selector.unregister(key.fileobj)
                 yield key.data
+
+
+def _tell(error: Exception, connections: Iterable[socket.socket]) -> None:
+    """Send ``error`` to ``connections``."""
+    known = error if isinstance(error, NcclError) else NcclError(INTERNAL_ERROR, repr(error))
+    for connection in connections:
+        with contextlib.suppress(NcclError):
+            wire.send(connection, {"status": known.status, "details": known.details})
 
 
 def _listed(headers: Mapping[int, Mapping[str, Any]]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import selectors
 import socket
 import time
-import weakref
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _POLL = 0.01
 """The seconds between two attempts to reach rank 0."""
 
-_connections: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+_connections: set[socket.socket] = set()
+"""The connections of all members, which stay open until the process ends, as the communicators of NCCL do."""
 
 
 class Member:
@@ -130,10 +131,10 @@ def _connected(address: str) -> Any:
             return connection
 
 
-def _close_in_child() -> None:
-    """Close the connections of the parent, so that the other ranks see when the parent is gone."""
-    for connection in _connections:
-        connection.close()
+def _close() -> None:
+    while _connections:
+        _connections.pop().close()
 
 
-call_in_child(_close_in_child)
+atexit.register(_close)
+call_in_child(_close)  # so that the other ranks see when the parent is gone

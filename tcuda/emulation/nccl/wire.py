@@ -26,7 +26,8 @@ def send(connection: socket.socket, header: dict[str, Any], payload: bytes | mem
     text = json.dumps(header).encode()
     try:
         connection.sendall(_LENGTHS.pack(len(text), len(payload)) + text)
-        connection.sendall(payload)
+        if payload:
+            connection.sendall(payload)
     except OSError as error:
         raise NcclError(REMOTE_ERROR, f"The connection to the other ranks failed: {error}.") from error
 
