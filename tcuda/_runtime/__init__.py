@@ -54,6 +54,16 @@ def emulate(devices: int, memory: int) -> None:
         before = _decide(before, made)
 
 
+def environment() -> dict[str, str]:
+    """Return the environment variables that give another process the same kind of devices as this process has.
+
+    Raises:
+        RuntimeError: ``TCUDA_RUNTIME`` names CUDA, and CuPy cannot be imported.
+        ValueError: An environment variable of tcuda has a value that is not allowed.
+    """
+    return runtime().environment()
+
+
 def emulated_runtime() -> EmulatedRuntime:
     """Return the runtime in use, which must be an emulated one.
 

@@ -153,6 +153,9 @@ class Runtime(Protocol):
     def graphContents(self, graph: int) -> GraphContents:
         """Return the number of nodes of ``graph`` and the addresses in their parameters (``cuGraphGetNodes``)."""
 
+    def environment(self) -> dict[str, str]:
+        """Return the environment variables that give another process the same kind of devices."""
+
     def memoryDriver(self) -> Driver:
         """Return the driver table through which the allocator takes memory of these devices."""
 

@@ -42,7 +42,7 @@ FLOORS = [
     },
     {"_cupy", "emulation"},
     {"tcuda", "_initialization", "_late"},
-    {"cli", "demo", "__main__"},
+    {"cli", "dask", "demo", "__main__"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -115,6 +115,9 @@ class CudaRuntime:
         except self._runtime.CUDARuntimeError:
             return 0
 
+    def environment(self) -> dict[str, str]:
+        return {"TCUDA_RUNTIME": self.name}
+
     def deviceGetStreamPriorityRange(self) -> tuple[int, int]:
         """Return (least, greatest) priority of the current device (``cuCtxGetStreamPriorityRange``)."""
         self._runtime.free(0)  # the call makes the context, which the driver's call needs

@@ -110,6 +110,13 @@ class EmulatedRuntime:
     def visibleDeviceCount(self) -> int:
         return len(self.devices)
 
+    def environment(self) -> dict[str, str]:
+        return {
+            "TCUDA_RUNTIME": self.name,
+            "TCUDA_EMULATED_DEVICES": str(len(self.devices)),
+            "TCUDA_EMULATED_MEMORY": str(self.devices[0].memory.limit),
+        }
+
     def getDeviceCount(self) -> int:
         return len(self.devices)
 

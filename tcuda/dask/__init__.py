@@ -1,0 +1,13 @@
+"""Dask's workers on devices: one device for each worker, arrays between workers, and collectives.
+
+The package needs Dask's ``distributed``, which ``pip install 'tcuda[dask]'`` installs.
+"""
+
+from __future__ import annotations
+
+from tcuda.dask._cluster import local_cluster
+from tcuda.dask._plugin import Devices
+from tcuda.dask._preload import dask_setup
+from tcuda.dask._seeds import worker_seed
+
+__all__ = ["Devices", "dask_setup", "local_cluster", "worker_seed"]
