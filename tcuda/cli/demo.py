@@ -47,8 +47,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--kernel",
         choices=KERNELS,
-        help="compute the forward pass by operations on arrays, or by raw kernels of CUDA C++; both reach the same "
-        f"accuracy ({Config.kernel})",
+        help="compute by operations on arrays; or the forward pass by raw kernels of CUDA C++; or by sums without "
+        f"rounding, whose result does not depend on --devices; all reach the same accuracy ({Config.kernel})",
     )
     parser.add_argument("--save-at", metavar="N", type=_whole_number, help="save a checkpoint after epoch N, and go on")
     parser.add_argument(

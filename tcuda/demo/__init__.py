@@ -5,6 +5,7 @@ Read :mod:`~tcuda.demo.train` first: this module is the program. :mod:`~tcuda.de
 :mod:`~tcuda.demo.network` has the mathematics, and :mod:`~tcuda.demo.phases` measures times.
 :mod:`~tcuda.demo.checkpoint` saves a training, so that another run can resume it.
 :mod:`~tcuda.demo.raw_forward` has the forward pass once more, as kernels of CUDA C++ (``forward.cu``).
+:mod:`~tcuda.demo.exact` has both passes once more, with sums without rounding.
 :mod:`~tcuda.demo.captured_replica` does the work of a replica with CUDA graphs. The same lines run on CUDA, with CuPy's
 arrays, and on emulated devices.
 

@@ -61,6 +61,8 @@ class Checkpoint:
                 epoch that is over.
         """
         different = [name for name in DECIDING if getattr(self.config, name) != getattr(config, name)]
+        if self.config.kernel == config.kernel == "exact":
+            different = [name for name in different if name != "devices"]
         if different:
             theirs, ours = (
                 " and ".join(f"{name} {getattr(settings, name)}" for name in different)

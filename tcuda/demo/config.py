@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 DECIDING = ("seed", "devices", "batch_size", "hidden_units", "learning_rate", "momentum", "kernel")
-"""The settings that decide every bit of the result of an epoch. The other settings do not change that result."""
+"""The settings that decide every bit of the result of an epoch. The other settings do not change that result.
 
-KERNELS = ("array", "raw")
+``devices`` decides nothing if ``kernel`` is ``"exact"``.
+"""
+
+KERNELS = ("array", "raw", "exact")
 """The values of the setting ``kernel``."""
 
 _WHOLE_NUMBERS = {
@@ -31,8 +34,9 @@ class Config:
         overlap: Whether batches are copied on a stream of their own; the result does not depend on this setting.
         graph: Whether the work on a batch is captured in CUDA graphs and replayed; the result does not depend on this
             setting.
-        kernel: How the forward pass is computed: ``"array"`` for operations on arrays, or ``"raw"`` for raw kernels of
-            CUDA C++. Both reach the same accuracy, but round differently.
+        kernel: How the passes are computed: ``"array"`` for operations on arrays, ``"raw"`` for a forward pass by raw
+            kernels of CUDA C++, or ``"exact"`` for sums without rounding, whose result does not depend on the number of
+            devices. All reach the same accuracy, but round differently.
         batch_size: The number of digits between two updates, on all devices together.
         hidden_units: The width of the hidden layer.
         learning_rate: The step size.

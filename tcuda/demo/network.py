@@ -89,6 +89,11 @@ def backward(parameters: Parameters, activations: Activations, targets: DeviceAr
     gradients.hidden_bias[...] = hidden_error.sum(axis=0)
 
 
+def mean(gradients: DeviceArray, batch_size: int) -> DeviceArray:
+    """Return the mean of ``gradients``, which are sums over ``batch_size`` digits."""
+    return gradients / batch_size
+
+
 def loss(activations: Activations, targets: DeviceArray) -> DeviceArray:
     """Return the cross entropy, summed over the images."""
     return -(activations.log_probabilities * targets).sum()

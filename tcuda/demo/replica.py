@@ -9,16 +9,12 @@ from tcuda import xp
 from tcuda.demo import network
 from tcuda.demo.network import Parameters
 from tcuda.demo.optimizer import Momentum
+from tcuda.demo.passes import passes
 from tcuda.demo.phases import Phases
-from tcuda.demo.raw_forward import RawForward
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tcuda.demo.arrays import DeviceArray, Floats, Rows
     from tcuda.demo.config import Config
-
-    Forward = Callable[[Parameters, DeviceArray], network.Activations]
 
 
 class Replica:
@@ -47,13 +43,15 @@ class Replica:
         self.device = device
         self.phases = Phases()
         with tcuda.device(device):
-            self._run_forward: Forward = RawForward() if config.kernel == "raw" else network.forward
+            self._passes = passes(config.kernel)
             self.parameters = Parameters(xp.array(parameters), config.hidden_units)
-            self._gradients = Parameters(xp.zeros_like(self.parameters.flat), config.hidden_units)
+            self._gradients = Parameters(
+                xp.zeros_like(self.parameters.flat, dtype=self._passes.dtype), config.hidden_units
+            )
             self._optimizer = Momentum(self.parameters.flat, config.learning_rate, config.momentum)
             if velocity is not None:
                 self._optimizer.velocity.set(velocity)
-            self._loss = xp.zeros((), xp.float32)
+            self._loss = xp.zeros((), self._passes.dtype)
             self._correct = xp.zeros((), xp.int64)
         self._gradients_ready = tcuda.Event()
         self._parameters_ready = tcuda.Event()
@@ -118,20 +116,20 @@ class Replica:
         """Return the fraction of ``rows``, digits on the host, that the network recognises."""
         with tcuda.device(self.device):
             pixels, targets = network.unpack(xp.array(rows))
-            return int(network.correct(self._run_forward(self.parameters, pixels), targets)) / len(rows)
+            return int(network.correct(self._passes.forward(self.parameters, pixels), targets)) / len(rows)
 
     # Work on the current device
 
     def _forward(self, batch: DeviceArray) -> tuple[network.Activations, DeviceArray]:
         """Run ``batch`` through the network and add to the score; return the arguments of :meth:`_backward`."""
         pixels, targets = network.unpack(batch)
-        activations = self._run_forward(self.parameters, pixels)
+        activations = self._passes.forward(self.parameters, pixels)
         self._loss += network.loss(activations, targets)
         self._correct += network.correct(activations, targets)
         return activations, targets
 
     def _backward(self, activations: network.Activations, targets: DeviceArray) -> None:
-        network.backward(self.parameters, activations, targets, self._gradients)
+        self._passes.backward(self.parameters, activations, targets, self._gradients)
 
     def _follow_gradients(self, batch_size: int) -> None:
-        self._optimizer.step(self._gradients.flat / batch_size)
+        self._optimizer.step(self._passes.mean(self._gradients.flat, batch_size))
