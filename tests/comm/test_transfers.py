@@ -11,6 +11,7 @@ import tcuda
 from support.busy_streams import keep_busy
 from support.devices import allocated
 from support.failing_calls import refused_calls
+from support.placed_arrays import on
 from support.statuses import status_of
 from tcuda._backend import Hop
 from tcuda._status import Status
@@ -25,12 +26,6 @@ DTYPES = ["?", "b", "H", "i", "q", "e", "f", "d", "F", "D"]
 @pytest.fixture
 def transfers(backend: Backend) -> Transfers:
     return backend.transfers()
-
-
-def on(device: int, values: Any) -> Any:
-    """Return an array of a device with the elements and the layout of ``values``."""
-    with tcuda.device(device):
-        return tcuda.xp.array(values, order="K")
 
 
 def test_the_object_is_always_the_same(backend: Backend) -> None:

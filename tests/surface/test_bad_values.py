@@ -108,6 +108,13 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     ".allocator": frozenset(["None"]),
     ".devices": EMPTY | {"None", "bytearray", "list of numbers"},
     ".new_states": EMPTY,
+    "comm.broadcast.out": EMPTY,
+    "comm.broadcast_coalesced.tensors": EMPTY,
+    "comm.gather.out": frozenset(["None"]),
+    "comm.reduce_add_coalesced.inputs": EMPTY,
+    ".destination": frozenset(["None", "True", "-1"]),
+    ".buffer_size": LARGE | {"True"},
+    ".dim": frozenset(["-1"]),
     ".report": frozenset(["None", "type"]),
     ".observer": frozenset(["type"]),
     ".callables": frozenset(["type"]),
@@ -170,6 +177,10 @@ GOOD: dict[str, Callable[[], Any]] = {
     "range_id": lambda: 0,
     "fraction": lambda: 1.0,
     "array": lambda: tcuda.xp.zeros(3),
+    "tensor": lambda: tcuda.xp.zeros(3),
+    "tensors": lambda: [tcuda.xp.zeros(3)],
+    "inputs": lambda: [tcuda.xp.zeros(3)],
+    "devices": lambda: [0],
     "obj": lambda: tcuda.xp.zeros(3),
     "device": lambda: 0,
     "peer_device": lambda: 0,
@@ -198,7 +209,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "traceback": lambda: None,
 }
 
-MODULES = (tcuda, tcuda.memory, tcuda.random, tcuda.graphs, tcuda.streams, tcuda.nvtx)
+MODULES = (tcuda, tcuda.memory, tcuda.random, tcuda.graphs, tcuda.streams, tcuda.nvtx, tcuda.comm)
 WITHOUT_SIGNATURE = {"DeferredCudaCallError", "OutOfMemoryError"}  # exceptions take any arguments
 NOT_CALLED = {"memory.Usage", "cudaStatus"}  # Usage is a tuple of figures, cudaStatus a class of constants
 

@@ -1,0 +1,122 @@
+"""Copies between the host and a device.
+
+A copy runs on the current stream of the device. The caller need not wait for a copy from page-locked memory, so this
+module keeps the memory alive until the copy is complete.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcuda._device import device
+from tcuda._errors import AcceleratorError
+from tcuda._process.captures import capture_on, captures, require_no_capture
+from tcuda._process.fork import call_in_child
+from tcuda._process.lazy import backend, cuda
+from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
+from tcuda._status import Status
+from tcuda.comm._arrays import contiguous
+from tcuda.comm._order import queue, settle
+from tcuda.streams._spares import SpareEvents, spare_events
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+_in_use: deque[tuple[int, SpareEvents, npt.NDArray[Any]]] = deque()
+"""The memory that copies read: the event behind the copy, the place to which the event goes back, and the memory."""
+
+call_in_child(_in_use.clear)
+
+
+def upload(target: Any, source: npt.NDArray[Any]) -> None:
+    """Copy ``source`` to ``target``, an array of a device with the same shape and any layout and dtype.
+
+    Raises:
+        AcceleratorError: The current stream of the device captures (900).
+    """
+    if not target.size:
+        return
+    index = target.data.device_id
+    with device(index):
+        here = queue(index)
+        if captures and capture_on(here.handle) is not None:
+            raise AcceleratorError(Status.STREAM_CAPTURE_UNSUPPORTED, "a copy from the host")
+        memory = np.asarray(source, target.dtype, order="C")
+        dense = target if target.flags.c_contiguous else backend.transfers().empty(target.shape, target.dtype, index)
+        try:
+            cuda.memcpyAsync(dense.data.ptr, memory.ctypes.data, memory.nbytes, MEMCPY_HOST_TO_DEVICE, here.handle)
+            _keep(memory, index, here.handle)
+        except BaseException:
+            settle([here])
+            raise
+        if dense is not target:
+            target[...] = dense
+
+
+def download(targets: Sequence[npt.NDArray[Any]], sources: Sequence[Any]) -> None:
+    """Copy each of ``sources``, arrays of devices, to one of ``targets``, and wait for the copies.
+
+    Raises:
+        AcceleratorError: A capture forbids to wait for a device (900).
+    """
+    queues = list(dict.fromkeys(queue(source.data.device_id) for source in sources if source.size))
+    if captures:
+        for each in queues:
+            with device(each.device):
+                require_no_capture("a copy to the host", stream=each.handle)
+    landed = []
+    try:
+        for target, source in zip(targets, sources, strict=True):
+            if not source.size:
+                continue
+            dense = target
+            if not target.flags.c_contiguous or target.dtype != source.dtype:
+                dense = np.empty(source.shape, source.dtype)
+                landed.append((target, dense))
+            index = source.data.device_id
+            memory = contiguous(source)
+            with device(index):
+                cuda.memcpyAsync(
+                    dense.ctypes.data, memory.data.ptr, dense.nbytes, MEMCPY_DEVICE_TO_HOST, queue(index).handle
+                )
+        for each in queues:
+            with device(each.device):
+                cuda.streamSynchronize(each.handle)
+    except BaseException:
+        settle(queues)
+        raise
+    for target, dense in landed:
+        target[...] = dense.astype(target.dtype)
+
+
+def _keep(memory: npt.NDArray[Any], index: int, handle: int) -> None:
+    """Keep ``memory`` alive until the work that the stream ``handle`` has now is complete."""
+    if not captures:  # a query would invalidate a capture
+        _release()
+    spares = spare_events(index, EVENT_DISABLE_TIMING)
+    mark = spares.take()
+    try:
+        cuda.eventRecord(mark, handle)
+    except BaseException:
+        spares.give_back(mark)
+        raise
+    _in_use.append((mark, spares, memory))
+
+
+def _release() -> None:
+    """Let go of the memory of complete copies."""
+    while _in_use:
+        try:
+            used = _in_use.popleft()
+        except IndexError:  # another thread was faster
+            return
+        mark, spares, _ = used
+        if cuda.eventQuery(mark) == Status.NOT_READY:
+            _in_use.appendleft(used)
+            return
+        spares.give_back(mark)

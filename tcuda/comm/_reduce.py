@@ -1,0 +1,128 @@
+"""Sums of arrays of several devices.
+
+The arrays are always added in one order, whatever the size and the route, so that the bits of a sum depend on nothing
+but the arrays: the array of the destination, plus the sum of the others, from the last to the first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcuda._arguments import several
+from tcuda._process.lazy import backend
+from tcuda.comm._arrays import HOST, axes_in_memory, contiguous, inverse, place_of
+from tcuda.comm._broadcast import SAME_DTYPE
+from tcuda.comm._devices import device_index
+from tcuda.comm._order import join_captures
+from tcuda.comm._routes import best_sum, cuts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tcuda._process.devices import DeviceArgument
+
+
+def reduce_add(inputs: Iterable[Any], destination: DeviceArgument = None) -> Any:
+    """Add arrays of several devices (``torch.cuda.comm.reduce_add``).
+
+    The sum is ``d + (a + (b + ...))``, where ``d`` is the last array on ``destination``, and ``a``, ``b`` and so on are
+    the other arrays in their order.
+
+    Args:
+        inputs: Arrays of devices, with the same shape and dtype.
+        destination: The device of the sum, which has one of the arrays; the current device if None.
+
+    Returns:
+        A new array on ``destination``, whose axes have the same order in memory as those of ``d``; ``inputs[0]`` itself
+        if there is only one array.
+
+    Raises:
+        IndexError: ``inputs`` is empty.
+        AssertionError: An array is on the host.
+        ValueError: The shapes differ, or ``destination`` is not a CUDA device.
+        RuntimeError: The dtypes differ, or no array is on ``destination``.
+        TypeError: ``inputs`` is not iterable, or an element is not an array.
+    """
+    root = destination_index(destination)
+    return total(checked_inputs(list(several(inputs, "inputs", "a sequence of arrays")), root))
+
+
+def destination_index(destination: DeviceArgument) -> int:
+    """Return the index of the device of a sum."""
+    return device_index(destination, optional=True)
+
+
+def checked_inputs(inputs: Sequence[Any], root: int) -> Sequence[Any]:
+    """Return ``inputs`` with the last array of the device ``root`` first.
+
+    Raises:
+        IndexError: ``inputs`` is empty.
+        AssertionError: An array is on the host.
+        ValueError: The shapes differ.
+        RuntimeError: The dtypes differ, or no array is on the device ``root``.
+        TypeError: An element of ``inputs`` is not an array.
+    """
+    if not inputs:
+        raise IndexError("list index out of range: reduce_add expects at least one input")
+    first, own, dtypes = inputs[0], -1, set()
+    for number, array in enumerate(inputs):
+        place = place_of(array, f"inputs[{number}]")
+        if place == HOST:
+            raise AssertionError(f"reduce_add expects all inputs to be on GPUs, but input {number} is on CPU")
+        if place == root:
+            own = number
+        if array.shape != first.shape:
+            got, expected = ("x".join(map(str, shape)) for shape in (array.shape, first.shape))
+            raise ValueError(f"input {number} has invalid size: got {got}, but expected {expected}")
+        dtypes.add(array.dtype)
+    if own < 0:
+        raise RuntimeError(
+            "reduce_add expects destination to be on the same GPU with one of the tensors; there is none on "
+            f"cuda:{root}"
+        )
+    if len(dtypes) > 1:
+        raise RuntimeError(f"{SAME_DTYPE}; got {', '.join(sorted(map(str, dtypes)))}")
+    return inputs if own == 0 else [inputs[own], *inputs[:own], *inputs[own + 1 :]]
+
+
+def total(inputs: Sequence[Any]) -> Any:
+    """Return the sum of ``inputs`` on the device of the first; the array itself if there is only one."""
+    first = inputs[0]
+    if len(inputs) == 1:
+        return first
+    axes = None if first.flags.c_contiguous else axes_in_memory(first)
+    if axes is not None:
+        return total([array.transpose(axes) for array in inputs]).transpose(inverse(axes))
+    root = first.data.device_id
+    out = backend.transfers().empty(first.shape, first.dtype, root)
+    if not out.size:
+        return out
+    arrays = []
+    for array in inputs:
+        if not array.flags.c_contiguous:
+            join_captures(array.data.device_id, [root])
+            array = contiguous(array)
+        arrays.append(array)
+    way = best_sum(len(arrays), out.nbytes)
+    if way.kind == "flat":
+        backend.transfers().add(out, arrays)
+    else:
+        _add_in_chain(out, arrays, way.pieces)
+    return out
+
+
+def _add_in_chain(out: Any, arrays: Sequence[Any], pieces: int) -> None:
+    """Set ``out`` to the sum of ``arrays``: each device adds its array to the sum that it reads from the next device.
+
+    The devices work on different pieces at the same time.
+    """
+    transfers = backend.transfers()
+    for array in arrays[1:-1]:
+        join_captures(array.data.device_id, [out.data.device_id])
+    sums = [out, *(transfers.empty(out.shape, out.dtype, array.data.device_id) for array in arrays[1:-1]), arrays[-1]]
+    flat_sums, flat_arrays = ([array.reshape(-1) for array in each] for each in (sums, arrays))
+    for begin, end in cuts(out.size, pieces):
+        part = slice(begin, end)
+        for place in reversed(range(len(arrays) - 1)):
+            terms = flat_arrays[place][part], flat_sums[place + 1][part]
+            transfers.add(flat_sums[place][part], terms, release=end == out.size)

@@ -1,0 +1,223 @@
+"""Parts of an array on several devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcuda._arguments import MOST_BYTES, a_kind, integer, several
+from tcuda._process.lazy import backend
+from tcuda._process.streams import handle_and_device
+from tcuda.comm._arrays import HOST, axis_of, empty_like, part_of, place_of, place_text, shape_text
+from tcuda.comm._copies import copy
+from tcuda.comm._devices import device_indices, require_existing
+from tcuda.streams import StreamContext
+from tcuda.streams._stream import Stream, as_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tcuda._process.devices import DeviceArgument
+
+
+def scatter(
+    tensor: Any,
+    devices: Iterable[DeviceArgument] | None = None,
+    chunk_sizes: Iterable[int] | None = None,
+    dim: int = 0,
+    streams: Iterable[Any] | None = None,
+    *,
+    out: Sequence[Any] | None = None,
+) -> tuple[Any, ...]:
+    """Cut an array along an axis, and copy each part to another device (``torch.cuda.comm.scatter``).
+
+    Args:
+        tensor: An array of a device, or a NumPy array.
+        devices: The devices of the parts.
+        chunk_sizes: The length of the part of each device along ``dim``; if None, parts of equal length, of which the
+            last may be shorter. There may be fewer parts than devices.
+        dim: The axis.
+        streams: For each part a stream of its device, or None. The stream takes the place of the current stream of the
+            device for a part that is copied to another device.
+        out: Arrays of devices, in place of ``devices`` and ``chunk_sizes``, to which the parts are copied.
+
+    Returns:
+        The parts. A part that stays on the device of ``tensor`` is a view of ``tensor``. With ``out``, the arrays of
+        ``out``.
+
+    Raises:
+        RuntimeError: ``chunk_sizes`` or ``out`` do not fit ``tensor``, ``out`` is given together with ``devices`` or
+            ``chunk_sizes``, a stream is of another device than its part, or an index of a device is negative.
+        IndexError: ``tensor`` has no axis ``dim``.
+        TypeError: ``tensor`` or an element of ``out`` is not an array, ``devices`` and ``out`` are missing, or another
+            argument is not iterable.
+        ValueError: One of ``devices`` is not a CUDA device.
+        AcceleratorError: One of ``devices`` does not exist.
+    """
+    if out is None:
+        if devices is None:
+            raise TypeError("'NoneType' object is not iterable: scatter() needs devices or out")
+        indices = device_indices(devices)
+        sizes = None if chunk_sizes is None else _lengths(chunk_sizes)
+        return _scattered(tensor, indices, sizes, dim, _checked_streams(streams))
+    if devices is not None:
+        raise RuntimeError(f"'devices' must not be specified when 'out' is specified, but got devices={devices}")
+    if chunk_sizes is not None:
+        raise RuntimeError(
+            f"'chunk_sizes' must not be specified when 'out' is specified, but got chunk_sizes={chunk_sizes}"
+        )
+    targets = tuple(several(out, "out", "a sequence of arrays"))
+    _scatter_to(targets, tensor, dim, _checked_streams(streams))
+    return targets
+
+
+def _scattered(
+    tensor: Any, indices: Sequence[int], sizes: list[int] | None, dim: int, streams: Sequence[Stream | None]
+) -> tuple[Any, ...]:
+    home = place_of(tensor, "tensor")
+    if not indices:
+        raise RuntimeError("Expected at least one device to scatter to")
+    if sizes is not None and len(sizes) != len(indices):
+        raise RuntimeError(
+            "Expected devices and chunk_sizes to be of same length, but got "
+            f"len(devices) = {len(indices)} and len(chunk_sizes) = {len(sizes)}"
+        )
+    axis = axis_of(dim, tensor.ndim)
+    parts = _cut(tensor, axis, _equal_sizes(tensor, axis, len(indices)) if sizes is None else sizes)
+    # torch returns as many parts as there are, and leaves the other devices alone
+    leaving = [(part, index) for part, index in enumerate(indices[: len(parts)]) if index != home or index == HOST]
+    for part, index in leaving:
+        require_existing(index)
+        _check_stream(streams, part, index)
+    for part, index in leaving:
+        with _stream_for(streams, part):
+            parts[part] = _copied(parts[part], index, home)
+    return tuple(parts)
+
+
+def _copied(part: Any, index: int, home: int) -> Any:
+    """Return a copy of ``part`` on the device ``index``."""
+    transfers = backend.transfers()
+    if home != HOST and part.flags.c_contiguous:
+        return transfers.send(part, [index])[0]
+    target = empty_like(part, index)
+    _copy(target, part, home)
+    return target
+
+
+def _scatter_to(targets: Sequence[Any], tensor: Any, dim: int, streams: Sequence[Stream | None]) -> None:
+    home = place_of(tensor, "tensor")
+    if not targets:
+        raise RuntimeError("Expected at least one output tensor to scatter to")
+    axis = axis_of(dim, tensor.ndim)
+    places, sizes = [], []
+    for number, target in enumerate(targets):
+        place = place_of(target, f"out[{number}]")
+        if place == HOST:
+            raise RuntimeError(
+                f"Expected all output tensors to be CUDA tensors, but output tensor at index {number} has device "
+                f"'{place_text(place)}'"
+            )
+        shapes = [(*array.shape[:axis], *array.shape[axis + 1 :]) for array in (target, tensor)]
+        if target.ndim != tensor.ndim or shapes[0] != shapes[1]:
+            raise RuntimeError(
+                f"Output tensor at index {number} has incorrect shape: {shape_text(target.shape)}. Expected same shape "
+                f"except for scatter dim {axis} as the source tensor: {shape_text(tensor.shape)}"
+            )
+        places.append(place)
+        sizes.append(target.shape[axis] if tensor.ndim else 1)
+    length = tensor.shape[axis] if tensor.ndim else 1
+    if sum(sizes) != length:
+        raise RuntimeError(
+            f"Total size for output tensors along scatter dim {axis} does not match the source tensor size at dim "
+            f"{axis}. Expected {length}, but got total size {sum(sizes)}"
+        )
+    parts = _cut(tensor, axis, sizes)
+    for part, place in enumerate(places):
+        _check_stream(streams, part, place)
+    for part, target in enumerate(targets):
+        with _stream_for(streams, part):
+            _copy(target, parts[part], home)
+
+
+def _copy(target: Any, part: Any, home: int) -> None:
+    if home == HOST:
+        from tcuda.comm._host import upload  # here, because `import tcuda` imports no NumPy
+
+        upload(target, part)
+    else:
+        copy(target, part)
+
+
+def _equal_sizes(tensor: Any, axis: int, count: int) -> list[int]:
+    """Return the lengths of the parts into which ``torch.chunk`` cuts."""
+    if not tensor.ndim:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    length = tensor.shape[axis]
+    if not length:
+        return [0] * count
+    size = -(-length // count)
+    return [min(size, length - begin) for begin in range(0, length, size)]
+
+
+def _lengths(chunk_sizes: Iterable[int]) -> list[int]:
+    """Return ``chunk_sizes`` as integers, which may be negative."""
+    sizes = several(chunk_sizes, "chunk_sizes", "a sequence of integers")
+    return [integer(size, "each of chunk_sizes", -MOST_BYTES, MOST_BYTES) for size in sizes]
+
+
+def _cut(tensor: Any, axis: int, sizes: list[int]) -> list[Any]:
+    """Return views of ``tensor`` with these lengths along ``axis``."""
+    if not tensor.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if min(sizes) < 0:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sizes}"
+        )
+    length = tensor.shape[axis]
+    if sum(sizes) != length:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension "
+            f"{axis}), but got split_sizes={sizes}"
+        )
+    parts, begin = [], 0
+    for size in sizes:
+        parts.append(part_of(tensor, axis, begin, begin + size))
+        begin += size
+    return parts
+
+
+def _checked_streams(streams: Iterable[Any] | None) -> list[Stream | None]:
+    """Return the streams.
+
+    Raises:
+        RuntimeError: An element of ``streams`` is neither a stream nor None.
+        TypeError: ``streams`` is not iterable.
+    """
+    checked: list[Stream | None] = []
+    if streams is None:
+        return checked
+    for stream in several(streams, "streams", "a sequence of streams and None"):
+        if stream is None or isinstance(stream, Stream):
+            checked.append(stream)
+            continue
+        try:
+            handle_and_device(stream)
+        except RuntimeError:
+            raise RuntimeError(
+                f"Unknown data type found in stream list. Need torch.cuda.Stream or None; got {a_kind(stream)}"
+            ) from None
+        checked.append(as_stream(stream))
+    return checked
+
+
+def _check_stream(streams: Sequence[Stream | None], part: int, index: int) -> None:
+    stream = streams[part] if part < len(streams) else None
+    if stream is not None and stream.device_index != index:
+        raise RuntimeError(
+            f"Expected the device associated with the stream at index {part} (was {stream.device_index}) to match the "
+            f"device supplied at that index (expected {index})"
+        )
+
+
+def _stream_for(streams: Sequence[Stream | None], part: int) -> StreamContext:
+    return StreamContext(streams[part] if part < len(streams) else None)
