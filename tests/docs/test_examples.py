@@ -44,7 +44,7 @@ def test_an_example_runs_and_prints_what_the_page_says(example: Example, output_
 def test_the_pages_have_examples() -> None:
     with_examples = {example.where.partition(":")[0] for example in examples()}
     expected = {"README.md", "coming-from-torch.md", "coming-from-cupy.md", "emulation.md", "errors.md", "kernels.md"}
-    assert with_examples >= expected
+    assert with_examples >= expected | {"several-devices.md"}
 
 
 def test_the_reference_has_every_public_name() -> None:
