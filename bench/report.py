@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import comm_table
 import replay_tables
 from results import Costs, Results, UnusableError
 from table import markdown, plain
@@ -17,6 +18,7 @@ COLD = (
     "Memory from the device: microseconds per allocation by the allocator's own call and as an array, and the memory "
     "held while all allocations are alive."
 )
+COMM = "Calls over several devices: medians of the time until all devices are idle, and the bandwidth of tcuda."
 RESERVED = "Peak reserved / peak live."
 
 
@@ -42,12 +44,13 @@ def report(results: Results, *, as_markdown: bool) -> str:
     if results.medians:
         rows = [row(call, results.costs(call), judged=judged) for call in results.medians]
         parts += [table([HEADER, *rows]), _verdict(rows, judged=judged)]
-    for title, replays in (
+    for title, rows_of_part in (
         (COLD, replay_tables.cold(results.replays)),
+        (COMM, comm_table.rows(results.comm)),
         (RESERVED, replay_tables.reserved_per_live(results.replays, emulated=not judged)),
     ):
-        if replays:
-            parts += [title, table(replays)]
+        if rows_of_part:
+            parts += [title, table(rows_of_part)]
     return "\n\n".join(parts)
 
 

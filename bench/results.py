@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calls import CALLS
+from comm_table import Timed
 from replayed import Replayed
 
 if TYPE_CHECKING:
@@ -48,12 +49,14 @@ class Results(NamedTuple):
         medians: The nanoseconds per call, by call and side.
         ratios: For each call, the median ratio of the rounds of tcuda to the neighbouring rounds of the layer below.
         replays: The results of the replays of workloads.
+        comm: The times of the calls over several devices.
     """
 
     machine: dict[str, str]
     medians: dict[str, dict[str, float]]
     ratios: dict[str, float]
     replays: list[Replayed]
+    comm: list[Timed]
 
     @classmethod
     def read(cls, path: Path) -> Results:
@@ -65,12 +68,16 @@ class Results(NamedTuple):
         medians: dict[str, dict[str, float]] = {}
         ratios: dict[str, float] = {}
         replays: list[Replayed] = []
+        comm: list[Timed] = []
         machine: dict[str, Any] = {}
         try:
             for benchmark in json.loads(path.read_text(encoding="utf-8"))["benchmarks"]:
                 machine = benchmark["extra_info"]
                 if "replays" in machine:
                     replays += [Replayed(**replay) for replay in machine.pop("replays")]
+                    continue
+                if "comm" in machine:
+                    comm.append(Timed(**machine.pop("comm"), microseconds=benchmark["stats"]["median"] * 1e6))
                     continue
                 call, on = benchmark["group"], benchmark["params"]["on"]
                 medians.setdefault(call, {})[on] = benchmark["stats"]["median"] * 1e9
@@ -79,12 +86,12 @@ class Results(NamedTuple):
                     ratios[call] = ratio
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise UnusableError(f"{path} holds no results of these benchmarks: {error!r}") from error
-        if not medians and not replays:
+        if not medians and not replays and not comm:
             raise UnusableError(f"{path} holds no results: no call was measured.")
         for call, sides in medians.items():
             if not {"tcuda", "below"} <= sides.keys():
                 raise UnusableError(f"{path} has {call} for {', '.join(sides)} only, but needs tcuda and below.")
-        return cls(machine, medians, ratios, replays)
+        return cls(machine, medians, ratios, replays, comm)
 
     def costs(self, call: str) -> Costs:
         """Return the costs of ``call`` that the report shows.

@@ -269,6 +269,37 @@ def test_the_report_checks_the_targets_on_cuda(tmp_path: Path) -> None:
     assert "| Event() | 399 | 500 | 450 | -100 | 0.89 | ≤ 400, ≤ torch | yes |" in in_markdown
 
 
+def test_the_report_shows_the_times_and_the_bandwidths_over_several_devices(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    times = {
+        ("broadcast 256 MiB", 2): (700, 695, 776),
+        ("broadcast 256 MiB", 4): (900, 2100, 890),
+        ("reduce_add 1 KiB", 2): (18, 40, 29),
+        ("scatter 4 MiB", 2): (20, None, None),
+    }
+    sides = "tcuda", "cupy", "torch"
+    write(
+        path,
+        [
+            {
+                "extra_info": {"runtime": "cuda", "comm": {"call": call, "devices": devices, "on": on}},
+                "stats": {"median": microseconds * 1e-6},
+            }
+            for (call, devices), measured in times.items()
+            for on, microseconds in zip(sides, measured, strict=True)
+            if microseconds is not None
+        ],
+    )
+    done = run("bench/report.py", str(path))
+    assert done.returncode == 0, done.stderr
+    assert re.search(
+        r"broadcast 256 MiB +2 +700\.0 +695\.0 +776\.0 +0\.90 +383\.5 +≤ 726 µs, ≤ torch +yes", done.stdout
+    )
+    assert re.search(r"broadcast 256 MiB +4 +900\.0 +2,100\.0 +890\.0 +1\.01 +298\.3 +≤ torch +NO", done.stdout)
+    assert re.search(r"reduce_add 1 KiB +2 +18\.0 +40\.0 +29\.0 +0\.62 +0\.1 +≤ 0\.6 torch +NO", done.stdout)
+    assert re.search(r"scatter 4 MiB +2 +20\.0 +- +- +- +104\.9 +≤ torch +yes", done.stdout)
+
+
 def test_the_report_checks_no_target_on_emulated_devices(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     write(path, [benchmark("Event()", side, 9999, 1.0, "emulated") for side in ("tcuda", "below")])

@@ -38,7 +38,7 @@ def test_the_layout_is_that_of_the_installed_cupy(core: Any) -> None:
 
 def test_a_view_that_differs_from_that_of_cupy_is_noticed(core: Any) -> None:
     pairs = samples()
-    for wrong in ((pairs[0][0], pairs[1][0]), (pairs[3][0], pairs[3][0].T), (pairs[1][0], pairs[1][0].astype("q"))):
+    for wrong in ((pairs[0][0], pairs[1][0]), (pairs[3][0], pairs[3][0].T), (pairs[1][0], pairs[1][0].view("q"))):
         assert not core.use_layout(base(), [wrong])
 
 

@@ -232,14 +232,14 @@ for call in (lambda: core.send(array((1,), BYTE, 0x1000, 0), [2]), lambda: core.
     ]
 
 
-def test_sizes_are_those_of_plain_arrays_of_the_device(output_of: OutputOf, driver_stub: str) -> None:
+def test_sizes_are_multiples_of_16_bytes_for_plain_arrays_of_the_device(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 here, there = array((3,), FLOAT, 0x1000, 0), array((3,), FLOAT, 0x1000, 1)
 print(core.sizes([here, array((0,), FLOAT, 0x1000, 0)], 0), core.sizes((here, there), 0), core.sizes([here, 5], 0))
 vars(here)["c"] = False
 print(core.sizes([here], 0))
 """
-    assert outputs(output_of, driver_stub, code) == ["[12, 0] None None", "None"]
+    assert outputs(output_of, driver_stub, code) == ["[16, 0] None None", "None"]
 
 
 def test_views_are_arrays_in_the_memory_of_another_array(output_of: OutputOf, driver_stub: str) -> None:

@@ -295,7 +295,7 @@ nb::object PythonTransfers::sizes(nb::handle arrays, int device) {
         require(reader_.read(given[i], &memory));
         if (memory.device != device || !memory.is_c_contiguous)
             return nb::none();
-        PyObject *const bytes = PyLong_FromSize_t(memory.bytes);
+        PyObject *const bytes = PyLong_FromSize_t((memory.bytes + packed_unit - 1) / packed_unit * packed_unit);
         require(bytes != nullptr && PyList_SetItem(found.ptr(), i, bytes) == 0);
     }
     return found;

@@ -29,6 +29,7 @@ constexpr std::size_t small_capacity = 204;   // for 4,096 bytes of parameters, 
 constexpr std::size_t large_capacity = 1637;  // for 32,764 bytes of parameters
 constexpr std::uint32_t bytes_of_block = 16 << 10;
 constexpr unsigned pack_threads = 256;
+constexpr std::uint64_t packed_unit = 16; // the places of packed arrays are multiples of this number of bytes
 
 static_assert(sizeof(PackTable<small_capacity>) <= 4096 && sizeof(PackTable<large_capacity>) <= 32764);
 

@@ -1,0 +1,181 @@
+"""The sides of a comparison over several devices: tcuda, plain CuPy, and torch where it can use the GPUs.
+
+A side gives values to the names in the statements of ``comm_calls.py``:
+
+* ``devices`` is the tuple of the devices, and ``x`` is an array of the first. ``host`` is a page-locked array.
+* ``parts`` has an equal part of an array on each device, and ``copies`` has a whole array on each device.
+* ``small`` has many small arrays on the first device, and ``gradients`` has such a list for each device.
+* ``keep_busy`` launches small kernels on the last device.
+* ``copied`` and ``uploaded`` return a copy on a device. ``cut`` returns equal parts, and ``joined`` and ``summed`` return
+  an array.
+* ``wait`` waits for all devices.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy
+from comm_calls import COUNT, LENGTH
+from sides import own_allocator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_KERNELS = 20
+
+
+class CommSide(NamedTuple):
+    """One side.
+
+    Attributes:
+        names: The values of the names in the statements.
+        spelling: The field of :class:`CommCall` that has the statement of this side.
+        begin: Called before the measurement: sets the allocator of CuPy that this side measures.
+        end: Called after the measurement: undoes ``begin``.
+    """
+
+    names: dict[str, Any]
+    spelling: str
+    begin: Callable[[], None]
+    end: Callable[[], None]
+
+
+def present() -> tuple[str, ...]:
+    """Return the names of the sides that can be measured on this machine."""
+    return ("tcuda", "cupy", "torch") if importlib.util.find_spec("torch") else ("tcuda", "cupy")
+
+
+def made(name: str, devices: int, size: int, alive: int) -> CommSide:
+    """Return the side ``name`` with arrays of ``size`` bytes."""
+    return {"tcuda": _tcuda, "cupy": _cupy, "torch": _torch}[name](tuple(range(devices)), size, alive)
+
+
+def _tcuda(devices: tuple[int, ...], size: int, alive: int) -> CommSide:
+    import tcuda.comm
+
+    names = _of_arrays(tcuda.xp, tcuda.device, devices, size, alive)
+    return CommSide({**names, "comm": tcuda.comm}, "surface", _nothing, _nothing)
+
+
+def _cupy(devices: tuple[int, ...], size: int, alive: int) -> CommSide:
+    import cupy
+
+    begin, end = own_allocator(cupy.cuda, cupy.cuda.MemoryPool().malloc, _nothing)
+    begin()
+    try:
+        names = _of_arrays(cupy, cupy.cuda.Device, devices, size, alive)
+    finally:
+        end()
+
+    def copied(array: Any, device: int) -> Any:
+        with cupy.cuda.Device(device):
+            return cupy.array(array)
+
+    def cut(array: Any) -> list[Any]:
+        length = math.ceil(array.shape[0] / len(devices))
+        return [array[begin : begin + length] for begin in range(0, array.shape[0], length)]
+
+    def summed(arrays: list[Any]) -> Any:
+        total = arrays[0]
+        for array in arrays[1:]:
+            total = total + array
+        return total
+
+    def uploaded(array: Any, device: int) -> Any:
+        with cupy.cuda.Device(device):
+            return cupy.asarray(array)
+
+    functions = {"copied": copied, "uploaded": uploaded, "cut": cut, "joined": cupy.concatenate, "summed": summed}
+    return CommSide({**names, **functions}, "cupy", begin, end)
+
+
+def _of_arrays(xp: Any, on: Any, devices: tuple[int, ...], size: int, alive: int) -> dict[str, Any]:
+    import cupyx
+
+    length = size // 4
+
+    def each(make: Callable[[], Any]) -> list[Any]:
+        found = []
+        for device in devices:
+            with on(device):
+                found.append(make())
+        return found
+
+    def ones(shape: Any) -> Any:
+        return xp.ones(shape, xp.float32)
+
+    busy = each(lambda: ones(100))[-1]
+
+    def keep_busy() -> None:
+        with on(devices[-1]):
+            for _ in range(_KERNELS):
+                xp.add(busy, 1, out=busy)
+
+    gradients = each(lambda: [ones(LENGTH) for _ in range(COUNT)])
+    host = cupyx.empty_pinned((length,), numpy.float32)
+    host[...] = 1
+    return {
+        "devices": devices,
+        "x": each(lambda: ones(length))[0],
+        "host": host,
+        "parts": each(lambda: ones(length // len(devices))),
+        "copies": each(lambda: ones(length)),
+        "small": gradients[0],
+        "gradients": gradients,
+        "keep_busy": keep_busy,
+        "wait": _waiting(devices),
+        "alive": each(lambda: [xp.empty(LENGTH, xp.float32) for _ in range(alive)]),
+    }
+
+
+def _torch(devices: tuple[int, ...], size: int, alive: int) -> CommSide:
+    import torch
+
+    length = size // 4
+
+    def ones(shape: int, device: int) -> Any:
+        return torch.ones(shape, device=f"cuda:{device}")
+
+    busy = ones(100, devices[-1])
+
+    def keep_busy() -> None:
+        with torch.cuda.device(devices[-1]):
+            for _ in range(_KERNELS):
+                torch.add(busy, 1, out=busy)
+
+    gradients = [[ones(LENGTH, device) for _ in range(COUNT)] for device in devices]
+    names = {
+        "comm": torch.cuda.comm,
+        "devices": devices,
+        "x": ones(length, 0),
+        "host": torch.ones(length).pin_memory(),
+        "parts": [ones(length // len(devices), device) for device in devices],
+        "copies": [ones(length, device) for device in devices],
+        "small": gradients[0],
+        "gradients": gradients,
+        "keep_busy": keep_busy,
+        "alive": [[torch.empty(LENGTH, device=f"cuda:{device}") for _ in range(alive)] for device in devices],
+        "wait": _waiting(devices),
+    }
+    return CommSide(names, "surface", _nothing, _nothing)
+
+
+def _waiting(devices: tuple[int, ...]) -> Callable[[], None]:
+    """Return a function that waits for all devices, and leaves the first of them current."""
+    from cupy.cuda import runtime
+
+    set_device, synchronize = runtime.setDevice, runtime.deviceSynchronize
+
+    def wait() -> None:
+        for device in reversed(devices):
+            set_device(device)
+            synchronize()
+
+    return wait
+
+
+def _nothing() -> None:
+    pass
