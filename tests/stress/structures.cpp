@@ -195,15 +195,23 @@ void check_host_memory(std::size_t steps) {
     constexpr std::size_t page = HostMemory::page, limit = 100 * page;
     const auto memory = std::make_unique<HostMemory>(limit);
     Probe probe;
-    struct Mapping {
-        std::size_t pages;
-        std::uint64_t physical;
+    // Physical memory: its own name and its mappings keep the charge, imports keep the contents.
+    struct Contents {
+        int mark;
+        bool written = false;
+        int expected() const { return written ? mark : 0; }
     };
-    std::map<std::uintptr_t, std::size_t> reservations; // address -> pages
-    std::map<std::uintptr_t, Mapping> mappings;
-    std::map<std::uint64_t, std::size_t> physical; // name -> pages
-    std::map<std::uintptr_t, std::size_t> blocks;  // of allocate(): address -> size
+    struct Piece {
+        std::size_t pages;
+        std::shared_ptr<Contents> contents;
+        std::shared_ptr<void> charge; // counts as used while it lives; null for imports
+    };
     std::size_t used = 0;
+    int marks = 0;
+    std::map<std::uintptr_t, std::size_t> reservations; // address -> pages
+    std::map<std::uintptr_t, Piece> mappings;
+    std::map<std::uint64_t, Piece> physical;      // by name
+    std::map<std::uintptr_t, std::size_t> blocks; // of allocate(): address -> size
     const auto rounded = [](std::size_t size) { return (size + unit - 1) / unit * unit; };
     const auto any_of = [](const auto &entries) {
         return std::next(entries.begin(), static_cast<std::ptrdiff_t>(below(entries.size())));
@@ -217,7 +225,7 @@ void check_host_memory(std::size_t steps) {
     };
 
     for (std::size_t step = 0; step < steps; ++step) {
-        switch (below(9)) {
+        switch (below(10)) {
         case 0: { // reserve
             if (reservations.size() == 6)
                 break;
@@ -258,7 +266,10 @@ void check_host_memory(std::size_t steps) {
             const bool right = size != 0 && size % page == 0 && size <= limit - used;
             expect(memory->create(size, &name) == right, "create() returns the wrong result");
             if (right) {
-                expect(physical.emplace(name, pages).second, "create() gives the same name twice");
+                std::shared_ptr<void> charge(nullptr, [&used, size](void *) { used -= size; });
+                const auto contents = std::make_shared<Contents>(Contents{1 + marks++ % 255});
+                const Piece piece{pages, contents, std::move(charge)};
+                expect(physical.emplace(name, piece).second, "create() gives the same name twice");
                 used += size;
             }
             break;
@@ -268,24 +279,17 @@ void check_host_memory(std::size_t steps) {
                 break;
             const std::uint64_t name = one_in(8) ? 1u << 30 : any_of(physical)->first;
             const auto known = physical.find(name);
-            const auto is_mapped = [&](const auto &mapping) { return mapping.second.physical == name; };
-            if (std::any_of(mappings.begin(), mappings.end(), is_mapped))
-                break; // physical memory that is mapped would stay without its name
             expect(memory->destroy(name) == (known != physical.end()), "destroy() returns the wrong result");
-            if (known != physical.end()) {
-                used -= known->second * page;
+            if (known != physical.end())
                 physical.erase(known);
-            }
             break;
         }
         case 4:
         case 5: { // map
             if (physical.empty() || reservations.empty())
                 break;
-            const auto [name, pages] = *any_of(physical);
-            const auto is_mapped = [wanted = name](const auto &mapping) { return mapping.second.physical == wanted; };
-            if (std::any_of(mappings.begin(), mappings.end(), is_mapped))
-                break;
+            const auto [name, piece] = *any_of(physical);
+            const std::size_t pages = piece.pages;
             const auto [start, reserved] = *any_of(reservations);
             std::uintptr_t at = start + below(reserved + 1) * page + (one_in(10) ? 512 : 0);
             if (const auto before = mapping_at(at); before != mappings.end() && !one_in(4))
@@ -298,11 +302,12 @@ void check_host_memory(std::size_t steps) {
                 right = mapping_at(at + i * page) == mappings.end();
             expect(memory->map(at, asked * page, name) == right, "map() returns the wrong result");
             if (right) {
-                mappings.emplace(at, Mapping{asked, name});
+                mappings.emplace(at, piece);
                 for (const std::uintptr_t place : {at, at + asked * page - 1}) {
-                    expect(probe(place) == 0, "memory that has just been mapped is not zero");
-                    *reinterpret_cast<unsigned char *>(place) = 7;
+                    expect(probe(place) == piece.contents->expected(), "physical memory has lost its contents");
+                    *reinterpret_cast<unsigned char *>(place) = static_cast<unsigned char>(piece.contents->mark);
                 }
+                piece.contents->written = true;
             }
             break;
         }
@@ -310,16 +315,41 @@ void check_host_memory(std::size_t steps) {
             if (mappings.empty())
                 break;
             const auto found = any_of(mappings);
-            const auto [at, mapping] = *found;
+            const std::uintptr_t at = found->first;
+            const Piece &mapping = found->second;
             const std::size_t asked = one_in(4) ? 1 + below(30) : mapping.pages;
             const bool right = asked == mapping.pages;
-            expect(probe(at) == 7 && probe(at + mapping.pages * page - 1) == 7, "mapped memory was overwritten");
+            for (const std::uintptr_t place : {at, at + mapping.pages * page - 1})
+                expect(probe(place) == mapping.contents->mark, "mapped memory was overwritten");
             expect(memory->unmap(at, asked * page) == right, "unmap() returns the wrong result");
             expect(!memory->unmap(at + 512, asked * page), "unmap() accepts a wrong address");
             if (right) {
                 mappings.erase(found);
                 expect(probe(at) == -1, "unmapped memory can be read");
             }
+            break;
+        }
+        case 9: { // export and import
+            if (physical.empty() || physical.size() > 60)
+                break;
+            const auto [name, piece] = *any_of(physical);
+            int descriptor = -1;
+            expect(memory->export_physical(name, &descriptor), "export_physical() refuses physical memory");
+            std::uint64_t imported = 0;
+            if (one_in(4)) {
+                lseek(descriptor, 512, SEEK_CUR);
+                expect(!memory->import_physical(descriptor, &imported), "import_physical() accepts a wrong place");
+                lseek(descriptor, -512, SEEK_CUR);
+            }
+            if (one_in(4) && memory->destroy(name))
+                physical.erase(name);
+            if (!one_in(4)) {
+                expect(memory->import_physical(descriptor, &imported), "import_physical() refuses a descriptor");
+                expect(physical.emplace(imported, Piece{piece.pages, piece.contents, nullptr}).second,
+                       "import_physical() gives the same name twice");
+            }
+            close(descriptor);
+            expect(!memory->export_physical(1u << 30, &descriptor), "export_physical() accepts a wrong name");
             break;
         }
         case 7: { // allocate and release
