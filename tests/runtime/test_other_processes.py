@@ -107,6 +107,16 @@ class TestOpenedMemory:
     def test_lies_on_the_device_under_which_it_was_opened(self, peer: Peer, opened: str) -> None:
         assert peer.value(f"r.pointerGetDevice({opened} + 100)") == 0
 
+    @pytest.mark.emulated
+    def test_may_be_opened_under_another_device(self, runtime: Runtime, block: int, peer: Peer, opened: str) -> None:
+        peer.value("r.setDevice(1)")
+        other = peer.value(f"r.ipcOpenMemHandle({runtime.ipcGetMemHandle(block)!r})")
+        assert str(other) != opened
+        assert peer.value(f"r.pointerGetDevice({other})") == 1
+        assert peer.value(f"read(r, {other}, 3)") == bytes(range(3))
+        assert peer.status(f"r.ipcCloseMemHandle({other})") == 0
+        assert peer.value(f"read(r, {opened}, 3)") == bytes(range(3))
+
     def test_opens_again_at_the_same_address_and_is_closed_as_often(
         self, runtime: Runtime, block: int, peer: Peer, opened: str
     ) -> None:

@@ -1,5 +1,8 @@
 #include "ledger/imported_memory.hpp"
 
+#include <iterator>
+#include <new>
+
 #include "ledger/failures.hpp"
 
 namespace tcuda {
@@ -49,7 +52,7 @@ void ImportedMemory::close_everything() {
     retry();
 }
 
-int ImportedMemory::map(Address address, Segment &segment, const std::vector<Piece> &pieces) {
+int ImportedMemory::map(Address address, Segment &segment, const std::vector<Piece> &pieces) try {
     Address at = address;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
         Mapping &mapping = segment.mappings[i];
@@ -63,6 +66,8 @@ int ImportedMemory::map(Address address, Segment &segment, const std::vector<Pie
         at += mapping.size;
     }
     return success;
+} catch (const std::bad_alloc &) { // of the driver table
+    return out_of_memory;
 }
 
 // Undoes map(), and gives the addresses back. False if the driver failed; the next call goes on there.
