@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -54,6 +56,36 @@ for make in (_core.CudaDriver, _core.CudaCalls, _core.CudaGraphs, lambda: _core.
 """
         output = output_of(code, LD_LIBRARY_PATH=str(tmp_path))
         assert output.splitlines() == ["libcuda.so.1 cannot be loaded"] * 4
+
+    @pytest.mark.parametrize(
+        ("refusal", "handle_types"),
+        [(0, "1 1"), (801, "1 0 0"), (2, "1")],
+        ids=["allowed", "forbidden", "out of memory"],
+    )
+    def test_physical_memory_is_exportable_unless_the_driver_forbids_it(
+        self, output_of: OutputOf, driver_stub: str, refusal: int, handle_types: str
+    ) -> None:
+        code = f"""
+import ctypes
+from tcuda import _core
+
+stub = ctypes.CDLL("libcuda.so.1")
+stub.stub_handle_types.restype = ctypes.c_char_p
+stub.stub_virtual_memory({refusal})
+settings = _core.Settings()
+settings.expandable_segments = True
+def fail(*arguments, **facts):
+    raise MemoryError
+ledger = _core.Ledger(_core.CudaDriver(), 2, settings, fail, fail)
+try:
+    ledger.allocate(1, 200 << 20, 0)  # two pieces
+except MemoryError:
+    pass
+print(stub.stub_handle_types().decode())
+"""
+        printed = output_of(code, LD_LIBRARY_PATH=driver_stub).splitlines()[-1].strip()
+        assert printed.startswith(handle_types)
+        assert ("0" in printed) == ("0" in handle_types)
 
     def test_memory_calls_are_made_in_the_context_of_the_device_and_outside_of_captures(
         self, output_of: OutputOf, driver_stub: str

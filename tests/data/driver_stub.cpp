@@ -20,6 +20,13 @@ static std::size_t current_context = 7;
 static std::string launch;
 static int status_of_launches = 0;
 
+// With virtual memory, the devices have memory that can be exported, too. A refusal is the status for such memory.
+static bool virtual_memory = false;
+static int refusal = 0;
+static std::string handle_types;
+extern "C" void stub_virtual_memory(int status) { virtual_memory = true, refusal = status; }
+extern "C" const char *stub_handle_types() { return handle_types.c_str(); }
+
 static void note(std::size_t number) { launch += std::to_string(number) + " "; }
 
 static std::string log; // the calls of transfers, with their arguments and the current context
@@ -48,7 +55,8 @@ extern "C" const char *stub_launch() { return launch.c_str(); }
 CALL(cuInit, (unsigned), )
 CALL(cuDeviceGetCount, (int *count), *count = 2)
 CALL(cuDeviceGet, (int *device, int ordinal), if (ordinal > 1) return 101; *device = 7 + ordinal)
-CALL(cuDeviceGetAttribute, (int *value, int, int), *value = 0)
+CALL(cuDeviceGetAttribute, (int *value, int attribute, int),
+     *value = virtual_memory && (attribute == 102 || attribute == 103))
 CALL(cuDeviceCanAccessPeer, (int *can, int, int), *can = 0)
 CALL(cuDevicePrimaryCtxRetain, (void **context, int device), *context = reinterpret_cast<void *>(std::size_t(device)))
 CALL(cuDeviceGetUuid_v2, (char *uuid, int device), std::memset(uuid, device, 16))
@@ -61,6 +69,12 @@ CALL(cuEventRecordWithFlags, (std::size_t event, std::size_t stream, unsigned fl
      if (event != 5 || stream != 6 || flags != 1) return 400)
 CALL(cuMemAlloc_v2, (Pointer * pointer, std::size_t size), if (size == 512) return 2; *pointer = 0x10000000)
 CALL(cuMemGetInfo_v2, (std::size_t *free, std::size_t *total), *free = *total = std::size_t(1) << 30)
+CALL(cuMemGetAllocationGranularity, (std::size_t * bytes, const void *, int), *bytes = 2 << 20)
+CALL(cuMemAddressReserve, (Pointer * pointer, std::size_t, std::size_t, Pointer, Pointer), *pointer = 0x40000000)
+CALL(cuMemCreate, (Pointer * physical, std::size_t, const int *properties, Pointer),
+     handle_types += std::to_string(properties[1]) + " ";
+     if (properties[1] != 0 && refusal != 0) return refusal;
+     *physical = 5)
 // A kernel of the stub is a small number, whose launch is noted, or the address of a function of the host, which gets the
 // addresses of the arguments and the number of blocks.
 CALL(cuLaunchKernel,
@@ -112,10 +126,7 @@ UNUSED(cuEventDestroy_v2)
 UNUSED(cuEventQuery)
 UNUSED(cuEventSynchronize)
 UNUSED(cuMemAddressFree)
-UNUSED(cuMemAddressReserve)
-UNUSED(cuMemCreate)
 UNUSED(cuMemFree_v2)
-UNUSED(cuMemGetAllocationGranularity)
 UNUSED(cuMemMap)
 UNUSED(cuMemExportToShareableHandle)
 UNUSED(cuMemGetAddressRange_v2)

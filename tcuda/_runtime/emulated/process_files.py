@@ -6,6 +6,7 @@ later, so the name has the time at which the process began, too.
 
 from __future__ import annotations
 
+import functools
 import os
 import struct
 from pathlib import Path
@@ -53,7 +54,7 @@ class ProcessFile(NamedTuple):
     def of_this_process(cls, descriptor: int) -> Self:
         """Return the name of the file of ``descriptor``."""
         process = os.getpid()
-        return cls(process, _began(process) or 0, descriptor, os.fstat(descriptor).st_ino)
+        return cls(process, _began_here(process), descriptor, os.fstat(descriptor).st_ino)
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
@@ -89,6 +90,12 @@ class ProcessFile(NamedTuple):
 
 SIZE = _LAYOUT.size
 """The bytes of a packed name."""
+
+
+@functools.cache
+def _began_here(process: int) -> int:
+    """Return the time at which this process began; a forked child has another number ``process``."""
+    return _began(process) or 0
 
 
 def _began(process: int) -> int | None:
