@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 
 namespace tcuda {
 namespace {
@@ -54,7 +55,7 @@ std::uintptr_t HostArena::allocate(std::size_t size) {
     return address;
 }
 
-void HostArena::release(std::uintptr_t address, std::size_t size) {
+void HostArena::release(std::uintptr_t address, std::size_t size) noexcept {
     const auto chunk = chunk_of(address);
     const std::uintptr_t begin = chunk->first, end = begin + chunk->second.size;
     warm_ += size;
@@ -72,7 +73,11 @@ void HostArena::release(std::uintptr_t address, std::size_t size) {
             size += length;
         }
     }
-    add_free(address, size);
+    try {
+        add_free(address, size);
+    } catch (const std::bad_alloc &) { // a free must not fail: without host memory, the addresses are lost
+        discard(address, size);
+    }
     if (warm_ > most_warm)
         trim();
 }

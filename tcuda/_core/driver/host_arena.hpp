@@ -27,7 +27,7 @@ public:
 
     // The address of a new block; 0 if the system has no memory.
     std::uintptr_t allocate(std::size_t size);
-    void release(std::uintptr_t address, std::size_t size);
+    void release(std::uintptr_t address, std::size_t size) noexcept;
 
     // The place in the file of the memory at `address`, which is in a block.
     std::size_t offset_of(std::uintptr_t address) const;
