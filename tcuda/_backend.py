@@ -95,11 +95,11 @@ class Transfers(Protocol):
         """Copy ``source`` to ``target``.
 
         The copy runs on the stream of the source's device. The stream first waits for the stream of the target's
-        device, which then waits for the copy.
+        device, which then waits for the copy. A copy within one device is work of the stream of this device.
 
         Args:
             target: A plain array.
-            source: A plain array of another device with the same number of bytes.
+            source: A plain array with the same number of bytes, on any device.
         """
 
     def copy_rows(self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, rows: int) -> None:

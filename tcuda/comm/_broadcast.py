@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import several
+from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import backend
 from tcuda.comm._arrays import HOST, arrays_text, contiguous, place_of, place_text, shape_text
 from tcuda.comm._copies import copy
 from tcuda.comm._devices import device_indices, require_existing
 from tcuda.comm._order import join_captures
-from tcuda.comm._routes import route
+from tcuda.comm._routes import SMALL, route
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,14 +43,13 @@ def broadcast(
         ValueError: One of ``devices`` is not a CUDA device.
         AcceleratorError: One of ``devices`` does not exist.
     """
-    if (devices is None) == (out is None):
+    if devices is not None and out is None:
+        return replicas(tensor, device_indices(devices))
+    if devices is not None or out is None:
         raise RuntimeError(
             "Exactly one of 'devices' and 'out' must be specified, but got "
             f"devices={devices} and out={None if out is None else arrays_text(out)}"
         )
-    if devices is not None:
-        return replicas(tensor, device_indices(devices))
-    assert out is not None
     targets = list(several(out, "out", "a sequence of arrays"))
     _check_out(tensor, targets)
     _copy_to_all(tensor, targets)
@@ -60,13 +60,17 @@ def replicas(tensor: Any, indices: Sequence[int]) -> list[Any]:
     """Return an array with the elements of ``tensor`` for each device: ``tensor`` itself for its own device."""
     transfers = backend.transfers()
     home = tensor.data.device_id if isinstance(tensor, transfers.array) else place_of(tensor, "tensor")
+    count, others = device_count(), []
     for index in indices:
-        if index != home or index == HOST:
+        if not 0 <= index < count:
             require_existing(index)
-    others = [index for index in indices if index != home]
+        if index != home:
+            others.append(index)
     if not others:
         return [tensor] * len(indices)
-    copies = _uploaded(tensor, others) if home == HOST else copies_on(contiguous_for(tensor, others), others)
+    if home == HOST:
+        return _uploaded(tensor, others)
+    copies = copies_on(tensor if tensor.flags.c_contiguous else contiguous_for(tensor, others), others)
     if len(others) == len(indices):
         return copies
     new = iter(copies)
@@ -84,7 +88,7 @@ def contiguous_for(array: Any, others: Sequence[int]) -> Any:
 def copies_on(source: Any, indices: Sequence[int]) -> list[Any]:
     """Return a copy of ``source``, which is in C order, for each of other devices, copied by the fastest route."""
     transfers = backend.transfers()
-    if len(indices) <= 1 or not source.nbytes:
+    if len(indices) <= 1 or source.nbytes < SMALL:
         return transfers.send(source, indices)
     hops = route(len(indices) + 1, source.nbytes)
     if hops[-1].source == 0:  # flat

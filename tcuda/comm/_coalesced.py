@@ -139,36 +139,78 @@ def reduce_add_coalesced(
     root = destination_index(destination)
     _check_buffer_size("reduce_add_coalesced", buffer_size)
     what = "a sequence of arrays for each device"
-    rows = [several(row, f"inputs[{number}]", what) for number, row in enumerate(several(inputs, "inputs", what))]
-    columns = list(zip(*rows, strict=True))
-    ordered = [checked_inputs(column, root) for column in columns]
-    if columns and len(columns[0]) == 1:
-        return tuple(column[0] for column in columns)
-    sums: list[Any] = [None] * len(ordered)
-    for places in _groups_of_one_dtype([column[0] for column in ordered], buffer_size):
-        group = [ordered[place] for place in places]
-        for place, result in zip(places, _added(group), strict=True):
-            sums[place] = result
-    return tuple(sums)
+    rows = [list(several(row, f"inputs[{number}]", what)) for number, row in enumerate(several(inputs, "inputs", what))]
+    if not rows or not any(rows):
+        return ()
+    found = _rows_on_devices(rows)
+    if found is None or root not in found:
+        columns = [checked_inputs(column, root) for column in zip(*rows, strict=True)]
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        found = _made_contiguous(rows, root)
+        if found is None:
+            return tuple(total(column) for column in columns)
+    else:
+        own = len(found) - 1 - found[::-1].index(root)
+        rows.insert(0, rows.pop(own))
+        found.insert(0, found.pop(own))
+    if len(rows) == 1:
+        return tuple(rows[0])
+    return tuple(_sums(rows, found, buffer_size))
 
 
-def _added(group: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return the sum of each column of ``group``, whose arrays have one dtype, by one buffer for each device."""
-    if len(group) == 1:
-        return [total(group[0])]
-    dtype = group[0][0].dtype
-    rows = list(zip(*group, strict=True))
-    root = rows[0][0].data.device_id
-    flats = []
+def _rows_on_devices(rows: Sequence[Sequence[Any]]) -> list[int] | None:
+    """Return the device of each row; None unless every row has arrays in C order of one device, and all are alike."""
+    transfers = backend.transfers()
+    found, alike = [], None
     for row in rows:
-        by_device = [array.data.device_id for array in row]
-        if len(set(by_device)) > 1:  # the arrays of one sequence are on several devices
-            return [total(column) for column in group]
-        join_captures(by_device[0], [root])
-        arrays = [contiguous(array) for array in row]
-        flat, offsets = packed(arrays, _sizes(arrays, by_device[0]), by_device[0])
-        flats.append(flat.view(dtype))
-    return backend.transfers().views(total(flats).view("B"), rows[0], offsets)
+        if not row or not isinstance(row[0], transfers.array):
+            return None
+        index = row[0].data.device_id
+        if transfers.sizes(row, index) is None:
+            return None
+        layouts = [(array.shape, array.dtype) for array in row]
+        if alike is not None and layouts != alike:
+            return None
+        alike = layouts
+        found.append(index)
+    return found
+
+
+def _made_contiguous(rows: list[list[Any]], root: int) -> list[int] | None:
+    """Put copies in C order in the places of other arrays of ``rows``, and return the device of each row.
+
+    The result is None if the arrays of a row are on several devices.
+    """
+    found = []
+    for row in rows:
+        index = row[0].data.device_id
+        if any(array.data.device_id != index for array in row):
+            return None
+        found.append(index)
+    for row, index in zip(rows, found, strict=True):
+        join_captures(index, [root])
+        row[:] = [contiguous(array) for array in row]
+    return found
+
+
+def _sums(rows: Sequence[Sequence[Any]], indices: Sequence[int], buffer_size: int) -> list[Any]:
+    """Return the sums of the columns of ``rows``, whose arrays are in C order on the devices ``indices``."""
+    sizes = _sizes(rows[0], indices[0])
+    sums: list[Any] = [None] * len(sizes)
+    for places in _groups_of_one_dtype(rows[0], sizes, buffer_size):
+        group = [[row[place] for place in places] for row in rows]
+        if len(places) == 1:
+            sums[places[0]] = total([row[0] for row in group])
+            continue
+        dtype, flats = group[0][0].dtype, []
+        for row, index in zip(group, indices, strict=True):
+            join_captures(index, indices[:1])
+            flat, offsets = packed(row, [sizes[place] for place in places], index)
+            flats.append(flat.view(dtype))
+        made = backend.transfers().views(total(flats).view("B"), group[0], offsets)
+        for place, each in zip(places, made, strict=True):
+            sums[place] = each
+    return sums
 
 
 def _full_groups(sizes: Sequence[int], buffer_size: int) -> Iterator[tuple[int, int]]:
@@ -187,16 +229,16 @@ def _full_groups(sizes: Sequence[int], buffer_size: int) -> Iterator[tuple[int, 
         yield begin, len(sizes)
 
 
-def _groups_of_one_dtype(arrays: Sequence[Any], buffer_size: int) -> Iterator[list[int]]:
+def _groups_of_one_dtype(arrays: Sequence[Any], sizes: Sequence[int], buffer_size: int) -> Iterator[list[int]]:
     """Yield the places of the arrays of each group, which ends before the array that would exceed the buffer."""
     open_groups: dict[Any, tuple[list[int], int]] = {}
-    for place, array in enumerate(arrays):
+    for place, (array, size) in enumerate(zip(arrays, sizes, strict=True)):
         group, filled = open_groups.get(array.dtype, ([], 0))
-        if group and filled + array.nbytes > buffer_size:
+        if group and filled + size > buffer_size:
             yield group
             group, filled = [], 0
         group.append(place)
-        open_groups[array.dtype] = group, filled + array.nbytes
+        open_groups[array.dtype] = group, filled + size
     for group, _ in open_groups.values():
         yield group
 

@@ -18,6 +18,10 @@ def copy(target: Any, source: Any) -> None:
 
     The elements are converted to the dtype of ``target`` on the device of ``source``.
     """
+    if source.dtype == target.dtype and target.flags.c_contiguous and source.flags.c_contiguous:
+        if target is not source:
+            backend.transfers().copy(target, source)
+        return
     if not source.size or target is source:
         return
     here, there = source.data.device_id, target.data.device_id

@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import several
+from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import backend, cuda
 from tcuda.comm._arrays import HOST, axis_of, part_of, place_of, place_text, shape_text
 from tcuda.comm._copies import copy
@@ -13,6 +14,7 @@ from tcuda.comm._devices import device_index, is_host, require_existing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import NoReturn
 
     from tcuda._process.devices import DeviceArgument
 
@@ -58,10 +60,11 @@ def gather(tensors: Iterable[Any], dim: int = 0, destination: DeviceArgument = N
         where = _destination(destination)
         axis, shape = _joined(arrays, dim)
         result = _new(shape, arrays[0].dtype, where)
-    parts, begin = [], 0
+    begin, parts = 0, []
     for array in arrays:
-        parts.append(part_of(result, axis, begin, begin + array.shape[axis]))
-        begin += array.shape[axis]
+        end = begin + array.shape[axis]
+        parts.append(part_of(result, axis, begin, end))
+        begin = end
     if where == HOST:
         from tcuda.comm._host import download  # here, because `import tcuda` imports no NumPy
 
@@ -76,6 +79,8 @@ def _destination(destination: DeviceArgument) -> int:
     """Return the index of the device of the result, or :data:`HOST`."""
     if destination is None:
         return cuda.getDevice()
+    if type(destination) is int and 0 <= destination < device_count():
+        return destination
     if is_host(destination):
         return HOST
     if destination == HOST and isinstance(destination, int):
@@ -109,29 +114,34 @@ def _joined(arrays: Sequence[Any], dim: int) -> tuple[int, tuple[int, ...]]:
     """
     if not arrays:
         raise RuntimeError("Expected at least one tensor to gather from")
-    places = [place_of(array, f"tensors[{number}]") for number, array in enumerate(arrays)]
-    shape = list(arrays[0].shape)
+    kind = backend.transfers().array
+    for number, array in enumerate(arrays):
+        if not isinstance(array, kind):
+            place = place_text(place_of(array, f"tensors[{number}]"))
+            raise RuntimeError(
+                f"Expected all input tensors to be CUDA tensors, but tensor at index {number} has device {place}"
+            )
+    shape = arrays[0].shape
     axis = axis_of(dim, len(shape))
-    length = 0
-    for number, (array, place) in enumerate(zip(arrays, places, strict=True)):
-        if place == HOST:
-            raise RuntimeError(
-                f"Expected all input tensors to be CUDA tensors, but tensor at index {number} has device "
-                f"{place_text(place)}"
-            )
-        if not shape:
-            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-        if array.ndim != len(shape):
-            raise RuntimeError(
-                "Expected all input tensors to have the same number of dimensions, but tensor at index "
-                f"{number} has {array.ndim} dimensions, (expected {len(shape)})"
-            )
-        expected = (*shape[:axis], array.shape[axis], *shape[axis + 1 :])
-        if array.shape != expected:
-            raise RuntimeError(
-                f"Input tensor at index {number} has invalid shape {shape_text(array.shape)}, but expected "
-                f"{shape_text(expected)}"
-            )
-        length += array.shape[axis]
-    shape[axis] = length
-    return axis, tuple(shape)
+    if not shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    before, behind, length = shape[:axis], shape[axis + 1 :], 0
+    for number, array in enumerate(arrays):
+        other = array.shape
+        if other != shape and (len(other) != len(shape) or other[:axis] != before or other[axis + 1 :] != behind):
+            _refuse_shape(number, other, shape, axis)
+        length += other[axis]
+    return axis, (*before, length, *behind)
+
+
+def _refuse_shape(number: int, shape: Sequence[int], first: Sequence[int], axis: int) -> NoReturn:
+    """Refuse the array ``number``, whose shape does not fit that of the first array."""
+    if len(shape) != len(first):
+        raise RuntimeError(
+            f"Expected all input tensors to have the same number of dimensions, but tensor at index {number} has "
+            f"{len(shape)} dimensions, (expected {len(first)})"
+        )
+    expected = (*first[:axis], shape[axis], *first[axis + 1 :])
+    raise RuntimeError(
+        f"Input tensor at index {number} has invalid shape {shape_text(shape)}, but expected {shape_text(expected)}"
+    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import several
 from tcuda._process.lazy import backend
-from tcuda.comm._arrays import HOST, axes_in_memory, contiguous, inverse, place_of
+from tcuda.comm._arrays import axes_in_memory, contiguous, inverse, place_of
 from tcuda.comm._broadcast import SAME_DTYPE
 from tcuda.comm._devices import device_index
 from tcuda.comm._order import join_captures
@@ -64,24 +64,27 @@ def checked_inputs(inputs: Sequence[Any], root: int) -> Sequence[Any]:
     """
     if not inputs:
         raise IndexError("list index out of range: reduce_add expects at least one input")
-    first, own, dtypes = inputs[0], -1, set()
+    kind = backend.transfers().array
+    own, shape, dtype = -1, None, None
     for number, array in enumerate(inputs):
-        place = place_of(array, f"inputs[{number}]")
-        if place == HOST:
+        if not isinstance(array, kind):
+            place_of(array, f"inputs[{number}]")
             raise AssertionError(f"reduce_add expects all inputs to be on GPUs, but input {number} is on CPU")
-        if place == root:
+        if array.data.device_id == root:
             own = number
-        if array.shape != first.shape:
-            got, expected = ("x".join(map(str, shape)) for shape in (array.shape, first.shape))
+        if shape is None:
+            shape, dtype = array.shape, array.dtype
+        elif array.shape != shape:
+            got, expected = ("x".join(map(str, each)) for each in (array.shape, shape))
             raise ValueError(f"input {number} has invalid size: got {got}, but expected {expected}")
-        dtypes.add(array.dtype)
     if own < 0:
         raise RuntimeError(
             "reduce_add expects destination to be on the same GPU with one of the tensors; there is none on "
             f"cuda:{root}"
         )
-    if len(dtypes) > 1:
-        raise RuntimeError(f"{SAME_DTYPE}; got {', '.join(sorted(map(str, dtypes)))}")
+    if any(array.dtype != dtype for array in inputs):
+        dtypes = sorted({str(array.dtype) for array in inputs})
+        raise RuntimeError(f"{SAME_DTYPE}; got {', '.join(dtypes)}")
     return inputs if own == 0 else [inputs[own], *inputs[:own], *inputs[own + 1 :]]
 
 
@@ -93,8 +96,8 @@ def total(inputs: Sequence[Any]) -> Any:
     axes = None if first.flags.c_contiguous else axes_in_memory(first)
     if axes is not None:
         return total([array.transpose(axes) for array in inputs]).transpose(inverse(axes))
-    root = first.data.device_id
-    out = backend.transfers().empty(first.shape, first.dtype, root)
+    transfers, root = backend.transfers(), first.data.device_id
+    out = transfers.empty(first.shape, first.dtype, root)
     if not out.size:
         return out
     arrays = []
@@ -105,7 +108,7 @@ def total(inputs: Sequence[Any]) -> Any:
         arrays.append(array)
     way = best_sum(len(arrays), out.nbytes)
     if way.kind == "flat":
-        backend.transfers().add(out, arrays)
+        transfers.add(out, arrays)
     else:
         _add_in_chain(out, arrays, way.pieces)
     return out

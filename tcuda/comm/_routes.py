@@ -45,6 +45,12 @@ _PIECE = 4.5
 _BANDWIDTH = 390e3
 """Bytes that a device sends in a microsecond."""
 
+SMALL = 1 << 16
+"""The number of bytes below which a flat route is the fastest for any number of devices up to 4.
+
+Routes are not computed for fewer bytes.
+"""
+
 _PIECES = 4, 8, 16, 32, 64
 _ALIGNMENT = 512
 _KEPT_ROUTES = 64
@@ -132,6 +138,7 @@ _SUM_ROUND = 10.0
 """Microseconds of a sum of small arrays, with the waits of the streams."""
 
 
+@functools.lru_cache(_KEPT_ROUTES)
 def best_sum(devices: int, nbytes: int) -> Way:
     """Return how a sum over ``devices`` takes the shortest time: ``"flat"`` or ``"chain"``.
 

@@ -89,7 +89,10 @@ def _scattered(
         require_existing(index)
         _check_stream(streams, part, index)
     for part, index in leaving:
-        with _stream_for(streams, part):
+        if part < len(streams):
+            with StreamContext(streams[part]):
+                parts[part] = _copied(parts[part], index, home)
+        else:
             parts[part] = _copied(parts[part], index, home)
     return tuple(parts)
 
@@ -135,7 +138,7 @@ def _scatter_to(targets: Sequence[Any], tensor: Any, dim: int, streams: Sequence
     for part, place in enumerate(places):
         _check_stream(streams, part, place)
     for part, target in enumerate(targets):
-        with _stream_for(streams, part):
+        with StreamContext(streams[part] if part < len(streams) else None):
             _copy(target, parts[part], home)
 
 
@@ -217,7 +220,3 @@ def _check_stream(streams: Sequence[Stream | None], part: int, index: int) -> No
             f"Expected the device associated with the stream at index {part} (was {stream.device_index}) to match the "
             f"device supplied at that index (expected {index})"
         )
-
-
-def _stream_for(streams: Sequence[Stream | None], part: int) -> StreamContext:
-    return StreamContext(streams[part] if part < len(streams) else None)
