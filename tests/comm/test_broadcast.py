@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import tcuda
 from support.busy_streams import keep_busy
+from support.devices import allocated
 from support.failing_calls import refused_calls
 from support.placed_arrays import on, places
 from support.statuses import status_of
@@ -179,6 +181,42 @@ def test_later_work_of_the_target_waits_for_the_copy() -> None:
     assert here.query()
 
 
+def test_threads_copy_at_the_same_time() -> None:
+    wrong: list[object] = []
+
+    def work(value: int) -> None:
+        home = value % 2
+        for _ in range(20):
+            array = on(home, np.full(1000, value))
+            for copy in (broadcast(array, [1 - home])[0], *broadcast(array.get(), [0, 1])):
+                if copy.tolist() != [value] * 1000:
+                    wrong.append(copy)
+
+    threads = [threading.Thread(target=work, args=(value,)) for value in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("host", [False, True])
+def test_a_device_without_memory_changes_nothing(host: bool) -> None:
+    values = np.ones(1 << 20)
+    array = values if host else on(0, values)
+    tcuda.empty_cache()
+    before, fraction = allocated(), tcuda.get_per_process_memory_fraction(1)
+    tcuda.set_per_process_memory_fraction((4 << 20) / tcuda.mem_get_info(1)[1], 1)
+    try:
+        with pytest.raises(tcuda.OutOfMemoryError):
+            broadcast(array, [0, 1])
+    finally:
+        tcuda.set_per_process_memory_fraction(fraction, 1)
+    assert allocated() == before
+    assert tcuda.current_device() == 0
+    assert broadcast(array, [1])[0].tolist() == values.tolist()
+
+
 def refusal(*args: Any, **kwargs: Any) -> str:
     with pytest.raises((RuntimeError, TypeError, ValueError)) as raised:
         broadcast(*args, **kwargs)
@@ -263,6 +301,8 @@ def test_a_copy_joins_the_capture_of_the_target() -> None:
         tcuda.synchronize()
     graph.replay()
     assert made.tolist() == [2] * 100
+    used = {segment["device"] for segment in tcuda.memory_snapshot() if segment["segment_pool_id"] == graph.pool()}
+    assert used == {0, 1}, "memory between the devices belongs to the graph too"
     del made, graph
 
 
