@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcuda
-from support.busy_streams import keep_busy
+from support.busy_streams import keep_busy, let_pass
 from support.devices import allocated
 from support.failing_calls import refused_calls
 from support.placed_arrays import on, places
@@ -176,6 +176,7 @@ def test_later_work_of_the_target_waits_for_the_copy() -> None:
     keep_busy(here)
     with tcuda.stream(there), tcuda.stream(here):
         broadcast(array, [1])
+    let_pass(tcuda.Stream(1))  # the copy would be complete by now
     assert not there.query()
     there.synchronize()
     assert here.query()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.busy_streams import keep_busy
 from support.failing_calls import refused_calls
 from support.placed_arrays import on
 from support.statuses import status_of
@@ -130,6 +131,21 @@ def test_an_array_of_the_host_is_ready_at_the_return() -> None:
         joined = gather([near, far], destination="cpu")
     assert (here.query(), there.query()) == (True, True)
     assert joined.tolist() == [1] * 2000
+
+
+@pytest.mark.usefixtures("idle")
+def test_page_locked_memory_is_ready_at_the_return(runtime: Any) -> None:
+    array, out, stream = on(1, np.ones(1000)), np.zeros(1000), tcuda.Stream(1)
+    tcuda.synchronize(1)
+    runtime.hostRegister(out.ctypes.data, out.nbytes, 0)
+    try:
+        keep_busy(stream, 5_000_000)
+        with tcuda.stream(stream):
+            gather([array], out=out)
+        assert stream.query()
+        assert out.tolist() == [1] * 1000
+    finally:
+        runtime.hostUnregister(out.ctypes.data)
 
 
 @pytest.mark.usefixtures("idle")

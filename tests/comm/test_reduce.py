@@ -17,6 +17,8 @@ from tcuda.comm._routes import Way
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tcuda._backend import Backend
+
 pytestmark = [
     pytest.mark.skipif(tcuda.device_count() < 2, reason="needs two devices"),
     pytest.mark.usefixtures("memory_comes_back"),
@@ -77,6 +79,22 @@ def test_a_chain_gives_the_bits_of_a_flat_sum(count: int, pieces: int, monkeypat
     monkeypatch.setattr(_reduce, "best_sum", lambda devices, nbytes: Way("chain", pieces))
     chained = reduce_add(inputs, 0)
     assert chained.get().tobytes() == flat.get().tobytes()
+
+
+def test_only_the_last_piece_of_a_chain_releases_the_inputs(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    released: list[bool] = []
+    transfers = backend.transfers()
+    add = transfers.add
+
+    def noted(out: Any, inputs: Any, *, release: bool = True) -> None:
+        released.append(release)
+        add(out, inputs, release=release)
+
+    monkeypatch.setattr(_reduce, "best_sum", lambda devices, nbytes: Way("chain", 3))
+    monkeypatch.setattr(transfers, "add", noted)
+    inputs = [on(place % 2, np.ones(3 * 512)) for place in range(3)]
+    assert reduce_add(inputs, 0).tolist() == [3] * (3 * 512)
+    assert released == [False] * 4 + [True] * 2
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcuda
-from support.busy_streams import keep_busy
+from support.busy_streams import keep_busy, let_pass
 from support.devices import allocated
 from support.failing_calls import refused_calls
 from support.placed_arrays import on
@@ -95,6 +95,7 @@ def test_a_copy_waits_for_the_streams_of_both_devices_and_the_target_waits_for_t
         keep_busy(busy)
         with tcuda.stream(here), tcuda.stream(there):
             transfers.copy(target, source)
+        let_pass(bystander)  # the copy would be complete by now
         assert (here.query(), there.query(), bystander.query()) == (False, False, True)
         there.synchronize()
         assert here.query()
@@ -178,6 +179,7 @@ def test_a_sum_waits_for_the_inputs_and_the_inputs_wait_for_the_sum(transfers: T
         keep_busy(busy)
         with tcuda.stream(there), tcuda.stream(here):
             transfers.add(out, [near, far])
+        let_pass(tcuda.Stream(0))  # the sum would be complete by now
         assert (here.query(), there.query()) == (False, False)
         here.synchronize()
     assert out.tolist() == [2] * 100

@@ -8,6 +8,16 @@ LONG = 100_000_000
 """Clock cycles of a kernel that outlasts the work of a test on the host."""
 
 
+_SHORT = 1_000_000
+"""Clock cycles of a kernel that outlasts copies of a few kilobytes, and is much shorter than one of ``LONG``."""
+
+
+def let_pass(stream: tcuda.Stream) -> None:
+    """Let time pass, by work of ``stream``: other streams finish their short work, and not the kernel of ``LONG``."""
+    keep_busy(stream, _SHORT)
+    stream.synchronize()
+
+
 def keep_busy(stream: tcuda.Stream, cycles: int = LONG) -> None:
     """Let ``stream`` run a kernel that does nothing for ``cycles`` clock cycles."""
     with tcuda.stream(stream):
