@@ -6,8 +6,8 @@ A side gives values to the names in the statements of ``comm_calls.py``:
 * ``parts`` has an equal part of an array on each device, and ``copies`` has a whole array on each device.
 * ``small`` has many small arrays on the first device, and ``gradients`` has such a list for each device.
 * ``keep_busy`` launches small kernels on the last device.
-* ``copied`` and ``uploaded`` return a copy on a device. ``cut`` returns equal parts, and ``joined`` and ``summed`` return
-  an array.
+* ``copied`` and ``uploaded`` return a copy on a device. ``cut`` returns equal parts of an array. ``joined`` and
+  ``summed`` return one array.
 * ``wait`` waits for all devices.
 """
 
