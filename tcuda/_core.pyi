@@ -457,6 +457,9 @@ class Transfers:
     def views(self, flat: Any, like: Sequence[Any], offsets: Sequence[int]) -> list[Any]: ...
     def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> bool:
         """Return False, with nothing done, if no kernel adds the elements, or if the device cannot read an input."""
+    def add_in_chain(self, sums: Sequence[Any], arrays: Sequence[Any], cuts: Sequence[tuple[int, int]]) -> bool:
+        """Return False, with nothing done, if no kernel adds the elements, or if a device cannot read the next sum."""
+    def alike(self, rows: Sequence[Sequence[Any]]) -> list[int] | None: ...
 
 pack_capacities: tuple[int, int]
 """The most arrays in a small table and in a large table of arrays to pack."""

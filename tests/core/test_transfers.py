@@ -334,3 +334,45 @@ for core in (without(lambda *pair: False, load), without(reach, lambda *kernel: 
     print(core.add(array((10,), FLOAT, 0x1000, 0), terms), log())
 """
     assert outputs(output_of, driver_stub, code) == ["False []", "False []"]
+
+
+def test_a_chain_of_sums_moves_pieces_and_releases_the_inputs_after_the_last(
+    output_of: OutputOf, driver_stub: str
+) -> None:
+    code = """
+def read(arguments):
+    words = ctypes.cast(arguments[1], ctypes.POINTER(ctypes.c_uint64))
+    out, size = (ctypes.c_uint64.from_address(arguments[place]).value for place in (0, 2))
+    return f"{out:x} = {words[0]:x} + {words[1]:x}, {size}"
+
+out, middle, last = (array((8,), FLOAT, address, device) for address, device in ((0x1000, 0), (0x2000, 1), (0x3000, 0)))
+own, other = array((8,), FLOAT, 0x4000, 0), array((8,), FLOAT, 0x5000, 1)
+print(core.add_in_chain([out, middle, last], [own, other, last], [(0, 4), (4, 8)]))
+print(*seen[::2], sep="\\n")
+print([line.split()[0] + line.split()[1] for line in log() if line.startswith("wait")])
+"""
+    assert outputs(output_of, driver_stub, code) == [
+        "True",
+        "2000 = 5000 + 3000, 4",
+        "1000 = 4000 + 2000, 4",
+        "2010 = 5010 + 3010, 4",
+        "1010 = 4010 + 2010, 4",
+        "['wait80', 'wait70', 'wait80', 'wait70', 'wait70', 'wait80']",
+    ]
+
+
+def test_rows_of_arrays_are_alike_if_shapes_and_dtypes_are_the_same(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+def row(device, *kinds):
+    return [array(shape, dtype, 0x1000, device) for shape, dtype in kinds]
+
+kinds = ((2, 3), FLOAT), ((), BYTE)
+print(core.alike([row(0, *kinds), row(1, *kinds), tuple(row(0, *kinds))]))
+for others in (row(1, kinds[0]), row(1, kinds[0], ((), FLOAT)), row(1, ((3, 2), FLOAT), kinds[1]), [1, 2],
+               [*row(0, kinds[0]), *row(1, kinds[1])]):
+    print(core.alike([row(0, *kinds), others]))
+gaps = row(1, *kinds)
+vars(gaps[1])["c"] = False
+print(core.alike([gaps]), core.alike([[], []]), core.alike([]))
+"""
+    assert outputs(output_of, driver_stub, code) == ["[0, 1, 0]", *["None"] * 5, "None None []"]

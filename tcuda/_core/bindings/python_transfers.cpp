@@ -163,6 +163,33 @@ libcuda::Function PythonTransfers::function(int device, int kind, nb::handle dty
     return kernels_[kernel] = loaded;
 }
 
+unsigned PythonTransfers::addition_blocks(int device, std::uint64_t bytes) {
+    const auto most = static_cast<std::uint64_t>(devices_.multiprocessors(device)) * blocks_of_multiprocessor;
+    return static_cast<unsigned>(std::min(most, (bytes / 16 + add_threads) / add_threads));
+}
+
+bool PythonTransfers::is_array(PyObject *object) const {
+    if (reader_.layout_of(object) != nullptr)
+        return true;
+    const int found = PyObject_IsInstance(object, type_.ptr());
+    require(found >= 0);
+    return found == 1;
+}
+
+bool PythonTransfers::are_alike(PyObject *one, PyObject *other) const {
+    if (reader_.layout_of(one) != nullptr && reader_.layout_of(other) != nullptr &&
+        ArrayLayout::of(one).dtype == ArrayLayout::of(other).dtype)
+        return ArrayLayout::of(one).shape == ArrayLayout::of(other).shape;
+    for (const Attribute *attribute : {&arrays_.dtype, &arrays_.shape}) {
+        const Owned first(attribute->of(one)), second(first ? attribute->of(other) : nullptr);
+        const int same = second ? PyObject_RichCompareBool(first.get(), second.get(), Py_EQ) : -1;
+        require(same >= 0);
+        if (same == 0)
+            return false;
+    }
+    return true;
+}
+
 PyObject *PythonTransfers::made_as(PyObject *dtype) {
     for (const auto &[known, type] : scalar_types_)
         if (known.ptr() == dtype)
@@ -287,10 +314,8 @@ nb::object PythonTransfers::sizes(nb::handle arrays, int device) {
     const Items given(arrays);
     nb::object found = new_list(given.size());
     for (Py_ssize_t i = 0; i < given.size(); ++i) {
-        const int is_array = reader_.layout_of(given[i]) ? 1 : PyObject_IsInstance(given[i], type_.ptr());
-        require(is_array >= 0);
         ArrayMemory memory;
-        if (is_array == 0)
+        if (!is_array(given[i]))
             return nb::none();
         require(reader_.read(given[i], &memory));
         if (memory.device != device || !memory.is_c_contiguous)
@@ -390,9 +415,7 @@ bool PythonTransfers::add(nb::handle out, nb::handle inputs, bool release) {
         return false;
     if (size == 0)
         return true;
-    const std::uint64_t most_blocks =
-        static_cast<std::uint64_t>(devices_.multiprocessors(to.device)) * blocks_of_multiprocessor;
-    const std::uint64_t blocks = std::min(most_blocks, (to.bytes / 16 + add_threads) / add_threads);
+    const unsigned blocks = addition_blocks(to.device, to.bytes);
     Call call(*this);
     std::vector<Place> places;
     for (const int peer : peers)
@@ -401,11 +424,101 @@ bool PythonTransfers::add(nb::handle out, nb::handle inputs, bool release) {
     call.run([&](Transfer &work) {
         void *arguments[] = {&to.address, addresses, &size};
         return std::all_of(places.begin(), places.end(), [&](const Place &peer) { return work.wait(here, peer); }) &&
-               work.launch(here, kernel, static_cast<unsigned>(blocks), add_threads, arguments) &&
+               work.launch(here, kernel, blocks, add_threads, arguments) &&
                (!release || std::all_of(places.begin(), places.end(),
                                         [&](const Place &peer) { return work.wait(peer, here); }));
     });
     return true;
+}
+
+bool PythonTransfers::add_in_chain(nb::handle sums, nb::handle arrays, nb::handle cuts) {
+    struct Link {
+        End out;
+        std::uint64_t own, next; // the addresses of the array of the device, and of the sum of the next device
+        libcuda::Function kernel;
+    };
+    const Items totals(sums), given(arrays), pieces(cuts);
+    require_same_size(totals, given);
+    std::vector<ArrayMemory> outs(static_cast<std::size_t>(totals.size())), owns(outs.size());
+    for (Py_ssize_t i = 0; i < totals.size(); ++i)
+        require(reader_.read(totals[i], &outs[static_cast<std::size_t>(i)]) &&
+                reader_.read_place(given[i], &owns[static_cast<std::size_t>(i)]));
+    if (outs.size() < 2)
+        return true;
+    const Owned dtype(arrays_.dtype.of(given[0]));
+    const auto elements = static_cast<std::uint64_t>(taken_integer(arrays_.size.of(totals[0])));
+    require(dtype && !PyErr_Occurred());
+    if (elements == 0)
+        return true;
+    const std::uint64_t itemsize = outs[0].bytes / elements;
+    std::vector<Link> links;
+    for (std::size_t place = 0; place + 1 < outs.size(); ++place) {
+        const int device = outs[place].device;
+        const libcuda::Function kernel = function(device, addition, dtype.get(), 2);
+        if (kernel == 0 || !reaches(device, outs[place + 1].device))
+            return false;
+        links.push_back({{{device, 0}, outs[place].address}, owns[place].address, outs[place + 1].address, kernel});
+    }
+    struct Piece {
+        std::uint64_t begin, end;
+    };
+    std::vector<Piece> steps;
+    for (Py_ssize_t i = 0; i < pieces.size(); ++i) {
+        const Items piece(nb::handle(pieces[i]));
+        if (piece.size() != 2)
+            throw nb::value_error("a piece has a begin and an end");
+        steps.push_back({static_cast<std::uint64_t>(piece.integer_at(0)),
+                         static_cast<std::uint64_t>(piece.integer_at(1))});
+    }
+    Call call(*this);
+    const Place last = call.place(outs.back().device);
+    for (Link &link : links)
+        link.out.place = call.place(link.out.place.device);
+    call.run([&](Transfer &work) {
+        for (const Piece &piece : steps)
+            for (std::size_t place = links.size(); place-- > 0;) {
+                const Link &link = links[place];
+                const Place &here = link.out.place, &next = place + 1 < links.size() ? links[place + 1].out.place : last;
+                const std::uint64_t offset = piece.begin * itemsize;
+                std::uint64_t out = link.out.address + offset, size = piece.end - piece.begin;
+                std::uint64_t terms[] = {link.own + offset, link.next + offset};
+                void *arguments[] = {&out, terms, &size};
+                if (size != 0 && !(work.wait(here, next) &&
+                                   work.launch(here, link.kernel, addition_blocks(here.device, size * itemsize),
+                                               add_threads, arguments)))
+                    return false;
+                if (piece.end == elements && !work.wait(next, here))
+                    return false;
+            }
+        return true;
+    });
+    return true;
+}
+
+nb::object PythonTransfers::alike(nb::handle rows) {
+    const Items given(rows);
+    nb::object devices = new_list(given.size());
+    std::vector<std::unique_ptr<const Items>> read;
+    for (Py_ssize_t i = 0; i < given.size(); ++i) {
+        read.push_back(std::make_unique<const Items>(nb::handle(given[i])));
+        const Items &row = *read.back(), &first = *read.front();
+        int device = -1;
+        if (row.size() == 0 || row.size() != first.size())
+            return nb::none();
+        for (Py_ssize_t place = 0; place < row.size(); ++place) {
+            ArrayMemory memory;
+            if (!is_array(row[place]))
+                return nb::none();
+            require(reader_.read(row[place], &memory));
+            if (!memory.is_c_contiguous || (place != 0 && memory.device != device) ||
+                (i != 0 && !are_alike(first[place], row[place])))
+                return nb::none();
+            device = memory.device;
+        }
+        PyObject *const number = PyLong_FromLong(device);
+        require(number != nullptr && PyList_SetItem(devices.ptr(), i, number) == 0);
+    }
+    return devices;
 }
 
 } // namespace tcuda

@@ -46,8 +46,10 @@ public:
     nanobind::object sizes(nanobind::handle arrays, int device);
     void pack(nanobind::handle arrays, nanobind::handle flat, nanobind::handle offsets);
     nanobind::object views(nanobind::handle flat, nanobind::handle like, nanobind::handle offsets);
-    // False, with nothing done, if the core has no kernel for the sum.
+    // Both return false, with nothing done, if the core has no kernel for the sum.
     bool add(nanobind::handle out, nanobind::handle inputs, bool release);
+    bool add_in_chain(nanobind::handle sums, nanobind::handle arrays, nanobind::handle cuts);
+    nanobind::object alike(nanobind::handle rows);
 
 private:
     class Call;
@@ -57,6 +59,12 @@ private:
     bool reaches(int device, int peer);
     // The function of a kernel; 0 if there is none. The dtype lives for ever.
     libcuda::Function function(int device, int kind, nanobind::handle dtype, int count);
+    // The most blocks of an addition of arrays of so many bytes.
+    unsigned addition_blocks(int device, std::uint64_t bytes);
+    // Whether two arrays have the same shape and dtype. Raises a Python error if the comparison fails.
+    bool are_alike(PyObject *one, PyObject *other) const;
+    // Whether the object is an array. Raises a Python error if the question fails.
+    bool is_array(PyObject *object) const;
     // The dtype as the maker of arrays gets it. Borrowed reference.
     PyObject *made_as(PyObject *dtype);
 

@@ -61,7 +61,9 @@ void bind_transfers(nb::module_ &module) {
         .def("pack", &PythonTransfers::pack, nb::arg("arrays"), nb::arg("flat"), nb::arg("offsets"))
         .def("views", &PythonTransfers::views, nb::arg("flat"), nb::arg("like"), nb::arg("offsets"))
         .def("add", &PythonTransfers::add, nb::arg("out"), nb::arg("inputs"), nb::kw_only(),
-             nb::arg("release") = true);
+             nb::arg("release") = true)
+        .def("add_in_chain", &PythonTransfers::add_in_chain, nb::arg("sums"), nb::arg("arrays"), nb::arg("cuts"))
+        .def("alike", &PythonTransfers::alike, nb::arg("rows"));
 
     module.attr("pack_capacities") = nb::make_tuple(small_capacity, large_capacity);
     module.def("pack_tables", pack_tables, nb::arg("target"), nb::arg("arrays"), nb::arg("large"));
