@@ -163,6 +163,25 @@ class Transfers(Protocol):
                 by piece lets only the last call release.
         """
 
+    def add_in_chain(self, sums: Sequence[Any], arrays: Sequence[Any], cuts: Sequence[tuple[int, int]]) -> None:
+        """Set each of ``sums`` but the last to the array at the same place plus the next of ``sums``, piece by piece.
+
+        The work on the pieces of each sum is that of one :meth:`add` with two inputs. The devices work on different
+        pieces at the same time, and only the last piece releases.
+
+        Args:
+            sums: Plain arrays in C order, on any devices, of which the last has the elements to begin with.
+            arrays: As many plain arrays in C order, each on the device of the sum at its place. The last is not read.
+            cuts: The first element and the end of each piece, in order, up to the size of the arrays.
+        """
+
+    def alike(self, rows: Sequence[Sequence[Any]]) -> list[int] | None:
+        """Return the device of each of ``rows``, whose arrays are alike.
+
+        The result is None unless each row has plain arrays in C order of one device, at least one, and the arrays at
+        the same place of all rows have the same shape and dtype.
+        """
+
 
 class Rank(NamedTuple):
     """The part of one device in a collective.

@@ -54,11 +54,17 @@ class Transfers(PlainTransfers):
         self.sizes = core.sizes  # type: ignore[method-assign]
         self.pack = core.pack  # type: ignore[method-assign]
         self.views = core.views  # type: ignore[method-assign]
+        self.alike = core.alike  # type: ignore[method-assign]
 
     def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> None:
         """Add by one kernel, which reads the inputs where they are."""
         if not self._core.add(out, inputs, release=release):
             super().add(out, inputs, release=release)
+
+    def add_in_chain(self, sums: Sequence[Any], arrays: Sequence[Any], cuts: Sequence[tuple[int, int]]) -> None:
+        """Add by a kernel for each piece and device, all in one call of the core."""
+        if not self._core.add_in_chain(sums, arrays, cuts):
+            super().add_in_chain(sums, arrays, cuts)
 
 
 def _samples() -> list[tuple[Any, Any]]:

@@ -142,7 +142,7 @@ def reduce_add_coalesced(
     rows = [list(several(row, f"inputs[{number}]", what)) for number, row in enumerate(several(inputs, "inputs", what))]
     if not rows or not any(rows):
         return ()
-    found = _rows_on_devices(rows)
+    found = backend.transfers().alike(rows)
     if found is None or root not in found:
         columns = [checked_inputs(column, root) for column in zip(*rows, strict=True)]
         rows = [list(row) for row in zip(*columns, strict=True)]
@@ -156,24 +156,6 @@ def reduce_add_coalesced(
     if len(rows) == 1:
         return tuple(rows[0])
     return tuple(_sums(rows, found, buffer_size))
-
-
-def _rows_on_devices(rows: Sequence[Sequence[Any]]) -> list[int] | None:
-    """Return the device of each row; None unless every row has arrays in C order of one device, and all are alike."""
-    transfers = backend.transfers()
-    found, alike = [], None
-    for row in rows:
-        if not row or not isinstance(row[0], transfers.array):
-            return None
-        index = row[0].data.device_id
-        if transfers.sizes(row, index) is None:
-            return None
-        layouts = [(array.shape, array.dtype) for array in row]
-        if alike is not None and layouts != alike:
-            return None
-        alike = layouts
-        found.append(index)
-    return found
 
 
 def _made_contiguous(rows: list[list[Any]], root: int) -> list[int] | None:

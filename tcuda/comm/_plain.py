@@ -124,6 +124,32 @@ class PlainTransfers:
                 self.xp.add(local.pop(), total, out=out)
                 total = out
 
+    def add_in_chain(self, sums: Sequence[Any], arrays: Sequence[Any], cuts: Sequence[tuple[int, int]]) -> None:
+        """Add piece by piece, with :meth:`add`."""
+        flat_sums, flat_arrays = ([array.reshape(-1) for array in each] for each in (sums, arrays))
+        for begin, end in cuts:
+            part, is_last = slice(begin, end), end == flat_sums[0].size
+            for place in reversed(range(len(sums) - 1)):
+                terms = flat_arrays[place][part], flat_sums[place + 1][part]
+                self.add(flat_sums[place][part], terms, release=is_last)
+
+    def alike(self, rows: Sequence[Sequence[Any]]) -> list[int] | None:
+        """Return the device of each row, or None, by comparing the attributes of the arrays."""
+        found: list[int] = []
+        expected = None
+        for row in rows:
+            if not row or not isinstance(row[0], self.array):
+                return None
+            index = row[0].data.device_id
+            if self.sizes(row, index) is None:
+                return None
+            kinds = [(array.shape, array.dtype) for array in row]
+            if expected is not None and kinds != expected:
+                return None
+            expected = kinds
+            found.append(index)
+        return found
+
     def _on(self, index: int, array: Any) -> Any:
         return array if array.data.device_id == index else self.send(array, [index])[0]
 

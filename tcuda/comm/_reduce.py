@@ -123,9 +123,4 @@ def _add_in_chain(out: Any, arrays: Sequence[Any], pieces: int) -> None:
     for array in arrays[1:-1]:
         join_captures(array.data.device_id, [out.data.device_id])
     sums = [out, *(transfers.empty(out.shape, out.dtype, array.data.device_id) for array in arrays[1:-1]), arrays[-1]]
-    flat_sums, flat_arrays = ([array.reshape(-1) for array in each] for each in (sums, arrays))
-    for begin, end in cuts(out.size, pieces):
-        part = slice(begin, end)
-        for place in reversed(range(len(arrays) - 1)):
-            terms = flat_arrays[place][part], flat_sums[place + 1][part]
-            transfers.add(flat_sums[place][part], terms, release=end == out.size)
+    transfers.add_in_chain(sums, arrays, cuts(out.size, pieces))

@@ -214,3 +214,34 @@ CALLS = {
 def test_every_call_of_the_runtime_fails_once(transfers: Transfers, name: str) -> None:
     near, far = on(0, np.ones(100)), on(1, np.ones(100))
     assert refused_calls(lambda: CALLS[name](transfers, near, far))
+
+
+def test_rows_of_arrays_are_alike_if_their_shapes_and_dtypes_are_the_same(transfers: Transfers) -> None:
+    def row(device: int, *values: Any) -> list[Any]:
+        return [on(device, each) for each in values]
+
+    values = np.ones((2, 3), "f"), np.ones((), "?")
+    assert transfers.alike([row(0, *values), row(1, *values), row(0, *values)]) == [0, 1, 0]
+    others = [
+        row(1, values[0]),
+        row(1, values[0], np.ones((), "b")),
+        row(1, np.ones((3, 2), "f"), values[1]),
+        [*row(0, values[0]), *row(1, values[1])],
+        row(1, np.ones((3, 2), "f").T, values[1]),
+        [np.ones((2, 3), "f"), np.ones((), "?")],
+        [],
+    ]
+    for other in others:
+        assert transfers.alike([row(0, *values), other]) is None
+    assert transfers.alike([]) == []
+
+
+@pytest.mark.parametrize("dtype", ["?", "h", "e", "F"])
+def test_a_chain_adds_in_the_order_of_the_devices(transfers: Transfers, dtype: str) -> None:
+    values = [np.random.default_rng(seed).integers(0, 100, (5, 20)).astype(dtype) for seed in range(3)]
+    arrays = [on(place % 2, each) for place, each in enumerate(values)]
+    sums = [on(0, np.zeros_like(values[0])), on(1, np.zeros_like(values[0])), arrays[2]]
+    transfers.add_in_chain(sums, arrays, [(0, 32), (32, 33), (33, 100)])
+    middle = values[1] + values[2]
+    for made, expected in zip(sums, (values[0] + middle, middle, values[2]), strict=True):
+        np.testing.assert_array_equal(made.get(), expected, strict=True)
