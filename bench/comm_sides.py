@@ -133,6 +133,7 @@ def _of_arrays(xp: Any, on: Any, devices: tuple[int, ...], size: int, alive: int
 
 def _torch(devices: tuple[int, ...], size: int, alive: int) -> CommSide:
     import torch
+    import torch.cuda.comm
 
     length = size // 4
 

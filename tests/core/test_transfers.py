@@ -376,3 +376,23 @@ vars(gaps[1])["c"] = False
 print(core.alike([gaps]), core.alike([[], []]), core.alike([]))
 """
     assert outputs(output_of, driver_stub, code) == ["[0, 1, 0]", *["None"] * 5, "None None []"]
+
+
+def test_kernels_keep_only_some_dtypes_alive(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+import weakref
+
+def read(arguments):
+    return 0
+
+kept = []
+for _ in range(1100):
+    dtype = Dtype(4)
+    kept.append(weakref.ref(dtype))
+    terms = [array((1,), dtype, 0x1000, 0), array((1,), dtype, 0x2000, 0)]
+    core.add(terms[0], terms)
+    loaded.clear()
+del dtype, terms
+print(sum(each() is not None for each in kept))
+"""
+    assert outputs(output_of, driver_stub, code) == ["76"]

@@ -46,8 +46,10 @@ public:
           new_array_(reinterpret_cast<newfunc>(PyType_GetSlot(reinterpret_cast<PyTypeObject *>(base.ptr()), Py_tp_new))),
           new_pointer_(reinterpret_cast<newfunc>(PyType_GetSlot(pointer_type_, Py_tp_new))) {}
 
-    // Whether `array` is an array of exactly the type.
-    bool has(PyObject *array) const { return Py_TYPE(array) == type_; }
+    // Whether `array` is an array of exactly the type, with memory.
+    bool has(PyObject *array) const {
+        return Py_TYPE(array) == type_ && reinterpret_cast<PyObject *>(of(array).data) != Py_None;
+    }
     static const Array &of(PyObject *array) { return *reinterpret_cast<const Array *>(array); }
 
     // A view in C order of the memory of `flat`, at `address`, with the shape and the dtype of `like`, which is in C
@@ -75,8 +77,8 @@ public:
     // Whether the sample `array`, and a view that is made like the array, have this layout. `made` is a view that the
     // library has made of the same memory, with the same shape and dtype.
     bool fits(PyObject *array, PyObject *made) const {
-        if (!has(array) || !has(made) || new_array_ == nullptr || new_pointer_ == nullptr ||
-            !has_size(type_, sizeof(Array)) || !has_size(pointer_type_, sizeof(Pointer)))
+        if (new_array_ == nullptr || new_pointer_ == nullptr || !has_size(type_, sizeof(Array)) ||
+            !has_size(pointer_type_, sizeof(Pointer)) || !has(array) || !has(made))
             return false;
         const Array &sample = of(array);
         const nanobind::handle object(array);

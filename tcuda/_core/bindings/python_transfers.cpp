@@ -16,6 +16,7 @@ namespace {
 enum KernelKind { small_pack, large_pack, addition };
 
 constexpr int most_inputs = 16;
+constexpr std::size_t most_kernels = 1024, most_dtypes = 32; // that are kept; the search for a dtype is linear
 constexpr unsigned add_threads = 512, blocks_of_multiprocessor = 2; // the fastest sizes on an H200, over NVLink
 
 void require(bool is_done) {
@@ -157,10 +158,12 @@ libcuda::Function PythonTransfers::function(int device, int kind, nb::handle dty
     const Kernel kernel{device, kind, dtype.ptr(), count};
     const auto found = kernels_.find(kernel);
     if (found != kernels_.end())
-        return found->second;
+        return found->second.first;
     const auto loaded = nb::cast<libcuda::Function>(functions_.load(device, kind, dtype, count));
-    dtype.inc_ref();
-    return kernels_[kernel] = loaded;
+    if (kernels_.size() >= most_kernels)
+        kernels_.clear(); // a program may make a new object for the same dtype again and again
+    kernels_[kernel] = {loaded, nb::borrow(dtype)};
+    return loaded;
 }
 
 unsigned PythonTransfers::addition_blocks(int device, std::uint64_t bytes) {
@@ -195,8 +198,8 @@ PyObject *PythonTransfers::made_as(PyObject *dtype) {
         if (known.ptr() == dtype)
             return type.ptr();
     nb::object type = functions_.scalar_type(nb::handle(dtype));
-    if (scalar_types_.size() == 32)
-        scalar_types_.clear(); // few programs use that many dtypes, and the search is linear
+    if (scalar_types_.size() >= most_dtypes)
+        scalar_types_.clear();
     scalar_types_.emplace_back(nb::borrow(dtype), std::move(type));
     return scalar_types_.back().second.ptr();
 }

@@ -57,7 +57,7 @@ private:
 
     // Raises a Python error if a device is out of range, or if the question fails.
     bool reaches(int device, int peer);
-    // The function of a kernel; 0 if there is none. The dtype lives for ever.
+    // The function of a kernel; 0 if there is none.
     libcuda::Function function(int device, int kind, nanobind::handle dtype, int count);
     // The most blocks of an addition of arrays of so many bytes.
     unsigned addition_blocks(int device, std::uint64_t bytes);
@@ -78,7 +78,7 @@ private:
     // These change only under Python's lock.
     std::vector<signed char> reached_; // for each pair of devices: -1 if it is unknown
     std::vector<std::pair<nanobind::object, nanobind::object>> scalar_types_; // by dtype
-    std::map<Kernel, libcuda::Function> kernels_;
+    std::map<Kernel, std::pair<libcuda::Function, nanobind::object>> kernels_; // with the dtype
 };
 
 } // namespace tcuda
