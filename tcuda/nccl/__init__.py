@@ -157,11 +157,14 @@ def all_reduce(
         RuntimeError: NCCL cannot work on the arrays, on ``streams`` or with ``comms``, or NCCL is not installed.
     """
     require_collection(inputs)
-    outputs = inputs if outputs is None else outputs
-    require_collection(outputs)
+    if outputs is not None:
+        require_collection(outputs)
     number = _elements.operation(op)
     plan = Plan(inputs, streams, comms)
-    plan.into(outputs)
+    if outputs is None:
+        plan.in_place()
+    else:
+        plan.into(outputs)
     kind, parts, number = _elements.reduced(plan.dtype, number)
     plan.run("all_reduce", plan.size * parts, kind, number)
 

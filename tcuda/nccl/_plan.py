@@ -26,7 +26,9 @@ def require_collection(arrays: Any) -> None:
     Raises:
         TypeError: ``arrays`` is an array, or is not a collection.
     """
-    if not isinstance(arrays, Container) or isinstance(arrays, _array_type()):
+    if isinstance(arrays, (list, tuple)):
+        return
+    if not isinstance(arrays, Container) or hasattr(arrays, "dtype"):
         raise TypeError(f"Inputs should be a collection of tensors; got {a_kind(arrays)}.")  # torch's sentence
 
 
@@ -54,8 +56,8 @@ class Plan:
 
     def __init__(self, inputs: Iterable[Any], streams: Any, comms: Any, root: Any = None) -> None:
         # The texts are torch's, up to the first colon.
+        self._type = array_module(runtime()).ndarray
         self._sources = _arrays(inputs, "inputs")
-        self._targets: list[Any] = [None] * len(self._sources)
         given = _given_streams(streams, len(self._sources))
         self._communicators = _given_communicators(comms, len(self._sources))
         self.ranks = len(self._sources)
@@ -70,18 +72,21 @@ class Plan:
                 raise RuntimeError(f"invalid root: root is {self.root}, and there are {self.ranks} ranks.")
         if not self._sources:
             raise RuntimeError("input sequence can't be empty")
-        _require_dense(self._sources[0], "inputs[0]")
         self.dtype = self._sources[0].dtype
         self.size = self._sources[0].size
+        self._given: list[Any] = []
+        self._got: list[Any] = [None] * len(self._sources)
         self._devices: tuple[int, ...] = ()
         for place, array in enumerate(self._sources):
-            self._require_like_first(array, f"inputs[{place}]")
+            self._require_like_first(array, "inputs", place)
             if array.size != self.size:
                 raise RuntimeError(
                     f"all inputs must have the same number of elements: inputs[0] has {self.size}, inputs[{place}] "
                     f"has {array.size}."
                 )
-            device = array.data.device_id
+            memory = array.data
+            self._given.append(memory)
+            device = memory.device_id
             if device in self._devices:
                 first = self._devices.index(device)
                 raise RuntimeError(
@@ -118,7 +123,7 @@ class Plan:
                 f"{len(self._sources)} and output of length {len(targets)}"
             )
         for place, target in enumerate(targets):
-            self._into(place, target, f"outputs[{place}]", times, parts)
+            self._into(place, target, "outputs", times, parts)
 
     def into_root(self, output: Any) -> None:
         """Let the root write to ``output``, or to its input if None, if the root is an input of this process.
@@ -135,7 +140,7 @@ class Plan:
 
     def in_place(self) -> None:
         """Let every rank write to its input."""
-        self._targets = self._sources
+        self._got = self._given
 
     def run(self, collective: str, count: int, *arguments: int) -> None:
         """Call a collective of the library for the ranks of this process.
@@ -156,45 +161,50 @@ class Plan:
             handles, lock = [communicator.handle for communicator in self._communicators], _NO_LOCK
         if not self.size:
             return
-        members = zip(handles, self._devices, self._streams, self._sources, self._targets, strict=True)
         ranks = [
-            Rank(handle, device, stream, source.data.ptr, 0 if target is None else target.data.ptr)
-            for handle, device, stream, source, target in members
+            Rank(handle, device, stream, given.ptr, 0 if got is None else got.ptr)
+            for handle, device, stream, given, got in zip(
+                handles, self._devices, self._streams, self._given, self._got, strict=True
+            )
         ]
         with lock:
             getattr(library, collective)(ranks, count, *arguments)
 
     def _into(self, place: int, target: Any, name: str, times: int, parts: int) -> None:
-        self._require_like_first(target, name)
-        if target.data.device_id != self._devices[place]:
+        self._require_like_first(target, name, place)
+        memory = target.data
+        if memory.device_id != self._devices[place]:
             raise RuntimeError(
                 f"input and output must be on the same device: inputs[{place}] is on device {self._devices[place]}, "
-                f"{name} is on device {target.data.device_id}."
+                f"{_named(name, place)} is on device {memory.device_id}."
             )
         if target.size * parts != self.size * times:
             expected = f"{self.size * times}" if parts == 1 else f"{self.size} / {parts}"
             raise RuntimeError(
-                f"output must be of size input_size * size_multiplier: {name} has {target.size} elements; it must have "
-                f"{expected}."
+                f"output must be of size input_size * size_multiplier: {_named(name, place)} has {target.size} "
+                f"elements; it must have {expected}."
             )
-        self._targets[place] = target
+        self._got[place] = memory
 
-    def _require_like_first(self, array: Any, name: str) -> None:
-        _require_dense(array, name)
+    def _require_like_first(self, array: Any, name: str, place: int) -> None:
+        if not isinstance(array, self._type):
+            raise RuntimeError(
+                f"input and output elements have to be cuda dense Tensors: {_named(name, place)} is {a_kind(array)}."
+            )
         if array.dtype != self.dtype:
             raise RuntimeError(
-                f"all inputs and outputs must be of the same Tensor dtype: inputs[0] has {self.dtype}, {name} has "
-                f"{array.dtype}."
+                f"all inputs and outputs must be of the same Tensor dtype: inputs[0] has {self.dtype}, "
+                f"{_named(name, place)} has {array.dtype}."
             )
         if not array.flags.c_contiguous:
             raise RuntimeError(
-                f"all inputs and outputs have to be contiguous: {name} is not; xp.ascontiguousarray() makes a copy "
-                "that is."
+                f"all inputs and outputs have to be contiguous: {_named(name, place)} is not; xp.ascontiguousarray() "
+                "makes a copy that is."
             )
 
 
-def _array_type() -> Any:
-    return array_module(runtime()).ndarray
+def _named(name: str, place: int) -> str:
+    return name if name == "output" else f"{name}[{place}]"
 
 
 def _arrays(arrays: Iterable[Any], name: str) -> list[Any]:
@@ -204,11 +214,6 @@ def _arrays(arrays: Iterable[Any], name: str) -> list[Any]:
         if not hasattr(array, "dtype"):
             raise TypeError(f"expected Tensor at {place} (got {type(array).__name__}): {name} must be arrays.")
     return found
-
-
-def _require_dense(array: Any, name: str) -> None:
-    if not isinstance(array, _array_type()):
-        raise RuntimeError(f"input and output elements have to be cuda dense Tensors: {name} is {a_kind(array)}.")
 
 
 def _given_streams(streams: Any, expected: int) -> Sequence[Any]:
