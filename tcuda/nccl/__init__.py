@@ -6,12 +6,12 @@ streams that the caller gives, and the host does not wait for the work.
 The communicators of the devices are made at the first call for these devices in this order. As in torch, a communicator
 is never destroyed, because NCCL may not be called at the exit of a process.
 
-A call allocates nothing, and takes no memory from a device while its NCCL group is open: no Python code of the thread
-runs then, and so no finalizer and no signal handler. Another thread may free memory at the same time. ``cudaFree``
-waits for the work of the device, and the kernels of a collective wait for each other. So a thread that calls
-:func:`tcuda.empty_cache`, or runs out of memory, can stop for ever if NCCL has started some of the kernels and needs
-that thread's lock in the driver for the others. NCCL starts all kernels of a group in a few microseconds, and torch
-takes no lock here either. The allocator calls ``cudaFree`` in these two cases only.
+A call allocates nothing. From the start to the end of NCCL's group, the thread runs no Python code. So no finalizer and
+no signal handler of the thread takes or gives back memory of a device while the group is open, which can make NCCL
+hang. Another thread may call ``cudaFree`` at that time: in :func:`tcuda.empty_cache`, or where a device is out of
+memory. ``cudaFree`` waits for the kernels that NCCL has started, these wait for the kernels on the other devices, and
+the driver may start the other kernels only after ``cudaFree``. NCCL starts the kernels of a group within microseconds,
+and torch takes no lock here either.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -146,20 +145,19 @@ def test_threads_may_call_collectives_of_the_same_devices() -> None:
     assert not failures
 
 
-def test_an_interrupt_ends_the_wait_for_other_ranks() -> None:
-    uid, interrupt = nccl.unique_id(), KeyboardInterrupt()
+def test_an_interrupt_ends_the_wait_for_other_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tcuda.emulation.nccl import wire
 
-    def raise_interrupt(*_: object) -> None:
-        raise interrupt
+    uid, receive = nccl.unique_id(), wire.receive
 
-    before = signal.signal(signal.SIGUSR1, raise_interrupt)
-    timer = threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGUSR1))
-    try:
-        timer.start()
+    def interrupted(connection: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        return receive(connection)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(wire, "receive", interrupted)
         with pytest.raises(KeyboardInterrupt):
             nccl.init_rank(2, uid, 0)
-    finally:
-        timer.join()
-        signal.signal(signal.SIGUSR1, before)
     with tcuda.device(1), pytest.raises(RuntimeError, match=r"NCCL Error 6.*\nRank 0 is gone"):
         nccl.init_rank(2, uid, 1)
