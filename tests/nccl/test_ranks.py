@@ -50,7 +50,7 @@ def joined(ranks: int = 2, devices: Sequence[int] = (0, 1)) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def clique(runtime: Any) -> list[Any]:
+def clique(nccl_on_two_devices: None) -> list[Any]:
     """The communicators of a clique of two threads, on the devices 0 and 1."""
     return joined()
 
