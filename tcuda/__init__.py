@@ -47,6 +47,7 @@ from tcuda._nvml import (
     utilization,
 )
 from tcuda._process.lazy import _lazy_call, _lazy_init, init, is_initialized
+from tcuda._sharing.collect import ipc_collect
 from tcuda._version import __version__
 from tcuda.graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
 from tcuda.memory import (
@@ -164,6 +165,7 @@ __all__ = [
     "has_half",
     "init",
     "initial_seed",
+    "ipc_collect",
     "is_available",
     "is_bf16_supported",
     "is_current_stream_capturing",

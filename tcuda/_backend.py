@@ -284,6 +284,27 @@ class Backend(Protocol):
     def memory_source(self, name: str, ledger: Ledger) -> Source:
         """Return the library's own pool ``name`` (``"cupy"`` or ``"cudaMallocAsync"``) as a source."""
 
+    # Arrays in memory of other processes
+
+    def array_type(self) -> type[Any]:
+        """Return the class of the library's arrays."""
+
+    def foreign_memory(self, owner: object, ptr: int, size: int, device: int) -> Any:
+        """Return memory that arrays can use, and that keeps ``owner`` alive.
+
+        Args:
+            owner: The object to which the memory belongs.
+            ptr: The address of the memory.
+            size: The size in bytes.
+            device: The index of the device of the memory.
+        """
+
+    def owner_of(self, memory: Any) -> object:
+        """Return the owner of ``memory``, the ``data.mem`` of an array; None if the memory has no owner."""
+
+    def array_in(self, memory: Any, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
+        """Return an array in ``memory``, whose first element is ``offset`` bytes after the begin of the memory."""
+
     # Work on a device
 
     def sleep(self, cycles: int, stream: int) -> None:

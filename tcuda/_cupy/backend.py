@@ -68,6 +68,23 @@ class Backend:
         """Return CuPy's ``MemoryPool`` (``"cupy"``) or ``MemoryAsyncPool`` (``"cudaMallocAsync"``)."""
         return memory.source(cupy, name, ledger, _CURRENT_STREAM)
 
+    def array_type(self) -> type[Any]:
+        """Return ``cupy.ndarray``."""
+        implementation: type[Any] = cupy.ndarray
+        return implementation
+
+    def foreign_memory(self, owner: object, ptr: int, size: int, device: int) -> Any:
+        """Return a ``cupy.cuda.UnownedMemory``."""
+        return cupy.cuda.UnownedMemory(ptr, size, owner, device)
+
+    def owner_of(self, memory: Any) -> object:
+        """Return the owner that a ``cupy.cuda.UnownedMemory`` keeps."""
+        return getattr(memory, "_owner", None)
+
+    def array_in(self, memory: Any, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
+        """Return a ``cupy.ndarray`` in ``memory``."""
+        return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, offset), strides)
+
     def prepare_capture(self) -> None:
         """Make the cuBLAS handle of this thread, and let CuPy's matrix products call cuBLAS in a capture.
 

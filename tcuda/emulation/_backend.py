@@ -59,6 +59,29 @@ class Backend:
             return _core.PythonSource(MemoryAsyncPool(self._runtime.devices), reports_segments=False, unit=_POOL_UNIT)
         return _core.PythonSource(MemoryPool(ledger), reports_segments=True, unit=_POOL_UNIT)
 
+    def array_type(self) -> type[Any]:
+        """Import NumPy and return the class of emulated arrays."""
+        from tcuda.emulation._ndarray import ndarray
+
+        implementation: type[Any] = ndarray
+        return implementation
+
+    def foreign_memory(self, owner: object, ptr: int, size: int, device: int) -> Any:
+        """Return a block that frees nothing."""
+        from tcuda.emulation.memory import ForeignBlock
+
+        return ForeignBlock(ptr, size, device, owner)
+
+    def owner_of(self, memory: Any) -> object:
+        """Return the owner that a block of :meth:`foreign_memory` keeps."""
+        return getattr(memory, "owner", None)
+
+    def array_in(self, memory: Any, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
+        """Return an emulated array in ``memory``."""
+        from tcuda.emulation.memory import MemoryPointer
+
+        return self.array_type()(shape, dtype, MemoryPointer(memory, offset), strides)
+
     def prepare_capture(self) -> None:
         """Do nothing: NumPy needs no preparation to multiply matrices in a capture."""
 

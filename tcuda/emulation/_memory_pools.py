@@ -73,7 +73,7 @@ class MemoryAsyncPool:
             MemoryError: The device has no room for ``size`` bytes.
         """
         memory = self._devices[device].memory
-        ptr = memory.allocate(size)
+        ptr = memory.allocate(size, exportable=False)
         if not ptr:
             raise MemoryError(size)
         return Allocation(ptr, memory.release)

@@ -94,27 +94,32 @@ class Block:
     __del__ = finalizer(free)
 
 
-class Variable(Block):
-    """A global variable of a module of kernels, like ``cupy.cuda.UnownedMemory``.
+class ForeignBlock(Block):
+    """Memory that the ledger has not allocated, like ``cupy.cuda.UnownedMemory``.
+
+    Such memory is a global variable of a module of kernels, or belongs to another process.
 
     Args:
         ptr: The address.
         size: The size in bytes.
-        device: The index of the device of the module.
-        module: The module, which keeps the memory alive.
+        device: The index of the device.
+        owner: The object that keeps the memory alive.
+
+    Attributes:
+        owner: The object that keeps the memory alive.
     """
 
-    __slots__ = ("_module",)
+    __slots__ = ("owner",)
 
-    def __init__(self, ptr: int, size: int, device: int, module: object) -> None:
+    def __init__(self, ptr: int, size: int, device: int, owner: object) -> None:
         self.ptr = ptr
         self.size = self.requested = size
         self.device = device
-        self._module = module
+        self.owner = owner
         self._release = _leave
 
     def free(self) -> None:
-        """Do nothing: the memory belongs to the module."""
+        """Do nothing: the memory belongs to its owner."""
 
 
 def _leave(address: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import MOST_BYTES, a_kind, handle, integer
+from tcuda._process.borrowed import Borrowed
 from tcuda._process.device_rules import OF_MEMORY, device_count, resolve
 from tcuda._process.devices import exchange_device
 from tcuda._process.lazy import _lazy_call, backend, cuda
@@ -217,7 +218,12 @@ def record_stream(array: Any, stream: CurrentStream) -> None:
             f"The array is on device {pointer.device_id} and the stream on device {device}: let the array's own stream "
             "wait for the other, by stream.wait_stream(other), before the array dies."
         )
-    if memory.ptr and not ledger().record_stream(pointer.device_id, memory.ptr, handle):
+    if not memory.ptr or ledger().record_stream(pointer.device_id, memory.ptr, handle):
+        return
+    owner = backend.owner_of(memory)
+    if isinstance(owner, Borrowed):
+        owner.record_stream(handle, stream)
+    else:
         raise ValueError(
             f"The memory of the array, at {memory.ptr:#x}, was not allocated by tcuda: tell the library that allocated "
             "the memory which streams use the array."

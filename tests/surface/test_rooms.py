@@ -39,10 +39,11 @@ FLOORS = [
         "_nvml",
         "_cudart",
         "_memory_viz",
+        "_sharing",
     },
     {"_cupy", "emulation"},
     {"tcuda", "_initialization", "_late"},
-    {"cli", "dask", "demo", "__main__"},
+    {"cli", "dask", "demo", "multiprocessing", "__main__"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -15,7 +15,7 @@ from tcuda._runtime.emulated import launch_limits
 from tcuda._status import Status
 from tcuda.emulation import rtc
 from tcuda.emulation.kernels.function import Function
-from tcuda.emulation.memory import MemoryPointer, Variable
+from tcuda.emulation.memory import ForeignBlock, MemoryPointer
 from tcuda.emulation.rtc import launch_bounds, static_memory
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Module:
             raise AcceleratorError(Status.SYMBOL_NOT_FOUND, f"cuModuleGetGlobal({name!r})", details)
         ptr, size = found
         _runtime.addVariable(ptr, size, self.device)
-        return self._variables.setdefault(name, MemoryPointer(Variable(ptr, size, self.device, self._host)))
+        return self._variables.setdefault(name, MemoryPointer(ForeignBlock(ptr, size, self.device, self._host)))
 
     def _variable_of_expression(self, name: str) -> tuple[int, int] | None:
         """Return the address and the size of the variable that the name expression ``name`` names."""

@@ -1,0 +1,20 @@
+"""Memory that arrays use and that the ledger has not allocated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Borrowed:
+    """The owner of memory of another process."""
+
+    __slots__ = ()
+
+    def record_stream(self, handle: int, stream: Any) -> None:
+        """Give the memory back only after the work that ``stream`` has when the last array dies.
+
+        Args:
+            handle: The handle of the stream.
+            stream: The stream, which is kept alive until then.
+        """
+        raise NotImplementedError

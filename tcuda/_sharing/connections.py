@@ -1,0 +1,239 @@
+"""The connections of a receiver, one to each process whose memory the receiver holds."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from tcuda._process.fork import call_in_child
+from tcuda._sharing import wire
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from tcuda._sharing.wire import Address
+
+
+class Connection:
+    """The connection to one owner of memory. Any thread may call any method.
+
+    Args:
+        owner: The address of the owner.
+        connected: The socket.
+
+    Attributes:
+        owner: The address of the owner.
+        held: The number of arrays in the memory of the owner.
+        when_received: For each message that this process has sent on, the function to call when it is received.
+        ended: Whether the owner has ended.
+    """
+
+    def __init__(self, owner: Address, connected: socket.socket) -> None:
+        self.owner = owner
+        self.held = 0
+        self.when_received: dict[int, Callable[[], object]] = {}
+        self.ended = False
+        self._connected = connected
+        self._lock = threading.RLock()
+        self._requests = itertools.count(1)
+        self._claims: dict[int, int] = {}  # the leases of the claims that are not answered yet, by request
+
+    def claim(self, lease: int, message: int) -> None:
+        """Hold the memory of ``lease``.
+
+        Raises:
+            RuntimeError: The owner has ended, or has freed the memory.
+        """
+        with self._lock:
+            (claimed,), _ = self._request("claim", lease, message)
+            if claimed:
+                self.held += 1
+                return
+        raise RuntimeError(
+            f"The array is gone: the process {self.owner.pid} has freed its memory, because all arrays that were "
+            "received from this message are gone, or because the sender has withdrawn the message. Load each message "
+            "once, while the sender runs."
+        )
+
+    def forward(self, lease: int, when_received: Callable[[], object]) -> int:
+        """Announce a message about memory that this process holds, and return the number of the message.
+
+        Args:
+            lease: The number of the lease.
+            when_received: A function that is called after the message is received, or the owner has ended.
+
+        Raises:
+            RuntimeError: The owner has ended.
+        """
+        with self._lock:
+            (message,), _ = self._request("forward", lease)
+            if message is None:
+                raise RuntimeError(f"The process {self.owner.pid} has freed the memory of the array.")
+            self.when_received[message] = when_received
+            return int(message)
+
+    def descriptors(self, lease: int, count: int) -> list[int]:
+        """Return ``count`` descriptors of the memory of ``lease``, which belong to the caller."""
+        found: list[int] = []
+        try:
+            while len(found) < count:
+                with self._lock:
+                    _, more = self._request("descriptors", lease, len(found), count - len(found))
+                if not more:
+                    raise RuntimeError(
+                        f"The process {self.owner.pid} sent {len(found)} descriptors of its memory instead of {count}."
+                    )
+                found += more
+        except BaseException:
+            for descriptor in found:
+                os.close(descriptor)
+            raise
+        return found
+
+    def release(self, leases: dict[int, int]) -> None:
+        """Hold the memory of each lease that many times less; the call does not wait."""
+        with self._lock:
+            self.held -= sum(leases.values())
+            if self.ended:
+                return
+            try:
+                wire.send(self._connected, [0, "release", list(leases.items())])
+            except OSError:
+                self._end()
+
+    def close_if_unused(self) -> bool:
+        """Close the connection if this process holds no memory of the owner; return whether it is closed."""
+        with self._lock:
+            self._read_notices()
+            if self.held == 0 and not self.when_received:
+                self._end()
+            return self.ended
+
+    def close_in_child(self) -> None:
+        """Close the socket that a forked child has inherited."""
+        self._connected.close()
+
+    def _request(self, *message: Any) -> tuple[list[Any], list[int]]:
+        """Send a request, and return the answer with its descriptors."""
+        if self.ended:
+            raise ended(self.owner)
+        number = next(self._requests)
+        if message[0] == "claim":
+            self._claims[number] = message[1]
+        try:
+            wire.send(self._connected, [number, *message])
+            while True:
+                (answered, *answer), descriptors = wire.receive(self._connected)
+                if answered == number:
+                    break
+                self._note(answered, answer, descriptors)
+        except (OSError, EOFError) as error:
+            self._end()
+            raise ended(self.owner) from error
+        self._claims.pop(number, None)
+        if answer[0] == "failed":
+            raise RuntimeError(f"The process {self.owner.pid} cannot share the memory: {answer[1]}")
+        return answer, descriptors
+
+    def _read_notices(self) -> None:
+        """Read what the owner has sent without being asked."""
+        if self.ended:
+            return
+        self._connected.setblocking(False)
+        try:
+            while True:
+                (answered, *answer), descriptors = wire.receive(self._connected)
+                self._note(answered, answer, descriptors)
+        except BlockingIOError:
+            pass
+        except (OSError, EOFError):
+            self._end()
+        finally:
+            if not self.ended:
+                self._connected.setblocking(True)
+
+    def _note(self, request: int, answer: list[Any], descriptors: list[int]) -> None:
+        """Handle a notice of the owner, or the answer to a request that an exception such as Ctrl-C has ended."""
+        for descriptor in descriptors:
+            os.close(descriptor)
+        lease = self._claims.pop(request, None)
+        if request == 0:
+            self._call(answer[0])
+        elif lease is not None and answer[0] is True:
+            wire.send(self._connected, [0, "release", [[lease, 1]]])
+
+    def _call(self, message: int) -> None:
+        when_received = self.when_received.pop(message, None)
+        if when_received is not None:
+            when_received()
+
+    def _end(self) -> None:
+        self.ended = True
+        self._connected.close()
+        with _lock:
+            if _connections.get(self.owner) is self:
+                del _connections[self.owner]
+        waiting = list(self.when_received.values())
+        self.when_received.clear()
+        for when_received in waiting:
+            when_received()
+
+
+_connections: dict[Address, Connection] = {}
+_lock = threading.RLock()
+
+
+def connection_to(owner: Address) -> Connection:
+    """Return the connection to ``owner``; the first call connects.
+
+    Raises:
+        RuntimeError: The process has ended, belongs to another user, or cannot be seen from this process.
+    """
+    known = _connections.get(owner)
+    if known is not None:
+        return known
+    with _lock:
+        known = _connections.get(owner)
+        if known is None:
+            known = _connections[owner] = Connection(owner, _connect(owner))
+        return known
+
+
+def _connect(owner: Address) -> socket.socket:
+    try:
+        return wire.connect(owner)
+    except ConnectionRefusedError as error:
+        raise ended(owner) from error
+    except PermissionError as error:
+        raise RuntimeError(
+            f"The array was sent by the process {owner.pid} of another user. Arrays can be shared among the processes "
+            "of one user only; copy the elements with .get() instead."
+        ) from error
+
+
+def ended(owner: Address) -> RuntimeError:
+    """Return the error for an owner that has ended."""
+    return RuntimeError(
+        f"The array is gone: the process {owner.pid}, whose memory it is in, has ended, or runs in another container "
+        "with a network of its own. The sender must run until the array is received."
+    )
+
+
+def connections() -> list[Connection]:
+    """Return all connections of this process."""
+    with _lock:
+        return list(_connections.values())
+
+
+def _forget_in_child() -> None:
+    global _lock
+    _lock = threading.RLock()
+    for connection in _connections.values():
+        connection.close_in_child()
+    _connections.clear()
+
+
+call_in_child(_forget_in_child)

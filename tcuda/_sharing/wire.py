@@ -1,0 +1,119 @@
+"""Short messages between two processes of one user on one machine, each with file descriptors."""
+
+from __future__ import annotations
+
+import array
+import errno
+import json
+import os
+import secrets
+import socket
+import struct
+from typing import Any, NamedTuple
+
+_LARGEST = 1 << 16
+MOST_DESCRIPTORS = 128
+"""The number of file descriptors in one message; Linux takes 253."""
+
+_PEER = struct.Struct("iII")
+
+
+class Address(NamedTuple):
+    """The address of a process that sends arrays.
+
+    Attributes:
+        name: The name of the socket, which no other process has or will have.
+        pid: The number of the process, for messages to people.
+    """
+
+    name: str
+    pid: int
+
+
+def new_address() -> Address:
+    """Return an address for this process."""
+    pid = os.getpid()
+    return Address(f"tcuda-{pid}-{secrets.token_hex(16)}", pid)
+
+
+def _path(address: Address) -> bytes:
+    # The name is in the abstract namespace of Linux: no file is left behind when the process is killed.
+    return b"\0" + address.name.encode("ascii")
+
+
+def listen(address: Address) -> socket.socket:
+    """Return a socket that accepts connections to ``address``."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        listening.bind(_path(address))
+        listening.listen(1024)
+        listening.setblocking(False)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def connect(address: Address) -> socket.socket:
+    """Return a socket that is connected to ``address``.
+
+    Raises:
+        ConnectionRefusedError: The process has ended.
+        PermissionError: The process belongs to another user.
+    """
+    connected = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        connected.connect(_path(address))
+        if user_of(connected) != os.geteuid():
+            raise PermissionError(errno.EPERM, "the process belongs to another user")
+    except BaseException:
+        connected.close()
+        raise
+    return connected
+
+
+def user_of(connected: socket.socket) -> int:
+    """Return the number of the user of the process at the other end."""
+    user: int = _PEER.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
+    return user
+
+
+def process_of(connected: socket.socket) -> int:
+    """Return the number of the process at the other end; 0 if this process cannot see the other one."""
+    number: int = _PEER.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[0]
+    return number
+
+
+def send(connected: socket.socket, message: list[Any], descriptors: list[int] | None = None) -> None:
+    """Send ``message``, whose members JSON can write, with ``descriptors``, which stay open here."""
+    data = json.dumps(message, separators=(",", ":")).encode("ascii")
+    if descriptors:
+        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
+        connected.sendmsg([data], [rights], socket.MSG_NOSIGNAL)
+    else:
+        connected.send(data, socket.MSG_NOSIGNAL)
+
+
+def receive(connected: socket.socket) -> tuple[list[Any], list[int]]:
+    """Return the next message and its descriptors, which belong to the caller.
+
+    Raises:
+        EOFError: The other end is closed.
+    """
+    try:
+        data, descriptors, _, _ = socket.recv_fds(connected, _LARGEST, MOST_DESCRIPTORS)
+    except ConnectionResetError as error:
+        raise EOFError from error
+    if not data:
+        raise EOFError
+    try:
+        message = json.loads(data)
+        if not isinstance(message, list) or not message:
+            raise ValueError(f"A message is a list; got {data[:80]!r}.")
+    except ValueError:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    return message, descriptors

@@ -1,0 +1,72 @@
+"""Arrays in other processes, by ``multiprocessing``; the import makes arrays shareable (``torch.multiprocessing``).
+
+After ``import tcuda.multiprocessing``, an array that goes through a queue or a pipe of ``multiprocessing``, or that is
+an argument of a spawned process, arrives as an array of the same memory. No element is copied. The process that
+receives the array needs no import.
+"""
+
+from __future__ import annotations
+
+from multiprocessing.reduction import ForkingPickler
+from typing import TYPE_CHECKING, Any
+
+from tcuda._process.lazy import _lazy_call, backend
+from tcuda._sharing.arrays import reduce_array, reduce_event
+from tcuda._sharing.leases import leases
+from tcuda.streams import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["unreceived", "withdraw"]
+
+
+def unreceived() -> int:
+    """Return the number of messages of this process that no process has received yet.
+
+    Each message is about one array, and keeps the memory of the array.
+    """
+    return leases.on_the_way()
+
+
+def withdraw(array: Any = None) -> int:
+    """Stop keeping memory for messages that no process has received yet, and return the number of these messages.
+
+    Call the function when messages are lost: after a queue was closed before it was empty, or after the process died
+    that was to receive them. A process that loads such a message later gets an error.
+
+    Args:
+        array: An array that was sent; all arrays if None.
+
+    Raises:
+        TypeError: ``array`` is not an array on a device.
+    """
+    if array is None:
+        return leases.withdraw()
+    memory = getattr(getattr(array, "data", None), "mem", None)
+    if memory is None:
+        raise TypeError(f"withdraw() takes an array of tcuda.xp, or None; got {type(array).__name__}.")
+    return leases.withdraw(memory)
+
+
+def _rebuild(rebuild: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the object of a message. A process that unpickles the message imports this module, and so can send too."""
+    return rebuild(*arguments)
+
+
+def _reduce_array(array: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    rebuild, arguments = reduce_array(array)
+    return _rebuild, (rebuild, *arguments)
+
+
+def _reduce_event(event: Event) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    rebuild, arguments = reduce_event(event)
+    return _rebuild, (rebuild, *arguments)
+
+
+def _register() -> None:
+    ForkingPickler.register(backend.array_type(), _reduce_array)
+
+
+ForkingPickler.register(Event, _reduce_event)
+_lazy_call(_register)  # arrays exist only after initialisation, and only then is their type settled

@@ -1,0 +1,166 @@
+"""The requests of a receiver, and the leases of an owner, without any device."""
+
+from __future__ import annotations
+
+import os
+import types
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.sharing_workers import open_files
+from tcuda._sharing import connections, wire
+from tcuda._sharing.leases import leases
+from tcuda._sharing.server import server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcuda._sharing.connections import Connection
+
+
+class Files:
+    """Memory whose pieces are numbered files."""
+
+    def __init__(self) -> None:
+        self.memory = object()
+
+    def descriptors(self, first: int, count: int) -> list[int]:
+        """Return files whose contents are their numbers."""
+        found = []
+        for number in range(first, first + count):
+            descriptor = os.memfd_create("test")
+            os.pwrite(descriptor, str(number).encode(), 0)
+            found.append(descriptor)
+        return found
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    """A connection of this process to itself."""
+    made = connections.connection_to(server().address)
+    yield made
+    assert made.close_if_unused()
+
+
+@pytest.fixture
+def calls() -> list[str]:
+    """The calls for messages that are received."""
+    return []
+
+
+def test_a_lease_lives_while_it_is_held(connection: Connection, calls: list[str]) -> None:
+    before = leases.count()
+    lease, message = leases.send(Files(), lambda: calls.append("received"))
+    assert calls == []
+    connection.claim(lease, message)
+    assert calls == ["received"]
+    connection.claim(lease, message)  # a second load of the message
+    connection.release({lease: 1})
+    server().settle()
+    assert leases.count() == before + 1
+    connection.release({lease: 1})
+    server().settle()
+    assert leases.count() == before
+    with pytest.raises(RuntimeError, match="The array is gone"):
+        connection.claim(lease, message)
+    assert connection.held == 0
+
+
+def test_all_arrays_in_the_same_memory_have_one_lease(calls: list[str]) -> None:
+    files = Files()
+    first, second = leases.send(files, calls.clear), leases.send(files, calls.clear)
+    assert first[0] == second[0]
+    assert leases.take_back(*first) is files.memory
+    assert leases.take_back(*second) is files.memory
+    assert leases.take_back(*second) is None
+
+
+def test_a_message_that_is_sent_on_keeps_the_memory(connection: Connection, calls: list[str]) -> None:
+    before = leases.count()
+    lease, message = leases.send(Files(), calls.clear)
+    connection.claim(lease, message)
+    onward = connection.forward(lease, lambda: calls.append("received"))
+    connection.release({lease: 1})
+    server().settle()
+    assert leases.count() == before + 1
+    assert leases.take_back(lease, onward) is not None
+    server().settle()
+    assert leases.count() == before
+    assert calls == []
+    connection.close_if_unused()  # reads what the owner has sent
+    assert calls == ["received"]
+
+
+def test_more_descriptors_than_fit_into_one_message(connection: Connection) -> None:
+    lease, message = leases.send(Files(), lambda: None)
+    connection.claim(lease, message)
+    count = 2 * wire.MOST_DESCRIPTORS + 3
+    received = connection.descriptors(lease, count)
+    try:
+        assert [int(os.pread(descriptor, 10, 0)) for descriptor in received] == list(range(count))
+        assert not any(os.get_inheritable(descriptor) for descriptor in received)
+    finally:
+        for descriptor in received:
+            os.close(descriptor)
+        connection.release({lease: 1})
+
+
+def test_a_failure_of_the_owner_is_raised_by_the_receiver(connection: Connection) -> None:
+    class Broken(Files):
+        def descriptors(self, first: int, count: int) -> list[int]:
+            raise OSError("no files left")
+
+    before = open_files()
+    lease, message = leases.send(Broken(), lambda: None)
+    connection.claim(lease, message)
+    with pytest.raises(RuntimeError, match=f"process {os.getpid()} cannot share the memory: no files left"):
+        connection.descriptors(lease, 1)
+    connection.release({lease: 1})
+    assert open_files() == before
+
+
+def test_an_interrupted_claim_holds_nothing(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, calls: list[str]
+) -> None:
+    before = leases.count()
+    lease, message = leases.send(Files(), calls.clear)
+    other, later = leases.send(Files(), calls.clear)
+
+    def interrupted(connected: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(connections, "wire", types.SimpleNamespace(send=wire.send, receive=interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            connection.claim(lease, message)
+    connection.claim(other, later)  # skips the answer to the interrupted claim, and releases it
+    server().settle()
+    assert leases.count() == before + 1
+    connection.release({other: 1})
+
+
+def test_a_connection_that_ends_holds_nothing(calls: list[str]) -> None:
+    before = leases.count()
+    lease, message = leases.send(Files(), calls.clear)
+    connected = wire.connect(server().address)
+    wire.send(connected, [1, "claim", lease, message])
+    assert wire.receive(connected)[0] == [1, True]
+    wire.send(connected, [0, "release", [[lease, 1]]])
+    connected.close()
+    server().settle()
+    assert leases.count() == before
+
+
+def test_nonsense_ends_the_connection() -> None:
+    connected = wire.connect(server().address)
+    connected.send(b"nonsense")
+    with pytest.raises(EOFError):
+        wire.receive(connected)
+    connected.close()
+
+
+def test_a_process_that_does_not_exist() -> None:
+    absent = wire.Address("tcuda-1-none", 1)
+    with pytest.raises(RuntimeError, match="the process 1, whose memory it is in, has ended"):
+        connections.connection_to(absent)

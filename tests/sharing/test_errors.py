@@ -1,0 +1,169 @@
+"""The errors of arrays that cannot be shared."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from multiprocessing.reduction import ForkingPickler
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+import tcuda.multiprocessing
+from support import sharing_workers as workers
+from support.folders import TESTS
+from tcuda._sharing import connections, messages, wire
+
+if TYPE_CHECKING:
+    from support.fixture_types import OutputOf
+    from support.sharing_workers import Worker
+    from tcuda._backend import Backend
+    from tcuda._runtime.protocol import Runtime
+
+
+def test_memory_of_another_library_is_refused(xp: Any, runtime: Runtime, backend: Backend) -> None:
+    address = runtime.malloc(512)
+    try:
+        memory = backend.foreign_memory(None, address, 512, 0)
+        array = backend.array_in(memory, 0, (4,), "f4", (4,))
+        with pytest.raises(RuntimeError, match=r"was not allocated by tcuda.*array\.copy\(\)"):
+            ForkingPickler.dumps(array)
+        del array, memory
+    finally:
+        runtime.free(address)
+    assert tcuda.multiprocessing.unreceived() == 0
+
+
+REFUSED = """
+import tcuda, tcuda.multiprocessing
+from multiprocessing.reduction import ForkingPickler
+array = tcuda.xp.arange(4)
+try:
+    ForkingPickler.dumps(array)
+except RuntimeError as error:
+    print(error)
+print(tcuda.multiprocessing.unreceived())
+"""
+
+
+def test_memory_of_the_asynchronous_allocator_is_refused(output_of: OutputOf) -> None:
+    lines = output_of(REFUSED, TCUDA_ALLOC_CONF="backend:cudaMallocAsync").splitlines()
+    assert "comes from 'cudaMallocAsync', and CUDA opens it in no other process" in lines[0]
+    assert lines[1] == "0"
+
+
+SHARED = """
+import tcuda
+from support import sharing_workers as workers
+with workers.worker() as worker:
+    array = tcuda.xp.arange(4)
+    print(worker.call(workers.copied, array).tolist(), worker.call(workers.echo, array).data.ptr == array.data.ptr)
+"""
+
+
+@pytest.mark.parametrize("conf", ["backend:cupy", "expandable_segments:False", "expandable_segments:True"])
+def test_memory_of_the_other_backends_is_shared(output_of: OutputOf, conf: str) -> None:
+    code = f"import tcuda.multiprocessing{SHARED}"
+    assert output_of(code, TCUDA_ALLOC_CONF=conf, PYTHONPATH=str(TESTS)) == "[0, 1, 2, 3] True"
+
+
+def test_a_device_that_the_receiver_does_not_see(xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if tcuda.device_count() < 2:
+        pytest.skip("needs two devices")
+    monkeypatch.setenv("TCUDA_EMULATED_DEVICES", "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with workers.worker() as receiver:
+        with tcuda.device(1):
+            array = xp.arange(4)
+        uuid = tcuda.get_device_properties(1).uuid
+        with pytest.raises(RuntimeError, match=f"device GPU-{uuid}, which this process does not see"):
+            receiver.call(workers.copied, array)
+        with pytest.raises(RuntimeError, match="does not see"):
+            receiver.call(workers.copied, array[:0])
+        assert tcuda.multiprocessing.unreceived() == 0  # the message has ended with the error
+        with tcuda.device(0):
+            assert receiver.call(workers.copied, xp.arange(2)).tolist() == [0, 1]
+
+
+def test_a_message_of_another_runtime() -> None:
+    with pytest.raises(RuntimeError, match=r"runtime 'other', and this process uses .* Set TCUDA_RUNTIME"):
+        messages.device_of("other", b"")
+
+
+def test_processes_of_other_users(xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = xp.arange(4)
+    ForkingPickler.dumps(array)
+    address = messages.server().address
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: 12345)
+        with pytest.raises(RuntimeError, match=f"sent by the process {os.getpid()} of another user"):
+            connections.connection_to(address)
+    assert tcuda.multiprocessing.withdraw(array) == 1
+
+
+def test_a_server_refuses_other_users(xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = messages.server()
+    with monkeypatch.context() as patch:
+        patch.setattr(wire, "user_of", lambda connected: os.geteuid() + 1)
+        with pytest.raises(PermissionError):
+            wire.connect(running.address)
+        running.settle()
+    connected = wire.connect(running.address)
+    wire.send(connected, [1, "unknown"])
+    answer, _ = wire.receive(connected)
+    connected.close()
+    assert answer[:2] == [1, "failed"]
+    assert "different versions of tcuda" in answer[2]
+
+
+def test_a_capturing_stream_neither_sends_nor_receives(xp: Any, worker: Worker) -> None:
+    array, side = xp.arange(4), tcuda.Stream()
+    message = bytes(ForkingPickler.dumps(array))
+    graph = tcuda.CUDAGraph()
+    with tcuda.graph(graph, stream=side):
+        array += 1
+        with pytest.raises(tcuda.AcceleratorError, match="sending an array"):
+            ForkingPickler.dumps(array)
+        with pytest.raises(tcuda.AcceleratorError, match="receiving an array"):
+            pickle.loads(message)
+    graph.replay()
+    tcuda.synchronize()
+    worker.call(workers.load, "array", message)
+    assert worker.call(workers.elements, "array") == [1, 2, 3, 4]
+
+
+FORKED = """
+import os, pickle, sys
+import tcuda, tcuda.multiprocessing
+from multiprocessing.reduction import ForkingPickler
+array = tcuda.xp.arange(4)
+message = bytes(ForkingPickler.dumps(array))
+received = pickle.loads(bytes(ForkingPickler.dumps(array)))
+sys.stdout.flush()
+child = os.fork()
+if not child:
+    try:
+        pickle.loads(message)
+    except RuntimeError as error:
+        print(str(error)[:47], flush=True)
+    try:
+        ForkingPickler.dumps(array)
+    except RuntimeError as error:
+        print(str(error)[:47], flush=True)
+    print(tcuda.multiprocessing.unreceived(), flush=True)
+    del array, received
+    os._exit(0)
+os.waitpid(child, 0)
+print(tcuda.multiprocessing.unreceived(), array.get().tolist())
+"""
+
+
+def test_a_forked_child_shares_nothing(output_of: OutputOf) -> None:
+    refused = "Cannot re-initialize CUDA in forked subprocess."
+    assert output_of(FORKED).splitlines() == [refused, refused, "0", "0 [0, 1, 2, 3]"]
+
+
+def test_collecting_without_shared_arrays_changes_nothing(output_of: OutputOf) -> None:
+    code = "import sys, tcuda; tcuda.ipc_collect(); print('selectors' in sys.modules, tcuda.is_initialized())"
+    assert output_of(code) == "False True"
