@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import traceback
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -177,20 +178,22 @@ def _receive(message: Message, device: int, stream: Any) -> Any:
     return backend.foreign_memory(received, received.ptr, place.size, device)
 
 
-def _wait(message: Message, stream: int) -> AcceleratorError | None:
-    """Let ``stream`` wait for the events of ``message``; return the error if that is not possible."""
+def _wait(message: Message, stream: int) -> str | None:
+    """Let ``stream`` wait for the events of ``message``; return the text of the error if that is not possible."""
     try:
         if is_own(message.sender):
             events.wait_for_own(message.events, stream)
         else:
             events.wait(message.sender, message.events, stream)
     except AcceleratorError as error:
-        return error
+        # A frame that refers to its own error would keep the frames of its callers, and so the array, for long.
+        traceback.clear_frames(error.__traceback__)
+        return str(error)
     return None
 
 
-def _require_end_of(sender: Address, failed: AcceleratorError | None) -> None:
-    """Raise ``failed`` unless ``sender`` has ended: the work of a process that has ended is complete."""
+def _require_end_of(sender: Address, failed: str | None) -> None:
+    """Raise an error with the text ``failed`` unless ``sender`` has ended: its work is then complete."""
     if failed is None:
         return
     try:
@@ -200,7 +203,7 @@ def _require_end_of(sender: Address, failed: AcceleratorError | None) -> None:
     raise RuntimeError(
         f"The events of the process {sender.pid} cannot be opened: {failed}\nContainers need the same PID and IPC "
         "namespaces and the same devices."
-    ) from failed
+    )
 
 
 def is_own(address: Address) -> bool:

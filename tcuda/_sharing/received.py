@@ -18,7 +18,7 @@ from tcuda._process.devices import exchange_device
 from tcuda._process.exit import finalizer
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
-from tcuda._runtime.protocol import EVENT_BLOCKING_SYNC, EVENT_DISABLE_TIMING
+from tcuda._runtime.protocol import EVENT_BLOCKING_SYNC, EVENT_DISABLE_TIMING, STREAM_LEGACY, STREAM_PER_THREAD
 from tcuda.streams._spares import create_event
 
 if TYPE_CHECKING:
@@ -156,6 +156,7 @@ class Returns:
         self._wait_for_work(loans)
         released: dict[Connection, dict[int, int]] = {}
         for loan in loans:
+            _wait_for_captures()
             with contextlib.suppress(AcceleratorError):
                 loan.mapping.close()
             of_owner = released.setdefault(loan.connection, {})
@@ -164,26 +165,32 @@ class Returns:
             connection.release(leases)
 
     def _wait_for_work(self, loans: list[Loan]) -> None:
-        pause = threading.Event()
-        while captures:  # a wait for an event would invalidate a capture
-            pause.wait(_CAPTURE_PAUSE)
         streams: dict[int, set[int]] = {}
         for loan in loans:
             streams.setdefault(loan.device, set()).update(loan.streams)
         for device, handles in streams.items():
             for handle in handles:
+                _wait_for_captures()
                 # An error of the device is final for the process: no work goes on. A stream of another library may be
                 # gone together with its work.
                 with contextlib.suppress(AcceleratorError):
                     exchange_device(device)
                     event = self._event_of(device)
-                    cuda.eventRecord(event, handle)
+                    # The stream of another thread has no handle here. The legacy stream waits for it.
+                    cuda.eventRecord(event, STREAM_LEGACY if handle == STREAM_PER_THREAD else handle)
                     cuda.eventSynchronize(event)
 
     def _event_of(self, device: int) -> int:
         if device not in self._events:
             self._events[device] = create_event(device, EVENT_DISABLE_TIMING | EVENT_BLOCKING_SYNC)
         return self._events[device]
+
+
+def _wait_for_captures() -> None:
+    """Wait until no capture is in progress: a wait for an event would invalidate a capture."""
+    pause = threading.Event()
+    while captures:
+        pause.wait(_CAPTURE_PAUSE)
 
 
 returns = Returns()

@@ -158,6 +158,38 @@ def test_a_sender_that_is_killed_after_the_array_is_opened(xp: Any) -> None:
     assert workers.mapped_segments() == 0
 
 
+def test_a_process_that_is_killed_after_it_has_sent_an_array_on(xp: Any) -> None:
+    ours, theirs = SPAWN.Pipe()
+    with workers.worker(ours) as middle, workers.worker(theirs) as last:
+        ours.close()
+        theirs.close()
+        array = xp.arange(4)
+        before = tcuda.memory_allocated()
+        middle.call(workers.keep, "array", array)
+        del array
+        middle.call(workers.pass_on, "array")
+        middle.kill()
+        tcuda.ipc_collect()
+        assert tcuda.memory_allocated() == before  # the message is still on the way
+        last.call(workers.keep_from_other, "array")
+        assert last.call(workers.elements, "array") == [0, 1, 2, 3]
+        last.call(workers.drop)
+        last.call(workers.collect)
+        tcuda.ipc_collect()
+        assert tcuda.memory_allocated() < before
+
+
+def test_memory_goes_back_after_the_captures_of_the_receiver(xp: Any, worker: Worker) -> None:
+    array = xp.arange(4)
+    before = tcuda.memory_allocated()
+    worker.call(workers.keep, "array", array)
+    del array
+    assert worker.call(workers.drop_in_capture, "array") == [1.0] * 4
+    worker.call(workers.collect)
+    tcuda.ipc_collect()
+    assert tcuda.memory_allocated() < before
+
+
 def test_a_full_queue_keeps_no_memory(xp: Any) -> None:
     full = SPAWN.Queue(1)
     array = xp.arange(10)
@@ -232,6 +264,7 @@ def receive(arrays, barrier):
         barrier.recv()  # until the sender has ended
     except EOFError:
         assert array.get().tolist() == [0, 1, 2]
+        print("received", flush=True)
 
 def main(first):
     context = multiprocessing.get_context("spawn")
@@ -264,7 +297,8 @@ def test_both_processes_end_in_either_order(output_of: OutputOf, tmp_path: Any, 
     run = (
         f"import runpy, sys; sys.argv = ['exits.py', {first!r}]; runpy.run_path({str(program)!r}, run_name='__main__')"
     )
-    assert output_of(run) == "done"
+    # The output ends when both processes have ended.
+    assert output_of(run).split() == (["done", "received"] if first == "sender" else ["done"])
 
 
 def test_a_process_ends_with_messages_on_the_way(output_of: OutputOf) -> None:

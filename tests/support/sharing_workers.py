@@ -339,3 +339,19 @@ def double_and_put(queue: Any, array: Any) -> None:
     """Put an array into a queue after its elements are doubled, and wait for an answer."""
     queue.put(double(array))
     queue.get()  # the sender must run until the array is received
+
+
+def drop_in_capture(name: str) -> Any:
+    """Let an array die during a capture, and return what the graph computes."""
+    import tcuda
+    from tcuda._sharing.received import returns
+
+    array, graph = tcuda.xp.zeros(4), tcuda.CUDAGraph()
+    with tcuda.graph(graph, capture_error_mode="global"):
+        array += 1
+        del kept[name]
+        while not returns.queue.empty():  # until the thread that gives memory back has begun
+            os.sched_yield()
+        array += 0
+    graph.replay()
+    return array.get().tolist()
