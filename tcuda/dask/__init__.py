@@ -6,8 +6,10 @@ The package needs Dask's ``distributed``, which ``pip install 'tcuda[dask]'`` in
 from __future__ import annotations
 
 from tcuda.dask._cluster import local_cluster
+from tcuda.dask._group import Communicator, Group, group
+from tcuda.dask._mailbox import GroupError
 from tcuda.dask._plugin import Devices
 from tcuda.dask._preload import dask_setup
 from tcuda.dask._seeds import worker_seed
 
-__all__ = ["Devices", "dask_setup", "local_cluster", "worker_seed"]
+__all__ = ["Communicator", "Devices", "Group", "GroupError", "dask_setup", "group", "local_cluster", "worker_seed"]

@@ -12,12 +12,15 @@ from distributed.comm.addressing import get_address_host
 from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.protocol.pickle import dumps
 
+from tcuda.dask._meetings import JOIN, LEAVE, Meetings
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from distributed import Scheduler, Worker
 
 _NAME = "tcuda-directory"
+_MEETINGS = "tcuda-meetings"
 _OP = "tcuda_place"
 
 
@@ -85,7 +88,7 @@ class Directory(SchedulerPlugin):
 
 
 def install(dask_scheduler: Scheduler) -> None:
-    """Give the scheduler a directory, unless it has one.
+    """Give the scheduler the directory of devices and the record of meetings, unless it has them.
 
     Args:
         dask_scheduler: The scheduler, under the name by which Dask passes it.
@@ -95,6 +98,10 @@ def install(dask_scheduler: Scheduler) -> None:
     directory = Directory()
     dask_scheduler.add_plugin(directory, name=_NAME)
     dask_scheduler.handlers[_OP] = directory.place
+    meetings = Meetings(dask_scheduler.worker_send, dask_scheduler.workers.__contains__)
+    dask_scheduler.add_plugin(meetings, name=_MEETINGS)
+    dask_scheduler.handlers[JOIN] = meetings.join
+    dask_scheduler.handlers[LEAVE] = meetings.leave
 
 
 async def ask_for_place(worker: Worker, uuids: Sequence[str], per_device: int | None) -> str:

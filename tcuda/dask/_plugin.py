@@ -10,6 +10,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 import tcuda
 from tcuda.dask._directory import ask_for_place
+from tcuda.dask._mailbox import add_mailboxes, end_collectives
 from tcuda.dask._metrics import add_metrics, remove_metrics
 from tcuda.dask._seeds import worker_seed
 from tcuda.dask._threads import use_device
@@ -94,10 +95,12 @@ class Devices(WorkerPlugin):
             tcuda.set_per_process_memory_fraction(fraction, index)
         if self.seed is not None:
             tcuda.default_generators[index].manual_seed(worker_seed(self.seed, worker.name))
+        add_mailboxes(worker)
         add_metrics(worker, index)
 
     def teardown(self, worker: Worker) -> None:
-        """Send no more figures of the device; the worker keeps the device until its end."""
+        """Send no more figures of the device, and end the collectives; the worker keeps the device until its end."""
+        end_collectives(worker)
         remove_metrics(worker)
 
     async def _device_of(self, worker: Worker) -> int:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from distributed import get_worker
 
 import tcuda
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from distributed import Worker
+
+    from tcuda.dask import Group
 
 _both_threads = threading.Barrier(2, timeout=30)
 
@@ -61,3 +68,111 @@ class Counter:
     def devices(self) -> tuple[str, str]:
         """Return the UUIDs of the device on which the actor was made, and of the current device."""
         return self.made_on, current_uuid()
+
+
+def collectives(group: Group, inputs: Sequence[Any], op: str) -> dict[str, Any]:
+    """Run all collectives with the input of this rank, and return the results on the host."""
+    with group.join(30) as communicator:
+        own = tcuda.xp.asarray(inputs[communicator.rank])
+        reduced, sent = own.copy(), own.copy()
+        results = {
+            "all_reduce": communicator.all_reduce(reduced, op),
+            "in place": reduced,
+            "broadcast": communicator.broadcast(sent, communicator.size - 1),
+            "all_gather": communicator.all_gather(own),
+            "reduce_scatter": communicator.reduce_scatter(own, op),
+        }
+        communicator.barrier()
+        return {name: array.get() for name, array in results.items()}
+
+
+def fail_on_rank_1(group: Group) -> None:
+    """Let the rank 0 wait for the rank 1, whose task fails."""
+    with group.join(30) as communicator:
+        if communicator.rank == 1:
+            raise ZeroDivisionError("the task of the rank 1")
+        communicator.all_reduce(tcuda.xp.ones(3))
+
+
+def die_on_rank_1(group: Group) -> None:
+    """Let the rank 0 wait for the rank 1, whose worker dies."""
+    with group.join(30) as communicator:
+        if communicator.rank == 1:
+            os._exit(1)
+        communicator.all_reduce(tcuda.xp.ones(3))
+
+
+def join_and_die_on_rank_1(group: Group) -> None:
+    """Let the rank 0 wait for the rank 1 to join, whose worker dies."""
+    if get_worker().address == group.addresses[1]:
+        os._exit(1)
+    with group.join(30):
+        pass
+
+
+def leave_early_on_rank_1(group: Group) -> None:
+    """Let the rank 0 wait for the rank 1, whose task has left the group."""
+    with group.join(30) as communicator:
+        if communicator.rank == 0:
+            communicator.all_reduce(tcuda.xp.ones(3))
+
+
+def abandon_while_another_thread_waits(group: Group) -> str:
+    """Return the error of a thread of the rank 0 whose communicator another thread abandons."""
+    with group.join(30) as communicator:
+        if communicator.rank == 1:
+            try:
+                communicator.broadcast(tcuda.xp.ones(3), root=0)
+            except RuntimeError as error:
+                return str(error)
+            return "no error"
+        waiting, errors = threading.Event(), []
+
+        def wait() -> None:
+            waiting.set()
+            try:
+                communicator.broadcast(tcuda.xp.ones(3), root=1)
+            except RuntimeError as error:
+                errors.append(str(error))
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        waiting.wait()
+        communicator.abandon("the test ends it")
+        thread.join()
+        return errors[0] if errors else "no error"
+
+
+def refused(group: Group) -> list[str]:
+    """Return the errors of calls that are refused, which leave the ranks able to go on."""
+    messages = []
+    with group.join(30) as communicator:
+        array = tcuda.xp.ones((3, 4))
+        for call in (
+            lambda: communicator.all_reduce(array, "mean"),
+            lambda: communicator.all_reduce(array.T),
+            lambda: communicator.all_reduce([1.0]),
+            lambda: communicator.broadcast(array, 2),
+            lambda: communicator.reduce_scatter(array),
+        ):
+            try:
+                call()
+            except (TypeError, ValueError) as error:
+                messages.append(str(error))
+        communicator.barrier()
+    try:
+        communicator.barrier()
+    except RuntimeError as error:
+        messages.append(str(error))
+    return messages
+
+
+def make_different_calls(group: Group) -> None:
+    """Let the ranks make different calls."""
+    with group.join(30) as communicator:
+        communicator.all_reduce(tcuda.xp.ones(3 + communicator.rank))
+
+
+def join_alone(group: Group, timeout: float) -> None:
+    """Join a group, of which no other rank joins."""
+    group.join(timeout)
