@@ -718,6 +718,13 @@ class Ledger:
         """
     def size_of(self, device: int, address: int) -> int:
         """Return the size of the allocation that begins at ``address``, 0 if no live allocation begins there."""
+    def stream_of(self, device: int, address: int) -> int | None:
+        """Return the handle of the stream for which the allocation that begins at ``address`` was made.
+
+        Returns:
+            None if no live allocation begins there, if the stream is destroyed, or if the stream is the default stream
+            of another thread.
+        """
     def block_at(self, device: int, address: int) -> tuple[int, int, int, bool, bool] | None:
         """Return the block that contains ``address``; None if no block contains the address.
 

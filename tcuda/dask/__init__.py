@@ -11,5 +11,8 @@ from tcuda.dask._mailbox import GroupError
 from tcuda.dask._plugin import Devices
 from tcuda.dask._preload import dask_setup
 from tcuda.dask._seeds import worker_seed
+from tcuda.dask._serialization import register
+
+register()
 
 __all__ = ["Communicator", "Devices", "Group", "GroupError", "dask_setup", "group", "local_cluster", "worker_seed"]

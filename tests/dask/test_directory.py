@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcuda.dask._directory import Directory
@@ -20,6 +20,7 @@ def address(number: int, host: str = "10.0.0.1") -> str:
     return f"tcp://{host}:{number}"
 
 
+@settings(deadline=None)
 @given(names=st.permutations(range(8)), devices=st.integers(1, 8))
 def test_workers_with_numbers_get_the_same_devices_in_any_order(names: list[int], devices: int) -> None:
     directory = Directory()

@@ -74,6 +74,31 @@ def capture(runtime: Runtime, stream: int) -> Iterator[None]:
         runtime.graphDestroy(runtime.streamEndCapture(stream))
 
 
+class TestTheStreamOfAnAllocation:
+    def test_is_the_stream_that_was_current(self) -> None:
+        own, other = tcuda.Stream(), tcuda.Stream()
+        with tcuda.stream(own):
+            array = new_array()
+        with tcuda.stream(other):
+            assert ledger.ledger().stream_of(0, array.data.ptr) == own.cuda_stream
+        assert ledger.ledger().stream_of(0, new_array().data.ptr) == 0
+
+    def test_is_unknown_where_no_allocation_begins(self) -> None:
+        array = new_array()
+        address = array.data.ptr
+        assert ledger.ledger().stream_of(0, address + 512) is None
+        del array
+        assert ledger.ledger().stream_of(0, address) is None
+
+    def test_is_unknown_after_the_end_of_the_stream(self, runtime: Runtime) -> None:
+        own = temporary_stream(runtime)
+        with tcuda.stream(own):
+            array = new_array()
+        assert ledger.ledger().stream_of(0, array.data.ptr) == own.ptr
+        del own
+        assert ledger.ledger().stream_of(0, array.data.ptr) is None
+
+
 class TestAnArrayThatAnotherStreamUses:
     def test_keeps_its_memory_until_the_stream_is_done(self) -> None:
         before = tcuda.memory_allocated(), active()

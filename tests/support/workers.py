@@ -176,3 +176,17 @@ def make_different_calls(group: Group) -> None:
 def join_alone(group: Group, timeout: float) -> None:
     """Join a group, of which no other rank joins."""
     group.join(timeout)
+
+
+def array_on_a_side_stream(size: int) -> Any:
+    """Return an array of ones that a stream of its own has made, without a wait for the stream."""
+    with tcuda.stream(tcuda.Stream()):
+        tcuda._sleep(1_000_000)
+        return tcuda.xp.ones(size)
+
+
+def total_and_device(array: Any) -> tuple[float, str]:
+    """Return the sum of the elements, and the UUID of the device of the array."""
+    device = array.data.device_id
+    with tcuda.device(device):
+        return float(array.sum()), str(tcuda.get_device_properties(device).uuid)

@@ -133,6 +133,12 @@ void bind_ledger(nb::module_ &module) {
              nb::arg("device"), nb::arg("stream"))
         .def("size_of", [](Self &self, int device, Address address) { return of(self, device).size_of(address); },
              nb::arg("device"), nb::arg("address"))
+        .def("stream_of",
+             [](Self &self, int device, Address address) -> nb::object {
+                 const auto handle = of(self, device).stream_of(address);
+                 return handle ? nb::cast(*handle) : nb::none();
+             },
+             nb::arg("device"), nb::arg("address"))
         .def("block_at",
              [](Self &self, int device, Address address) -> nb::object {
                  const auto found = of(self, device).block_at(address);

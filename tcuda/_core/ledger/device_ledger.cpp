@@ -191,6 +191,15 @@ std::size_t DeviceLedger::size_of(Address address) {
     return block == nullptr ? 0 : block->size;
 }
 
+std::optional<Stream> DeviceLedger::stream_of(Address address) {
+    const Lock lock(mutex_);
+    const Block *block = live_.find_allocated(address);
+    Stream handle = 0;
+    if (block == nullptr || block->stream_is_gone || handle_of(block->stream, &handle) != success)
+        return std::nullopt;
+    return handle;
+}
+
 std::optional<FoundBlock> DeviceLedger::block_at(Address address) {
     const Lock lock(mutex_);
     return find_block_around(native_, live_, address);

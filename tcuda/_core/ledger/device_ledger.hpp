@@ -61,6 +61,10 @@ public:
     // The bytes of the allocation that begins at `address`, 0 if none does.
     std::size_t size_of(Address address);
 
+    // The handle of the stream for which the allocation that begins at `address` was made. Nothing if no allocation
+    // begins there, if the stream is destroyed, or if the handle means another stream in this thread.
+    std::optional<Stream> stream_of(Address address);
+
     // The block that contains `address`, whether the block is allocated or free.
     std::optional<FoundBlock> block_at(Address address);
 
