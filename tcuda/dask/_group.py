@@ -13,7 +13,7 @@ import tcuda
 from tcuda.dask._host_collectives import HostCollectives
 from tcuda.dask._mailbox import Mailbox, mailboxes_of
 from tcuda.dask._meetings import JOIN, LEAVE
-from tcuda.dask._nccl_collectives import NcclCollectives, new_unique_id
+from tcuda.dask._nccl_collectives import EndedError, NcclCollectives, new_unique_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,9 +96,9 @@ class Communicator:
     host does not wait. Where NCCL cannot be used, which includes emulated devices, and workers that share a device, the
     data goes through Dask's connections between the workers, and the call waits for the result.
 
-    If a worker of the group dies, or a task leaves the group before the others have finished, the collectives of the
-    others raise :class:`GroupError`. A collective of NCCL that has begun is aborted; its result is not valid, and the
-    next call or the end of the ``with`` block raises the error.
+    If a worker of the group dies, or a task fails or leaves the group early, the collectives that need its rank raise
+    :class:`GroupError`. A collective of NCCL that has begun is ended; its result is not valid, and the next collective
+    or the end of the ``with`` block raises the error.
 
     Attributes:
         rank: The number of this task in the group.
@@ -112,7 +112,7 @@ class Communicator:
         self._facts = facts
         self._nccl: NcclCollectives | None = None
         self._is_open = True
-        self._mailbox = Mailbox(worker, meeting, rank, group.addresses, self._abort)
+        self._mailbox = Mailbox(worker, meeting, rank, group.addresses, self._lose_rank)
         self._host = HostCollectives(self._mailbox, rank, self.size)
 
     def _connect(self) -> None:
@@ -134,7 +134,7 @@ class Communicator:
         """
         self._check(array, op)
         if self._nccl is not None:
-            self._nccl.all_reduce(array, array, op)
+            self._by_nccl(self._nccl.all_reduce, array, array, op)
         else:
             _fill(array, self._host.all_reduce(_on_host(array), op))
         return array
@@ -154,7 +154,7 @@ class Communicator:
         if not 0 <= root < self.size:
             raise ValueError(f"root is {root}; it can be 0 to {self.size - 1}.")
         if self._nccl is not None:
-            self._nccl.broadcast(array, root)
+            self._by_nccl(self._nccl.broadcast, array, root)
         else:
             is_root = root == self.rank
             received = self._host.broadcast(_on_host(array) if is_root else np.empty(array.size, array.dtype), root)
@@ -175,7 +175,7 @@ class Communicator:
         self._check(array)
         out = tcuda.xp.empty((self.size, *array.shape), array.dtype)
         if self._nccl is not None:
-            self._nccl.all_gather(array, out)
+            self._by_nccl(self._nccl.all_gather, array, out)
         else:
             for part, received in zip(out, self._host.all_gather(_on_host(array)), strict=True):
                 _fill(part, received)
@@ -202,7 +202,7 @@ class Communicator:
             )
         out = tcuda.xp.empty((array.shape[0] // self.size, *array.shape[1:]), array.dtype)
         if self._nccl is not None:
-            self._nccl.reduce_scatter(array, out, op)
+            self._by_nccl(self._nccl.reduce_scatter, array, out, op)
         else:
             _fill(out, self._host.reduce_scatter(_on_host(array), op))
         return out
@@ -219,20 +219,25 @@ class Communicator:
         self._host.barrier()
 
     def close(self) -> None:
-        """Leave the group, after all ranks have finished their collectives; a second call does nothing.
+        """Wait for the current stream, and leave the group; a second call does nothing.
 
         Raises:
             GroupError: A rank has gone, and a collective of this rank may not be complete.
         """
         if not self._is_open:
             return
+        if self._nccl is None:
+            self._leave_now("its task has left the group", None)
+            return
         try:
-            if self._nccl is not None:
-                tcuda.current_stream().synchronize()
-                self._host.barrier()  # A rank that has left ends the collectives of the others.
-                self._require_valid()
-        finally:
-            self.abandon("its task has left the group")
+            tcuda.current_stream().synchronize()
+        except BaseException:
+            self.abandon("its task has failed")
+            raise
+        error = self._mailbox.error() if self._nccl.aborted else None
+        self._leave_now("its task has left the group", self._nccl.calls)
+        if error is not None:
+            raise error
 
     def abandon(self, reason: str) -> None:
         """Leave the group at once, and let the collectives of all ranks fail that wait for this rank.
@@ -243,9 +248,8 @@ class Communicator:
             reason: What the other ranks are told.
         """
         if self._is_open:
-            self._is_open = False
-            self._mailbox.close(reason)
-            sync(self._worker.loop, self._leave, reason)
+            self._lose_rank(None)
+            self._leave_now(reason, None)
 
     def __enter__(self) -> Self:
         return self
@@ -264,24 +268,30 @@ class Communicator:
             raise TypeError(f"The collectives take an array of tcuda.xp; got {type(array).__name__}.")
         if not array.flags.c_contiguous:
             raise ValueError("The array is not contiguous; pass tcuda.xp.ascontiguousarray(array).")
-        self._require_valid()
 
     def _require_open(self) -> None:
         if not self._is_open:
             raise RuntimeError("The communicator is closed; call join() again.")
 
-    def _require_valid(self) -> None:
-        if self._nccl is not None and self._nccl.aborted:
-            self._mailbox.require_all()
+    def _by_nccl(self, function: Callable[..., None], *args: Any) -> None:
+        try:
+            function(*args)
+        except EndedError:
+            raise self._mailbox.error() from None
 
-    def _abort(self) -> None:
+    def _lose_rank(self, calls: int | None) -> None:
         if self._nccl is not None:
-            self._nccl.abort()
+            self._nccl.lose_rank(calls)
 
-    async def _leave(self, reason: str) -> None:
+    def _leave_now(self, reason: str, calls: int | None) -> None:
+        self._is_open = False
+        self._mailbox.close(reason)
+        sync(self._worker.loop, self._leave, reason, calls)
+
+    async def _leave(self, reason: str, calls: int | None) -> None:
         await mailboxes_of(self._worker).close(self._mailbox)
         leave = getattr(self._worker.scheduler, LEAVE)
-        await leave(meeting=self._mailbox.meeting, rank=self.rank, reason=reason)
+        await leave(meeting=self._mailbox.meeting, rank=self.rank, reason=reason, calls=calls)
 
 
 def group(client: Client, workers: Sequence[str] | None = None) -> Group:

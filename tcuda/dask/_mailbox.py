@@ -36,11 +36,12 @@ class Mailbox:
         meeting: The name of the meeting.
         rank: The number of this rank.
         addresses: The addresses of the workers, by rank.
-        on_gone: A function that is called, on the thread of the event loop, when another rank has gone.
+        on_gone: A function that is called, on the thread of the event loop, when another rank has gone. The argument
+            is the number of collectives of NCCL that the rank has completed, or None.
     """
 
     def __init__(
-        self, worker: Worker, meeting: str, rank: int, addresses: Sequence[str], on_gone: Callable[[], None]
+        self, worker: Worker, meeting: str, rank: int, addresses: Sequence[str], on_gone: Callable[[int | None], None]
     ) -> None:
         self._worker = worker
         self.meeting = meeting
@@ -78,15 +79,12 @@ class Mailbox:
                     return {rank: self._opened(rank, call, *self._messages.pop((step, rank))) for rank in incoming}
                 self._changed.wait()
 
-    def require_all(self) -> None:
-        """Raise an error if a rank has gone.
-
-        Raises:
-            GroupError: A rank has gone.
-        """
+    def error(self) -> GroupError:
+        """Return the error that names a rank that has gone."""
         with self._changed:
-            for rank in self._gone:
-                raise self._error(rank)
+            if self._closed is not None or not self._gone:
+                return GroupError(f"The rank {self._rank} has left {self.meeting}: {self._closed}.")
+            return self._error(min(self._gone))
 
     def close(self, reason: str) -> None:
         """Let a thread that waits for a message raise an error."""
@@ -123,12 +121,12 @@ class Mailbox:
             self._messages[step, sender] = call, message
             self._changed.notify_all()
 
-    def note_gone(self, rank: int, reason: str) -> None:
+    def note_gone(self, rank: int, reason: str, calls: int | None) -> None:
         """Note that ``rank`` has gone; the thread of the event loop calls this method."""
         with self._changed:
             self._gone[rank] = reason
             self._changed.notify_all()
-        self._on_gone()
+        self._on_gone(calls)
 
     def _error(self, rank: int) -> GroupError:
         return GroupError(f"The rank {rank} of {self.meeting} has gone: {self._gone[rank]}.")
@@ -175,9 +173,9 @@ class Mailboxes:
         """Take a message of another rank; return False if this worker has left the meeting."""
         return self._pass(meeting, lambda mailbox: mailbox.put(step, sender, call, message))
 
-    def gone(self, meeting: str, rank: int, reason: str) -> None:
+    def gone(self, meeting: str, rank: int, reason: str, calls: int | None) -> None:
         """Take the scheduler's message that a rank has gone."""
-        self._pass(meeting, lambda mailbox: mailbox.note_gone(rank, reason))
+        self._pass(meeting, lambda mailbox: mailbox.note_gone(rank, reason, calls))
 
     def _pass(self, meeting: str, message: Callable[[Mailbox], None]) -> bool:
         mailbox = self._open.get(meeting)

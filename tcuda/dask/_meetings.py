@@ -103,11 +103,18 @@ class Meetings(SchedulerPlugin):
             )
         return {"meeting": meeting.name, "facts": meeting.begun.result()}
 
-    def leave(self, meeting: str, rank: int, reason: str) -> None:
-        """Note that ``rank`` takes part no more, and tell the other ranks."""
+    def leave(self, meeting: str, rank: int, reason: str, calls: int | None) -> None:
+        """Note that ``rank`` takes part no more, and tell the other ranks.
+
+        Args:
+            meeting: The name of the meeting.
+            rank: The rank.
+            reason: Why the rank leaves.
+            calls: The number of collectives of NCCL that the rank has completed; None if this is not known.
+        """
         known = self._begun.get(meeting)
         if known is not None:
-            self._tell(known, rank, reason)
+            self._tell(known, rank, reason, calls)
 
     def remove_worker(self, scheduler: Scheduler, worker: str, **kwargs: Any) -> None:
         """Let the meetings of ``worker`` fail, or tell their other ranks."""
@@ -116,16 +123,18 @@ class Meetings(SchedulerPlugin):
                 self._fail(group, RuntimeError(f"The worker {worker} of the group {group} has gone."))
         for meeting in list(self._begun.values()):
             if worker in meeting.addresses:
-                self._tell(meeting, meeting.addresses.index(worker), f"its worker {worker} has gone")
+                self._tell(meeting, meeting.addresses.index(worker), f"its worker {worker} has gone", None)
 
     def _fail(self, group: str, error: Exception) -> None:
         self._open.pop(group).fail(error)
 
-    def _tell(self, meeting: _Meeting, rank: int, reason: str) -> None:
+    def _tell(self, meeting: _Meeting, rank: int, reason: str, calls: int | None) -> None:
         meeting.left.add(rank)
         if len(meeting.left) == len(meeting.addresses):
             del self._begun[meeting.name]
             return
         for other, address in enumerate(meeting.addresses):
             if other not in meeting.left and self._is_alive(address):
-                self._send(address, {"op": GONE, "meeting": meeting.name, "rank": rank, "reason": reason})
+                self._send(
+                    address, {"op": GONE, "meeting": meeting.name, "rank": rank, "reason": reason, "calls": calls}
+                )

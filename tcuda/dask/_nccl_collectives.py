@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tcuda
 from tcuda import nccl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _NUMBERS = {"sum": 0, "prod": 1, "max": 2, "min": 3}
 """The numbers of ``ncclRedOp_t``."""
@@ -22,6 +26,10 @@ def new_unique_id() -> bytes | None:
         return None
 
 
+class EndedError(Exception):
+    """The clique has ended, because a rank has gone."""
+
+
 class NcclCollectives:
     """The collectives of a rank.
 
@@ -29,10 +37,16 @@ class NcclCollectives:
         size: The number of ranks.
         uid: The name of the clique.
         rank: The number of this rank.
+
+    Attributes:
+        calls: The number of collectives that this rank has started.
+        aborted: Whether the collectives of this rank were ended before they were complete.
     """
 
     def __init__(self, size: int, uid: bytes, rank: int) -> None:
+        self.calls = 0
         self.aborted = False
+        self._most_calls: float = math.inf
         self._lock = threading.Lock()
         self._communicator = nccl.init_rank(size, uid, rank)
 
@@ -52,20 +66,29 @@ class NcclCollectives:
         """Reduce the arrays of all ranks, and put this rank's part into ``out`` on the current stream."""
         self._call(nccl.reduce_scatter, [array], [out], _NUMBERS[op])
 
-    def abort(self) -> None:
-        """End the collectives that wait for a rank that has gone.
+    def lose_rank(self, calls: int | None) -> None:
+        """Note that a rank has gone, and end the collectives that wait for this rank.
 
-        NCCL may take a moment, so a thread of its own does the work, and the caller does not wait.
+        NCCL may take a moment to end, so a thread of its own does the work, and the caller does not wait.
+
+        Args:
+            calls: The number of collectives that the rank has completed; None if the rank has completed none for sure.
         """
-        threading.Thread(target=self._abort, name="tcuda-nccl-abort", daemon=True).start()
+        threading.Thread(target=self._lose_rank, args=(calls,), name="tcuda-nccl-abort", daemon=True).start()
 
-    def _abort(self) -> None:
+    def _lose_rank(self, calls: int | None) -> None:
         with self._lock:
-            if not self.aborted:
+            self._most_calls = min(self._most_calls, -1 if calls is None else calls)
+            if self.calls > self._most_calls and not self.aborted:
                 self.aborted = True
-                self._communicator.handle.abort()
+                # The emulated library has no such call. Its ranks notice the end of another process by themselves.
+                abort = getattr(self._communicator.handle, "abort", None)
+                if abort is not None:
+                    abort()
 
-    def _call(self, function: Any, *args: Any) -> None:
+    def _call(self, function: Callable[..., None], *args: Any) -> None:
         with self._lock:
-            if not self.aborted:
-                function(*args, comms=[self._communicator])
+            if self.calls >= self._most_calls:
+                raise EndedError
+            self.calls += 1
+            function(*args, comms=[self._communicator])

@@ -133,9 +133,9 @@ def test_a_meeting_begins_when_all_ranks_have_joined() -> None:
         meetings = found.meetings()
         replies = await asyncio.gather(*(meetings.join("g", rank, ["a", "b"], {"n": rank}, 30) for rank in (1, 0)))
         assert replies == [{"meeting": "g/0", "facts": [{"n": 0}, {"n": 1}]}] * 2
-        meetings.leave("g/0", 1, "done")
-        assert [(address, message["rank"]) for address, message in found.messages] == [("a", 1)]
-        meetings.leave("g/0", 0, "done")
+        meetings.leave("g/0", 1, "done", 3)
+        assert [(address, message["rank"], message["calls"]) for address, message in found.messages] == [("a", 1, 3)]
+        meetings.leave("g/0", 0, "done", 3)
         assert len(found.messages) == 1
         assert not meetings._begun
 

@@ -190,3 +190,10 @@ def total_and_device(array: Any) -> tuple[float, str]:
     device = array.data.device_id
     with tcuda.device(device):
         return float(array.sum()), str(tcuda.get_device_properties(device).uuid)
+
+
+def choose_nccl(chosen: bool) -> None:
+    """Let the groups of this worker use NCCL or its emulated counterpart, or let them choose again."""
+    from tcuda.dask import _group, _nccl_collectives
+
+    _group.new_unique_id = tcuda.nccl.unique_id if chosen else _nccl_collectives.new_unique_id

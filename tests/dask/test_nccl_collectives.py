@@ -1,0 +1,102 @@
+"""Collectives by NCCL, and their end when a rank goes."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import tcuda
+from support import workers
+from tcuda import nccl
+from tcuda.dask import group
+from tcuda.dask._nccl_collectives import EndedError, NcclCollectives
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from distributed import Client
+
+UFUNCS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+@pytest.fixture
+def nccl_client(client: Client) -> Iterator[Client]:
+    """A client of workers whose groups use NCCL, or the emulated counterpart of NCCL."""
+    if tcuda.device_count() < 2:
+        pytest.skip("NCCL needs a device for each of two workers")
+    client.run(workers.choose_nccl, True)
+    yield client
+    client.run(workers.choose_nccl, False)
+
+
+@pytest.mark.parametrize("op", sorted(UFUNCS))
+@pytest.mark.parametrize(("shape", "dtype"), [((4, 3), "f4"), ((2,), "i8"), ((20_000, 2), "f8")])
+def test_the_results_are_those_of_numpy(nccl_client: Client, op: str, shape: tuple[int, ...], dtype: str) -> None:
+    numbers = np.random.default_rng(1)
+    inputs = [numbers.uniform(-9, 9, shape).astype("i8").astype(dtype) for _ in range(2)]
+    tasks = group(nccl_client).submit(nccl_client, workers.collectives, inputs, op)
+    reduced = functools.reduce(UFUNCS[op], inputs)
+    for rank, found in enumerate(nccl_client.gather(tasks)):
+        np.testing.assert_array_equal(found["all_reduce"], reduced)
+        np.testing.assert_array_equal(found["in place"], reduced)
+        np.testing.assert_array_equal(found["broadcast"], inputs[1])
+        np.testing.assert_array_equal(found["all_gather"], inputs)
+        np.testing.assert_array_equal(found["reduce_scatter"], np.split(reduced, 2)[rank])
+
+
+class Clique:
+    """A clique whose collectives do nothing."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ended = threading.Event()
+        handle = SimpleNamespace(abort=self.ended.set)
+        monkeypatch.setattr(nccl, "init_rank", lambda *args: SimpleNamespace(handle=handle))
+        monkeypatch.setattr(nccl, "all_reduce", lambda *args, comms: None)
+        self.collectives = NcclCollectives(2, b"", 0)
+
+    def call(self) -> None:
+        self.collectives.all_reduce(None, None, "sum")
+
+    def lose_rank(self, calls: int | None) -> None:
+        before = set(threading.enumerate())
+        self.collectives.lose_rank(calls)
+        for thread in set(threading.enumerate()) - before:
+            thread.join(30)
+
+
+def test_a_rank_that_has_completed_all_calls_ends_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    clique = Clique(monkeypatch)
+    clique.call()
+    clique.lose_rank(calls=1)
+    assert not clique.ended.is_set()
+    assert not clique.collectives.aborted
+    with pytest.raises(EndedError):
+        clique.call()
+
+
+@pytest.mark.parametrize("calls", [None, 0])
+def test_a_rank_that_has_gone_ends_the_call_that_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch, calls: int | None
+) -> None:
+    clique = Clique(monkeypatch)
+    clique.call()
+    clique.lose_rank(calls)
+    assert clique.ended.is_set()
+    assert clique.collectives.aborted
+    with pytest.raises(EndedError):
+        clique.call()
+
+
+def test_the_calls_up_to_those_of_a_rank_that_has_gone_are_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    clique = Clique(monkeypatch)
+    clique.lose_rank(calls=2)
+    clique.call()
+    clique.call()
+    with pytest.raises(EndedError):
+        clique.call()
+    assert not clique.ended.is_set()
