@@ -74,7 +74,7 @@ class Group(NamedTuple):
 
         Raises:
             ValueError: The task does not run on a worker of the group.
-            RuntimeError: A worker of the group has gone, or the worker has no device.
+            RuntimeError: A worker of the group has gone, the worker has no device, or NCCL cannot make a clique.
             TimeoutError: Not all tasks have joined in time.
         """
         worker = get_worker()
@@ -85,7 +85,11 @@ class Group(NamedTuple):
                 f"{', '.join(self.addresses)}. Start the tasks by group.submit(client, function)."
             )
         made: Communicator = sync(worker.loop, _join, worker, self, self.addresses.index(address), _facts(), timeout)
-        made._connect()
+        try:
+            made._connect()
+        except BaseException as error:
+            made.abandon(f"its task could not join the clique of NCCL: {error}")
+            raise
         return made
 
 

@@ -144,7 +144,7 @@ def test_a_worker_that_cannot_have_its_device_says_why(
 def test_a_process_can_have_one_worker_with_a_device(thread_cluster: Callable[..., Client]) -> None:
     client = thread_cluster(n_workers=2)
     with pytest.raises(RuntimeError, match="start each worker in a process of its own"):
-        client.register_plugin(Devices(workers_per_device=2))
+        client.register_plugin(Devices(workers_per_device=2, memory_fraction=1.0))
 
 
 @pytest.mark.parametrize(
