@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import tcuda
 from tcuda._files import require_writable
-from tcuda.cli import report
+from tcuda.cli import demo_workers, report
 from tcuda.cli.terminal import console
 from tcuda.demo import digits
 from tcuda.demo.checkpoint import Checkpoint
@@ -19,8 +19,11 @@ from tcuda.demo.config import KERNELS, Config
 from tcuda.demo.devices import emulate_for_want_of_gpu
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from rich.console import Console
+
+    from tcuda.demo.result import Result
 
 _CHECKPOINT = Path("tcuda-demo.npz")
 
@@ -42,6 +45,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--epochs", type=_whole_number, help=f"the number of epochs ({Config.epochs})")
     parser.add_argument("--seed", type=_whole_number, help=f"the seed of the random numbers ({Config.seed})")
     parser.add_argument("--devices", type=_whole_number, help=f"the number of devices ({Config.devices})")
+    demo_workers.add_to(parser, _whole_number)
     parser.add_argument("--no-overlap", dest="overlap", action="store_false", help="do all work on one stream")
     parser.add_argument("--graph", action="store_true", help="capture the training step once, and replay it")
     parser.add_argument(
@@ -69,7 +73,8 @@ def run(options: argparse.Namespace) -> None:
 
     Raises:
         OSError: A file cannot be read or written.
-        RuntimeError: There are fewer devices than the options ask for, or kernels of CUDA C++ cannot be compiled.
+        RuntimeError: There are fewer devices or workers than the options ask for, kernels of CUDA C++ cannot be
+            compiled, or Dask is not installed.
         ValueError: The file is not a checkpoint, or the options do not fit the checkpoint.
     """
     if options.checkpoint and not options.resume and options.save_at is None:
@@ -77,6 +82,8 @@ def run(options: argparse.Namespace) -> None:
     path = options.checkpoint or _CHECKPOINT
     checkpoint = Checkpoint.load(path) if options.resume else None
     try:
+        if demo_workers.are_given(options):
+            demo_workers.require_fitting(options)
         config = _config(options, checkpoint)
     except ValueError as error:
         options.usage_error(str(error))
@@ -90,12 +97,6 @@ def run(options: argparse.Namespace) -> None:
     if options.memory_viz:
         require_writable(options.memory_viz)
     screen = console(stderr=options.json)
-    told = emulate_for_want_of_gpu(config.devices)
-    if told:
-        screen.print(told)
-
-    # This module imports tcuda.xp, which chooses the runtime. The emulation must be enabled before.
-    from tcuda.demo.train import train
 
     def save(made: Checkpoint) -> None:
         try:
@@ -104,11 +105,15 @@ def run(options: argparse.Namespace) -> None:
             raise OSError(error.errno, error.strerror, str(path)) from error
         report.show_saved(screen, made, path)
 
-    if checkpoint:
-        report.show_resumed(screen, checkpoint, path)
-    with _page_of_memory(options.memory_viz):
+    on_workers = demo_workers.are_given(options)
+    start = demo_workers.trainer(options, screen) if on_workers else _trainer(config, screen)
+    with start as train, _page_of_memory(options.memory_viz):
+        if checkpoint:
+            report.show_resumed(screen, checkpoint, path)
         with report.progress(screen, config, checkpoint) as on_epoch:
-            result = train(config, digits.load(), on_epoch, save, resume_from=checkpoint)
+            result = train(
+                config=config, digits=digits.load(), on_epoch=on_epoch, on_checkpoint=save, resume_from=checkpoint
+            )
         if options.json:
             print(json.dumps(report.as_dict(result), indent=2))
         else:
@@ -129,7 +134,21 @@ def _config(options: argparse.Namespace, checkpoint: Checkpoint | None) -> Confi
     others = checkpoint.config if checkpoint else Config()
     names = ("epochs", "seed", "devices", "kernel")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if demo_workers.are_given(options):
+        given |= demo_workers.SETTINGS
     return replace(others, overlap=options.overlap, graph=options.graph, save_at=options.save_at, **given)
+
+
+@contextlib.contextmanager
+def _trainer(config: Config, screen: Console) -> Iterator[Callable[..., Result]]:
+    """Give the function that trains in this process."""
+    told = emulate_for_want_of_gpu(config.devices)
+    if told:
+        screen.print(told)
+    # This module imports tcuda.xp, which chooses the runtime. The emulation must be enabled before.
+    from tcuda.demo.train import train
+
+    yield train
 
 
 @contextlib.contextmanager

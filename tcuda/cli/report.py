@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tcuda.demo.checkpoint import Checkpoint
     from tcuda.demo.config import Config
-    from tcuda.demo.result import Epoch, Result
+    from tcuda.demo.result import Epoch, Loss, Result
 
 _TIMES = {
     "cuda": "Times were measured by CUDA events.",
@@ -57,6 +57,13 @@ def show_resumed(console: Console, checkpoint: Checkpoint, path: Path) -> None:
     console.print(f"resumed after epoch {checkpoint.epoch} from {path}")
 
 
+def show_loss(console: Console, loss: Loss) -> None:
+    """Print which workers were lost, and from where the training goes on."""
+    lost = " and ".join(loss.workers) or "a worker"
+    goes_on = f"after epoch {loss.epoch - 1}" if loss.epoch > 1 else "at the beginning"
+    console.print(f"lost {lost} in epoch {loss.epoch}; going on {goes_on} with another worker")
+
+
 def show(console: Console, result: Result) -> None:
     """Print the accuracy, the times and the memory."""
     console.print(f"accuracy on digits that were held out: {percent(result.accuracy)}")
@@ -67,8 +74,29 @@ def show(console: Console, result: Result) -> None:
         ("phase", "total", "share"),
         [(name, f"{time:.2f} ms", percent(time / total)) for name, time in result.phases.items()],
     )
-    console.print(f"{total:.2f} ms of work in {result.elapsed:.2f} ms. {_TIMES[runtime().name]}")
+    if result.cluster is None:
+        console.print(f"{total:.2f} ms of work in {result.elapsed:.2f} ms. {_TIMES[runtime().name]}")
+    else:
+        console.print(f"{total:.2f} ms of work on all devices. {_TIMES[result.cluster.runtime]}")
+        console.print(f"The training took {result.elapsed / 1000:.2f} s by the clock of this machine.")
     console.print()
+    if result.cluster is not None:
+        print_table(
+            console,
+            ("worker", "address", "device", "name", "used", "free"),
+            [
+                (
+                    str(worker.rank),
+                    worker.address,
+                    str(device.index),
+                    device.name,
+                    memory(device.used),
+                    memory(device.free),
+                )
+                for worker, device in ((worker, worker.device) for worker in result.cluster.workers)
+            ],
+        )
+        return
     print_table(
         console,
         ("device", "name", "used", "free"),
@@ -79,9 +107,10 @@ def show(console: Console, result: Result) -> None:
 def as_dict(result: Result) -> dict[str, Any]:
     """Return the result as ``--json`` prints it: times in milliseconds, memory in bytes."""
     total = sum(result.phases.values())
-    return {
-        "runtime": runtime().name,
-        "times": _TIMES[runtime().name],
+    name = runtime().name if result.cluster is None else result.cluster.runtime
+    described = {
+        "runtime": name,
+        "times": _TIMES[name],
         "config": asdict(result.config),
         "resumed_after": result.resumed_after,
         "accuracy": result.accuracy,
@@ -91,3 +120,6 @@ def as_dict(result: Result) -> dict[str, Any]:
         "parameters_sha256": hashlib.sha256(result.parameters.tobytes()).hexdigest(),
         "devices": [asdict(device) for device in result.devices],
     }
+    if result.cluster is not None:
+        described["cluster"] = asdict(result.cluster)
+    return described

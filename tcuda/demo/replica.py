@@ -13,6 +13,8 @@ from tcuda.demo.passes import passes
 from tcuda.demo.phases import Phases
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tcuda.demo.arrays import DeviceArray, Floats, Rows
     from tcuda.demo.config import Config
 
@@ -72,6 +74,11 @@ class Replica:
             with self.phases.measure("exchange"):
                 self._gradients.flat += xp.array(other._gradients.flat)
 
+    def sum_gradients(self, all_reduce: Callable[[DeviceArray], None]) -> None:
+        """Let ``all_reduce`` replace the gradients by their sum over all processes, on the current stream."""
+        with tcuda.device(self.device), self.phases.measure("exchange"):
+            all_reduce(self._gradients.flat)
+
     def update(self, batch_size: int) -> None:
         """Update the parameters from the gradients, which are sums over the ``batch_size`` digits of all devices."""
         with tcuda.device(self.device):
@@ -112,11 +119,11 @@ class Replica:
             velocity: Floats = self._optimizer.velocity.get()
         return velocity
 
-    def accuracy(self, rows: Rows) -> float:
-        """Return the fraction of ``rows``, digits on the host, that the network recognises."""
+    def count_recognised(self, rows: Rows) -> int:
+        """Return how many of ``rows``, digits on the host, the network recognises."""
         with tcuda.device(self.device):
             pixels, targets = network.unpack(xp.array(rows))
-            return int(network.correct(self._passes.forward(self.parameters, pixels), targets)) / len(rows)
+            return int(network.correct(self._passes.forward(self.parameters, pixels), targets))
 
     # Work on the current device
 

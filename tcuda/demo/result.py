@@ -30,6 +30,49 @@ class DeviceMemory:
 
 
 @dataclass(frozen=True)
+class Worker:
+    """A worker at the end of the training.
+
+    Attributes:
+        rank: The number of the worker in the training.
+        address: The address of the worker.
+        device: The memory of the worker's device.
+    """
+
+    rank: int
+    address: str
+    device: DeviceMemory
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss of workers, after which the training went on from the checkpoint before the epoch.
+
+    Attributes:
+        epoch: The epoch in which the workers were lost.
+        workers: The addresses of the workers.
+    """
+
+    epoch: int
+    workers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The cluster on which a training ran.
+
+    Attributes:
+        runtime: The name of the runtime of the workers.
+        workers: The workers, by their rank.
+        losses: The losses of workers during the training.
+    """
+
+    runtime: str
+    workers: list[Worker]
+    losses: list[Loss]
+
+
+@dataclass(frozen=True)
 class Result:
     """The result of a training run.
 
@@ -41,8 +84,9 @@ class Result:
         parameters: The trained parameters, as one vector on the host.
         phases: The milliseconds of every phase of this run, summed over the devices.
         elapsed: The milliseconds from the first batch of this run to the last update on device 0. The sum of the phases
-            is larger if phases ran at the same time.
+            is larger if phases ran at the same time. For a training on a cluster, the clock is that of the program.
         devices: The memory of the devices.
+        cluster: The cluster; None for a training in one process.
     """
 
     config: Config
@@ -53,3 +97,4 @@ class Result:
     phases: dict[str, float]
     elapsed: float
     devices: list[DeviceMemory]
+    cluster: Cluster | None = None

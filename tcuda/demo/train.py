@@ -67,7 +67,7 @@ def train(
         )
     with contextlib.ExitStack() as stack:
         stack.enter_context(tcuda.random.fork_rng([_ROOT]))
-        begin = resume_from or _beginning(config)
+        begin = resume_from or beginning(config)
         tcuda.set_rng_state(begin.rng_state, _ROOT)
         kind = CapturedReplica if config.graph else Replica
         replicas = [kind(device, begin.parameters, config, begin.velocity) for device in range(config.devices)]
@@ -77,7 +77,7 @@ def train(
         loaders = [stack.enter_context(_loader(replica, digits, config)) for replica in replicas]
         start.record(tcuda.current_stream(root.device))
         for number in range(begin.epoch + 1, config.epochs + 1):
-            order = _shuffle(len(digits.train), config.batch_size)
+            order = shuffle(len(digits.train), config.batch_size)
             shares = [loader.batches(order[:, config.share(device)]) for device, loader in enumerate(loaders)]
             for batch in zip(*shares, strict=True):
                 train_step(replicas, batch, config.batch_size)
@@ -91,11 +91,11 @@ def train(
         config,
         resumed_after=None if resume_from is None else resume_from.epoch,
         epochs=epochs,
-        accuracy=root.accuracy(digits.test),
+        accuracy=root.count_recognised(digits.test) / len(digits.test),
         parameters=root.parameters_on_host(),
         phases=_total(replica.phases for replica in replicas),
         elapsed=start.elapsed_time(end),
-        devices=[_memory(replica.device) for replica in replicas],
+        devices=[memory_of(replica.device) for replica in replicas],
     )
 
 
@@ -111,12 +111,12 @@ def train_step(replicas: Sequence[Replica], batch: Iterable[DeviceArray], batch_
         other.copy_parameters_of(root)
 
 
-def _beginning(config: Config) -> Checkpoint:
-    """Return a checkpoint of the training before the first epoch."""
-    with tcuda.device(_ROOT):
+def beginning(config: Config, device: int = _ROOT) -> Checkpoint:
+    """Return a checkpoint of the training before the first epoch; the random numbers come from ``device``."""
+    with tcuda.device(device):
         tcuda.manual_seed(config.seed)
         parameters = network.initial_parameters(config.hidden_units)
-    return Checkpoint(config, parameters, numpy.zeros_like(parameters), tcuda.get_rng_state(_ROOT), epochs=())
+    return Checkpoint(config, parameters, numpy.zeros_like(parameters), tcuda.get_rng_state(device), epochs=())
 
 
 def _checkpoint(config: Config, root: Replica, epochs: Iterable[Epoch]) -> Checkpoint:
@@ -132,10 +132,13 @@ def _loader(replica: Replica, digits: Digits, config: Config) -> Loader:
         return Loader(digits.train, share, overlap=config.overlap, phases=replica.phases)
 
 
-def _shuffle(count: int, batch_size: int) -> Indices:
-    """Return the numbers below ``count`` in random order, one batch in each row; an incomplete row is left out."""
+def shuffle(count: int, batch_size: int, device: int = _ROOT) -> Indices:
+    """Return the numbers below ``count`` in random order, one batch in each row; an incomplete row is left out.
+
+    The random numbers come from ``device``.
+    """
     batches = count // batch_size
-    with tcuda.device(_ROOT):
+    with tcuda.device(device):
         order: Indices = xp.random.permutation(count).get()
     return order[: batches * batch_size].reshape(batches, batch_size)
 
@@ -153,6 +156,7 @@ def _total(measured: Iterable[Phases]) -> dict[str, float]:
     return dict(total)
 
 
-def _memory(device: int) -> DeviceMemory:
+def memory_of(device: int) -> DeviceMemory:
+    """Return the memory of ``device``."""
     free, total = tcuda.mem_get_info(device)
     return DeviceMemory(device, tcuda.get_device_name(device), total - free, free)

@@ -1,0 +1,160 @@
+"""A group of workers that run the epochs together, until one of them is lost."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from distributed import Client, Future, KilledWorker, wait
+
+from tcuda.dask import Group, GroupError
+from tcuda.demo.workers import tasks
+from tcuda.demo.workers.share import LostMemberError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcuda.demo.config import Config
+    from tcuda.demo.digits import Digits
+    from tcuda.demo.workers.share import Share, State
+
+# Seconds.
+_BETWEEN_CHECKS = 0.5
+_BETWEEN_LOOKS = 0.05
+_UNTIL_CAUSE_IS_KNOWN = 10
+"""The time within which the cause of an error is known: the scheduler misses a worker, or another task fails."""
+_UNTIL_IDLE = 10
+"""The time within which a worker ends its part of an epoch that can no longer succeed."""
+
+_CONSEQUENCES = (KilledWorker, OSError, RuntimeError)
+"""The types of errors of a task that the loss or the error of another worker may cause."""
+
+
+class WorkerLostError(Exception):
+    """A worker of the team is gone.
+
+    Attributes:
+        addresses: The addresses of the lost workers.
+    """
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        super().__init__(", ".join(addresses))
+        self.addresses = tuple(addresses)
+
+
+class Team:
+    """Workers that have joined for a training.
+
+    Args:
+        client: The client of the cluster.
+        addresses: The addresses of the workers.
+        config: The settings.
+        digits: The data.
+
+    Attributes:
+        addresses: The addresses of the workers, by their rank.
+    """
+
+    def __init__(self, client: Client, addresses: Sequence[str], config: Config, digits: Digits) -> None:
+        self.addresses = tuple(addresses)
+        self._client = client
+        self._config = config
+        self._digits = digits
+        self._group = Group(f"tcuda-demo-{uuid.uuid4().hex}", self.addresses)
+        self._futures: list[Future[Any]] = []
+        self._epochs = 0
+
+    def join(self) -> None:
+        """Let all workers join the team.
+
+        Raises:
+            WorkerLostError: A worker is gone.
+        """
+        self._run(tasks.join, self._config, self._digits)
+
+    def epoch(self, before: State | None, *, last: bool) -> list[Share]:
+        """Run an epoch, and return the shares of all workers.
+
+        Args:
+            before: The state before the epoch; None before the first epoch, and after an epoch of this team.
+            last: Whether the epoch is the last one.
+
+        Raises:
+            WorkerLostError: A worker is gone.
+        """
+        # A share of the epoch before is on the workers already.
+        start = self._futures[0] if self._epochs else before
+        shares = self._run(tasks.run_epoch, start, last=last)
+        self._epochs += 1
+        return shares
+
+    def dissolve(self) -> None:
+        """Let all workers leave the team. A worker that cannot leave is started again."""
+        self._client.cancel(self._futures)
+        left = self._present()
+        if left:
+            self._client.run(tasks.leave, self._group, workers=left, on_error="ignore")
+        deadline = time.monotonic() + _UNTIL_IDLE
+        while busy := self._busy():
+            if time.monotonic() > deadline:
+                self._client.restart_workers(busy)
+                return
+            time.sleep(_BETWEEN_LOOKS)
+
+    def _run(self, task: Any, *arguments: Any, **options: Any) -> list[Any]:
+        """Run ``task`` on every worker, and return the results.
+
+        Raises:
+            WorkerLostError: A worker is gone.
+        """
+        self._futures = self._group.submit(self._client, task, *arguments, **options)
+        while True:
+            complete = self._wait()
+            if any(future.status == "error" for future in self._futures):
+                self._explain()
+            if lost := self._lost():
+                raise WorkerLostError(lost)
+            if complete:
+                return list(self._client.gather(self._futures))
+
+    def _wait(self) -> bool:
+        """Wait a moment for the tasks, and return whether all tasks are complete."""
+        try:
+            with self._client.as_current():
+                wait(self._futures, timeout=_BETWEEN_CHECKS)
+        except TimeoutError:
+            return False
+        return True
+
+    def _explain(self) -> NoReturn:
+        """Raise the error of a task, or the loss of a worker.
+
+        If a worker is gone or fails, the tasks of the other workers fail too. So the first error may be a consequence.
+        """
+        deadline = time.monotonic() + _UNTIL_CAUSE_IS_KNOWN
+        while True:
+            errors = [future.exception() for future in self._futures if future.status == "error"]
+            for error in errors:
+                if not isinstance(error, _CONSEQUENCES):
+                    raise error
+            if (lost := self._lost()) or any(isinstance(error, LostMemberError) for error in errors):
+                raise WorkerLostError(lost) from errors[0]
+            if time.monotonic() > deadline:
+                raise next((error for error in errors if not isinstance(error, GroupError)), errors[0])
+            time.sleep(_BETWEEN_LOOKS)
+
+    def _present(self) -> list[str]:
+        present = self._client.nthreads()
+        return [address for address in self.addresses if address in present]
+
+    def _lost(self) -> list[str]:
+        present = self._present()
+        return [address for address in self.addresses if address not in present]
+
+    def _busy(self) -> list[str]:
+        left = self._present()
+        if not left:
+            return []
+        answers = self._client.run(tasks.is_busy, workers=left, on_error="ignore")
+        return [address for address, busy in answers.items() if busy]
