@@ -154,6 +154,20 @@ def test_workers_of_a_running_cluster(
 
 @needs_dask
 @pytest.mark.emulated
+def test_the_program_needs_no_device_for_workers_of_a_running_cluster(
+    cluster: LocalCluster, tcuda_command: Any
+) -> None:
+    without_devices = {"TCUDA_RUNTIME": "cuda", **NO_GPU}
+    arguments = ["--scheduler", cluster.scheduler_address, "--epochs", "1", "--json"]
+    done = tcuda_command("demo", *arguments, **without_devices)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["runtime"] == "emulated"
+    assert "modelled" in result["times"]
+
+
+@needs_dask
+@pytest.mark.emulated
 def test_workers_without_a_gpu_are_emulated_and_the_demo_says_so(tcuda_command: Any) -> None:
     done = tcuda_command("demo", "--workers", "1", "--epochs", "1", **NO_GPU)
     assert (done.returncode, done.stderr) == (0, "")

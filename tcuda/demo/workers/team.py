@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -27,7 +28,7 @@ _UNTIL_CAUSE_IS_KNOWN = 10
 _UNTIL_IDLE = 10
 """The time within which a worker ends its part of an epoch that can no longer succeed."""
 
-_CONSEQUENCES = (KilledWorker, OSError, RuntimeError)
+_CONSEQUENCES = (KilledWorker, OSError, RuntimeError, asyncio.TimeoutError)  # an OSError since Python 3.11
 """The types of errors of a task that the loss or the error of another worker may cause."""
 
 
@@ -123,7 +124,7 @@ class Team:
         try:
             with self._client.as_current():
                 wait(self._futures, timeout=_BETWEEN_CHECKS)
-        except TimeoutError:
+        except asyncio.TimeoutError:
             return False
         return True
 
