@@ -31,8 +31,9 @@ HERE = {name: os.environ[name] for name in ("TCUDA_RUNTIME", "TCUDA_EMULATED_DEV
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     from tcuda.dask import local_cluster
+    from tcuda.demo.workers.cluster import quiet
 
-    with local_cluster(WORKERS, dashboard_address=":0") as cluster:
+    with quiet(), local_cluster(WORKERS, dashboard_address=":0") as cluster:
         yield cluster
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
@@ -36,14 +37,17 @@ FEW = digits.Digits(DIGITS.train[:160], DIGITS.test)
 """Five batches in an epoch."""
 
 
+@contextlib.contextmanager
+def cluster_without_devices(workers: int) -> Iterator[LocalCluster]:
+    """Start workers that have no devices yet, so that the demo gives them devices."""
+    options = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL + 1, "env": environment()}
+    with cluster.quiet(), LocalCluster(n_workers=workers, threads_per_worker=1, **options) as started:
+        yield started
+
+
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    """A client of a cluster whose workers were started without devices, so that the demo gives them devices."""
-    options = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL, "env": environment()}
-    with (
-        LocalCluster(n_workers=WORKERS, threads_per_worker=1, **options) as workers,
-        cluster.running(workers.scheduler_address) as client,
-    ):
+    with cluster_without_devices(WORKERS) as workers, cluster.running(workers.scheduler_address) as client:
         yield client
 
 
@@ -137,6 +141,14 @@ def test_the_error_of_a_worker_ends_the_training(client: Client) -> None:
     assert time.monotonic() - begin < 30
     assert not any(client.run(tasks.is_busy).values())
     assert_same(on_workers(client, WORKERS, epochs=1), in_one_process(epochs=1))
+
+
+def test_the_loss_of_the_scheduler_ends_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+    with cluster_without_devices(1) as workers, cluster.running(workers.scheduler_address) as client:
+        config = Config(kernel="exact", epochs=1000)
+        with pytest.raises((OSError, RuntimeError)):
+            workers_train.train(client, 1, config, FEW, lambda epoch: workers.close())
 
 
 class NoTeam:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
+import warnings
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
@@ -17,10 +19,13 @@ from tcuda.dask import Devices, local_cluster
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from distributed import Worker
+
 CONNECT_SECONDS = 10
 """The time within which a scheduler must answer."""
 
 _QUIET = logging.CRITICAL + 1
+_WARNINGS = "PYTHONWARNINGS"
 
 
 @contextlib.contextmanager
@@ -36,7 +41,7 @@ def local(workers: int) -> Iterator[Client]:
             f"{tcuda.device_count()}; ask for fewer, or check CUDA_VISIBLE_DEVICES and TCUDA_EMULATED_DEVICES."
         )
     with (
-        _quiet(),
+        quiet(),
         _loop_without_ctrl_c() as loop,
         local_cluster(workers, dashboard_address=":0", silence_logs=_QUIET, loop=loop) as cluster,
         Client(cluster) as client,
@@ -51,7 +56,7 @@ def running(address: str) -> Iterator[Client]:
     Raises:
         RuntimeError: There is no scheduler at the address.
     """
-    with _quiet():
+    with quiet():
         try:
             client = Client(address, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as error:
@@ -62,20 +67,32 @@ def running(address: str) -> Iterator[Client]:
             yield client
 
 
-def _has_device(dask_worker: object) -> bool:
-    return Devices.name in dask_worker.plugins  # type: ignore[attr-defined]
+def _has_device(dask_worker: Worker) -> bool:
+    # A worker that found no device has the plugin too, but no figures of a device.
+    return "tcuda" in dask_worker.metrics
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the logs of Dask off the output."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(_QUIET)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
+def quiet() -> Iterator[None]:
+    """Keep the logs and warnings of Dask off the output, also those of the processes that are started in the scope."""
+    # Dask gives several of its loggers levels and handlers of their own.
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
+    levels = {logger: logger.level for logger in map(logging.getLogger, names)}
+    variable = os.environ.get(_WARNINGS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        os.environ[_WARNINGS] = "ignore"
+        for logger in levels:
+            logger.setLevel(_QUIET)
+        try:
+            yield
+        finally:
+            for logger, level in levels.items():
+                logger.setLevel(level)
+            if variable is None:
+                del os.environ[_WARNINGS]
+            else:
+                os.environ[_WARNINGS] = variable
 
 
 @contextlib.contextmanager
