@@ -43,12 +43,9 @@ LIBRARIES: dict[str, Callable[[int], Any]] = {"tcuda": _tcuda_array, "torch": _t
 
 def _answer(library: str, connection: Connection) -> None:
     """Answer each array with an array of this process, until None arrives."""
-    own: dict[int, Any] = {}
+    own = {size: LIBRARIES[library](size) for size in (1, *SIZES.values())}
     while (array := connection.recv()) is not None:
-        size = array.nbytes
-        if size not in own:
-            own[size] = LIBRARIES[library](size)
-        connection.send(own[size])
+        connection.send(own[array.nbytes])
         del array
 
 
