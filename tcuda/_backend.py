@@ -175,6 +175,21 @@ class Transfers(Protocol):
             cuts: The first element and the end of each piece, in order, up to the size of the arrays.
         """
 
+    def join(self, out: Any, arrays: Sequence[Any]) -> bool:
+        """Copy ``arrays``, one after the other, to ``out``.
+
+        A copy runs on the stream of its array's device. These streams all wait for the stream of the device of ``out``
+        before the first copy, and that stream waits for them after the last copy, so that the copies overlap.
+
+        Args:
+            out: An array with as many bytes as all of ``arrays``.
+            arrays: Arrays of any devices.
+
+        Returns:
+            False, with nothing done, unless all are plain arrays in C order with the dtype of ``out``, whose memory has
+            nothing in common with ``out``.
+        """
+
     def alike(self, rows: Sequence[Sequence[Any]]) -> list[int] | None:
         """Return the device of each of ``rows``, whose arrays are alike.
 

@@ -459,6 +459,7 @@ class Transfers:
         """Return False, with nothing done, if no kernel adds the elements, or if the device cannot read an input."""
     def add_in_chain(self, sums: Sequence[Any], arrays: Sequence[Any], cuts: Sequence[tuple[int, int]]) -> bool:
         """Return False, with nothing done, if no kernel adds the elements, or if a device cannot read the next sum."""
+    def join(self, out: Any, arrays: Sequence[Any]) -> bool: ...
     def alike(self, rows: Sequence[Sequence[Any]]) -> list[int] | None: ...
 
 pack_capacities: tuple[int, int]

@@ -54,6 +54,7 @@ class Transfers(PlainTransfers):
         self.sizes = core.sizes  # type: ignore[method-assign]
         self.pack = core.pack  # type: ignore[method-assign]
         self.views = core.views  # type: ignore[method-assign]
+        self.join = core.join  # type: ignore[method-assign]
         self.alike = core.alike  # type: ignore[method-assign]
 
     def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> None:

@@ -60,6 +60,8 @@ def gather(tensors: Iterable[Any], dim: int = 0, destination: DeviceArgument = N
         where = _destination(destination)
         axis, shape = _joined(arrays, dim)
         result = _new(shape, arrays[0].dtype, where)
+    if not axis and where != HOST and backend.transfers().join(result, arrays):
+        return result
     begin, parts = 0, []
     for array in arrays:
         end = begin + array.shape[axis]

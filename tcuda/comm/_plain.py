@@ -133,6 +133,33 @@ class PlainTransfers:
                 terms = flat_arrays[place][part], flat_sums[place + 1][part]
                 self.add(flat_sums[place][part], terms, release=is_last)
 
+    def join(self, out: Any, arrays: Sequence[Any]) -> bool:
+        """Copy ``arrays`` by ``cudaMemcpyPeerAsync``."""
+        if not all(array.flags.c_contiguous and array.dtype == out.dtype for array in (out, *arrays)):
+            return False
+        places = [(array.data.ptr, array.nbytes) for array in arrays]
+        place, end = out.data.ptr, out.data.ptr + out.nbytes
+        if sum(nbytes for _, nbytes in places) != out.nbytes:
+            return False
+        if any(begin < end and place < begin + nbytes for begin, nbytes in places):
+            return False
+        there, queues = queue(out.data.device_id), [queue(array.data.device_id) for array in arrays]
+        others = [each for each in dict.fromkeys(queues) if each != there]
+        try:
+            for other in others:
+                other.wait(there)
+            for here, (begin, nbytes) in zip(queues, places, strict=True):
+                if nbytes:
+                    with device(here.device):
+                        cuda.memcpyPeerAsync(place, there.device, begin, here.device, nbytes, here.handle)
+                place += nbytes
+            for other in others:
+                there.wait(other)
+        except BaseException:
+            settle([there, *others])
+            raise
+        return True
+
     def alike(self, rows: Sequence[Sequence[Any]]) -> list[int] | None:
         """Return the device of each row, or None, by comparing the attributes of the arrays."""
         found: list[int] = []

@@ -245,3 +245,33 @@ def test_a_chain_adds_in_the_order_of_the_devices(transfers: Transfers, dtype: s
     middle = values[1] + values[2]
     for made, expected in zip(sums, (values[0] + middle, middle, values[2]), strict=True):
         np.testing.assert_array_equal(made.get(), expected, strict=True)
+
+
+def test_arrays_are_joined(transfers: Transfers) -> None:
+    values = [np.arange(size, dtype="f") for size in (3, 0, 5, 2)]
+    arrays = [on(place % 2, each) for place, each in enumerate(values)]
+    out = on(0, np.zeros(10, "f"))
+    assert transfers.join(out, arrays)
+    np.testing.assert_array_equal(out.get(), np.concatenate(values))
+
+
+def test_arrays_that_cannot_be_joined_as_they_are_change_nothing(transfers: Transfers) -> None:
+    out = on(0, np.zeros(10, "f"))
+    for part in (on(1, np.ones(10)), on(1, np.ones(9, "f")), on(1, np.ones(20, "f"))[::2], out[:]):
+        assert not transfers.join(out, [part])
+    assert not transfers.join(on(0, np.zeros(20, "f"))[::2], [on(1, np.ones(10, "f"))])
+    assert not out.get().any()
+
+
+def test_a_joined_array_waits_for_the_streams_of_all_arrays(transfers: Transfers) -> None:
+    out, parts = on(0, np.zeros(20)), [on(0, np.ones(10)), on(1, np.ones(10))]
+    here, there = tcuda.Stream(0), tcuda.Stream(1)
+    for busy in (here, there):
+        tcuda.synchronize(0)
+        tcuda.synchronize(1)
+        keep_busy(busy)
+        with tcuda.stream(here), tcuda.stream(there):
+            assert transfers.join(out, parts)
+        assert (here.query(), there.query()) == (False, False)
+        here.synchronize()
+        assert there.query()

@@ -396,3 +396,32 @@ del dtype, terms
 print(sum(each() is not None for each in kept))
 """
     assert outputs(output_of, driver_stub, code) == ["76"]
+
+
+def test_arrays_are_joined_by_copies_that_overlap(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+parts = [array((4,), FLOAT, 0x1000, 1), array((6,), FLOAT, 0x2000, 0), array((0,), FLOAT, 0x1000, 1)]
+print(core.join(array((10,), FLOAT, 0x5000, 0), parts), *log(), sep="\\n")
+"""
+    assert outputs(output_of, driver_stub, code) == [
+        "True",
+        "create 1 in 7",
+        "record 1 70 in 7",
+        "wait 80 1 in 8",
+        "copy_peer 20480 7 4096 8 16 80 in 8",
+        "copy 20496 8192 24 70 in 7",
+        "create 2 in 8",
+        "record 2 80 in 8",
+        "wait 70 2 in 7",
+    ]
+
+
+def test_arrays_that_cannot_be_joined_as_they_are_are_left_alone(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+part, out = array((4,), FLOAT, 0x1000, 1), array((4,), FLOAT, 0x5000, 0)
+for other in (array((16,), BYTE, 0x1000, 1), array((5,), FLOAT, 0x1000, 1), array((4,), FLOAT, 0x500c, 0), 5):
+    print(core.join(out, [other]))
+vars(part)["c"] = False
+print(core.join(out, [part]), log())
+"""
+    assert outputs(output_of, driver_stub, code) == [*["False"] * 4, "False []"]

@@ -53,6 +53,13 @@ void require_same_size(const Items &first, const Items &second) {
         throw nb::value_error("the sequences must have the same length");
 }
 
+bool equal(const Attribute &attribute, PyObject *one, PyObject *other) {
+    const Owned first(attribute.of(one)), second(first ? attribute.of(other) : nullptr);
+    const int same = second ? PyObject_RichCompareBool(first.get(), second.get(), Py_EQ) : -1;
+    require(same >= 0);
+    return same == 1;
+}
+
 nb::object new_list(Py_ssize_t size) {
     PyObject *const list = PyList_New(size);
     require(list != nullptr);
@@ -179,18 +186,19 @@ bool PythonTransfers::is_array(PyObject *object) const {
     return found == 1;
 }
 
-bool PythonTransfers::are_alike(PyObject *one, PyObject *other) const {
+bool PythonTransfers::have_same_dtype(PyObject *one, PyObject *other) const {
     if (reader_.layout_of(one) != nullptr && reader_.layout_of(other) != nullptr &&
         ArrayLayout::of(one).dtype == ArrayLayout::of(other).dtype)
+        return true;
+    return equal(arrays_.dtype, one, other);
+}
+
+bool PythonTransfers::are_alike(PyObject *one, PyObject *other) const {
+    if (!have_same_dtype(one, other))
+        return false;
+    if (reader_.layout_of(one) != nullptr && reader_.layout_of(other) != nullptr)
         return ArrayLayout::of(one).shape == ArrayLayout::of(other).shape;
-    for (const Attribute *attribute : {&arrays_.dtype, &arrays_.shape}) {
-        const Owned first(attribute->of(one)), second(first ? attribute->of(other) : nullptr);
-        const int same = second ? PyObject_RichCompareBool(first.get(), second.get(), Py_EQ) : -1;
-        require(same >= 0);
-        if (same == 0)
-            return false;
-    }
-    return true;
+    return equal(arrays_.shape, one, other);
 }
 
 PyObject *PythonTransfers::made_as(PyObject *dtype) {
@@ -494,6 +502,54 @@ bool PythonTransfers::add_in_chain(nb::handle sums, nb::handle arrays, nb::handl
                     return false;
             }
         return true;
+    });
+    return true;
+}
+
+bool PythonTransfers::join(nb::handle out, nb::handle arrays) {
+    const Items given(arrays);
+    ArrayMemory to;
+    require(reader_.read(out.ptr(), &to));
+    if (!to.is_c_contiguous)
+        return false;
+    std::vector<ArrayMemory> parts(static_cast<std::size_t>(given.size()));
+    std::uint64_t bytes = 0;
+    for (Py_ssize_t i = 0; i < given.size(); ++i) {
+        ArrayMemory &part = parts[static_cast<std::size_t>(i)];
+        if (!is_array(given[i]))
+            return false;
+        require(reader_.read(given[i], &part));
+        const bool overlaps = part.address < to.address + to.bytes && to.address < part.address + part.bytes;
+        if (!part.is_c_contiguous || overlaps || !have_same_dtype(out.ptr(), given[i]))
+            return false;
+        reaches(part.device, to.device);
+        bytes += part.bytes;
+    }
+    if (bytes != to.bytes)
+        return false;
+    Call call(*this);
+    std::vector<Place> others;
+    std::vector<End> sources;
+    for (const ArrayMemory &part : parts) {
+        const Place place = call.place(part.device);
+        sources.push_back({place, part.address});
+        if (part.device != to.device && part.bytes != 0 &&
+            std::none_of(others.begin(), others.end(), [&](const Place &known) { return known.device == part.device; }))
+            others.push_back(place);
+    }
+    End end{call.place(to.device), to.address};
+    call.run([&](Transfer &work) {
+        // All devices wait before the first copy and are waited for after the last, so that the copies overlap.
+        for (const Place &other : others)
+            if (!work.wait(other, end.place))
+                return false;
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            if (!work.copy(end, sources[i], parts[i].bytes))
+                return false;
+            end.address += parts[i].bytes;
+        }
+        return std::all_of(others.begin(), others.end(),
+                           [&](const Place &other) { return work.wait(end.place, other); });
     });
     return true;
 }

@@ -49,6 +49,8 @@ public:
     // Both return false, with nothing done, if the core has no kernel for the sum.
     bool add(nanobind::handle out, nanobind::handle inputs, bool release);
     bool add_in_chain(nanobind::handle sums, nanobind::handle arrays, nanobind::handle cuts);
+    // False, with nothing done, if the arrays cannot be copied as they are.
+    bool join(nanobind::handle out, nanobind::handle arrays);
     nanobind::object alike(nanobind::handle rows);
 
 private:
@@ -61,6 +63,8 @@ private:
     libcuda::Function function(int device, int kind, nanobind::handle dtype, int count);
     // The most blocks of an addition of arrays of so many bytes.
     unsigned addition_blocks(int device, std::uint64_t bytes);
+    // Whether two arrays have the same dtype. Raises a Python error if the comparison fails.
+    bool have_same_dtype(PyObject *one, PyObject *other) const;
     // Whether two arrays have the same shape and dtype. Raises a Python error if the comparison fails.
     bool are_alike(PyObject *one, PyObject *other) const;
     // Whether the object is an array. Raises a Python error if the question fails.

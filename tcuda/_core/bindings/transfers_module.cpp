@@ -63,6 +63,7 @@ void bind_transfers(nb::module_ &module) {
         .def("add", &PythonTransfers::add, nb::arg("out"), nb::arg("inputs"), nb::kw_only(),
              nb::arg("release") = true)
         .def("add_in_chain", &PythonTransfers::add_in_chain, nb::arg("sums"), nb::arg("arrays"), nb::arg("cuts"))
+        .def("join", &PythonTransfers::join, nb::arg("out"), nb::arg("arrays"))
         .def("alike", &PythonTransfers::alike, nb::arg("rows"));
 
     module.attr("pack_capacities") = nb::make_tuple(small_capacity, large_capacity);

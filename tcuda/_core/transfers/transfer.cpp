@@ -54,7 +54,7 @@ bool Transfer::copy(const End &target, const End &source, std::size_t bytes) {
     const libcuda::Stream stream = source.place.stream;
     if (bytes == 0)
         return true;
-    if (guard_ != nullptr) // a graph gets a node that is the same for all devices
+    if (guard_ != nullptr || target.place.device == source.place.device) // a graph gets a node of addresses alone
         return done(calls_.copy(target.address, source.address, bytes, stream), "cuMemcpyAsync");
     libcuda::Context context = 0;
     return done(devices_.context(target.place.device, &context), "cuDevicePrimaryCtxRetain") &&
