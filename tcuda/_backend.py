@@ -91,6 +91,19 @@ class Transfers(Protocol):
             devices: The devices of the copies, none of which is the device of ``source``. A device may occur twice.
         """
 
+    def cut(self, source: Any, lengths: Sequence[int], devices: Sequence[int]) -> list[Any] | None:
+        """Cut an array along its first axis, and copy each part to a device, as :meth:`send` does.
+
+        Args:
+            source: An array.
+            lengths: The length of each part, from 0 on. The sum is at most the length of the axis.
+            devices: The device of each part.
+
+        Returns:
+            The parts: views of ``source`` for its own device, and new arrays in C order for the others. The result is
+            None, with nothing done, unless ``source`` is a plain array in C order with an axis.
+        """
+
     def copy(self, target: Any, source: Any) -> None:
         """Copy ``source`` to ``target``.
 

@@ -48,6 +48,7 @@ class Transfers(PlainTransfers):
         # These are the methods of the core, and not methods around them, because small arrays are sent often.
         self.empty = core.empty  # type: ignore[method-assign]
         self.send = core.send  # type: ignore[method-assign]
+        self.cut = core.cut  # type: ignore[method-assign]
         self.copy = core.copy  # type: ignore[method-assign]
         self.copy_rows = core.copy_rows  # type: ignore[method-assign]
         self.relay = core.relay  # type: ignore[method-assign]

@@ -43,6 +43,17 @@ class PlainTransfers:
         self.relay([source, *targets], hops)
         return targets
 
+    def cut(self, source: Any, lengths: Sequence[int], devices: Sequence[int]) -> list[Any] | None:
+        """Cut by views, and send each part that leaves the device of ``source``."""
+        if not source.ndim or not source.flags.c_contiguous:
+            return None
+        begin, parts = 0, []
+        for length, index in zip(lengths, devices, strict=True):
+            part = source[begin : begin + length]
+            parts.append(part if index == source.data.device_id else self.send(part, [index])[0])
+            begin += length
+        return parts
+
     def copy(self, target: Any, source: Any) -> None:
         """Copy ``source`` to ``target`` by ``cudaMemcpyPeerAsync``."""
         here, there = source.data, target.data

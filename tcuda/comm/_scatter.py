@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import MOST_BYTES, a_kind, integer, several
+from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import backend
 from tcuda._process.streams import handle_and_device
 from tcuda.comm._arrays import HOST, axis_of, empty_like, part_of, place_of, place_text, shape_text
@@ -82,7 +83,12 @@ def _scattered(
             f"len(devices) = {len(indices)} and len(chunk_sizes) = {len(sizes)}"
         )
     axis = axis_of(dim, tensor.ndim)
-    parts = _cut(tensor, axis, _equal_sizes(tensor, axis, len(indices)) if sizes is None else sizes)
+    sizes = _equal_sizes(tensor, axis, len(indices)) if sizes is None else sizes
+    if not axis and not streams and home != HOST and _are_valid(tensor, sizes, indices[: len(sizes)]):
+        made = backend.transfers().cut(tensor, sizes, indices[: len(sizes)])
+        if made is not None:
+            return tuple(made)
+    parts = _cut(tensor, axis, sizes)
     # torch returns as many parts as there are, and leaves the other devices alone
     leaving = [(part, index) for part, index in enumerate(indices[: len(parts)]) if index != home or index == HOST]
     for part, index in leaving:
@@ -95,6 +101,13 @@ def _scattered(
         else:
             parts[part] = _copied(parts[part], index, home)
     return tuple(parts)
+
+
+def _are_valid(tensor: Any, sizes: Sequence[int], indices: Sequence[int]) -> bool:
+    """Return whether ``sizes`` fit the first axis of ``tensor``, and devices have ``indices``."""
+    if not tensor.ndim or min(sizes) < 0 or sum(sizes) != tensor.shape[0]:
+        return False
+    return min(indices) >= 0 and max(indices) < device_count()
 
 
 def _copied(part: Any, index: int, home: int) -> Any:

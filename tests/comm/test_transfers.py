@@ -275,3 +275,20 @@ def test_a_joined_array_waits_for_the_streams_of_all_arrays(transfers: Transfers
         assert (here.query(), there.query()) == (False, False)
         here.synchronize()
         assert there.query()
+
+
+@pytest.mark.parametrize("shape", [(7,), (7, 3), (7, 0)])
+def test_an_array_is_cut_into_views_and_copies(transfers: Transfers, shape: tuple[int, ...]) -> None:
+    values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype("f")
+    source = on(0, values)
+    made = transfers.cut(source, [3, 0, 4], [1, 1, 0])
+    assert made is not None
+    assert [array.device.id for array in made] == [1, 1, 0]
+    for array, expected in zip(made, (values[:3], values[3:3], values[3:]), strict=True):
+        np.testing.assert_array_equal(array.get(), expected, strict=True)
+    assert made[2].base is source
+
+
+def test_an_array_with_gaps_or_without_axes_is_not_cut(transfers: Transfers) -> None:
+    assert transfers.cut(on(0, np.ones((4, 4)))[:, 1:], [4], [1]) is None
+    assert transfers.cut(on(0, np.ones(())), [], []) is None

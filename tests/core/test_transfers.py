@@ -425,3 +425,26 @@ vars(part)["c"] = False
 print(core.join(out, [part]), log())
 """
     assert outputs(output_of, driver_stub, code) == [*["False"] * 4, "False []"]
+
+
+def test_an_array_is_cut_along_its_first_axis(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+Array.__getitem__ = lambda self, place: place
+source = array((5, 2), FLOAT, 0x1000, 0)
+own, there, empty = core.cut(source, [2, 3, 0], (0, 1, 1))
+print(own, there.shape, there.data.device_id, empty.shape)
+print([line for line in log() if "copy" in line])
+for lengths in ([2, 4, 0], [-1, 6, 0]):
+    try:
+        core.cut(source, lengths, (0, 1, 1))
+    except ValueError as error:
+        print(error)
+vars(source)["c"] = False
+print(core.cut(source, [2, 3], (0, 1)), core.cut(array((), FLOAT, 0x1000, 0), [], []), log())
+"""
+    assert outputs(output_of, driver_stub, code) == [
+        "slice(0, 2, None) (3, 2) 1 (0, 2)",
+        "['copy_peer 36864 8 4112 7 24 70 in 7']",
+        *["the parts are not within the array"] * 2,
+        "None None []",
+    ]

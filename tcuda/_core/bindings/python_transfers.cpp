@@ -256,6 +256,71 @@ nb::object PythonTransfers::send(nb::handle source, nb::handle devices) {
     return made;
 }
 
+nb::object PythonTransfers::cut(nb::handle source, nb::handle lengths, nb::handle devices) {
+    struct Part {
+        End end;
+        std::uint64_t address, bytes;
+    };
+    const Items sizes(lengths), indices(devices);
+    require_same_size(sizes, indices);
+    const Owned shape(arrays_.shape.of(source.ptr())), dtype(shape ? arrays_.dtype.of(source.ptr()) : nullptr);
+    require(static_cast<bool>(dtype));
+    const nb::object type = nb::borrow(made_as(dtype.get()));
+    const Items axes(nb::handle(shape.get()));
+    ArrayMemory from;
+    require(reader_.read(source.ptr(), &from));
+    if (!from.is_c_contiguous || axes.size() == 0)
+        return nb::none();
+    const long long rows = axes.integer_at(0);
+    const std::uint64_t row_bytes = rows == 0 ? 0 : from.bytes / static_cast<std::uint64_t>(rows);
+    long long begin = 0;
+    for (Py_ssize_t i = 0; i < sizes.size(); ++i) {
+        reaches(from.device, static_cast<int>(indices.integer_at(i)));
+        const long long length = sizes.integer_at(i);
+        if (length < 0 || length > rows - begin)
+            throw nb::value_error("the parts are not within the array");
+        begin += length;
+    }
+    nb::object made = new_list(sizes.size());
+    Call call(*this);
+    const Place here = call.place(from.device);
+    std::vector<Part> parts;
+    begin = 0;
+    for (Py_ssize_t i = 0; i < sizes.size(); ++i) {
+        const int device = static_cast<int>(indices.integer_at(i));
+        const long long length = sizes.integer_at(i);
+        nb::object part;
+        if (device == from.device) {
+            const Owned first(PyLong_FromLongLong(begin)), last(PyLong_FromLongLong(begin + length));
+            const Owned slice(first && last ? PySlice_New(first.get(), last.get(), Py_None) : nullptr);
+            part = nb::steal(slice ? PyObject_GetItem(source.ptr(), slice.get()) : nullptr);
+            require(part.is_valid());
+        } else {
+            const Owned its_shape(PyTuple_New(axes.size()));
+            require(static_cast<bool>(its_shape));
+            for (Py_ssize_t axis = 0; axis < axes.size(); ++axis) {
+                PyObject *const number = axis == 0 ? sizes[i] : axes[axis];
+                Py_INCREF(number);
+                require(PyTuple_SetItem(its_shape.get(), axis, number) == 0);
+            }
+            part = call.make(its_shape.get(), type.ptr(), device);
+            ArrayMemory to;
+            require(reader_.read_place(part.ptr(), &to));
+            if (length != 0 && row_bytes != 0)
+                parts.push_back({{call.place(device), to.address},
+                                 from.address + static_cast<std::uint64_t>(begin) * row_bytes,
+                                 static_cast<std::uint64_t>(length) * row_bytes});
+        }
+        require(PyList_SetItem(made.ptr(), i, part.release().ptr()) == 0);
+        begin += length;
+    }
+    call.run([&](Transfer &work) {
+        return std::all_of(parts.begin(), parts.end(),
+                           [&](const Part &part) { return work.hop(part.end, {here, part.address}, part.bytes); });
+    });
+    return made;
+}
+
 void PythonTransfers::copy(nb::handle target, nb::handle source) {
     ArrayMemory from, to;
     require(reader_.read(source.ptr(), &from) && reader_.read_place(target.ptr(), &to));

@@ -39,6 +39,8 @@ public:
 
     nanobind::object empty(nanobind::handle shape, nanobind::handle dtype, int device);
     nanobind::object send(nanobind::handle source, nanobind::handle devices);
+    // None, with nothing done, if `source` is not in C order.
+    nanobind::object cut(nanobind::handle source, nanobind::handle lengths, nanobind::handle devices);
     void copy(nanobind::handle target, nanobind::handle source);
     void copy_rows(nanobind::handle target, std::size_t target_pitch, nanobind::handle source,
                    std::size_t source_pitch, std::size_t width, std::size_t rows);

@@ -53,6 +53,7 @@ void bind_transfers(nb::module_ &module) {
         .def("use_layout", &PythonTransfers::use_layout, nb::arg("base"), nb::arg("samples"))
         .def("empty", &PythonTransfers::empty, nb::arg("shape"), nb::arg("dtype"), nb::arg("device"))
         .def("send", &PythonTransfers::send, nb::arg("source"), nb::arg("devices"))
+        .def("cut", &PythonTransfers::cut, nb::arg("source"), nb::arg("lengths"), nb::arg("devices"))
         .def("copy", &PythonTransfers::copy, nb::arg("target"), nb::arg("source"))
         .def("copy_rows", &PythonTransfers::copy_rows, nb::arg("target"), nb::arg("target_pitch"), nb::arg("source"),
              nb::arg("source_pitch"), nb::arg("width"), nb::arg("rows"))
