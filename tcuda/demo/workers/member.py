@@ -77,6 +77,10 @@ class Member:
         replica.sum_gradients(self._communicator.all_reduce)
         replica.update(self._config.batch_size)
 
+    def close(self) -> None:
+        """Leave the team after an epoch."""
+        self._communicator.close()
+
     def leave(self, reason: str) -> None:
-        """Leave the team, and tell the other workers the reason. Any thread may call the method."""
+        """Leave the team during an epoch, and tell the other workers the reason. Any thread may call the method."""
         self._communicator.abandon(reason)

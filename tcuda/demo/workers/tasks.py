@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from typing import TYPE_CHECKING
 
@@ -60,9 +62,14 @@ async def leave(group: Group) -> None:
     member = _members.pop(group.name, None)
     if member is not None:
         # The event loop runs this function, and a worker tells the others by this loop that it leaves.
-        await offload(member.leave, "the training is over")
+        await (offload(member.leave, "the program has ended the epoch") if is_busy() else offload(member.close))
 
 
 def is_busy() -> bool:
     """Return whether this worker runs an epoch."""
     return _running.locked()
+
+
+def end_process() -> None:
+    """End the process of this worker, a thread of which may wait for ever."""
+    os.kill(os.getpid(), signal.SIGKILL)

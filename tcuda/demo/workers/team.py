@@ -99,7 +99,8 @@ class Team:
         deadline = time.monotonic() + _UNTIL_IDLE
         while busy := self._busy():
             if time.monotonic() > deadline:
-                self._client.restart_workers(busy)
+                self._client.run(tasks.end_process, workers=busy, on_error="ignore")  # Dask starts another one.
+                self._wait_until_gone(busy)
                 return
             time.sleep(_BETWEEN_LOOKS)
 
@@ -143,6 +144,12 @@ class Team:
                 raise WorkerLostError(lost) from errors[0]
             if time.monotonic() > deadline:
                 raise next((error for error in errors if not isinstance(error, GroupError)), errors[0])
+            time.sleep(_BETWEEN_LOOKS)
+
+    def _wait_until_gone(self, addresses: Sequence[str]) -> None:
+        """Wait a while until the scheduler has noticed that the workers are gone."""
+        deadline = time.monotonic() + _UNTIL_CAUSE_IS_KNOWN
+        while not self._client.nthreads().keys().isdisjoint(addresses) and time.monotonic() < deadline:
             time.sleep(_BETWEEN_LOOKS)
 
     def _present(self) -> list[str]:
