@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tcuda
-from support.failing_calls import refused_calls
 from support.placed_arrays import on, places
 from support.statuses import status_of
 from tcuda._status import Status
@@ -170,18 +169,6 @@ def test_the_arrays_of_a_sequence_may_be_on_several_devices() -> None:
 def test_other_inputs_are_refused(inputs: Any, expected: str) -> None:
     given = inputs(on(0, np.ones(10)), on(1, np.ones(10)))
     assert refusal(reduce_add_coalesced, given, 0).startswith(expected)
-
-
-@pytest.mark.parametrize(
-    "action",
-    [
-        lambda near, far: broadcast_coalesced([near, near[::2], near], [0, 1, 0], 2000),
-        lambda near, far: reduce_add_coalesced([[near, near[::2]], [far, far[::2]]], 0),
-    ],
-)
-def test_every_call_of_the_runtime_fails_once(action: Callable[..., Any]) -> None:
-    near, far = on(0, np.ones(100)), on(1, np.ones(100))
-    assert refused_calls(lambda: action(near, far))
 
 
 def test_copies_that_would_invalidate_a_capture_are_refused() -> None:

