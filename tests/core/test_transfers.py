@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
 
@@ -194,6 +196,65 @@ for name in ("create", "record", "wait", "copy_peer"):
     waits = "['synchronize 70 in 7', 'synchronize 80 in 8']"
     calls = "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyPeerAsync"
     assert outputs(output_of, driver_stub, code) == [f"719 {call} {waits}" for call in calls]
+
+
+ALL_WAITS = {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"}
+CALLS = {
+    "send": ("core.send(near, [1, 1])", ALL_WAITS | {"cuMemcpyPeerAsync"}),
+    "cut": ("core.cut(near, [4, 6], [1, 1])", ALL_WAITS | {"cuMemcpyPeerAsync"}),
+    "copy": ("core.copy(far, near)", ALL_WAITS | {"cuMemcpyPeerAsync"}),
+    "copy_rows": ("core.copy_rows(far, 8, near, 8, 4, 5)", ALL_WAITS | {"cuMemcpy2DAsync"}),
+    "relay": (
+        "core.relay([near, far, other], [(0, 1, 0, 40, True), (1, 2, 0, 40, True)])",
+        ALL_WAITS | {"cuMemcpyPeerAsync"},
+    ),
+    "join": (
+        "core.join(array((20,), FLOAT, 0x9000, 0), [far, near])",
+        ALL_WAITS | {"cuMemcpyPeerAsync", "cuMemcpyAsync"},
+    ),
+    "pack": (
+        "core.pack([far], array((40,), BYTE, 0x9000, 1), [0])",
+        {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuLaunchKernel"},
+    ),
+    "add": ("core.add(other, [near, far])", ALL_WAITS | {"cuLaunchKernel"}),
+    "add_in_chain": ("core.add_in_chain([other, far], [near, far], [(0, 5), (5, 10)])", ALL_WAITS | {"cuLaunchKernel"}),
+}
+"""Calls of the core, and the calls of the driver that each makes."""
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_of_the_driver_fails_once(output_of: OutputOf, driver_stub: str, name: str) -> None:
+    action, expected = CALLS[name]
+    code = f"""
+import itertools
+
+def read(arguments):
+    return 0
+
+near, far, other = (array((10,), FLOAT, address, device) for address, device in ((0x1000, 0), (0x2000, 1), (0x3000, 0)))
+for number in itertools.count(1):
+    core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+                           lambda dtype: dtype, reach, fail, check, load)
+    log()
+    stub.stub_fail_call(number)
+    try:
+        {action}
+    except Failure as error:
+        status, call = error.args
+        assert status == (101 if call == "cuDevicePrimaryCtxRetain" else 719), error
+        stub.cuCtxGetCurrent(ctypes.byref(current))
+        assert current.value == FIRST, call
+        lines = log()
+        busy = {{line.split()[-3] for line in lines if line.startswith("copy")}}
+        waited = {{line.split()[1] for line in lines if line.startswith("synchronize")}}
+        assert busy <= waited, (call, lines)
+        print(call)
+    else:
+        if stub.stub_waits_for_failure():
+            break
+        stub.stub_use(FIRST)  # the call that failed was the last one, which restores the context
+"""
+    assert set(outputs(output_of, driver_stub, code)) == expected
 
 
 def test_a_capture_is_asked_before_each_wait_and_gets_copies_of_addresses(

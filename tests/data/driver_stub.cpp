@@ -31,19 +31,26 @@ static void note(std::size_t number) { launch += std::to_string(number) + " "; }
 
 static std::string log; // the calls of transfers, with their arguments and the current context
 static std::string failing;
+static int calls_until_failure = 0; // of the calls of transfers
 static std::size_t last_event = 0;
+
+static bool fails() { return calls_until_failure != 0 && --calls_until_failure == 0; }
 
 static int noted(const char *name, std::initializer_list<std::size_t> arguments) {
     log += name;
     for (const std::size_t argument : arguments)
         log += " " + std::to_string(argument);
     log += " in " + std::to_string(current_context) + "\n";
-    return failing == name ? 719 : 0;
+    return fails() || failing == name ? 719 : 0;
 }
 
 extern "C" const char *stub_log() { return log.c_str(); }
 extern "C" void stub_forget_log() { log.clear(); }
 extern "C" void stub_fail(const char *name) { failing = name; }
+// Lets the call of transfers of this number fail, counted from 1; 0 lets none fail.
+extern "C" void stub_fail_call(int number) { calls_until_failure = number; }
+// Whether the call that was to fail has not been made.
+extern "C" int stub_waits_for_failure() { return calls_until_failure; }
 extern "C" const char *stub_calls() { return calls.c_str(); }
 extern "C" void stub_forget() { calls.clear(); }
 extern "C" int stub_mode() { return mode_of_thread; }
@@ -58,7 +65,9 @@ CALL(cuDeviceGet, (int *device, int ordinal), if (ordinal > 1) return 101; *devi
 CALL(cuDeviceGetAttribute, (int *value, int attribute, int),
      *value = virtual_memory && (attribute == 102 || attribute == 103))
 CALL(cuDeviceCanAccessPeer, (int *can, int, int), *can = 0)
-CALL(cuDevicePrimaryCtxRetain, (void **context, int device), *context = reinterpret_cast<void *>(std::size_t(device)))
+CALL(cuDevicePrimaryCtxRetain, (void **context, int device),
+     if (fails()) return 719;
+     *context = reinterpret_cast<void *>(std::size_t(device)))
 CALL(cuDeviceGetUuid_v2, (char *uuid, int device), std::memset(uuid, device, 16))
 CALL(cuCtxGetCurrent, (void **context), *context = reinterpret_cast<void *>(current_context))
 CALL(cuCtxPushCurrent_v2, (void *context), if (context != reinterpret_cast<void *>(8)) return 201)
@@ -80,6 +89,7 @@ CALL(cuMemCreate, (Pointer * physical, std::size_t, const int *properties, Point
 CALL(cuLaunchKernel,
      (std::size_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
       unsigned shared, std::size_t stream, void **arguments, void **),
+     if (fails()) return 719;
      if (function > 4096) return reinterpret_cast<int (*)(void **, unsigned)>(function)(arguments, gx);
      if (status_of_launches != 0) return status_of_launches;
      launch.clear();
@@ -98,7 +108,7 @@ CALL(cuLaunchKernelEx, (const Configuration *with, std::size_t function, void **
      return cuLaunchKernel(function, with->grid[0], with->grid[1], with->grid[2], with->block[0], with->block[1],
                            with->block[2], with->shared, with->stream, arguments, extra))
 #endif
-CALL(cuCtxSetCurrent, (std::size_t context), current_context = context)
+CALL(cuCtxSetCurrent, (std::size_t context), if (fails()) return 719; current_context = context)
 CALL(cuEventCreate, (std::size_t *event, unsigned), *event = ++last_event; return noted("create", {*event}))
 CALL(cuEventRecord, (std::size_t event, std::size_t stream), return noted("record", {event, stream}))
 CALL(cuStreamWaitEvent, (std::size_t stream, std::size_t event, unsigned), return noted("wait", {stream, event}))

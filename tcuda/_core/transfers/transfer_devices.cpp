@@ -26,7 +26,10 @@ int TransferDevices::context(int device, libcuda::Context *context) {
 }
 
 int TransferDevices::multiprocessors(int device) {
+    libcuda::Context context = 0;
     int number = 0;
+    if (this->context(device, &context) != success)
+        return 1; // the work that follows needs the context, and fails with a status
     const int status = contexts().device_attribute(&number, libcuda::attribute_multiprocessors,
                                                    devices_.of(device).handle);
     return status == success && number > 0 ? number : 1;
