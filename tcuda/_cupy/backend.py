@@ -23,7 +23,9 @@ from tcuda._errors import AcceleratorError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tcuda._backend import CurrentStream, Nccl, Transfers
+    from tcuda._backend.nccl import Nccl
+    from tcuda._backend.streams import CurrentStream
+    from tcuda._backend.transfers import Transfers
     from tcuda._errors import OutOfMemoryError
     from tcuda._runtime.protocol import Runtime
 

@@ -1,4 +1,4 @@
-"""The protocol :class:`~tcuda._backend.Nccl` over CuPy's binding of NCCL.
+"""The protocol :class:`~tcuda._backend.nccl.Nccl` over CuPy's binding of NCCL.
 
 CuPy loads the library at the import of ``cupy.cuda.nccl``, and finds the wheel of NVIDIA by itself.
 """
@@ -16,7 +16,7 @@ from tcuda._errors import NcclError, NcclNotFoundError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tcuda._backend import Rank
+    from tcuda._backend.nccl import Rank
 
 _advice = "Install NCCL with `pip install nvidia-nccl-cu13`, or nvidia-nccl-cu12 for CUDA 12."
 

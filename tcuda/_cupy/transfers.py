@@ -1,4 +1,4 @@
-"""The protocol :class:`~tcuda._backend.Transfers` over CuPy: the core makes the calls of the driver."""
+"""The protocol :class:`~tcuda._backend.transfers.Transfers` over CuPy: the core makes the calls of the driver."""
 
 from __future__ import annotations
 

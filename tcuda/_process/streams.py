@@ -9,7 +9,7 @@ from tcuda._process.lazy import backend, cuda
 from tcuda._status import Status
 
 if TYPE_CHECKING:
-    from tcuda._backend import CurrentStream
+    from tcuda._backend.streams import CurrentStream
 
 
 def handle_and_device(stream: Any) -> tuple[int, int]:

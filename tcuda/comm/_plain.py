@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcuda._backend import Hop
+from tcuda._backend.transfers import Hop
 from tcuda._device import device
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_DEVICE
@@ -21,7 +21,7 @@ PACKED_UNIT = 16
 
 
 class PlainTransfers:
-    """The protocol :class:`~tcuda._backend.Transfers` over the runtime in use, for any array library.
+    """The protocol :class:`~tcuda._backend.transfers.Transfers` over the runtime in use, for any array library.
 
     Args:
         xp: The module of the library that makes arrays.

@@ -28,7 +28,7 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-from tcuda._backend import Hop
+from tcuda._backend.transfers import Hop
 
 _LATENCY = 8.0
 """Microseconds that no route can save: the call, and the wait for the last device."""

@@ -16,7 +16,10 @@ from tcuda.emulation._memory_pools import MemoryAsyncPool, MemoryPool
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tcuda._backend import CurrentStream, GraphLauncher, Nccl, Transfers
+    from tcuda._backend.graphs import GraphLauncher
+    from tcuda._backend.nccl import Nccl
+    from tcuda._backend.streams import CurrentStream
+    from tcuda._backend.transfers import Transfers
     from tcuda._runtime.emulated import EmulatedRuntime
 
 _POOL_UNIT = 512

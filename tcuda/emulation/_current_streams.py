@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from tcuda._backend import CurrentStream
+    from tcuda._backend.streams import CurrentStream
     from tcuda._runtime.emulated.thread import Thread
 
 

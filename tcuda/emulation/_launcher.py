@@ -9,7 +9,7 @@ from tcuda._status import Status
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcuda._backend import CurrentStream
+    from tcuda._backend.streams import CurrentStream
     from tcuda._runtime.emulated import EmulatedRuntime
 
 

@@ -1,4 +1,4 @@
-"""The protocol :class:`~tcuda._backend.Transfers` on emulated devices."""
+"""The protocol :class:`~tcuda._backend.transfers.Transfers` on emulated devices."""
 
 from __future__ import annotations
 

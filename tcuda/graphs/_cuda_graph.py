@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from tcuda._backend import GraphLauncher
+    from tcuda._backend.graphs import GraphLauncher
     from tcuda.memory._pools import PoolId
 
 _beginning = threading.RLock()

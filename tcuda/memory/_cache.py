@@ -14,7 +14,7 @@ from tcuda._process.streams import handle_and_device
 from tcuda._scope import Scope
 
 if TYPE_CHECKING:
-    from tcuda._backend import CurrentStream
+    from tcuda._backend.streams import CurrentStream
     from tcuda._process.devices import DeviceArgument
 
 

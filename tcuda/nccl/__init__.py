@@ -34,7 +34,7 @@ from tcuda.nccl._plan import Plan, require_collection
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tcuda._backend import Nccl
+    from tcuda._backend.nccl import Nccl
 
 __all__ = [
     "all_gather",

@@ -12,7 +12,7 @@ from tcuda._process.fork import call_in_child
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcuda._backend import Nccl
+    from tcuda._backend.nccl import Nccl
 
 
 class Communicator:

@@ -8,7 +8,8 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import a_kind
-from tcuda._backend import Rank, array_module
+from tcuda._backend import array_module
+from tcuda._backend.nccl import Rank
 from tcuda._process.lazy import backend
 from tcuda._process.streams import handle_and_device
 from tcuda._runtime import runtime

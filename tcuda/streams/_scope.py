@@ -8,7 +8,7 @@ from tcuda import _core
 from tcuda._process import scope_calls  # noqa: F401  # connects the scopes of the core with the runtime
 
 if TYPE_CHECKING:
-    from tcuda._backend import CurrentStream
+    from tcuda._backend.streams import CurrentStream
 
 
 class StreamContext(_core.StreamScope):

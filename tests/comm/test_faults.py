@@ -13,7 +13,7 @@ import pytest
 import tcuda
 from support.failing_calls import refused_calls
 from support.placed_arrays import on
-from tcuda._backend import Hop
+from tcuda._backend.transfers import Hop
 from tcuda.comm import (
     _reduce,
     broadcast,

@@ -13,11 +13,12 @@ from support.busy_streams import keep_busy, let_pass
 from support.devices import allocated
 from support.placed_arrays import on
 from support.statuses import status_of
-from tcuda._backend import Hop
+from tcuda._backend.transfers import Hop
 from tcuda._status import Status
 
 if TYPE_CHECKING:
-    from tcuda._backend import Backend, Transfers
+    from tcuda._backend import Backend
+    from tcuda._backend.transfers import Transfers
 
 pytestmark = pytest.mark.skipif(tcuda.device_count() < 2, reason="needs two devices")
 DTYPES = ["?", "b", "H", "i", "q", "e", "f", "d", "F", "D"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from tcuda._backend import Rank
+from tcuda._backend.nccl import Rank
 from tcuda._cupy.nccl import Nccl
 from tcuda._errors import NcclError, NcclNotFoundError
 

@@ -1,4 +1,4 @@
-"""The protocol :class:`~tcuda._backend.Nccl` on emulated devices.
+"""The protocol :class:`~tcuda._backend.nccl.Nccl` on emulated devices.
 
 A clique of devices of this process computes at once. Ranks that join one by one meet in the process of rank 0, and the
 host waits in a collective until all ranks have called it.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tcuda._backend import Rank
+    from tcuda._backend.nccl import Rank
     from tcuda._runtime.emulated import EmulatedRuntime
 
 _VERSION = 2, 28, 9

@@ -34,7 +34,7 @@ class Operation:
     """A collective, without the addresses of the ranks.
 
     Args:
-        collective: The name of the method of :class:`~tcuda._backend.Nccl`.
+        collective: The name of the method of :class:`~tcuda._backend.nccl.Nccl`.
         count: The number of elements that the method is told.
         kind: The number of the type of the elements.
         op: The number of the operation.

@@ -1,0 +1,174 @@
+"""The work of an array library on arrays of several devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Hop(NamedTuple):
+    """A copy of some bytes of an array to the same place of another array.
+
+    Attributes:
+        source: The place of the array that is read, in a list of arrays.
+        target: The place of the array that is written.
+        begin: The first byte.
+        end: The end of the bytes.
+        first: Whether the hop is the first between its two arrays.
+    """
+
+    source: int
+    target: int
+    begin: int
+    end: int
+    first: bool
+
+
+class Transfers(Protocol):
+    """Work on the arrays of several devices.
+
+    The work is ordered with the work of the *streams* of the devices: the stream of a device is its current stream in
+    the calling thread. A call returns before the work is complete. A call that fails leaves the current device and the
+    current streams as they were. No copy is then under way to memory that the caller frees. While a capture is in
+    progress, a wait that would invalidate the capture is refused before it is made.
+
+    A *plain* array has its elements in C order or in Fortran order, without gaps.
+    """
+
+    array: type[Any]
+    """The type of the library's arrays, on any device."""
+
+    xp: Any
+    """The module of the library that makes arrays."""
+
+    def empty(self, shape: Sequence[int], dtype: Any, device: int) -> Any:
+        """Return a new array in C order on ``device``, in memory of the stream of ``device``."""
+
+    def send(self, source: Any, devices: Sequence[int]) -> list[Any]:
+        """Return a copy of ``source`` for each of ``devices``, copied from the device of ``source`` one by one.
+
+        Args:
+            source: A plain array in C order.
+            devices: The devices of the copies, none of which is the device of ``source``. A device may occur twice.
+        """
+
+    def cut(self, source: Any, lengths: Sequence[int], devices: Sequence[int]) -> list[Any] | None:
+        """Cut an array along its first axis, and copy each part to a device, as :meth:`send` does.
+
+        Args:
+            source: An array.
+            lengths: The length of each part, from 0 on. The sum is at most the length of the axis.
+            devices: The device of each part.
+
+        Returns:
+            The parts: views of ``source`` for its own device, and new arrays in C order for the others. The result is
+            None, with nothing done, unless ``source`` is a plain array in C order with an axis.
+        """
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Copy ``source`` to ``target``.
+
+        The copy runs on the stream of the source's device. The stream first waits for the stream of the target's
+        device, which then waits for the copy. A copy within one device is work of the stream of this device.
+
+        Args:
+            target: A plain array.
+            source: A plain array with the same number of bytes, on any device.
+        """
+
+    def copy_rows(self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, rows: int) -> None:
+        """Copy rows of bytes, which begin at the first element of each array, as :meth:`copy` does.
+
+        Args:
+            target: An array.
+            target_pitch: The bytes from one row of ``target`` to the next.
+            source: An array of another device.
+            source_pitch: The bytes from one row of ``source`` to the next.
+            width: The bytes of a row.
+            rows: The number of rows.
+        """
+
+    def relay(self, arrays: Sequence[Any], hops: Sequence[Hop]) -> None:
+        """Make the copies ``hops``, in their order.
+
+        A hop runs on the stream of its source's device, and the stream of its target's device then waits for the hop.
+        Before a hop that is :attr:`Hop.first`, the stream of the source's device waits for the stream of the target's
+        device. So pieces of an array move through a chain of devices at the same time.
+
+        Args:
+            arrays: Plain arrays with the same number of bytes.
+            hops: The copies.
+        """
+
+    def sizes(self, arrays: Sequence[Any], device: int) -> list[int] | None:
+        """Return the bytes that each of ``arrays`` takes among packed arrays: its bytes, up to a multiple of 16.
+
+        The result is None unless all of ``arrays`` are plain arrays in C order on ``device``.
+        """
+
+    def pack(self, arrays: Sequence[Any], flat: Any, offsets: Sequence[int]) -> None:
+        """Copy arrays of the current device into ``flat``, on the current stream.
+
+        Args:
+            arrays: Plain arrays in C order.
+            flat: An array of bytes of the current device.
+            offsets: The place of each array in ``flat``, a multiple of 16.
+        """
+
+    def views(self, flat: Any, like: Sequence[Any], offsets: Sequence[int]) -> list[Any]:
+        """Return arrays in C order in the memory of ``flat``.
+
+        Args:
+            flat: An array of bytes.
+            like: The arrays, of any device, whose shapes and dtypes the returned arrays have.
+            offsets: The place of each array in ``flat``, a multiple of 16.
+        """
+
+    def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> None:
+        """Set ``out`` to ``inputs[0] + (inputs[1] + (inputs[2] + ...))``, element by element.
+
+        The sum is work of the stream of the device of ``out``, which first waits for the streams of the devices of the
+        inputs. The arithmetic is that of the dtype: integers wrap, and the sum of booleans is "or".
+
+        Args:
+            out: A plain array in C order, which has no memory in common with an input.
+            inputs: Two or more plain arrays in C order with the size and the dtype of ``out``, on any devices.
+            release: Whether the streams of the inputs' devices then wait for the sum. A caller that adds an array piece
+                by piece lets only the last call release.
+        """
+
+    def add_in_chain(self, sums: Sequence[Any], arrays: Sequence[Any], cuts: Sequence[tuple[int, int]]) -> None:
+        """Set each of ``sums`` but the last to the array at the same place plus the next of ``sums``, piece by piece.
+
+        The work on the pieces of each sum is that of one :meth:`add` with two inputs. The devices work on different
+        pieces at the same time, and only the last piece releases.
+
+        Args:
+            sums: Plain arrays in C order, on any devices, of which the last has the elements to begin with.
+            arrays: As many plain arrays in C order, each on the device of the sum at its place. The last is not read.
+            cuts: The first element and the end of each piece, in order, up to the size of the arrays.
+        """
+
+    def join(self, out: Any, arrays: Sequence[Any]) -> bool:
+        """Copy ``arrays``, one after the other, to ``out``.
+
+        A copy runs on the stream of its array's device. These streams all wait for the stream of the device of ``out``
+        before the first copy, and that stream waits for them after the last copy, so that the copies overlap.
+
+        Args:
+            out: An array with as many bytes as all of ``arrays``.
+            arrays: Arrays of any devices.
+
+        Returns:
+            False, with nothing done, unless all are plain arrays in C order with the dtype of ``out``, whose memory has
+            nothing in common with ``out``.
+        """
+
+    def alike(self, rows: Sequence[Sequence[Any]]) -> list[int] | None:
+        """Return the device of each of ``rows``, whose arrays are alike.
+
+        The result is None unless each row has plain arrays in C order of one device, at least one, and the arrays at
+        the same place of all rows have the same shape and dtype.
+        """
