@@ -14,8 +14,8 @@ from tcuda._cupy.arrays import array_type, scalar_type
 from tcuda._errors import AcceleratorError
 from tcuda._process.captures import captures
 from tcuda._process.peers import reach
-from tcuda.comm._order import Queue
-from tcuda.comm._plain import PlainTransfers
+from tcuda._transfers.order import Queue
+from tcuda._transfers.plain import PlainTransfers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,4 +86,4 @@ def _fail(status: int, call: str) -> NoReturn:
 
 def _check(device: int, stream: int, other_device: int, other_stream: int) -> None:
     """Refuse to let a stream wait for the stream of another device if the wait would invalidate a capture."""
-    Queue(device, stream)._require_same_capture(Queue(other_device, other_stream))
+    Queue(device, stream).require_same_capture(Queue(other_device, other_stream))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
+from tcuda._process.spare_events import create_event, destroy_event
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, EVENT_INTERPROCESS
-from tcuda.streams._spares import create_event, destroy_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

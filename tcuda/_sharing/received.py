@@ -18,8 +18,8 @@ from tcuda._process.devices import exchange_device
 from tcuda._process.exit import finalizer
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
+from tcuda._process.spare_events import create_event
 from tcuda._runtime.protocol import EVENT_BLOCKING_SYNC, EVENT_DISABLE_TIMING, STREAM_LEGACY, STREAM_PER_THREAD
-from tcuda.streams._spares import create_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,10 @@ from tcuda._arguments import a_kind, several
 from tcuda._device import device
 from tcuda._process.captures import captures
 from tcuda._process.lazy import backend
+from tcuda._transfers.order import join_captures
 from tcuda.comm._arrays import contiguous, place_of
 from tcuda.comm._broadcast import copies_on
 from tcuda.comm._devices import device_indices, require_existing
-from tcuda.comm._order import join_captures
 from tcuda.comm._reduce import checked_inputs, destination_index, total
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from tcuda._errors import AcceleratorError
 from tcuda._process.captures import capture_on, captures, require_no_capture
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, cuda
+from tcuda._process.spare_events import SpareEvents, spare_events
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
 from tcuda._status import Status
+from tcuda._transfers.order import queue, settle
 from tcuda.comm._arrays import contiguous
-from tcuda.comm._order import queue, settle
-from tcuda.streams._spares import SpareEvents, spare_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,6 +14,7 @@ from tcuda._process.captures import capture_on, captures, number_on, require_no_
 from tcuda._process.device_rules import existing_device
 from tcuda._process.devices import Device, exchange_device, is_device
 from tcuda._process.lazy import backend, cuda
+from tcuda._process.spare_events import SpareEvents, create_event, destroy_event, spare_events
 from tcuda._process.streams import handle_and_device, is_complete
 from tcuda._runtime.protocol import (
     EVENT_BLOCKING_SYNC,
@@ -26,7 +27,6 @@ from tcuda._runtime.protocol import (
     STREAM_PER_THREAD,
 )
 from tcuda._status import Status
-from tcuda.streams._spares import SpareEvents, create_event, destroy_event, spare_events
 
 if TYPE_CHECKING:
     from typing_extensions import Self

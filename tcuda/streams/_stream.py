@@ -16,10 +16,11 @@ from tcuda._process.device_rules import existing_device
 from tcuda._process.devices import Device, _get_device_index
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
+from tcuda._process.spare_events import spare_events
 from tcuda._process.streams import handle_and_device, is_complete, make_current
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, STREAM_PER_THREAD
 from tcuda.streams._event import Event
-from tcuda.streams._spares import LAST, StreamRing, spare_events
+from tcuda.streams._rings import LAST, StreamRing
 
 if TYPE_CHECKING:
     from typing import NoReturn

@@ -40,6 +40,7 @@ FLOORS = [
         "_cudart",
         "_memory_viz",
         "_sharing",
+        "_transfers",
     },
     {"_cupy", "emulation"},
     {"tcuda", "_initialization", "_late"},

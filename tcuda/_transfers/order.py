@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from tcuda._device import device
 from tcuda._process.captures import captures, number_on, require_same_capture
 from tcuda._process.lazy import backend, cuda
+from tcuda._process.spare_events import spare_events
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING
-from tcuda.streams._spares import spare_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +31,7 @@ class Queue(NamedTuple):
         if other == self:
             return
         if captures:
-            self._require_same_capture(other)
+            self.require_same_capture(other)
         spares = spare_events(other.device, EVENT_DISABLE_TIMING)
         mark = spares.take()
         try:
@@ -42,7 +42,7 @@ class Queue(NamedTuple):
         finally:
             spares.give_back(mark)
 
-    def _require_same_capture(self, other: Queue) -> None:
+    def require_same_capture(self, other: Queue) -> None:
         """Refuse to let this stream wait if the wait would invalidate a capture.
 
         Raises:
