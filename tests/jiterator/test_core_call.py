@@ -243,7 +243,7 @@ def test_a_launch_that_fails_goes_to_python(computed: OutputOf) -> None:
 
 def test_an_error_of_an_array_reaches_the_caller(computed: OutputOf) -> None:
     code = """
-def refuse(self, shape, dtype):
+def refuse(self, shape, dtype, memory):
     raise MemoryError("no room")
 Array.__init__ = refuse
 try:
