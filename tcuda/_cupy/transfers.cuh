@@ -141,8 +141,10 @@ __device__ void add_rows(u64 out, const Inputs<count> &inputs, u64 begin, u64 en
     }
 }
 
-// Sets `out` to inputs[0] + (inputs[1] + (...)).
-template <typename Number, int count> __global__ void add(u64 out, Inputs<count> inputs, u64 size) {
+// Sets `out` to inputs[0] + (inputs[1] + (...)). The core launches blocks of 512 threads, for which the elements of many
+// inputs would need more registers than a multiprocessor has.
+template <typename Number, int count> __global__ void __launch_bounds__(512)
+    add(u64 out, Inputs<count> inputs, u64 size) {
     constexpr int width = 16 / sizeof(Number);
     u64 addresses = out;
     for (int input = 0; input < count; ++input)
