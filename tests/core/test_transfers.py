@@ -22,9 +22,11 @@ new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, 
 FIRST, SECOND = 7, 8  # the contexts of the devices 0 and 1
 current = ctypes.c_size_t()
 
+legacy = False
+
 def stream_of_context():
     stub.cuCtxGetCurrent(ctypes.byref(current))
-    return 10 * current.value
+    return 0 if legacy else 10 * current.value
 
 get_stream = ctypes.CFUNCTYPE(ctypes.c_ssize_t)(stream_of_context)
 current_stream = new_capsule(ctypes.cast(get_stream, ctypes.c_void_p), None, None)
@@ -112,7 +114,7 @@ HOP = [
     "create 1 in 8",
     "record 1 80 in 8",  # the stream of the target's device
     "wait 70 1 in 7",
-    "copy_peer {target} 8 4096 7 40 70 in 7",
+    "copy {target} 4096 40 70 in 7",
     "create 2 in 7",
     "record 2 70 in 7",
     "wait 80 2 in 8",
@@ -141,12 +143,12 @@ print(sum("create" in line for line in log()), len(asked))
 
 def test_an_array_is_sent_to_new_memory_of_each_device(output_of: OutputOf, driver_stub: str) -> None:
     code = """
-made, again = core.send(array((2, 5), FLOAT, 0x1000, 0), [1, 1])
-print(*log()[:len(HOP)], sep="\\n")
-print(made.shape, made.dtype is FLOAT, made.data.device_id, again.data.device_id, again.data.ptr - made.data.ptr)
-""".replace("len(HOP)", str(len(HOP)))
+(made,) = core.send(array((2, 5), FLOAT, 0x1000, 0), [1])
+print(*log(), sep="\\n")
+print(made.shape, made.dtype is FLOAT, made.data.device_id)
+"""
     expected = [line.format(target=0x9000) for line in HOP]
-    assert outputs(output_of, driver_stub, code) == [*expected, "(2, 5) True 1 1 4096"]
+    assert outputs(output_of, driver_stub, code) == [*expected, "(2, 5) True 1"]
 
 
 def test_an_empty_array_is_sent_without_a_copy(output_of: OutputOf, driver_stub: str) -> None:
@@ -174,17 +176,17 @@ print(*[line for line in lines if line.startswith("copy")], sep="\\n")
 print(sum(line.startswith("wait") for line in lines))
 """
     assert outputs(output_of, driver_stub, code) == [
-        "copy_peer 8192 8 4096 7 32 70 in 7",
-        "copy_peer 12288 7 8192 8 32 80 in 8",
-        "copy_peer 8224 8 4128 7 32 70 in 7",
-        "copy_peer 12320 7 8224 8 32 80 in 8",
+        "copy 8192 4096 32 70 in 7",
+        "copy 12288 8192 32 80 in 8",
+        "copy 8224 4128 32 70 in 7",
+        "copy 12320 8224 32 80 in 8",
         "6",
     ]
 
 
 def test_a_failed_call_raises_its_status_and_restores_the_context(output_of: OutputOf, driver_stub: str) -> None:
     code = """
-for name in ("create", "record", "wait", "copy_peer"):
+for name in ("create", "record", "wait", "copy"):
     stub.stub_fail(name.encode())
     try:
         core.send(array((10,), FLOAT, 0x1000, 0), [1])
@@ -194,7 +196,7 @@ for name in ("create", "record", "wait", "copy_peer"):
     assert current.value == 7
 """
     waits = "['synchronize 70 in 7', 'synchronize 80 in 8']"
-    calls = "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyPeerAsync"
+    calls = "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyAsync"
     assert outputs(output_of, driver_stub, code) == [f"719 {call} {waits}" for call in calls]
 
 
@@ -469,7 +471,7 @@ print(core.join(array((10,), FLOAT, 0x5000, 0), parts), *log(), sep="\\n")
         "create 1 in 7",
         "record 1 70 in 7",
         "wait 80 1 in 8",
-        "copy_peer 20480 7 4096 8 16 80 in 8",
+        "copy 20480 4096 16 80 in 8",
         "copy 20496 8192 24 70 in 7",
         "create 2 in 8",
         "record 2 80 in 8",
@@ -505,7 +507,181 @@ print(core.cut(source, [2, 3], (0, 1)), core.cut(array((), FLOAT, 0x1000, 0), []
 """
     assert outputs(output_of, driver_stub, code) == [
         "slice(0, 2, None) (3, 2) 1 (0, 2)",
-        "['copy_peer 36864 8 4112 7 24 70 in 7']",
+        "['copy 36864 4112 24 70 in 7']",
         *["the parts are not within the array"] * 2,
         "None None []",
     ]
+
+
+def test_devices_without_access_copy_by_the_call_that_names_both(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+                       lambda dtype: dtype, lambda *pair: False, fail, check, load)
+core.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
+print([line for line in log() if "copy" in line])
+"""
+    assert outputs(output_of, driver_stub, code) == ["['copy_peer 8192 8 4096 7 40 70 in 7']"]
+
+
+def test_a_target_that_occurs_twice_waits_and_is_waited_for_once(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+core.send(array((4,), FLOAT, 0x1000, 0), [1, 1])
+print(*log(), sep="\\n")
+"""
+    assert outputs(output_of, driver_stub, code) == [
+        "create 1 in 8",
+        "record 1 80 in 8",
+        "wait 70 1 in 7",
+        "copy 36864 4096 16 70 in 7",
+        "copy 40960 4096 16 70 in 7",
+        "create 2 in 7",
+        "record 2 70 in 7",
+        "wait 80 2 in 8",
+    ]
+
+
+class TestLegacyDefaultStreams:
+    """The work of a legacy default stream runs on a side stream of the device: 107 on device 0, and 108 on device 1."""
+
+    BEGIN = """
+legacy = True
+
+def work(*kinds):
+    return [line for line in log() if not line.startswith("create") and line.split()[0] in (kinds or line)]
+"""
+
+    def lines(self, output_of: OutputOf, driver_stub: str, code: str) -> list[str]:
+        return outputs(output_of, driver_stub, self.BEGIN + code)
+
+    def test_a_copy_runs_on_a_side_stream_for_which_both_default_streams_wait(
+        self, output_of: OutputOf, driver_stub: str
+    ) -> None:
+        code = """
+core.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
+print(*work(), sep="\\n")
+core.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
+print(work("stream"))
+"""
+        assert self.lines(output_of, driver_stub, code) == [
+            "stream 1 in 7",  # a non-blocking stream
+            "record 1 0 in 7",
+            "wait 107 1 in 7",
+            "record 2 0 in 8",
+            "wait 107 2 in 7",
+            "copy 8192 4096 40 107 in 7",
+            "record 1 107 in 7",
+            "wait 0 1 in 7",
+            "wait 0 1 in 8",
+            "[]",
+        ]
+
+    def test_rows_are_copied_on_a_side_stream(self, output_of: OutputOf, driver_stub: str) -> None:
+        code = """
+core.copy_rows(array((4, 5), FLOAT, 0x2000, 1), 20, array((4, 6), FLOAT, 0x1000, 0), 24, 8, 4)
+print(*work("copy_rows", "wait"), sep="\\n")
+"""
+        assert self.lines(output_of, driver_stub, code) == [
+            "wait 107 1 in 7",
+            "wait 107 2 in 7",
+            "copy_rows 8192 20 4096 24 8 4 107 in 7",
+            "wait 0 1 in 7",
+            "wait 0 1 in 8",
+        ]
+
+    def test_a_copy_within_one_device_runs_on_the_default_stream(self, output_of: OutputOf, driver_stub: str) -> None:
+        code = """
+core.copy(array((10,), FLOAT, 0x2000, 0), array((10,), FLOAT, 0x1000, 0))
+print(*work(), sep="\\n")
+"""
+        assert self.lines(output_of, driver_stub, code) == ["copy 8192 4096 40 0 in 7"]
+
+    def test_a_sum_runs_on_a_side_stream(self, output_of: OutputOf, driver_stub: str) -> None:
+        code = """
+def read(arguments):
+    print("before", work("wait"))
+
+terms = [array((10,), FLOAT, 0x2000, 0), array((10,), FLOAT, 0x3000, 1)]
+for release in (True, False):
+    core.add(array((10,), FLOAT, 0x1000, 0), terms, release=release)
+    print("after", work("wait"))
+core.add(array((10,), FLOAT, 0x1000, 0), [terms[0], terms[0]])
+"""
+        assert self.lines(output_of, driver_stub, code) == [
+            "before ['wait 107 1 in 7', 'wait 107 2 in 7']",
+            "after ['wait 0 1 in 7', 'wait 0 1 in 8']",
+            "before ['wait 107 1 in 7', 'wait 107 2 in 7']",
+            "after ['wait 0 1 in 7']",
+            "before []",  # the sum of arrays of one device runs on its default stream
+        ]
+
+    def test_pieces_move_from_side_stream_to_side_stream(self, output_of: OutputOf, driver_stub: str) -> None:
+        code = """
+arrays = [array((64,), BYTE, address, device) for address, device in ((0x1000, 0), (0x2000, 1), (0x3000, 0))]
+core.relay(arrays, [(0, 1, 0, 64, True), (1, 2, 0, 64, True)])
+print(*work("copy", "wait", "record"), sep="\\n")
+"""
+        assert self.lines(output_of, driver_stub, code) == [
+            "record 1 0 in 7",
+            "wait 107 1 in 7",
+            "record 2 0 in 8",
+            "wait 107 2 in 7",
+            "copy 8192 4096 64 107 in 7",
+            "record 2 0 in 8",
+            "wait 108 2 in 8",
+            "record 1 107 in 7",
+            "wait 108 1 in 8",
+            "record 1 0 in 7",
+            "wait 108 1 in 8",
+            "copy 12288 8192 64 108 in 8",
+            "record 2 108 in 8",
+            "wait 107 2 in 7",
+            "record 1 107 in 7",
+            "wait 0 1 in 7",
+            "record 2 108 in 8",
+            "wait 0 2 in 8",
+        ]
+
+    def test_joined_parts_of_other_devices_are_copied_on_side_streams(
+        self, output_of: OutputOf, driver_stub: str
+    ) -> None:
+        code = """
+parts = [array((6,), FLOAT, 0x2000, 0), array((4,), FLOAT, 0x1000, 1)]
+core.join(array((10,), FLOAT, 0x5000, 0), parts)
+print(*work("copy", "wait"), sep="\\n")
+"""
+        assert self.lines(output_of, driver_stub, code) == [
+            "wait 108 1 in 8",
+            "wait 108 2 in 8",
+            "copy 20504 4096 16 108 in 8",  # first, because this copy takes longer
+            "copy 20480 8192 24 0 in 7",
+            "wait 0 1 in 8",
+            "wait 0 1 in 7",
+        ]
+
+    def test_a_failed_transfer_waits_for_the_side_stream_too(self, output_of: OutputOf, driver_stub: str) -> None:
+        code = """
+for name in ("stream", "create", "record", "wait", "copy"):
+    stub.stub_fail(name.encode())
+    try:
+        core.send(array((10,), FLOAT, 0x1000, 0), [1])
+    except Failure as error:
+        print(*error.args, work("synchronize"))
+stub.stub_fail(b"")
+core.send(array((10,), FLOAT, 0x1000, 0), [1])
+print(len(work("copy")))
+"""
+        streams = "'synchronize 0 in 7', 'synchronize 0 in 8'"
+        calls = "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyAsync"
+        assert self.lines(output_of, driver_stub, code) == [
+            f"719 cuStreamCreate [{streams}]",
+            *[f"719 {call} ['synchronize 107 in 7', {streams}]" for call in calls],
+            "1",
+        ]
+
+    def test_a_capture_gets_the_work_of_the_streams_themselves(self, output_of: OutputOf, driver_stub: str) -> None:
+        code = """
+captures.append("a capture")
+core.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
+print([line for line in work() if "107" in line])
+"""
+        assert self.lines(output_of, driver_stub, code) == ["check 0 0 1 0", "check 1 0 0 0", "[]"]

@@ -6,6 +6,7 @@
 
 #include "bindings/owned.hpp"
 #include "bindings/python_calls.hpp"
+#include "bindings/transfer_call.hpp"
 #include "transfers/pack_tables.hpp"
 
 namespace nb = nanobind;
@@ -19,40 +20,6 @@ constexpr int most_inputs = 16;
 constexpr std::size_t most_kernels = 1024, most_dtypes = 32; // that are kept; the search for a dtype is linear
 constexpr unsigned add_threads = 512, blocks_of_multiprocessor = 2; // the fastest sizes on an H200, over NVLink
 
-void require(bool is_done) {
-    if (!is_done)
-        nb::raise_python_error();
-}
-
-long long integer(PyObject *number) {
-    const long long value = PyLong_AsLongLong(number);
-    require(value != -1 || !PyErr_Occurred());
-    return value;
-}
-
-// The items of a sequence.
-class Items {
-public:
-    explicit Items(nb::handle sequence) : tuple_(PySequence_Tuple(sequence.ptr())) {
-        require(static_cast<bool>(tuple_));
-        size_ = PyTuple_Size(tuple_.get());
-    }
-
-    Py_ssize_t size() const { return size_; }
-    // Borrowed reference
-    PyObject *operator[](Py_ssize_t place) const { return PyTuple_GetItem(tuple_.get(), place); }
-    long long integer_at(Py_ssize_t place) const { return integer((*this)[place]); }
-
-private:
-    const Owned tuple_;
-    Py_ssize_t size_;
-};
-
-void require_same_size(const Items &first, const Items &second) {
-    if (first.size() != second.size())
-        throw nb::value_error("the sequences must have the same length");
-}
-
 bool equal(const Attribute &attribute, PyObject *one, PyObject *other) {
     const Owned first(attribute.of(one)), second(first ? attribute.of(other) : nullptr);
     const int same = second ? PyObject_RichCompareBool(first.get(), second.get(), Py_EQ) : -1;
@@ -60,93 +27,13 @@ bool equal(const Attribute &attribute, PyObject *one, PyObject *other) {
     return same == 1;
 }
 
-nb::object new_list(Py_ssize_t size) {
-    PyObject *const list = PyList_New(size);
-    require(list != nullptr);
-    return nb::steal(list);
-}
-
 } // namespace
-
-// One call: the work, and the current stream of each device.
-class PythonTransfers::Call final : public WaitGuard {
-public:
-    explicit Call(PythonTransfers &owner)
-        : owner_(owner), is_capturing_(PyList_Size(owner.captures_.ptr()) > 0),
-          work_(owner.devices_, is_capturing_ ? this : nullptr) {}
-
-    // The current stream of `device`, whose context becomes current.
-    Place place(int device) {
-        if (!work_.enter(device))
-            raise();
-        for (const Place &known : places_)
-            if (known.device == device)
-                return known;
-        const auto stream = owner_.current_stream_();
-        require(stream != -1 || !PyErr_Occurred());
-        places_.push_back({device, static_cast<libcuda::Stream>(stream)});
-        return places_.back();
-    }
-
-    // A new array on `device`.
-    nb::object make(PyObject *shape, PyObject *dtype, int device) {
-        place(device);
-        PyObject *const made = owner_.arrays_.maker.make(shape, dtype);
-        require(made != nullptr);
-        return nb::steal(made);
-    }
-
-    // Calls `function(work)` without Python's lock, and raises an error if the result is false. Then no copy is under
-    // way.
-    template <typename Function> void run(Function function) {
-        if (is_capturing_) {
-            if (!function(work_))
-                raise();
-            return;
-        }
-        bool is_done;
-        {
-            const nb::gil_scoped_release release; // the calls may wait for room in the queues of the streams
-            is_done = function(work_);
-            if (!is_done)
-                for (const Place &used : places_)
-                    work_.settle(used);
-        }
-        if (!is_done)
-            raise();
-    }
-
-    bool allows(const Place &waiting, const Place &awaited) override {
-        const Owned numbers[] = {Owned(PyLong_FromLong(waiting.device)), Owned(PyLong_FromSize_t(waiting.stream)),
-                                 Owned(PyLong_FromLong(awaited.device)), Owned(PyLong_FromSize_t(awaited.stream))};
-        PyObject *arguments[4];
-        for (int place = 0; place < 4; ++place)
-            if ((arguments[place] = numbers[place].get()) == nullptr)
-                return false;
-        return done(PyObject_Vectorcall(owner_.functions_.check.ptr(), arguments, 4, nullptr));
-    }
-
-private:
-    [[noreturn]] void raise() {
-        if (!PyErr_Occurred()) {
-            owner_.functions_.fail(work_.status(), work_.failed_call());
-            PyErr_SetString(PyExc_SystemError, "a failure of the driver raised nothing");
-        }
-        nb::raise_python_error();
-    }
-
-    PythonTransfers &owner_;
-    const bool is_capturing_;
-    Transfer work_;
-    std::vector<Place> places_;
-};
 
 PythonTransfers::PythonTransfers(const ArrayType &arrays, nb::type_object type, nb::type_object pointer,
                                  nb::type_object memory, nb::handle current_stream, nb::list captures, TransferFunctions functions)
     : arrays_(arrays), reader_(type, pointer, memory), type_(type), pointer_(pointer),
       current_stream_(current_stream_in(current_stream)), captures_(std::move(captures)),
-      functions_(std::move(functions)),
-      reached_(static_cast<std::size_t>(devices_.count()) * static_cast<std::size_t>(devices_.count()), -1) {}
+      functions_(std::move(functions)) {}
 
 bool PythonTransfers::reaches(int device, int peer) {
     if (device == peer)
@@ -154,8 +41,7 @@ bool PythonTransfers::reaches(int device, int peer) {
     const int count = devices_.count();
     if (device < 0 || peer < 0 || device >= count || peer >= count)
         throw nb::value_error("a device of an array does not exist");
-    signed char &known = reached_[static_cast<std::size_t>(device) * static_cast<std::size_t>(count) +
-                                  static_cast<std::size_t>(peer)];
+    std::atomic<signed char> &known = devices_.access(device, peer);
     if (known < 0)
         known = nb::cast<bool>(functions_.reach(device, peer)) ? 1 : 0;
     return known == 1;
@@ -249,18 +135,11 @@ nb::object PythonTransfers::send(nb::handle source, nb::handle devices) {
         require(PyList_SetItem(made.ptr(), i, array.release().ptr()) == 0);
     }
     if (from.bytes != 0)
-        call.run([&](Transfer &work) {
-            return std::all_of(ends.begin(), ends.end(),
-                               [&](const End &end) { return work.hop(end, start, from.bytes); });
-        });
+        call.run([&](Transfer &work) { return work.send(ends, start, from.bytes); });
     return made;
 }
 
 nb::object PythonTransfers::cut(nb::handle source, nb::handle lengths, nb::handle devices) {
-    struct Part {
-        End end;
-        std::uint64_t address, bytes;
-    };
     const Items sizes(lengths), indices(devices);
     require_same_size(sizes, indices);
     const Owned shape(arrays_.shape.of(source.ptr())), dtype(shape ? arrays_.dtype.of(source.ptr()) : nullptr);
@@ -284,7 +163,7 @@ nb::object PythonTransfers::cut(nb::handle source, nb::handle lengths, nb::handl
     nb::object made = new_list(sizes.size());
     Call call(*this);
     const Place here = call.place(from.device);
-    std::vector<Part> parts;
+    std::vector<Copy> parts;
     begin = 0;
     for (Py_ssize_t i = 0; i < sizes.size(); ++i) {
         const int device = static_cast<int>(indices.integer_at(i));
@@ -314,10 +193,8 @@ nb::object PythonTransfers::cut(nb::handle source, nb::handle lengths, nb::handl
         require(PyList_SetItem(made.ptr(), i, part.release().ptr()) == 0);
         begin += length;
     }
-    call.run([&](Transfer &work) {
-        return std::all_of(parts.begin(), parts.end(),
-                           [&](const Part &part) { return work.hop(part.end, {here, part.address}, part.bytes); });
-    });
+    if (!parts.empty())
+        call.run([&](Transfer &work) { return work.send(parts, here); });
     return made;
 }
 
@@ -329,7 +206,7 @@ void PythonTransfers::copy(nb::handle target, nb::handle source) {
     reaches(from.device, to.device);
     Call call(*this);
     const End start{call.place(from.device), from.address}, end{call.place(to.device), to.address};
-    call.run([&](Transfer &work) { return work.hop(end, start, from.bytes); });
+    call.run([&](Transfer &work) { return work.send({{end, start.address, from.bytes}}, start.place); });
 }
 
 void PythonTransfers::copy_rows(nb::handle target, std::size_t target_pitch, nb::handle source,
@@ -342,9 +219,10 @@ void PythonTransfers::copy_rows(nb::handle target, std::size_t target_pitch, nb:
     Call call(*this);
     const End start{call.place(from.device), from.address}, end{call.place(to.device), to.address};
     call.run([&](Transfer &work) {
-        return work.wait(start.place, end.place) &&
-               work.copy_rows(end, target_pitch, start, source_pitch, width, rows) &&
-               work.wait(end.place, start.place);
+        Place lane;
+        return work.open(start.place, &lane) && work.wait(lane, end.place) &&
+               work.copy_rows(lane, end, target_pitch, start, source_pitch, width, rows) &&
+               work.finish(lane, {end.place});
     });
 }
 
@@ -377,12 +255,20 @@ void PythonTransfers::relay(nb::handle arrays, nb::handle hops) {
     std::vector<Place> places;
     for (const ArrayMemory &memory : memories)
         places.push_back(call.place(memory.device));
+    const auto sends = [&](const Place &place) {
+        return std::any_of(steps.begin(), steps.end(), [&](const Step &step) { return places[step.source] == place; });
+    };
     call.run([&](Transfer &work) {
-        return std::all_of(steps.begin(), steps.end(), [&](const Step &step) {
+        for (const Step &step : steps) {
             const End source{places[step.source], memories[step.source].address + step.begin};
             const End target{places[step.target], memories[step.target].address + step.begin};
-            return work.hop(target, source, step.end - step.begin, step.is_first);
-        });
+            Place lane, next = target.place;
+            if (!work.open(source.place, &lane) || (step.is_first && !work.wait(lane, target.place)) ||
+                !work.copy(lane, target, source, step.end - step.begin) ||
+                (sends(target.place) && !work.open(target.place, &next)) || !work.wait(next, lane))
+                return false;
+        }
+        return work.close();
     });
 }
 
@@ -499,10 +385,7 @@ bool PythonTransfers::add(nb::handle out, nb::handle inputs, bool release) {
     const Place here = call.place(to.device);
     call.run([&](Transfer &work) {
         void *arguments[] = {&to.address, addresses, &size};
-        return std::all_of(places.begin(), places.end(), [&](const Place &peer) { return work.wait(here, peer); }) &&
-               work.launch(here, kernel, blocks, add_threads, arguments) &&
-               (!release || std::all_of(places.begin(), places.end(),
-                                        [&](const Place &peer) { return work.wait(peer, here); }));
+        return work.add(here, places, kernel, blocks, add_threads, arguments, release);
     });
     return true;
 }
@@ -535,10 +418,10 @@ bool PythonTransfers::add_in_chain(nb::handle sums, nb::handle arrays, nb::handl
             return false;
         links.push_back({{{device, 0}, outs[place].address}, owns[place].address, outs[place + 1].address, kernel});
     }
-    struct Piece {
+    struct Range {
         std::uint64_t begin, end;
     };
-    std::vector<Piece> steps;
+    std::vector<Range> steps;
     for (Py_ssize_t i = 0; i < pieces.size(); ++i) {
         const Items piece(nb::handle(pieces[i]));
         if (piece.size() != 2)
@@ -551,10 +434,15 @@ bool PythonTransfers::add_in_chain(nb::handle sums, nb::handle arrays, nb::handl
     for (Link &link : links)
         link.out.place = call.place(link.out.place.device);
     call.run([&](Transfer &work) {
-        for (const Piece &piece : steps)
+        std::vector<Place> lanes(links.size(), last);
+        for (std::size_t place = 0; place < links.size(); ++place)
+            if (!work.open(links[place].out.place, &lanes[place]))
+                return false;
+        lanes.push_back(last);
+        for (const Range &piece : steps)
             for (std::size_t place = links.size(); place-- > 0;) {
                 const Link &link = links[place];
-                const Place &here = link.out.place, &next = place + 1 < links.size() ? links[place + 1].out.place : last;
+                const Place &here = lanes[place], &next = lanes[place + 1];
                 const std::uint64_t offset = piece.begin * itemsize;
                 std::uint64_t out = link.out.address + offset, size = piece.end - piece.begin;
                 std::uint64_t terms[] = {link.own + offset, link.next + offset};
@@ -566,7 +454,7 @@ bool PythonTransfers::add_in_chain(nb::handle sums, nb::handle arrays, nb::handl
                 if (piece.end == elements && !work.wait(next, here))
                     return false;
             }
-        return true;
+        return work.close();
     });
     return true;
 }
@@ -594,28 +482,18 @@ bool PythonTransfers::join(nb::handle out, nb::handle arrays) {
         return false;
     Call call(*this);
     std::vector<Place> others;
-    std::vector<End> sources;
+    std::vector<Piece> pieces;
+    std::uint64_t address = to.address;
     for (const ArrayMemory &part : parts) {
         const Place place = call.place(part.device);
-        sources.push_back({place, part.address});
+        pieces.push_back({{place, part.address}, address, part.bytes});
+        address += part.bytes;
         if (part.device != to.device && part.bytes != 0 &&
             std::none_of(others.begin(), others.end(), [&](const Place &known) { return known.device == part.device; }))
             others.push_back(place);
     }
-    End end{call.place(to.device), to.address};
-    call.run([&](Transfer &work) {
-        // All devices wait before the first copy and are waited for after the last, so that the copies overlap.
-        for (const Place &other : others)
-            if (!work.wait(other, end.place))
-                return false;
-        for (std::size_t i = 0; i < parts.size(); ++i) {
-            if (!work.copy(end, sources[i], parts[i].bytes))
-                return false;
-            end.address += parts[i].bytes;
-        }
-        return std::all_of(others.begin(), others.end(),
-                           [&](const Place &other) { return work.wait(end.place, other); });
-    });
+    const Place end = call.place(to.device);
+    call.run([&](Transfer &work) { return work.join(pieces, end, others); });
     return true;
 }
 

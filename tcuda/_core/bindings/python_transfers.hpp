@@ -82,7 +82,6 @@ private:
     const TransferFunctions functions_;
     TransferDevices devices_;
     // These change only under Python's lock.
-    std::vector<signed char> reached_; // for each pair of devices: -1 if it is unknown
     std::vector<std::pair<nanobind::object, nanobind::object>> scalar_types_; // by dtype
     std::map<Kernel, std::pair<libcuda::Function, nanobind::object>> kernels_; // with the dtype
 };

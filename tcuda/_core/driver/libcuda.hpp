@@ -78,6 +78,7 @@ struct StreamCalls {
 
 // Work on the memory of several devices
 struct TransferCalls {
+    Call<int(Stream *, unsigned flags)> stream_create{"cuStreamCreate"};
     Call<int(Stream, Event, unsigned flags)> wait_event{"cuStreamWaitEvent"};
     Call<int(DevicePointer target, DevicePointer source, std::size_t bytes, Stream)> copy{"cuMemcpyAsync"};
     Call<int(DevicePointer target, Context, DevicePointer source, Context, std::size_t bytes, Stream)> copy_peer{

@@ -112,6 +112,7 @@ constexpr int attribute_rdma_with_virtual = 110;    // CU_DEVICE_ATTRIBUTE_GPU_D
 constexpr int attribute_file_descriptors = 103;     // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
 constexpr int handle_type_file_descriptor = 1;      // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 constexpr unsigned event_disable_timing = 2;        // CU_EVENT_DISABLE_TIMING
+constexpr unsigned stream_non_blocking = 1;         // CU_STREAM_NON_BLOCKING
 constexpr int capture_mode_relaxed = 2;             // CU_STREAM_CAPTURE_MODE_RELAXED
 constexpr int capture_status_none = 0;              // CU_STREAM_CAPTURE_STATUS_NONE
 constexpr unsigned add_capture_dependencies = 0;    // CU_STREAM_ADD_CAPTURE_DEPENDENCIES

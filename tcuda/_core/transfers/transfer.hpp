@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "driver/libcuda.hpp"
 #include "driver/status.hpp"
@@ -14,12 +15,26 @@ namespace tcuda {
 struct Place {
     int device;
     libcuda::Stream stream;
+
+    bool operator==(const Place &other) const { return device == other.device && stream == other.stream; }
 };
 
 // Memory, and the stream of its device.
 struct End {
     Place place;
     std::uint64_t address;
+};
+
+// Bytes that are copied to `target`.
+struct Copy {
+    End target;
+    std::uint64_t source, bytes;
+};
+
+// Bytes of `source` that are copied to an address of a common target.
+struct Piece {
+    End source;
+    std::uint64_t target, bytes;
 };
 
 // Asked before each wait while captures are in progress.
@@ -33,6 +48,11 @@ public:
 
 // The functions return false if they failed, or if an earlier function failed: then they do nothing. The context that
 // was current is current again when the object ends.
+//
+// Work that waits for events of other devices takes several microseconds longer on a legacy default stream than on
+// other streams. So the work of such a stream runs in a lane: a side stream of the device, which first waits for the
+// default stream. finish() and close() let the default stream wait for the lane. The lane of another stream, and of every stream
+// during captures, is the stream itself.
 class Transfer {
 public:
     // Throws std::runtime_error where there is no driver. `guard` is null if no capture is in progress.
@@ -48,28 +68,47 @@ public:
     // Makes the context of `device` current.
     bool enter(int device);
 
-    // Lets later work of one stream wait for the work that the other stream has now.
-    bool wait(const Place &waiting, const Place &awaited);
+    // Finds the lane of `place`. The lane has waited for the work that the stream had at the first call.
+    bool open(const Place &place, Place *lane);
+    // Lets the stream of the lane, and other streams, wait for the lane.
+    bool finish(const Place &lane, const std::vector<Place> &others = {});
+    // Lets the streams of all lanes wait that do not wait for their lanes yet.
+    bool close();
 
-    // Copies bytes on the stream of `source`.
-    bool copy(const End &target, const End &source, std::size_t bytes);
-    bool copy_rows(const End &target, std::size_t target_pitch, const End &source, std::size_t source_pitch,
-                   std::size_t width, std::size_t rows);
+    // Lets later work of the streams wait for the work that `awaited` has now.
+    bool wait(const Place &waiting, const Place &awaited) { return wait(&waiting, 1, awaited); }
+    bool wait(const Place *waiting, std::size_t count, const Place &awaited);
 
-    // Launches a kernel of the device of `place`.
-    bool launch(const Place &place, libcuda::Function function, unsigned blocks, unsigned threads, void **arguments);
+    // Copies bytes in a lane of the device of `source`.
+    bool copy(const Place &lane, const End &target, const End &source, std::size_t bytes);
+    bool copy_rows(const Place &lane, const End &target, std::size_t target_pitch, const End &source,
+                   std::size_t source_pitch, std::size_t width, std::size_t rows);
 
-    // Copies on the stream of `source`, which first waits for the stream of `target`; the stream of `target` then waits
-    // for the copy. `is_first` is false if an earlier hop of the two has waited already.
-    bool hop(const End &target, const End &source, std::size_t bytes, bool is_first = true) {
-        return (!is_first || wait(source.place, target.place)) && copy(target, source, bytes) &&
-               wait(target.place, source.place);
-    }
+    // Launches a kernel in a lane.
+    bool launch(const Place &lane, libcuda::Function function, unsigned blocks, unsigned threads, void **arguments);
 
-    // After a failure: waits for the work of the stream, so that its memory may be freed. Does nothing during captures.
-    void settle(const Place &place);
+    // The whole work of a call, with all waits.
+
+    // Copies from memory of the device of `source` to memory of other devices, or of the same device, one by one.
+    bool send(const std::vector<Copy> &copies, const Place &source);
+    // Copies the bytes of `source` to each of `targets`.
+    bool send(const std::vector<End> &targets, const End &source, std::uint64_t bytes);
+    // Copies pieces to memory of `target`. `others` are the streams of the pieces on other devices. All of them wait
+    // before the first copy and are waited for after the last copy, so that the copies overlap.
+    bool join(const std::vector<Piece> &pieces, const Place &target, const std::vector<Place> &others);
+    // Launches a kernel that reads memory of `peers`, which then wait for the kernel if `releases`.
+    bool add(const Place &place, const std::vector<Place> &peers, libcuda::Function function, unsigned blocks,
+             unsigned threads, void **arguments, bool releases = true);
+
+    // After a failure: waits for the work of the streams and of the lanes, so that their memory may be freed. Does
+    // nothing during captures.
+    void settle(const std::vector<Place> &places);
 
 private:
+    struct Lane {
+        Place place, side;
+    };
+
     bool done(int status, const char *call) {
         if (status == success)
             return true;
@@ -77,6 +116,7 @@ private:
         failed_call_ = call;
         return false;
     }
+    void settle(const Place &place);
 
     TransferDevices &devices_;
     WaitGuard *const guard_;
@@ -87,6 +127,7 @@ private:
     int status_ = success;
     bool is_refused_ = false; // whether the guard has refused a wait
     const char *failed_call_ = "";
+    std::vector<Lane> lanes_; // that are open
 };
 
 } // namespace tcuda

@@ -1,0 +1,128 @@
+// One call of Python that works on the arrays of several devices.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <utility>
+#include <vector>
+
+#include "bindings/owned.hpp"
+#include "bindings/python_calls.hpp"
+#include "bindings/python_transfers.hpp"
+#include "transfers/transfer.hpp"
+
+namespace tcuda {
+
+inline void require(bool is_done) {
+    if (!is_done)
+        nanobind::raise_python_error();
+}
+
+inline long long integer(PyObject *number) {
+    const long long value = PyLong_AsLongLong(number);
+    require(value != -1 || !PyErr_Occurred());
+    return value;
+}
+
+// The items of a sequence.
+class Items {
+public:
+    explicit Items(nanobind::handle sequence) : tuple_(PySequence_Tuple(sequence.ptr())) {
+        require(static_cast<bool>(tuple_));
+        size_ = PyTuple_Size(tuple_.get());
+    }
+
+    Py_ssize_t size() const { return size_; }
+    // Borrowed reference
+    PyObject *operator[](Py_ssize_t place) const { return PyTuple_GetItem(tuple_.get(), place); }
+    long long integer_at(Py_ssize_t place) const { return integer((*this)[place]); }
+
+private:
+    const Owned tuple_;
+    Py_ssize_t size_;
+};
+
+inline void require_same_size(const Items &first, const Items &second) {
+    if (first.size() != second.size())
+        throw nanobind::value_error("the sequences must have the same length");
+}
+
+inline nanobind::object new_list(Py_ssize_t size) {
+    PyObject *const list = PyList_New(size);
+    require(list != nullptr);
+    return nanobind::steal(list);
+}
+
+// One call: the work, and the current stream of each device.
+class PythonTransfers::Call final : public WaitGuard {
+public:
+    explicit Call(PythonTransfers &owner)
+        : owner_(owner), is_capturing_(PyList_Size(owner.captures_.ptr()) > 0),
+          work_(owner.devices_, is_capturing_ ? this : nullptr) {}
+
+    // The current stream of `device`, whose context becomes current.
+    Place place(int device) {
+        if (!work_.enter(device))
+            raise();
+        for (const Place &known : places_)
+            if (known.device == device)
+                return known;
+        const auto stream = owner_.current_stream_();
+        require(stream != -1 || !PyErr_Occurred());
+        places_.push_back({device, static_cast<libcuda::Stream>(stream)});
+        return places_.back();
+    }
+
+    // A new array on `device`.
+    nanobind::object make(PyObject *shape, PyObject *dtype, int device) {
+        place(device);
+        PyObject *const made = owner_.arrays_.maker.make(shape, dtype);
+        require(made != nullptr);
+        return nanobind::steal(made);
+    }
+
+    // Calls `function(work)` without Python's lock, and raises an error if the result is false. Then no copy is under
+    // way.
+    template <typename Function> void run(Function function) {
+        if (is_capturing_) {
+            if (!function(work_))
+                raise();
+            return;
+        }
+        bool is_done;
+        {
+            const nanobind::gil_scoped_release release; // the calls may wait for room in the queues of the streams
+            is_done = function(work_);
+            if (!is_done)
+                work_.settle(places_);
+        }
+        if (!is_done)
+            raise();
+    }
+
+    bool allows(const Place &waiting, const Place &awaited) override {
+        const Owned numbers[] = {Owned(PyLong_FromLong(waiting.device)), Owned(PyLong_FromSize_t(waiting.stream)),
+                                 Owned(PyLong_FromLong(awaited.device)), Owned(PyLong_FromSize_t(awaited.stream))};
+        PyObject *arguments[4];
+        for (int place = 0; place < 4; ++place)
+            if ((arguments[place] = numbers[place].get()) == nullptr)
+                return false;
+        return done(PyObject_Vectorcall(owner_.functions_.check.ptr(), arguments, 4, nullptr));
+    }
+
+private:
+    [[noreturn]] void raise() {
+        if (!PyErr_Occurred()) {
+            owner_.functions_.fail(work_.status(), work_.failed_call());
+            PyErr_SetString(PyExc_SystemError, "a failure of the driver raised nothing");
+        }
+        nanobind::raise_python_error();
+    }
+
+    PythonTransfers &owner_;
+    const bool is_capturing_;
+    Transfer work_;
+    std::vector<Place> places_;
+};
+
+} // namespace tcuda
