@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from tcuda import nccl, xp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from support.fixture_types import OutputOf
 
@@ -203,14 +203,14 @@ print(json.dumps([float(array.sum()), whole.imag.tolist()]))
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start a process that joins a clique and then runs ``code``."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(code: str, uid: bytes, ranks: int, rank: int) -> subprocess.Popen[str]:
         command = [sys.executable, "-W", "error", "-c", _WORKER + code, uid.hex(), str(ranks), str(rank)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        started.append(subprocess.Popen(command, text=True, env={**os.environ}, **pipes))  # type: ignore[call-overload]
+        started.append(subprocess.Popen(command, text=True, cwd=tmp_path, **pipes))  # type: ignore[call-overload]
         return started[-1]
 
     yield begin

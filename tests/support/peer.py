@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from support.folders import TESTS
 from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
 
 if TYPE_CHECKING:
@@ -66,10 +65,10 @@ class Peer:
         with other:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, str(other.fileno())],
+                cwd=TESTS,  # Python imports from there first, and the folder has tests/support but no sources of tcuda
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env=_environment(),
                 pass_fds=[other.fileno()],
             )
 
@@ -116,11 +115,6 @@ class Peer:
         """Kill the process, and wait for its end."""
         self._process.kill()
         self._process.wait()
-
-
-def _environment() -> dict[str, str]:
-    tests = str(Path(__file__).parents[1])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [tests, os.environ.get("PYTHONPATH", "")]))}
 
 
 def plain(value: Any) -> Any:
