@@ -79,6 +79,7 @@ def test_a_call_leaves_the_current_device_and_streams_as_they_are() -> None:
     with tcuda.stream(side):
         nccl.all_reduce(arrays)
         assert (tcuda.current_device(), tcuda.current_stream()) == (1, side)
+    side.synchronize()  # the memory of the array belongs to another stream, which may not use the memory before
 
 
 def test_a_collective_is_captured_and_runs_at_every_launch() -> None:
