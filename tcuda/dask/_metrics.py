@@ -74,6 +74,8 @@ def add_metrics(worker: Worker, index: int) -> None:
 
     remove_metrics(worker)
     worker.monitor.gpu_name = None
+    for metric in _OF_DASHBOARD:  # Dask would go on to send its last figures
+        worker.monitor.quantities.pop(metric, None)
     worker.metrics[_FIGURES] = read  # Dask asks in the order of insertion, so the others repeat the latest figures
     for name in _COLUMNS:
         worker.metrics[f"gpu_{name}"] = figure(name)

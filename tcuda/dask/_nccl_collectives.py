@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,9 @@ class NcclCollectives:
         self.aborted = False
         self._most_calls: float = math.inf
         self._lock = threading.Lock()
+        # NCCL would connect the ranks in the first collective. The host would then wait there, with the lock, for a rank
+        # that may never come.
+        os.environ.setdefault("NCCL_RUNTIME_CONNECT", "0")
         self._communicator = nccl.init_rank(size, uid, rank)
 
     def all_reduce(self, array: Any, out: Any, op: str) -> None:
