@@ -172,3 +172,29 @@ class Transfers(Protocol):
         The result is None unless each row has plain arrays in C order of one device, at least one, and the arrays at
         the same place of all rows have the same shape and dtype.
         """
+
+    # The functions of tcuda.comm for plain arguments. A method returns None, with nothing done, unless a single call of
+    # the core can do the whole work: sequences are lists or tuples, devices are integers that devices have, arrays are
+    # in C order and exactly of the type `array`, and no capture is in progress. A method raises no error about its
+    # arguments. `small` is the number of bytes below which one copy after the other is the fastest route to several
+    # devices.
+
+    def broadcast(self, tensor: Any, devices: Any, small: int) -> list[Any] | None:
+        """Return an array for each of ``devices``, as :func:`tcuda.comm.broadcast` does."""
+
+    def scatter(self, tensor: Any, devices: Any) -> tuple[Any, ...] | None:
+        """Return equal parts of ``tensor`` along its first axis, as :func:`tcuda.comm.scatter` does."""
+
+    def gather(self, tensors: Any, destination: Any) -> Any | None:
+        """Return ``tensors`` joined along the first axis, as :func:`tcuda.comm.gather` does."""
+
+    def reduce_add(self, inputs: Any, destination: Any, small: int) -> Any | None:
+        """Return the sum of ``inputs``, as :func:`tcuda.comm.reduce_add` does."""
+
+    def broadcast_coalesced(self, tensors: Any, devices: Any, buffer_size: Any, small: int) -> list[list[Any]] | None:
+        """Return copies of ``tensors`` in one buffer, as :func:`tcuda.comm.broadcast_coalesced` does."""
+
+    def reduce_add_coalesced(
+        self, inputs: Any, destination: Any, buffer_size: Any, small: int
+    ) -> tuple[Any, ...] | None:
+        """Return the sums of ``inputs`` in one buffer a dtype, as :func:`tcuda.comm.reduce_add_coalesced` does."""

@@ -57,6 +57,13 @@ class Transfers(PlainTransfers):
         self.views = core.views  # type: ignore[method-assign]
         self.join = core.join  # type: ignore[method-assign]
         self.alike = core.alike  # type: ignore[method-assign]
+        plain = _core.PlainCalls(core, cupy.cuda.alloc)
+        self.broadcast = plain.broadcast  # type: ignore[method-assign]
+        self.scatter = plain.scatter  # type: ignore[method-assign]
+        self.gather = plain.gather  # type: ignore[method-assign]
+        self.reduce_add = plain.reduce_add  # type: ignore[method-assign]
+        self.broadcast_coalesced = plain.broadcast_coalesced  # type: ignore[method-assign]
+        self.reduce_add_coalesced = plain.reduce_add_coalesced  # type: ignore[method-assign]
 
     def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> None:
         """Add by one kernel, which reads the inputs where they are."""

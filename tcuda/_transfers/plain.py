@@ -188,6 +188,32 @@ class PlainTransfers:
             found.append(index)
         return found
 
+    def broadcast(self, tensor: Any, devices: Any, small: int) -> list[Any] | None:
+        """Return None: there is no single call for the work."""
+        return None
+
+    def scatter(self, tensor: Any, devices: Any) -> tuple[Any, ...] | None:
+        """Return None: there is no single call for the work."""
+        return None
+
+    def gather(self, tensors: Any, destination: Any) -> Any | None:
+        """Return None: there is no single call for the work."""
+        return None
+
+    def reduce_add(self, inputs: Any, destination: Any, small: int) -> Any | None:
+        """Return None: there is no single call for the work."""
+        return None
+
+    def broadcast_coalesced(self, tensors: Any, devices: Any, buffer_size: Any, small: int) -> list[list[Any]] | None:
+        """Return None: there is no single call for the work."""
+        return None
+
+    def reduce_add_coalesced(
+        self, inputs: Any, destination: Any, buffer_size: Any, small: int
+    ) -> tuple[Any, ...] | None:
+        """Return None: there is no single call for the work."""
+        return None
+
     def _on(self, index: int, array: Any) -> Any:
         return array if array.data.device_id == index else self.send(array, [index])[0]
 

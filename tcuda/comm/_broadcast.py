@@ -44,6 +44,9 @@ def broadcast(
         AcceleratorError: One of ``devices`` does not exist.
     """
     if devices is not None and out is None:
+        made = backend.transfers().broadcast(tensor, devices, SMALL)
+        if made is not None:
+            return made
         return replicas(tensor, device_indices(devices))
     if devices is not None or out is None:
         raise RuntimeError(

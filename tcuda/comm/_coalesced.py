@@ -14,6 +14,7 @@ from tcuda.comm._arrays import contiguous, place_of
 from tcuda.comm._broadcast import copies_on
 from tcuda.comm._devices import device_indices, require_existing
 from tcuda.comm._reduce import checked_inputs, destination_index, total
+from tcuda.comm._routes import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -46,6 +47,9 @@ def broadcast_coalesced(
         ValueError: One of ``devices`` is not a CUDA device.
         AcceleratorError: One of ``devices`` does not exist.
     """
+    made = backend.transfers().broadcast_coalesced(tensors, devices, buffer_size, SMALL)
+    if made is not None:
+        return made
     indices = device_indices(devices)
     originals = list(several(tensors, "tensors", "a sequence of arrays"))
     _check_buffer_size("broadcast_coalesced", buffer_size)
@@ -136,6 +140,9 @@ def reduce_add_coalesced(
         AssertionError: An array is on the host.
         TypeError: ``inputs`` does not have sequences of arrays, or ``buffer_size`` is not an integer from 0 on.
     """
+    made = backend.transfers().reduce_add_coalesced(inputs, destination, buffer_size, SMALL)
+    if made is not None:
+        return made
     root = destination_index(destination)
     _check_buffer_size("reduce_add_coalesced", buffer_size)
     what = "a sequence of arrays for each device"

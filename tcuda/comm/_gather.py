@@ -41,6 +41,10 @@ def gather(tensors: Iterable[Any], dim: int = 0, destination: DeviceArgument = N
         ValueError: ``destination`` is not a device.
         AcceleratorError: ``destination`` does not exist, or a capture forbids to wait for a copy to the host.
     """
+    if out is None and type(dim) is int and not dim:
+        made = backend.transfers().gather(tensors, destination)
+        if made is not None:
+            return made
     arrays = list(several(tensors, "tensors", "a sequence of arrays"))
     if out is not None:
         if destination is not None:

@@ -14,7 +14,7 @@ from tcuda._transfers.order import join_captures
 from tcuda.comm._arrays import axes_in_memory, contiguous, inverse, place_of
 from tcuda.comm._broadcast import SAME_DTYPE
 from tcuda.comm._devices import device_index
-from tcuda.comm._routes import best_sum, cuts
+from tcuda.comm._routes import SMALL, best_sum, cuts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,6 +43,9 @@ def reduce_add(inputs: Iterable[Any], destination: DeviceArgument = None) -> Any
         RuntimeError: The dtypes differ, or no array is on ``destination``.
         TypeError: ``inputs`` is not iterable, or an element is not an array.
     """
+    made = backend.transfers().reduce_add(inputs, destination, SMALL)
+    if made is not None:
+        return made
     root = destination_index(destination)
     return total(checked_inputs(list(several(inputs, "inputs", "a sequence of arrays")), root))
 

@@ -55,6 +55,10 @@ def scatter(
         AcceleratorError: One of ``devices`` does not exist.
     """
     if out is None:
+        if chunk_sizes is None and streams is None and type(dim) is int and not dim:
+            made = backend.transfers().scatter(tensor, devices)
+            if made is not None:
+                return made
         if devices is None:
             raise TypeError("'NoneType' object is not iterable: scatter() needs devices or out")
         indices = device_indices(devices)

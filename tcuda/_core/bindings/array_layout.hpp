@@ -52,17 +52,19 @@ public:
     }
     static const Array &of(PyObject *array) { return *reinterpret_cast<const Array *>(array); }
 
-    // A view in C order of the memory of `flat`, at `address`, with the shape and the dtype of `like`, which is in C
-    // order. New reference; null with a Python error set if that fails.
-    PyObject *view(const Array &flat, std::uint64_t address, const Array &like) const {
-        Owned pointer(created(new_pointer_, pointer_type_)), made(pointer ? created(new_array_, type_) : nullptr);
+    // Whether the object is a pointer to memory, of the type or of a subclass.
+    bool is_pointer(PyObject *object) const { return PyObject_TypeCheck(object, pointer_type_) != 0; }
+    static const Pointer &pointer_of(PyObject *object) { return *reinterpret_cast<const Pointer *>(object); }
+
+    // The functions that make arrays return a new reference, or null with a Python error set. The arrays are in C
+    // order, as `like` is.
+
+    // A view of the memory of `flat`, at `address`, with the shape and the dtype of `like`.
+    PyObject *view(const Pointer &flat, std::uint64_t address, const Array &like) const {
+        Owned pointer(pointer_to(flat, address)), made(pointer ? created(new_array_, type_) : nullptr);
         if (!made)
             return nullptr;
-        auto &data = *reinterpret_cast<Pointer *>(pointer.get());
         auto &array = *reinterpret_cast<Array *>(made.get());
-        data.ptr = static_cast<std::intptr_t>(address);
-        data.device_id = flat.data->device_id;
-        set(data.mem, flat.data->mem);
         array.size = like.size;
         array.shape = like.shape;
         array.strides = like.strides;
@@ -71,6 +73,36 @@ public:
         array.has_32_bit_indices = like.has_32_bit_indices;
         set(array.dtype, like.dtype);
         set(reinterpret_cast<PyObject *&>(array.data), pointer.get());
+        return made.release();
+    }
+
+    // An array in the memory at `pointer`, with the dtype and the shape of `like`, which has elements, except for the
+    // length of the first axis. A negative length means that of `like`.
+    PyObject *array(PyObject *pointer, const Array &like, Py_ssize_t length, std::size_t itemsize) const {
+        Owned made(created(new_array_, type_));
+        if (!made)
+            return nullptr;
+        auto &array = *reinterpret_cast<Array *>(made.get());
+        set_form(array, like, length, itemsize);
+        const auto bytes = static_cast<std::uint64_t>(array.size) * itemsize;
+        array.has_32_bit_indices = bytes <= std::uint64_t(1) << 31; // CuPy's own limit
+        set(array.dtype, like.dtype);
+        set(reinterpret_cast<PyObject *&>(array.data), pointer);
+        return made.release();
+    }
+
+    // The view of `length` elements of the first axis of `source`, which has elements.
+    PyObject *part(PyObject *source, Py_ssize_t begin, Py_ssize_t length, std::size_t itemsize) const {
+        const Array &like = of(source);
+        const auto row = static_cast<std::size_t>(like.size / like.shape[0]) * itemsize;
+        const auto address = static_cast<std::uint64_t>(like.data->ptr) + static_cast<std::size_t>(begin) * row;
+        const Owned pointer(pointer_to(*like.data, address));
+        Owned made(pointer ? array(pointer.get(), like, length, itemsize) : nullptr);
+        if (!made)
+            return nullptr;
+        auto &view = *reinterpret_cast<Array *>(made.get());
+        view.has_32_bit_indices = like.has_32_bit_indices;
+        set(view.base, like.base == Py_None ? source : like.base);
         return made.release();
     }
 
@@ -92,10 +124,13 @@ public:
             (sample.is_c_contiguous != 0) != nanobind::cast<bool>(object.attr("_c_contiguous")) ||
             (sample.is_f_contiguous != 0) != nanobind::cast<bool>(object.attr("_f_contiguous")))
             return false;
-        const Owned view(this->view(sample, static_cast<std::uint64_t>(sample.data->ptr), sample));
-        if (!view)
+        const auto itemsize = nanobind::cast<std::size_t>(object.attr("dtype").attr("itemsize"));
+        const Owned view(this->view(*sample.data, static_cast<std::uint64_t>(sample.data->ptr), sample));
+        const Owned array_of_pointer(view ? this->array(data.ptr(), sample, -1, itemsize) : nullptr);
+        if (!array_of_pointer)
             nanobind::raise_python_error();
         return same_members(of(view.get()), of(made)) &&
+               (sample.size == 0 || same_members(of(array_of_pointer.get()), of(made))) &&
                std::memcmp(&of(view.get()).data->functions, &of(made).data->functions,
                            sizeof(Pointer) - offsetof(Pointer, functions)) == 0;
     }
@@ -106,6 +141,34 @@ private:
         PyObject *const made = create(type, no_arguments_.ptr(), nullptr);
         unwinding.dismiss();
         return made;
+    }
+
+    PyObject *pointer_to(const Pointer &memory, std::uint64_t address) const {
+        PyObject *const pointer = created(new_pointer_, pointer_type_);
+        if (pointer == nullptr)
+            return nullptr;
+        auto &data = *reinterpret_cast<Pointer *>(pointer);
+        data.ptr = static_cast<std::intptr_t>(address);
+        data.device_id = memory.device_id;
+        set(data.mem, memory.mem);
+        return pointer;
+    }
+
+    // Sets the members that follow from the shape.
+    static void set_form(Array &array, const Array &like, Py_ssize_t length, std::size_t itemsize) {
+        array.shape = like.shape;
+        if (length >= 0)
+            array.shape[0] = length;
+        array.strides.resize(array.shape.size());
+        array.size = 1;
+        int long_axes = 0;
+        for (std::size_t axis = array.shape.size(); axis-- > 0;) {
+            array.strides[axis] = array.size * static_cast<Py_ssize_t>(itemsize);
+            array.size *= array.shape[axis];
+            long_axes += array.shape[axis] > 1;
+        }
+        array.is_c_contiguous = 1;
+        array.is_f_contiguous = long_axes <= 1;
     }
 
     static void set(PyObject *&member, PyObject *object) {

@@ -36,6 +36,14 @@ public:
         return layout_ && layout_->has(array) ? &*layout_ : nullptr;
     }
 
+    // The layout of arrays of the type; null if it is not known.
+    const ArrayLayout *layout() const { return layout_ ? &*layout_ : nullptr; }
+    // The bytes of an element of `array`, whose layout is known; 0 with a Python error set if that fails.
+    std::uint64_t itemsize_of(PyObject *array) const {
+        std::uint64_t bytes = 0;
+        return read_bytes(ArrayLayout::of(array), &bytes) ? last_itemsize_ : 0;
+    }
+
     // Both return false with a Python error set if `array` is not an array.
     bool read_place(PyObject *array, ArrayMemory *memory) const {
         if (layout_of(array) != nullptr) {

@@ -16,9 +16,8 @@ namespace {
 
 enum KernelKind { small_pack, large_pack, addition };
 
-constexpr int most_inputs = 16;
 constexpr std::size_t most_kernels = 1024, most_dtypes = 32; // that are kept; the search for a dtype is linear
-constexpr unsigned add_threads = 512, blocks_of_multiprocessor = 2; // the fastest sizes on an H200, over NVLink
+constexpr unsigned blocks_of_multiprocessor = 2;                     // the fastest number on an H200, over NVLink
 
 bool equal(const Attribute &attribute, PyObject *one, PyObject *other) {
     const Owned first(attribute.of(one)), second(first ? attribute.of(other) : nullptr);
@@ -300,27 +299,22 @@ void PythonTransfers::pack(nb::handle arrays, nb::handle flat, nb::handle offset
         require(reader_.read(given[i], &from));
         packed.push_back({from.address, from.bytes, static_cast<std::uint64_t>(places.integer_at(i))});
     }
-    const bool is_large = packed.size() > small_capacity;
-    libcuda::Function kernel = is_large ? function(to.device, large_pack, nb::none(), 0) : 0;
-    const bool uses_large = kernel != 0;
-    if (!uses_large)
-        kernel = function(to.device, small_pack, nb::none(), 0);
+    const PackKernel kernel = pack_kernel(to.device, packed.size());
     Call call(*this);
     const Place place = call.place(to.device);
-    const auto launch_all = [&](Transfer &work, auto &table) {
-        const auto launch = [&](auto &filled) {
-            void *arguments[] = {&filled};
-            return work.launch(place, kernel, filled.blocks, pack_threads, arguments) ? success : work.status();
-        };
-        return each_table(table, to.address, packed, launch) == success;
-    };
-    if (uses_large) {
-        const auto table = std::make_unique<PackTable<large_capacity>>();
-        call.run([&](Transfer &work) { return launch_all(work, *table); });
-    } else {
-        PackTable<small_capacity> table;
-        call.run([&](Transfer &work) { return launch_all(work, table); });
-    }
+    call.run([&](Transfer &work) { return work.pack(place, kernel, to.address, packed); });
+}
+
+PackKernel PythonTransfers::pack_kernel(int device, std::size_t arrays) {
+    const libcuda::Function large = arrays > small_capacity ? function(device, large_pack, nb::none(), 0) : 0;
+    return large != 0 ? PackKernel{large, true} : PackKernel{function(device, small_pack, nb::none(), 0), false};
+}
+
+libcuda::Function PythonTransfers::sum_of(int device, const std::vector<ArrayMemory> &terms, nb::handle dtype) {
+    for (const ArrayMemory &term : terms)
+        if (!reaches(device, term.device))
+            return 0;
+    return function(device, addition, dtype, static_cast<int>(terms.size()));
 }
 
 nb::object PythonTransfers::views(nb::handle flat, nb::handle like, nb::handle offsets) {
@@ -335,7 +329,7 @@ nb::object PythonTransfers::views(nb::handle flat, nb::handle like, nb::handle o
     for (Py_ssize_t i = 0; i < given.size(); ++i) {
         if (layout != nullptr && layout->has(given[i]) && ArrayLayout::of(given[i]).is_c_contiguous) {
             const auto place = memory.address + static_cast<std::uint64_t>(places.integer_at(i));
-            PyObject *const view = layout->view(ArrayLayout::of(flat.ptr()), place, ArrayLayout::of(given[i]));
+            PyObject *const view = layout->view(*ArrayLayout::of(flat.ptr()).data, place, ArrayLayout::of(given[i]));
             require(view != nullptr && PyList_SetItem(made.ptr(), i, view) == 0);
             continue;
         }
@@ -354,7 +348,7 @@ nb::object PythonTransfers::views(nb::handle flat, nb::handle like, nb::handle o
 
 bool PythonTransfers::add(nb::handle out, nb::handle inputs, bool release) {
     const Items given(inputs);
-    if (given.size() < 1 || given.size() > most_inputs)
+    if (given.size() < 1 || given.size() > static_cast<Py_ssize_t>(most_inputs))
         return false;
     ArrayMemory to;
     require(reader_.read(out.ptr(), &to));
@@ -363,16 +357,15 @@ bool PythonTransfers::add(nb::handle out, nb::handle inputs, bool release) {
     require(dtype && !PyErr_Occurred());
     std::uint64_t addresses[most_inputs];
     std::vector<int> peers;
+    std::vector<ArrayMemory> terms(static_cast<std::size_t>(given.size()));
     for (Py_ssize_t i = 0; i < given.size(); ++i) {
-        ArrayMemory from;
+        ArrayMemory &from = terms[static_cast<std::size_t>(i)];
         require(reader_.read_place(given[i], &from));
         addresses[i] = from.address;
-        if (!reaches(to.device, from.device))
-            return false;
         if (from.device != to.device && std::find(peers.begin(), peers.end(), from.device) == peers.end())
             peers.push_back(from.device);
     }
-    const libcuda::Function kernel = function(to.device, addition, dtype.get(), static_cast<int>(given.size()));
+    const libcuda::Function kernel = sum_of(to.device, terms, dtype.get());
     if (kernel == 0)
         return false;
     if (size == 0)

@@ -26,6 +26,9 @@ struct TransferFunctions {
     nanobind::object load;        // load(device, kind, dtype, count): the CUfunction of a kernel; 0 if there is none
 };
 
+constexpr std::size_t most_inputs = 16; // of a sum
+constexpr unsigned add_threads = 512;   // the fastest number on an H200, over NVLink
+
 class PythonTransfers {
 public:
     // `captures` is the list of the captures in progress.
@@ -56,6 +59,7 @@ public:
     nanobind::object alike(nanobind::handle rows);
 
 private:
+    friend class PlainCalls; // which does the same work by fewer calls
     class Call;
     using Kernel = std::tuple<int, int, PyObject *, int>;
 
@@ -63,6 +67,10 @@ private:
     bool reaches(int device, int peer);
     // The function of a kernel; 0 if there is none.
     libcuda::Function function(int device, int kind, nanobind::handle dtype, int count);
+    // The kernel that packs so many arrays.
+    PackKernel pack_kernel(int device, std::size_t arrays);
+    // The kernel that adds the terms on `device`; 0 if there is none, or if the device cannot read a term.
+    libcuda::Function sum_of(int device, const std::vector<ArrayMemory> &terms, nanobind::handle dtype);
     // The most blocks of an addition of arrays of so many bytes.
     unsigned addition_blocks(int device, std::uint64_t bytes);
     // Whether two arrays have the same dtype. Raises a Python error if the comparison fails.

@@ -54,7 +54,7 @@ inline nanobind::object new_list(Py_ssize_t size) {
 }
 
 // One call: the work, and the current stream of each device.
-class PythonTransfers::Call final : public WaitGuard {
+class PythonTransfers::Call : public WaitGuard {
 public:
     explicit Call(PythonTransfers &owner)
         : owner_(owner), is_capturing_(PyList_Size(owner.captures_.ptr()) > 0),

@@ -1,6 +1,7 @@
 #include "transfers/transfer.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "driver/stream_key.hpp"
 
@@ -130,6 +131,20 @@ bool Transfer::copy_rows(const Place &lane, const End &target, std::size_t targe
     copy.width = width;
     copy.height = rows;
     return done(calls_.copy_rows(&copy, lane.stream), "cuMemcpy2DAsync");
+}
+
+bool Transfer::pack(const Place &lane, const PackKernel &kernel, std::uint64_t target,
+                    const std::vector<PackedArray> &arrays) {
+    const auto launch_with = [&](auto &table) {
+        void *arguments[] = {&table};
+        return launch(lane, kernel.function, table.blocks, pack_threads, arguments) ? success : status_;
+    };
+    if (kernel.is_large) {
+        const auto table = std::make_unique<PackTable<large_capacity>>();
+        return each_table(*table, target, arrays, launch_with) == success;
+    }
+    PackTable<small_capacity> table;
+    return each_table(table, target, arrays, launch_with) == success;
 }
 
 bool Transfer::launch(const Place &lane, libcuda::Function function, unsigned blocks, unsigned threads,

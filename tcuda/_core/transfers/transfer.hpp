@@ -7,6 +7,7 @@
 
 #include "driver/libcuda.hpp"
 #include "driver/status.hpp"
+#include "transfers/pack_tables.hpp"
 #include "transfers/transfer_devices.hpp"
 
 namespace tcuda {
@@ -35,6 +36,12 @@ struct Copy {
 struct Piece {
     End source;
     std::uint64_t target, bytes;
+};
+
+// The kernel that packs arrays.
+struct PackKernel {
+    libcuda::Function function;
+    bool is_large; // whether the table is large
 };
 
 // Asked before each wait while captures are in progress.
@@ -84,6 +91,8 @@ public:
     bool copy_rows(const Place &lane, const End &target, std::size_t target_pitch, const End &source,
                    std::size_t source_pitch, std::size_t width, std::size_t rows);
 
+    // Copies arrays of the device of the lane to the address `target`.
+    bool pack(const Place &lane, const PackKernel &kernel, std::uint64_t target, const std::vector<PackedArray> &arrays);
     // Launches a kernel in a lane.
     bool launch(const Place &lane, libcuda::Function function, unsigned blocks, unsigned threads, void **arguments);
 

@@ -1,0 +1,52 @@
+// The functions of tcuda.comm for plain arguments, each in one call: checks, new arrays, and the work of the devices.
+// tcuda/_backend.py has the protocol.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "bindings/owned.hpp"
+#include "bindings/python_transfers.hpp"
+
+namespace tcuda {
+
+// A function returns None, with nothing done, if its arguments are not plain: then the functions in Python do the work or
+// raise the error. Arguments are plain if sequences are lists or tuples, devices are integers that devices have, arrays
+// are in C order and exactly of CuPy's type, and no capture is in progress.
+class PlainCalls {
+public:
+    // `allocate` is CuPy's function that returns new memory of the current device.
+    PlainCalls(PythonTransfers &transfers, nanobind::object allocate)
+        : transfers_(transfers), allocate_(std::move(allocate)) {}
+
+    // An array of fewer than `small` bytes reaches several devices fastest by one copy after the other.
+    nanobind::object broadcast(nanobind::handle tensor, nanobind::handle devices, std::size_t small);
+    nanobind::object scatter(nanobind::handle tensor, nanobind::handle devices);
+    nanobind::object gather(nanobind::handle tensors, nanobind::handle destination);
+    nanobind::object reduce_add(nanobind::handle inputs, nanobind::handle destination, std::size_t small);
+    nanobind::object broadcast_coalesced(nanobind::handle tensors, nanobind::handle devices, nanobind::handle buffer_size,
+                                         std::size_t small);
+    nanobind::object reduce_add_coalesced(nanobind::handle inputs, nanobind::handle destination,
+                                          nanobind::handle buffer_size, std::size_t small);
+
+private:
+    class Call;
+    class Group;
+
+    bool is_usable() const;
+    // The device in `number`; nothing unless it is the integer of a device.
+    std::optional<int> device_in(PyObject *number) const;
+    std::optional<std::vector<int>> devices_in(nanobind::handle devices) const;
+    // The array's memory; false unless the array is plain. Raises a Python error if reading fails.
+    bool read(PyObject *array, ArrayMemory *memory) const;
+    const ArrayLayout &layout() const { return *transfers_.reader_.layout(); }
+
+    PythonTransfers &transfers_; // the binding keeps the object alive
+    const nanobind::object allocate_;
+};
+
+} // namespace tcuda
