@@ -90,6 +90,7 @@ def test_pieces_are_relayed(transfers: Transfers) -> None:
 def test_a_copy_waits_for_the_streams_of_both_devices_and_the_target_waits_for_the_copy(transfers: Transfers) -> None:
     source, target = on(0, np.ones(100)), on(1, np.zeros(100))
     here, there, bystander = tcuda.Stream(0), tcuda.Stream(1), tcuda.Stream(1)
+    transfers.copy(target, source)  # the first copy enables the access to the other device, which takes long
     for busy in (here, there):
         tcuda.synchronize(0)
         tcuda.synchronize(1)
