@@ -34,6 +34,7 @@ class Capture:
     Attributes:
         states: For the state of each generator that draws in the capture, the captured state that the kernels read.
         events: The external events that the graph records or waits for, which every launch of the graph refers to.
+        host_memory: The arrays of the host that every launch of the graph reads.
     """
 
     def __init__(self, graph: Any, stream: int, device: int, number: int, mode: int) -> None:
@@ -43,6 +44,7 @@ class Capture:
         self.number = number
         self.states: dict[PhiloxState, Any] = {}
         self.events: list[Any] = []
+        self.host_memory: list[Any] = []
         self._mode = mode
         self._thread = threading.get_ident()
 

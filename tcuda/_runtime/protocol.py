@@ -150,6 +150,9 @@ class Runtime(Protocol):
     def pointerGetDevice(self, ptr: int) -> int:
         """Return the device of the memory at ``ptr``; -1 for host memory (``cudaPointerGetAttributes``)."""
 
+    def pointerIsPageLocked(self, ptr: int) -> bool:
+        """Return whether ``ptr`` is in page-locked memory of the host (``cudaPointerGetAttributes``)."""
+
     def graphContents(self, graph: int) -> GraphContents:
         """Return the number of nodes of ``graph`` and the addresses in their parameters (``cuGraphGetNodes``)."""
 

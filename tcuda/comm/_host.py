@@ -36,21 +36,31 @@ call_in_child(_in_use.clear)
 def upload(target: Any, source: npt.NDArray[Any]) -> None:
     """Copy ``source`` to ``target``, an array of a device with the same shape and any layout and dtype.
 
+    During a capture, every launch of the graph reads the memory of ``source``.
+
     Raises:
-        AcceleratorError: The current stream of the device captures (900).
+        AcceleratorError: The current stream of the device captures, and ``source`` is not in page-locked memory in C
+            order with the dtype of ``target`` (900).
     """
     if not target.size:
         return
     index = target.data.device_id
     with device(index):
         here = queue(index)
-        if captures and capture_on(here.handle) is not None:
-            raise AcceleratorError(Status.STREAM_CAPTURE_UNSUPPORTED, "a copy from the host")
         memory = np.asarray(source, target.dtype, order="C")
+        capture = capture_on(here.handle) if captures else None
+        if capture is not None and not (memory.ctypes.data == source.ctypes.data and _is_page_locked(memory)):
+            raise AcceleratorError(
+                Status.STREAM_CAPTURE_UNSUPPORTED,
+                "a copy from an array of the host that is not in page-locked memory, in C order and of the same dtype",
+            )
         dense = target if target.flags.c_contiguous else backend.transfers().empty(target.shape, target.dtype, index)
         try:
             cuda.memcpyAsync(dense.data.ptr, memory.ctypes.data, memory.nbytes, MEMCPY_HOST_TO_DEVICE, here.handle)
-            _keep(memory, index, here.handle)
+            if capture is None:
+                _keep(memory, index, here.handle)
+            else:
+                capture.host_memory.append(memory)
         except BaseException:
             settle([here])
             raise
@@ -92,6 +102,11 @@ def download(targets: Sequence[npt.NDArray[Any]], sources: Sequence[Any]) -> Non
         raise
     for target, dense in landed:
         target[...] = dense.astype(target.dtype)
+
+
+def _is_page_locked(memory: npt.NDArray[Any]) -> bool:
+    first = memory.ctypes.data
+    return cuda.pointerIsPageLocked(first) and cuda.pointerIsPageLocked(first + memory.nbytes - 1)
 
 
 def _keep(memory: npt.NDArray[Any], index: int, handle: int) -> None:

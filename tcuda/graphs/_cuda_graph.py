@@ -98,6 +98,7 @@ class CUDAGraph:
         self._held: list[int] = []
         self._states: tuple[Any, ...] = ()
         self._events: tuple[Any, ...] = ()
+        self._host_memory: tuple[Any, ...] = ()
         self._launcher: GraphLauncher | None = None
         self._launch: Callable[[], int] = _cannot_launch
 
@@ -205,6 +206,7 @@ class CUDAGraph:
         self._held = ledger().hold(addresses, capture.number)
         self._states = tuple(capture.states.values())
         self._events = tuple(capture.events)
+        self._host_memory = tuple(capture.host_memory)
         if not self._keep_graph:
             self._executable = cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
             if not (self._debug or self._states):  # debug_dump() and the states need the nodes
@@ -338,7 +340,7 @@ class CUDAGraph:
     def _release(self) -> None:
         pool, held = self._pool, self._held
         replayed = self._replayed or (self._launcher is not None and self._launcher.launched)
-        graph, executable, events = self._graph, self._executable, self._events
+        graph, executable, events_and_memory = self._graph, self._executable, (self._events, self._host_memory)
         self._forget()
         try:
             if executable:
@@ -348,7 +350,7 @@ class CUDAGraph:
                 if graph:
                     cuda.graphDestroy(graph)
             finally:
-                del events  # only now, because the graph referred to the events
+                del events_and_memory  # only now, because the graph referred to them
                 if pool is not None:
                     ledger().release_graph(pool, held, replayed)
 

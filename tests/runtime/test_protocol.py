@@ -280,6 +280,8 @@ GOOD_CALLS: dict[str, tuple[object, Callable[[Fixtures], object]]] = {
     ),
     "where device memory lies": (0, lambda x: x.runtime.pointerGetDevice(x.ptr + 100)),
     "where host memory lies": (-1, lambda x: x.runtime.pointerGetDevice(x.host.ctypes.data)),
+    "pageable memory": (False, lambda x: x.runtime.pointerIsPageLocked(x.host.ctypes.data)),
+    "memory of a device is not page-locked": (False, lambda x: x.runtime.pointerIsPageLocked(x.ptr)),
 }
 
 

@@ -136,6 +136,10 @@ class CudaRuntime:
         on_device = attributes.type in (self._runtime.memoryTypeDevice, self._runtime.memoryTypeManaged)
         return int(attributes.device) if on_device else -1
 
+    def pointerIsPageLocked(self, ptr: int) -> bool:
+        """Return whether ``ptr`` is in page-locked memory of the host (``cudaPointerGetAttributes``)."""
+        return bool(self._runtime.pointerGetAttributes(ptr).type == self._runtime.memoryTypeHost)
+
     def streamGetCaptureInfo(self, stream: int) -> tuple[int, int]:
         """Return the status and the number of the capture of ``stream`` (``cuStreamGetCaptureInfo``)."""
         status, state, number = self._graphs.capture_info(stream)

@@ -737,6 +737,10 @@ class EmulatedRuntime:
         owner = self._memory.owner(ptr)
         return -1 if owner is None else owner.index
 
+    def pointerIsPageLocked(self, ptr: int) -> bool:
+        with self._lock:
+            return self._memory.is_registered(ptr, 1)
+
     def memoryAt(self, ptr: int) -> tuple[int, int, int] | None:
         """Return the device, the beginning and the end of the memory at ``ptr``; None if no device can reach it.
 
