@@ -38,6 +38,22 @@ def place_of(array: Any, name: str) -> int:
     )
 
 
+def place_of_output(array: Any, number: int) -> int:
+    """Return the index of the device of ``array``, the element ``number`` of the argument ``out``.
+
+    Raises:
+        RuntimeError: ``array`` is a NumPy array.
+        TypeError: ``array`` is neither an array of the array library nor a NumPy array.
+    """
+    place = place_of(array, f"out[{number}]")
+    if place == HOST:
+        raise RuntimeError(
+            f"Expected all output tensors to be CUDA tensors, but output tensor at index {number} has device "
+            f"'{place_text(place)}'"
+        )
+    return place
+
+
 def place_text(place: int) -> str:
     """Return ``"cpu"`` or ``"cuda:1"`` for a message."""
     return "cpu" if place == HOST else f"cuda:{place}"

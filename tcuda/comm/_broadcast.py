@@ -8,7 +8,7 @@ from tcuda._arguments import several
 from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import backend
 from tcuda._transfers.order import join_captures
-from tcuda.comm._arrays import HOST, arrays_text, contiguous, place_of, place_text, shape_text
+from tcuda.comm._arrays import HOST, arrays_text, contiguous, place_of, place_of_output, shape_text
 from tcuda.comm._copies import copy
 from tcuda.comm._devices import device_indices, require_existing
 from tcuda.comm._routes import SMALL, route
@@ -114,12 +114,7 @@ def _uploaded(source: Any, indices: Sequence[int]) -> list[Any]:
 def _check_out(tensor: Any, targets: Sequence[Any]) -> None:
     place_of(tensor, "tensor")
     for number, target in enumerate(targets):
-        place = place_of(target, f"out[{number}]")
-        if place == HOST:
-            raise RuntimeError(
-                f"Expected all output tensors to be CUDA tensors, but output tensor at index {number} has device "
-                f"'{place_text(place)}'"
-            )
+        place_of_output(target, number)
         if target.shape != tensor.shape:
             raise RuntimeError(
                 f"Expected all output tensors to have same shape as the source tensor {shape_text(tensor.shape)}, but "

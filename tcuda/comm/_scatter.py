@@ -8,7 +8,7 @@ from tcuda._arguments import MOST_BYTES, a_kind, integer, several
 from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import backend
 from tcuda._process.streams import handle_and_device
-from tcuda.comm._arrays import HOST, axis_of, empty_like, part_of, place_of, place_text, shape_text
+from tcuda.comm._arrays import HOST, axis_of, empty_like, part_of, place_of, place_of_output, shape_text
 from tcuda.comm._copies import copy
 from tcuda.comm._devices import device_indices, require_existing
 from tcuda.streams import StreamContext
@@ -93,7 +93,7 @@ def _scattered(
         if made is not None:
             return tuple(made)
     parts = _cut(tensor, axis, sizes)
-    # torch returns as many parts as there are, and leaves the other devices alone
+    # As in torch, a device for which there is no part is not even checked.
     leaving = [(part, index) for part, index in enumerate(indices[: len(parts)]) if index != home or index == HOST]
     for part, index in leaving:
         require_existing(index)
@@ -131,12 +131,7 @@ def _scatter_to(targets: Sequence[Any], tensor: Any, dim: int, streams: Sequence
     axis = axis_of(dim, tensor.ndim)
     places, sizes = [], []
     for number, target in enumerate(targets):
-        place = place_of(target, f"out[{number}]")
-        if place == HOST:
-            raise RuntimeError(
-                f"Expected all output tensors to be CUDA tensors, but output tensor at index {number} has device "
-                f"'{place_text(place)}'"
-            )
+        place = place_of_output(target, number)
         shapes = [(*array.shape[:axis], *array.shape[axis + 1 :]) for array in (target, tensor)]
         if target.ndim != tensor.ndim or shapes[0] != shapes[1]:
             raise RuntimeError(

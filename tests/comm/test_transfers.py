@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcuda
-from support.busy_streams import keep_busy, let_pass
+from support.busy_streams import each_busy, keep_busy, let_pass
 from support.devices import allocated
 from support.placed_arrays import on
 from support.statuses import status_of
@@ -91,10 +91,7 @@ def test_a_copy_waits_for_the_streams_of_both_devices_and_the_target_waits_for_t
     source, target = on(0, np.ones(100)), on(1, np.zeros(100))
     here, there, bystander = tcuda.Stream(0), tcuda.Stream(1), tcuda.Stream(1)
     transfers.copy(target, source)  # the first copy enables the access to the other device, which takes long
-    for busy in (here, there):
-        tcuda.synchronize(0)
-        tcuda.synchronize(1)
-        keep_busy(busy)
+    for _ in each_busy(here, there):
         with tcuda.stream(here), tcuda.stream(there):
             transfers.copy(target, source)
         let_pass(bystander)  # the copy would be complete by now
@@ -176,10 +173,7 @@ def test_a_sum_waits_for_the_inputs_and_the_inputs_wait_for_the_sum(transfers: T
     near, far, out = on(0, np.ones(100)), on(1, np.ones(100)), on(0, np.zeros(100))
     transfers.add(out, [near, far])  # the first sum compiles a kernel, for longer than a stream stays busy
     here, there = tcuda.Stream(0), tcuda.Stream(1)
-    for busy in (here, there):
-        tcuda.synchronize(0)
-        tcuda.synchronize(1)
-        keep_busy(busy)
+    for _ in each_busy(here, there):
         with tcuda.stream(there), tcuda.stream(here):
             transfers.add(out, [near, far])
         let_pass(tcuda.Stream(0))  # the sum would be complete by now
@@ -253,10 +247,7 @@ def test_arrays_that_cannot_be_joined_as_they_are_change_nothing(transfers: Tran
 def test_a_joined_array_waits_for_the_streams_of_all_arrays(transfers: Transfers) -> None:
     out, parts = on(0, np.zeros(20)), [on(0, np.ones(10)), on(1, np.ones(10))]
     here, there = tcuda.Stream(0), tcuda.Stream(1)
-    for busy in (here, there):
-        tcuda.synchronize(0)
-        tcuda.synchronize(1)
-        keep_busy(busy)
+    for _ in each_busy(here, there):
         with tcuda.stream(here), tcuda.stream(there):
             assert transfers.join(out, parts)
         assert (here.query(), there.query()) == (False, False)
