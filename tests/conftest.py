@@ -107,6 +107,19 @@ def allocator_as_found(runtime: Runtime) -> Iterator[None]:
     assert state() == before
 
 
+@pytest.fixture
+def memory_comes_back(runtime: Runtime) -> Iterator[None]:
+    """Require that a test that drops its arrays gives all their memory back, also after errors and captures."""
+    from support.devices import allocated
+
+    before = allocated()
+    yield
+    if allocated() != before:
+        gc.collect()
+    # Less memory may be in use than before: the garbage of earlier tests may have been collected.
+    assert all(now <= then for now, then in zip(allocated(), before, strict=True))
+
+
 @pytest.fixture(scope="session")
 def plugged_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The path of the shared library that is built from ``tests/data/pluggable_allocator.c``."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-import gc
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tcuda
-from support.devices import allocated
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 
 if TYPE_CHECKING:
@@ -17,17 +15,6 @@ if TYPE_CHECKING:
 
     from support.fixture_types import Captured
     from tcuda._runtime.protocol import Runtime
-
-
-@pytest.fixture
-def memory_comes_back(runtime: Runtime) -> Iterator[None]:
-    """Require that a test that drops its arrays gives all their memory back, also after errors and captures."""
-    before = allocated()
-    yield
-    if allocated() != before:
-        gc.collect()
-    # Less memory may be in use than before: the garbage of earlier tests may have been collected.
-    assert all(now <= then for now, then in zip(allocated(), before, strict=True))
 
 
 @pytest.fixture
