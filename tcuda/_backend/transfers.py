@@ -30,9 +30,11 @@ class Transfers(Protocol):
     """Work on the arrays of several devices.
 
     The work is ordered with the work of the *streams* of the devices: the stream of a device is its current stream in
-    the calling thread. A call returns before the work is complete. A call that fails leaves the current device and the
-    current streams as they were. No copy is then under way to memory that the caller frees. While a capture is in
-    progress, a wait that would invalidate the capture is refused before it is made.
+    the calling thread. A call returns before the work is complete.
+
+    A call that fails leaves the current device and the current streams as they were. When the error reaches the caller,
+    no copy is under way, so that the caller may free the memory. While a capture is in progress, a method refuses a
+    wait that would invalidate the capture.
 
     A *plain* array has its elements in C order or in Fortran order, without gaps.
     """
@@ -135,8 +137,8 @@ class Transfers(Protocol):
         Args:
             out: A plain array in C order, which has no memory in common with an input.
             inputs: Two or more plain arrays in C order with the size and the dtype of ``out``, on any devices.
-            release: Whether the streams of the inputs' devices then wait for the sum. A caller that adds an array piece
-                by piece lets only the last call release.
+            release: Whether the streams of the inputs' devices then wait for the sum. If a caller adds an array piece
+                by piece, only the last call needs to release.
         """
 
     def add_in_chain(self, sums: Sequence[Any], arrays: Sequence[Any], cuts: Sequence[tuple[int, int]]) -> None:

@@ -65,7 +65,7 @@ class Runtime(Protocol):
     """A CUDA runtime: CuPy's runtime, or an emulated one."""
 
     name: str
-    """``"cuda"`` or ``"emulated"``: the name in messages, and the key of the table in ``_backend.py``."""
+    """``"cuda"`` or ``"emulated"``: the name in messages, and the key of the table in ``_backend``."""
 
     # Devices
 

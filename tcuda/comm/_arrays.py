@@ -65,7 +65,10 @@ def shape_text(shape: Iterable[int]) -> str:
 
 
 def arrays_text(arrays: Any) -> str:
-    """Return a text for ``arrays`` in a message, without the elements, because reading the elements would wait."""
+    """Return a text for ``arrays`` in a message.
+
+    The text has no elements, because a read of the elements would wait for the device.
+    """
     try:
         items = list(arrays)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Copies of many arrays on several devices, and sums of many arrays, by few transfers of many bytes."""
+"""Copies and sums of many small arrays: the arrays are packed, so that few transfers have many bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def broadcast_coalesced(
     Args:
         tensors: Arrays of the first of ``devices``, of any dtypes and shapes.
         devices: The devices.
-        buffer_size: The bytes from which on a buffer takes no more arrays.
+        buffer_size: The number of bytes at which a buffer is full; a full buffer takes no more arrays.
 
     Returns:
         A list for each device: ``tensors`` themselves for the first device, and new arrays in C order for the others.
@@ -43,7 +43,7 @@ def broadcast_coalesced(
     Raises:
         RuntimeError: An array is not on the first device, there is no device, or an index of a device is negative.
         TypeError: ``tensors`` or ``devices`` is not iterable, an element of ``tensors`` is not an array, or
-            ``buffer_size`` is not an integer from 0 on.
+            ``buffer_size`` is not an integer, or is negative.
         ValueError: One of ``devices`` is not a CUDA device.
         AcceleratorError: One of ``devices`` does not exist.
     """
@@ -128,17 +128,17 @@ def reduce_add_coalesced(
         inputs: A sequence of arrays for each device. The arrays at the same place of all sequences have the same shape
             and dtype.
         destination: The device of the sums, which has one of the sequences; the current device if None.
-        buffer_size: The bytes that a buffer does not exceed, unless a single array is larger.
+        buffer_size: The most bytes of a buffer. A larger array has a buffer of its own.
 
     Returns:
-        The sum of the arrays at each place, which may share memory; the arrays themselves if there is one sequence.
+        The sum of the arrays at each place. The sums may share memory. If there is only one sequence, its arrays.
 
     Raises:
         ValueError: The sequences have different lengths, arrays at the same place have different shapes, or
             ``destination`` is not a CUDA device.
         RuntimeError: Arrays at the same place have different dtypes, or no array is on ``destination``.
         AssertionError: An array is on the host.
-        TypeError: ``inputs`` does not have sequences of arrays, or ``buffer_size`` is not an integer from 0 on.
+        TypeError: ``inputs`` does not have sequences of arrays, or ``buffer_size`` is not an integer or is negative.
     """
     made = backend.transfers().reduce_add_coalesced(inputs, destination, buffer_size, SMALL)
     if made is not None:

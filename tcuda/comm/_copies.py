@@ -10,7 +10,7 @@ from tcuda._transfers.order import join_captures
 from tcuda.comm._arrays import axes_in_memory, contiguous
 
 _LEAST_WIDTH = 256
-"""The least bytes of a row that is copied as a row: a kernel gathers shorter rows faster than a copy of rows does."""
+"""The fewest bytes of a row for a copy of rows; a kernel is faster for shorter rows."""
 
 
 def copy(target: Any, source: Any) -> None:

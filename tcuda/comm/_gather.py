@@ -39,7 +39,7 @@ def gather(tensors: Iterable[Any], dim: int = 0, destination: DeviceArgument = N
         IndexError: The arrays have no axis ``dim``.
         TypeError: ``tensors`` is not iterable, or an element or ``out`` is not an array.
         ValueError: ``destination`` is not a device.
-        AcceleratorError: ``destination`` does not exist, or a capture forbids to wait for a copy to the host.
+        AcceleratorError: ``destination`` does not exist, or a capture forbids the wait for a copy to the host.
     """
     if out is None and type(dim) is int and not dim:
         made = backend.transfers().gather(tensors, destination)

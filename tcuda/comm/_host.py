@@ -1,7 +1,7 @@
 """Copies between the host and a device.
 
-A copy runs on the current stream of the device. The caller need not wait for a copy from page-locked memory, so this
-module keeps the memory alive until the copy is complete.
+A copy runs on the current stream of the device. A copy from page-locked memory may still run when the call returns, so
+this module keeps the memory alive until the copy is complete.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _in_use: deque[tuple[int, SpareEvents, npt.NDArray[Any]]] = deque()
-"""The memory that copies read: the event behind the copy, the place to which the event goes back, and the memory."""
+"""For each copy that may still run: the event after the copy, the spare events that get the event back, the memory."""
 
 call_in_child(_in_use.clear)
 

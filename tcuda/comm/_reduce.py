@@ -1,7 +1,7 @@
 """Sums of arrays of several devices.
 
-The arrays are always added in one order, whatever the size and the route, so that the bits of a sum depend on nothing
-but the arrays: the array of the destination, plus the sum of the others, from the last to the first.
+Every sum adds the arrays in the same order, for any size and route: the array of the destination, plus the sum of the
+others, from the last to the first. So the bits of a sum depend only on the arrays.
 """
 
 from __future__ import annotations

@@ -34,11 +34,11 @@ def scatter(
     Args:
         tensor: An array of a device, or a NumPy array.
         devices: The devices of the parts.
-        chunk_sizes: The length of the part of each device along ``dim``; if None, parts of equal length, of which the
-            last may be shorter. There may be fewer parts than devices.
+        chunk_sizes: The length of the part of each device along ``dim``. If None, the parts have equal lengths, the
+            last part may be shorter, and there may be fewer parts than devices.
         dim: The axis.
-        streams: For each part a stream of its device, or None. The stream takes the place of the current stream of the
-            device for a part that is copied to another device.
+        streams: For each part, a stream of its device, or None. If the part is copied to another device, the stream
+            takes the place of the current stream of that device.
         out: Arrays of devices, in place of ``devices`` and ``chunk_sizes``, to which the parts are copied.
 
     Returns:

@@ -1,4 +1,4 @@
-// Transfers between CuPy's arrays of several devices. tcuda/_backend.py has the protocol.
+// Transfers between CuPy's arrays of several devices. tcuda/_backend/transfers.py has the protocol.
 #pragma once
 
 #include <nanobind/nanobind.h>
