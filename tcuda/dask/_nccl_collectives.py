@@ -49,8 +49,8 @@ class NcclCollectives:
         self.aborted = False
         self._most_calls: float = math.inf
         self._lock = threading.Lock()
-        # Otherwise NCCL connects the ranks in the first collective. The host would then wait there, with the lock, for a
-        # rank that may never come.
+        # Otherwise NCCL connects the ranks in the first collective. The host would then wait there, with the lock, for
+        # a rank that may never come.
         os.environ.setdefault("NCCL_RUNTIME_CONNECT", "0")
         self._communicator = nccl.init_rank(size, uid, rank)
 
