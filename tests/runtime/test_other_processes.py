@@ -370,3 +370,23 @@ print(read(r, ptr, 6), float(x.sum()) == 1 << 20)
 def test_a_forked_child_leaves_the_memory_of_its_parent(output_of: OutputOf) -> None:
     printed = output_of(FORKED, PYTHONPATH=str(Path(__file__).parents[1]))
     assert printed.splitlines() == ["0 False", "b'parent' True"]
+
+
+FORKED_BEFORE_THE_FIRST_USE = """
+import os
+import tcuda
+from tcuda import nccl
+nccl.unique_id()  # makes the runtime, and uses no device
+def use():
+    print(tcuda.xp.arange(3.0).tolist(), flush=True)
+if os.fork() == 0:
+    use()
+    os._exit(0)
+os.wait()
+use()
+"""
+
+
+@pytest.mark.emulated
+def test_a_child_that_is_forked_before_the_first_use_has_memory_of_its_own(output_of: OutputOf) -> None:
+    assert output_of(FORKED_BEFORE_THE_FIRST_USE).splitlines() == ["[0.0, 1.0, 2.0]"] * 2

@@ -36,7 +36,7 @@ bool replace(std::uintptr_t address, std::size_t size, int protection) {
 
 } // namespace
 
-HostMemory::HostMemory(std::size_t limit) : limit_(limit), forks_(forks()), next_offset_(first_physical) {}
+HostMemory::HostMemory(std::size_t limit) : limit_(limit), forks_(unused), next_offset_(first_physical) {}
 
 HostMemory::~HostMemory() {
     for (const auto &[address, block] : imports_)
@@ -49,6 +49,14 @@ HostMemory::~HostMemory() {
         drop(*physical);
     for (const auto &[address, mapping] : mappings_)
         drop(*mapping.physical);
+}
+
+bool HostMemory::in_child() const {
+    const unsigned own = forks();
+    unsigned known = forks_.load(std::memory_order_relaxed);
+    if (known == unused && forks_.compare_exchange_strong(known, own, std::memory_order_relaxed))
+        return false;
+    return known != own;
 }
 
 // The file is made when the memory is first used, because most processes use few of the devices.

@@ -1,8 +1,10 @@
 // The memory of an emulated device: memory of the host up to a limit, with CUDA's rules for pointers.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,7 +23,8 @@ namespace tcuda {
 // Lock rule: every member function holds `mutex_` for its own duration, and calls nothing that could come back here. No
 // function of this class calls Python.
 // Lifetime rule: the destructor releases the blocks that are still live.
-// Fork rule: a forked child shares the memory with its parent. So a child gets no memory and gives none back.
+// Fork rule: the memory belongs to the process that uses it first. A child that is forked later shares the memory with
+// its parent, and so gets no memory and gives none back.
 class HostMemory {
 public:
     struct Block {
@@ -108,15 +111,18 @@ private:
         std::shared_ptr<Physical> physical;
     };
 
+    static constexpr unsigned unused = std::numeric_limits<unsigned>::max();
+
     static std::size_t rounded(std::size_t size) { return (size + alignment - 1) / alignment * alignment; }
-    bool in_child() const { return forks_ != forks(); }
+    // Whether the memory belongs to a parent. The first call decides to which process the memory belongs.
+    bool in_child() const;
     const std::shared_ptr<SharedFile> &file();
     HostArena &arena();
     void drop(Physical &physical);
     void discard_abandoned();
 
     const std::size_t limit_;
-    const unsigned forks_;
+    mutable std::atomic<unsigned> forks_; // of the process that uses the memory first; `unused` before
     mutable std::mutex mutex_;
     bool asked_file_ = false;
     std::shared_ptr<SharedFile> file_;
