@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import types
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -390,3 +392,21 @@ use()
 @pytest.mark.emulated
 def test_a_child_that_is_forked_before_the_first_use_has_memory_of_its_own(output_of: OutputOf) -> None:
     assert output_of(FORKED_BEFORE_THE_FIRST_USE).splitlines() == ["[0.0, 1.0, 2.0]"] * 2
+
+
+@pytest.mark.emulated
+def test_shared_events_close_their_file_when_modules_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tcuda._runtime.emulated import shared_events
+    from tcuda._runtime.emulated.clock import Clock
+    from tcuda._runtime.emulated.handles import Handles
+
+    events = shared_events.SharedEvents(Handles(), Clock())
+    events._page(0)
+    descriptor = events._descriptor
+    assert descriptor is not None
+    for name, value in list(vars(shared_events).items()):
+        if isinstance(value, types.ModuleType):
+            monkeypatch.setattr(shared_events, name, None)
+    del events
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)

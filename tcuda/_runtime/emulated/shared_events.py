@@ -7,7 +7,6 @@ nanoseconds to its own time.
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
 import struct
@@ -22,6 +21,8 @@ from tcuda._runtime.protocol import EVENT_DISABLE_TIMING
 from tcuda._status import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.clock import Clock
     from tcuda._runtime.emulated.handles import Handles
@@ -229,7 +230,9 @@ class SharedEvents:
             self._pages.append(_Page(self._descriptor, number))
         return self._pages[number]
 
-    def __del__(self) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # at the end of the process, `os` may be gone
         if self._descriptor is not None:
-            with contextlib.suppress(OSError):
-                os.close(self._descriptor)
+            try:  # noqa: SIM105  # `contextlib` may be gone, too
+                close(self._descriptor)
+            except OSError:
+                pass
