@@ -177,3 +177,16 @@ NOWHERE = "RuntimeError: reduce_add expects destination to be on the same GPU wi
 )
 def test_other_inputs_are_refused(inputs: Any, destination: Any, expected: str) -> None:
     assert refusal(inputs(on(0, np.ones(10)), on(1, np.ones(10))), destination).startswith(expected)
+
+
+def test_the_first_sum_of_a_kind_can_be_captured() -> None:
+    values = [np.arange(10, dtype="u2") + place for place in range(7)]  # no other test adds seven arrays
+    inputs = [on(place % 2, each) for place, each in enumerate(values)]
+    graph, here, there = tcuda.CUDAGraph(), tcuda.Stream(0), tcuda.Stream(1)
+    with tcuda.stream(there), tcuda.graph(graph, stream=here):
+        there.wait_stream(here)
+        total = reduce_add(inputs, 0)
+        here.wait_stream(there)
+    graph.replay()
+    np.testing.assert_array_equal(total.get(), sum(values))
+    del total, graph

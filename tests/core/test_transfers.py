@@ -446,6 +446,37 @@ print(core.alike([gaps]), core.alike([[], []]), core.alike([]))
     assert outputs(output_of, driver_stub, code) == ["[0, 1, 0]", *["None"] * 5, "None None []"]
 
 
+def test_a_kernel_is_loaded_by_calls_that_captures_do_not_forbid(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+def read(arguments):
+    return 0
+
+def load(device, kind, dtype, count):
+    print("loading in mode", stub.stub_mode())
+    if count == 3:
+        raise KeyError("no kernel")
+    return launches
+
+core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+                       lambda dtype: dtype, reach, fail, check, load)
+terms = [array((10,), FLOAT, 0x2000, 0), array((10,), FLOAT, 0x3000, 0)]
+for inputs in (terms, [*terms, terms[0]]):
+    try:
+        core.add(array((10,), FLOAT, 0x1000, 0), inputs)
+    except KeyError as error:
+        print(error)
+    print("then in mode", stub.stub_mode())
+"""
+    relaxed = 2
+    assert outputs(output_of, driver_stub, code) == [
+        f"loading in mode {relaxed}",
+        "then in mode 0",
+        f"loading in mode {relaxed}",
+        "'no kernel'",
+        "then in mode 0",
+    ]
+
+
 def test_kernels_keep_only_some_dtypes_alive(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 import weakref

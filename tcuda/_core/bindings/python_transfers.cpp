@@ -7,6 +7,7 @@
 #include "bindings/owned.hpp"
 #include "bindings/python_calls.hpp"
 #include "bindings/transfer_call.hpp"
+#include "driver/relaxed_captures.hpp"
 #include "transfers/pack_tables.hpp"
 
 namespace nb = nanobind;
@@ -41,8 +42,10 @@ bool PythonTransfers::reaches(int device, int peer) {
     if (device < 0 || peer < 0 || device >= count || peer >= count)
         throw nb::value_error("a device of an array does not exist");
     std::atomic<signed char> &known = devices_.access(device, peer);
-    if (known < 0)
+    if (known < 0) {
+        const RelaxedCaptures relaxed(libcuda::calls<libcuda::CaptureCalls>()); // to enable access maps memory
         known = nb::cast<bool>(functions_.reach(device, peer)) ? 1 : 0;
+    }
     return known == 1;
 }
 
@@ -51,6 +54,7 @@ libcuda::Function PythonTransfers::function(int device, int kind, nb::handle dty
     const auto found = kernels_.find(kernel);
     if (found != kernels_.end())
         return found->second.first;
+    const RelaxedCaptures relaxed(libcuda::calls<libcuda::CaptureCalls>()); // to load a module takes memory
     const auto loaded = nb::cast<libcuda::Function>(functions_.load(device, kind, dtype, count));
     if (kernels_.size() >= most_kernels)
         kernels_.clear(); // a program may make a new object for the same dtype again and again
