@@ -210,3 +210,20 @@ assert event.query() and float(a.sum()) == 8 and tracked.allocations >= 1 and fl
 print("done")
 """
     assert output_of(OBJECTS + code) == "done"
+
+
+@pytest.mark.emulated  # CUDA must not be initialised before the fork, and the question for the devices may do so
+def test_each_child_of_a_process_that_has_used_no_device_has_devices_of_its_own(output_of: OutputOf) -> None:
+    code = """
+import os
+import tcuda
+assert tcuda.device_count()
+for _ in range(2):
+    child = os.fork()
+    if not child:
+        print(float(tcuda.xp.arange(4.0).sum()), flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0) == (child, 0)
+print(float(tcuda.xp.arange(5.0).sum()))
+"""
+    assert output_of(code).splitlines() == ["6.0", "6.0", "10.0"]

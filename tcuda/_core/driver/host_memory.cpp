@@ -36,7 +36,7 @@ bool replace(std::uintptr_t address, std::size_t size, int protection) {
 
 } // namespace
 
-HostMemory::HostMemory(std::size_t limit) : limit_(limit), forks_(unused), next_offset_(first_physical) {}
+HostMemory::HostMemory(std::size_t limit) : limit_(limit), next_offset_(first_physical) {}
 
 HostMemory::~HostMemory() {
     for (const auto &[address, block] : imports_)
@@ -51,12 +51,11 @@ HostMemory::~HostMemory() {
         drop(*mapping.physical);
 }
 
+// A process may fork before it uses the memory. Each child then has a memory of its own.
 bool HostMemory::in_child() const {
-    const unsigned own = forks();
-    unsigned known = forks_.load(std::memory_order_relaxed);
-    if (known == unused && forks_.compare_exchange_strong(known, own, std::memory_order_relaxed))
-        return false;
-    return known != own;
+    const unsigned process = forks();
+    unsigned owner = nobody;
+    return !owner_.compare_exchange_strong(owner, process, std::memory_order_relaxed) && owner != process;
 }
 
 // The file is made when the memory is first used, because most processes use few of the devices.
@@ -202,6 +201,8 @@ bool HostMemory::close_import(std::uintptr_t address) {
 // Virtual memory
 
 bool HostMemory::reserve(std::size_t size, std::uintptr_t *address) {
+    if (in_child())
+        return false;
     const std::lock_guard lock(mutex_);
     // One page more than requested, so that the reservation can begin at a page.
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;

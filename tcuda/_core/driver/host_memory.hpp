@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -111,10 +110,9 @@ private:
         std::shared_ptr<Physical> physical;
     };
 
-    static constexpr unsigned unused = std::numeric_limits<unsigned>::max();
+    static constexpr unsigned nobody = ~0U;
 
     static std::size_t rounded(std::size_t size) { return (size + alignment - 1) / alignment * alignment; }
-    // Whether the memory belongs to a parent. The first call decides to which process the memory belongs.
     bool in_child() const;
     const std::shared_ptr<SharedFile> &file();
     HostArena &arena();
@@ -122,7 +120,7 @@ private:
     void discard_abandoned();
 
     const std::size_t limit_;
-    mutable std::atomic<unsigned> forks_; // of the process that uses the memory first; `unused` before
+    mutable std::atomic<unsigned> owner_{nobody}; // forks() in the process that used the memory first
     mutable std::mutex mutex_;
     bool asked_file_ = false;
     std::shared_ptr<SharedFile> file_;
