@@ -152,7 +152,10 @@ BAD_CALLS: dict[str, tuple[int, Callable[[Fixtures], object]]] = {
     "copy rows with an unknown kind": (21, lambda x: copy_rows(x, 64, 64, kind=77)),
     "copy rows past the end": (1, lambda x: copy_rows(x, 64, 1 << 30)),
     "copy rows from null": (1, lambda x: x.runtime.memcpy2DAsync(x.ptr, 64, 0, 64, 8, 4, 3, x.stream)),
-    "copy rows in the wrong direction": (1, lambda x: copy_rows(x, 64, 64, kind=MEMCPY_HOST_TO_DEVICE)),
+    "copy rows in the wrong direction": (
+        1,
+        lambda x: x.runtime.memcpy2DAsync(x.host.ctypes.data, 64, x.ptr, 64, 8, 4, MEMCPY_HOST_TO_DEVICE, x.stream),
+    ),
     "set past the end": (1, lambda x: x.runtime.memsetAsync(x.ptr, 0, 1 << 40, x.stream)),
     "set at null": (1, lambda x: x.runtime.memsetAsync(0, 0, 8, x.stream)),
     "register null": (1, lambda x: x.runtime.hostRegister(0, 4096, 0)),
