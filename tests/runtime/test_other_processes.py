@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import gc
 import struct
-import types
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import pytest
 
 from support.peer import Peer, read, write
 from support.statuses import status_of
-from tcuda import _backend
+from tcuda import AcceleratorError, _backend
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, EVENT_INTERPROCESS
 
 if TYPE_CHECKING:
@@ -318,6 +319,26 @@ class TestEvents:
         assert peer.status(f"r.ipcOpenEventHandle({first!r})") == 205
         runtime.streamSynchronize(stream)
         runtime.streamDestroy(stream)
+
+
+class Witness:
+    """An object whose life a test watches."""
+
+
+@pytest.mark.parametrize("open_handle", ["ipcOpenEventHandle", "ipcOpenMemHandle"])
+def test_a_refused_handle_keeps_no_object_of_the_caller(runtime: Runtime, open_handle: str) -> None:
+    def refused() -> weakref.ref[Witness]:
+        witness = Witness()
+        with contextlib.suppress(AcceleratorError):
+            getattr(runtime, open_handle)(bytes(64))
+        return weakref.ref(witness)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert refused()() is None
+    finally:
+        gc.enable()
 
 
 WITHOUT_SHARED_MEMORY = """

@@ -23,6 +23,7 @@ from tcuda._status import Status
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tcuda._errors import AcceleratorError
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.clock import Clock
     from tcuda._runtime.emulated.handles import Handles
@@ -180,9 +181,12 @@ class SharedEvents:
             AcceleratorError: ``handle`` is no handle, or its event or its process has ended (205), ``handle`` is of
                 this process (201), or the system forbids the access to that process (304).
         """
-        unknown = failure(Status.MAP_BUFFER_OBJECT_FAILED, call)
+
+        def unknown() -> AcceleratorError:  # an error in a variable would keep the frames that the error passes
+            return failure(Status.MAP_BUFFER_OBJECT_FAILED, call)
+
         if len(handle) != HANDLE_BYTES or not handle.startswith(_MARK):
-            raise unknown
+            raise unknown()
         name = ProcessFile.unpack(handle[len(_MARK) :])
         index, event = _PLACE.unpack_from(handle, len(_MARK) + SIZE)
         number = index // _SLOTS
@@ -192,17 +196,17 @@ class SharedEvents:
                 descriptor = name.open()
             except FileUnavailable as error:
                 ended = error.status == Status.INVALID_RESOURCE_HANDLE
-                raise unknown if ended else failure(error.status, call) from None
+                raise (unknown() if ended else failure(error.status, call)) from None
             try:
                 page = _Page(descriptor, number)
             except (OSError, ValueError, OverflowError):
-                raise unknown from None
+                raise unknown() from None
             finally:
                 os.close(descriptor)
             self._foreign[name, number] = page
         slot = Slot(page, index, event)
         if not slot.is_valid():
-            raise unknown
+            raise unknown()
         return SharedEvent(self._handles.new(), device, EVENT_DISABLE_TIMING, self._clock, slot)
 
     def give_back(self, event: SharedEvent) -> None:
