@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.sharing_workers import Worker, collect, drop
+from support.receivers import Worker, collect, drop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,18 +13,18 @@ import pytest
 
 import tcuda
 import tcuda.multiprocessing
-from support import sharing_workers as workers
+from support import receivers
 from support.busy_streams import keep_busy
-from support.sharing_workers import SPAWN, Worker
+from support.receivers import SPAWN, Worker
 
 
 def test_an_array_arrives_in_the_same_memory(xp: Any, worker: Worker) -> None:
     array = xp.zeros(5, np.int32)
-    worker.call(workers.keep, "array", array)
+    worker.call(receivers.keep, "array", array)
     array.fill(7)
     tcuda.synchronize()
-    assert worker.call(workers.elements, "array") == [7] * 5
-    worker.call(workers.fill, "array", 8)
+    assert worker.call(receivers.elements, "array") == [7] * 5
+    worker.call(receivers.fill, "array", 8)
     assert array.get().tolist() == [8] * 5
 
 
@@ -44,15 +44,15 @@ def test_an_array_arrives_in_the_same_memory(xp: Any, worker: Worker) -> None:
 )
 def test_views_keep_their_layout(xp: Any, worker: Worker, view: Any) -> None:
     array = view(xp.arange(4 * 6, dtype=np.int32).reshape(4, 6))
-    received = worker.call(workers.copied, array)
+    received = worker.call(receivers.copied, array)
     np.testing.assert_array_equal(received, array.get(), strict=True)
-    back = worker.call(workers.echo, array)
+    back = worker.call(receivers.echo, array)
     assert (back.shape, back.strides, back.dtype) == (array.shape, array.strides, array.dtype)
 
 
 def test_a_broadcast_array_keeps_its_layout(xp: Any, worker: Worker) -> None:
     array = xp.broadcast_to(xp.arange(3), (4, 3))
-    back = worker.call(workers.echo, array)
+    back = worker.call(receivers.echo, array)
     assert back.strides == array.strides
     np.testing.assert_array_equal(back.get(), array.get())
 
@@ -60,22 +60,22 @@ def test_a_broadcast_array_keeps_its_layout(xp: Any, worker: Worker) -> None:
 @pytest.mark.parametrize("dtype", "?bhilqBHILQefdFD")
 def test_every_dtype_arrives(xp: Any, worker: Worker, dtype: str) -> None:
     array = xp.arange(4).astype(dtype)
-    np.testing.assert_array_equal(worker.call(workers.copied, array), array.get(), strict=True)
+    np.testing.assert_array_equal(worker.call(receivers.copied, array), array.get(), strict=True)
 
 
 def test_arrays_of_one_segment_share_a_mapping(xp: Any, worker: Worker) -> None:
     tcuda.empty_cache()
     arrays = [xp.full(10, number) for number in range(4)]
     for number, array in enumerate(arrays):
-        worker.call(workers.keep, str(number), array)
-    assert worker.call(workers.mapped_segments) == 1
-    assert [worker.call(workers.elements, str(number))[0] for number in range(4)] == [0, 1, 2, 3]
-    worker.call(workers.drop, "0", "1", "2")
-    worker.call(workers.collect)
-    assert worker.call(workers.elements, "3") == [3] * 10
-    worker.call(workers.drop, "3")
-    worker.call(workers.collect)
-    assert worker.call(workers.mapped_segments) == 0
+        worker.call(receivers.keep, str(number), array)
+    assert worker.call(receivers.mapped_segments) == 1
+    assert [worker.call(receivers.elements, str(number))[0] for number in range(4)] == [0, 1, 2, 3]
+    worker.call(receivers.drop, "0", "1", "2")
+    worker.call(receivers.collect)
+    assert worker.call(receivers.elements, "3") == [3] * 10
+    worker.call(receivers.drop, "3")
+    worker.call(receivers.collect)
+    assert worker.call(receivers.mapped_segments) == 0
 
 
 def test_a_large_array_of_many_pieces_arrives(xp: Any, worker: Worker) -> None:
@@ -83,22 +83,22 @@ def test_a_large_array_of_many_pieces_arrives(xp: Any, worker: Worker) -> None:
     small = [xp.zeros(3 << 20, np.uint8) for _ in range(3)]
     del small
     array = xp.arange(40 << 18, dtype=np.int32)  # the segment has grown before, so the array lies in several pieces
-    received = worker.call(workers.copied, array)
+    received = worker.call(receivers.copied, array)
     np.testing.assert_array_equal(received, array.get())
 
 
 def test_segments_of_the_runtime_arrive(xp: Any, worker: Worker) -> None:
     with tcuda.caching_allocator_disabled():  # each array has a cudaMalloc of its own
         array = xp.arange(10)
-    np.testing.assert_array_equal(worker.call(workers.copied, array), np.arange(10))
+    np.testing.assert_array_equal(worker.call(receivers.copied, array), np.arange(10))
 
 
 def test_an_array_that_is_sent_back_is_in_the_own_memory(xp: Any, worker: Worker) -> None:
     array = xp.arange(6)
-    worker.call(workers.keep, "array", array)
-    back = worker.call(workers.send_back, "array")
+    worker.call(receivers.keep, "array", array)
+    back = worker.call(receivers.send_back, "array")
     assert back.data.mem is array.data.mem
-    assert worker.call(workers.echo, array[2:]).data.ptr == array[2:].data.ptr
+    assert worker.call(receivers.echo, array[2:]).data.ptr == array[2:].data.ptr
 
 
 def test_the_device_of_the_array_does_not_become_current(xp: Any, worker: Worker) -> None:
@@ -106,7 +106,7 @@ def test_the_device_of_the_array_does_not_become_current(xp: Any, worker: Worker
         pytest.skip("needs two devices")
     with tcuda.device(1):
         array = xp.arange(3)
-    back = worker.call(workers.echo, array)
+    back = worker.call(receivers.echo, array)
     assert int(back.device) == 1
     assert tcuda.current_device() == 0
 
@@ -130,33 +130,33 @@ def test_a_message_that_is_loaded_twice_gives_two_arrays(xp: Any) -> None:
 def test_a_message_is_loaded_twice_while_its_memory_is_shared(xp: Any, worker: Worker) -> None:
     array = xp.arange(4)
     message = bytes(ForkingPickler.dumps(array))
-    worker.call(workers.load, "first", message)
-    worker.call(workers.load, "second", message)
-    worker.call(workers.fill, "first", 9)
-    assert worker.call(workers.elements, "second") == [9] * 4
+    worker.call(receivers.load, "first", message)
+    worker.call(receivers.load, "second", message)
+    worker.call(receivers.fill, "first", 9)
+    assert worker.call(receivers.elements, "second") == [9] * 4
     assert array.get().tolist() == [9] * 4
 
 
 def test_an_array_is_sent_on(xp: Any, worker: Worker) -> None:
     ours, theirs = SPAWN.Pipe()
-    with workers.worker(ours) as first, workers.worker(theirs) as second:
+    with receivers.worker(ours) as first, receivers.worker(theirs) as second:
         array = xp.arange(4)
-        first.call(workers.keep, "array", array)
+        first.call(receivers.keep, "array", array)
         pointer, allocated = array.data.ptr, tcuda.memory_allocated()
         del array
-        first.call(workers.pass_on, "array")
-        first.call(workers.drop, "array")
-        first.call(workers.collect)
+        first.call(receivers.pass_on, "array")
+        first.call(receivers.drop, "array")
+        first.call(receivers.collect)
         tcuda.ipc_collect()
         assert tcuda.memory_allocated() == allocated  # the message on the way keeps the memory
-        second.call(workers.keep_from_other, "array")
+        second.call(receivers.keep_from_other, "array")
         first.kill()
-        assert second.call(workers.elements, "array") == [0, 1, 2, 3]
-        back = second.call(workers.send_back, "array")
+        assert second.call(receivers.elements, "array") == [0, 1, 2, 3]
+        back = second.call(receivers.send_back, "array")
         assert back.data.ptr == pointer
         del back
-        second.call(workers.drop)
-        second.call(workers.collect)
+        second.call(receivers.drop)
+        second.call(receivers.collect)
     tcuda.ipc_collect()
     assert tcuda.memory_allocated() < allocated
 
@@ -165,7 +165,7 @@ def test_an_array_is_sent_on(xp: Any, worker: Worker) -> None:
 def test_arguments_and_queues_of_processes(xp: Any, start: str) -> None:
     context: Any = multiprocessing.get_context(start)
     array, queue = xp.arange(4), context.Queue()
-    process = context.Process(target=workers.double_and_put, args=(queue, array))
+    process = context.Process(target=receivers.double_and_put, args=(queue, array))
     process.start()
     back = queue.get(timeout=60)
     assert back.data.ptr == array.data.ptr
@@ -178,7 +178,7 @@ def test_arguments_and_queues_of_processes(xp: Any, start: str) -> None:
 def test_executors(xp: Any) -> None:
     array = xp.arange(4)
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=SPAWN) as executor:
-        back = executor.submit(workers.double, array).result(timeout=60)
+        back = executor.submit(receivers.double, array).result(timeout=60)
     assert back.data.ptr == array.data.ptr
     assert array.get().tolist() == [0, 2, 4, 6]
 
@@ -190,7 +190,7 @@ def test_the_receiver_waits_for_the_work_of_the_sender(xp: Any, worker: Worker) 
     keep_busy(stream)
     with tcuda.stream(stream):
         array.fill(5)
-        worker.send(workers.copied, array)
+        worker.send(receivers.copied, array)
     np.testing.assert_array_equal(worker.answer(), np.full(1000, 5.0))
 
 
@@ -208,10 +208,10 @@ def test_a_queue_waits_for_the_streams_that_use_the_array(xp: Any, worker: Worke
     with tcuda.stream(made):
         array[500:] = 2
     pickled = []
-    thread = workers.started(lambda: pickled.append(bytes(ForkingPickler.dumps(array))))
+    thread = receivers.started(lambda: pickled.append(bytes(ForkingPickler.dumps(array))))
     thread.join()
-    worker.call(workers.load, "array", pickled[0])
-    assert worker.call(workers.elements, "array") == [1.0] * 500 + [2.0] * 500
+    worker.call(receivers.load, "array", pickled[0])
+    assert worker.call(receivers.elements, "array") == [1.0] * 500 + [2.0] * 500
 
 
 @pytest.mark.emulated
@@ -220,17 +220,17 @@ def test_the_stream_of_the_receiver_is_busy_until_the_sender_is_done(xp: Any, wo
     stream = tcuda.Stream()
     keep_busy(stream, 10**12)
     with tcuda.stream(stream):
-        worker.call(workers.keep, "array", array)
-    assert not worker.call(workers.is_idle)
+        worker.call(receivers.keep, "array", array)
+    assert not worker.call(receivers.is_idle)
     stream.synchronize()
-    worker.call(workers.synchronize)
-    assert worker.call(workers.is_idle)
+    worker.call(receivers.synchronize)
+    assert worker.call(receivers.is_idle)
 
 
 def test_events_are_sent(worker: Worker) -> None:
     event = tcuda.Event(interprocess=True)
     event.record()
-    assert worker.call(workers.wait_for, event)
+    assert worker.call(receivers.wait_for, event)
     assert pickle.loads(ForkingPickler.dumps(event)) is event
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.sharing_workers import open_files
+from support.receivers import open_files
 from tcuda._sharing import connections, wire
 from tcuda._sharing.leases import leases
 from tcuda._sharing.server import server

@@ -11,13 +11,13 @@ import pytest
 
 import tcuda
 import tcuda.multiprocessing
-from support import sharing_workers as workers
+from support import receivers
 from support.folders import TESTS
 from tcuda._sharing import connections, messages, wire
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
-    from support.sharing_workers import Worker
+    from support.receivers import Worker
     from tcuda._backend import Backend
     from tcuda._runtime.protocol import Runtime
 
@@ -55,10 +55,10 @@ def test_memory_of_the_asynchronous_allocator_is_refused(output_of: OutputOf) ->
 
 SHARED = """
 import tcuda
-from support import sharing_workers as workers
-with workers.worker() as worker:
+from support import receivers
+with receivers.worker() as worker:
     array = tcuda.xp.arange(4)
-    print(worker.call(workers.copied, array).tolist(), worker.call(workers.echo, array).data.ptr == array.data.ptr)
+    print(worker.call(receivers.copied, array).tolist(), worker.call(receivers.echo, array).data.ptr == array.data.ptr)
 """
 
 
@@ -73,17 +73,17 @@ def test_a_device_that_the_receiver_does_not_see(xp: Any, monkeypatch: pytest.Mo
         pytest.skip("needs two devices")
     monkeypatch.setenv("TCUDA_EMULATED_DEVICES", "1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    with workers.worker() as receiver:
+    with receivers.worker() as receiver:
         with tcuda.device(1):
             array = xp.arange(4)
         uuid = tcuda.get_device_properties(1).uuid
         with pytest.raises(RuntimeError, match=f"device GPU-{uuid}, which this process does not see"):
-            receiver.call(workers.copied, array)
+            receiver.call(receivers.copied, array)
         with pytest.raises(RuntimeError, match="does not see"):
-            receiver.call(workers.copied, array[:0])
+            receiver.call(receivers.copied, array[:0])
         assert tcuda.multiprocessing.unreceived() == 0  # the message has ended with the error
         with tcuda.device(0):
-            assert receiver.call(workers.copied, xp.arange(2)).tolist() == [0, 1]
+            assert receiver.call(receivers.copied, xp.arange(2)).tolist() == [0, 1]
 
 
 def test_a_message_of_another_runtime() -> None:
@@ -129,8 +129,8 @@ def test_a_capturing_stream_neither_sends_nor_receives(xp: Any, worker: Worker) 
             pickle.loads(message)
     graph.replay()
     tcuda.synchronize()
-    worker.call(workers.load, "array", message)
-    assert worker.call(workers.elements, "array") == [1, 2, 3, 4]
+    worker.call(receivers.load, "array", message)
+    assert worker.call(receivers.elements, "array") == [1, 2, 3, 4]
 
 
 FORKED = """

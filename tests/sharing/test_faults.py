@@ -12,9 +12,9 @@ import pytest
 
 import tcuda
 import tcuda.multiprocessing
-from support import sharing_workers as workers
+from support import receivers
 from support.busy_streams import keep_busy
-from support.sharing_workers import SPAWN, Worker
+from support.receivers import SPAWN, Worker
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
@@ -25,17 +25,17 @@ pytestmark = pytest.mark.usefixtures("allocator_as_found")
 def test_memory_lives_until_the_receiver_lets_it_go(xp: Any, worker: Worker) -> None:
     array = xp.arange(1000)
     before = tcuda.memory_allocated()
-    worker.call(workers.keep, "array", array)
-    worker.call(workers.keep, "view", array[5:])
+    worker.call(receivers.keep, "array", array)
+    worker.call(receivers.keep, "view", array[5:])
     del array
     assert tcuda.memory_allocated() == before
-    worker.call(workers.drop, "array")
-    worker.call(workers.collect)
+    worker.call(receivers.drop, "array")
+    worker.call(receivers.collect)
     tcuda.ipc_collect()
     assert tcuda.memory_allocated() == before
-    assert worker.call(workers.elements, "view")[0] == 5
-    worker.call(workers.drop, "view")
-    worker.call(workers.collect)
+    assert worker.call(receivers.elements, "view")[0] == 5
+    worker.call(receivers.drop, "view")
+    worker.call(receivers.collect)
     tcuda.ipc_collect()
     assert tcuda.memory_allocated() < before
 
@@ -43,21 +43,21 @@ def test_memory_lives_until_the_receiver_lets_it_go(xp: Any, worker: Worker) -> 
 def test_memory_goes_back_after_the_work_of_the_receiver(xp: Any, worker: Worker) -> None:
     array = xp.zeros(1000)
     before = tcuda.memory_allocated()
-    worker.call(workers.keep, "array", array)
+    worker.call(receivers.keep, "array", array)
     del array
-    worker.call(workers.drop_while_busy, "array")
-    worker.call(workers.collect)
+    worker.call(receivers.drop_while_busy, "array")
+    worker.call(receivers.collect)
     tcuda.ipc_collect()
     assert tcuda.memory_allocated() < before
-    assert worker.call(workers.is_idle)
+    assert worker.call(receivers.is_idle)
 
 
 def test_memory_goes_back_after_the_streams_that_are_recorded(xp: Any, worker: Worker) -> None:
     array = xp.zeros(1000)
-    worker.call(workers.keep, "array", array)
-    worker.call(workers.record_and_drop, "array")
-    worker.call(workers.collect)
-    assert worker.call(workers.side_is_idle)
+    worker.call(receivers.keep, "array", array)
+    worker.call(receivers.record_and_drop, "array")
+    worker.call(receivers.collect)
+    assert worker.call(receivers.side_is_idle)
 
 
 def test_a_message_on_the_way_keeps_the_memory(xp: Any, worker: Worker) -> None:
@@ -68,9 +68,9 @@ def test_a_message_on_the_way_keeps_the_memory(xp: Any, worker: Worker) -> None:
     tcuda.ipc_collect()
     assert tcuda.multiprocessing.unreceived() == 1
     assert tcuda.memory_allocated() == before
-    worker.call(workers.load, "array", message)
+    worker.call(receivers.load, "array", message)
     assert tcuda.multiprocessing.unreceived() == 0
-    assert worker.call(workers.elements, "array") == list(range(10))
+    assert worker.call(receivers.elements, "array") == list(range(10))
 
 
 def test_withdrawn_messages_keep_no_memory(xp: Any, worker: Worker) -> None:
@@ -82,19 +82,19 @@ def test_withdrawn_messages_keep_no_memory(xp: Any, worker: Worker) -> None:
     del first
     assert tcuda.memory_allocated() < before
     with pytest.raises(RuntimeError, match=r"The array is gone: .* has freed its memory"):
-        worker.call(workers.load, "array", messages[0])
-    worker.call(workers.load, "array", messages[2])
-    assert worker.call(workers.elements, "array") == list(range(10))
+        worker.call(receivers.load, "array", messages[0])
+    worker.call(receivers.load, "array", messages[2])
+    assert worker.call(receivers.elements, "array") == list(range(10))
     with pytest.raises(TypeError, match="takes an array"):
         tcuda.multiprocessing.withdraw(3)
 
 
 def test_a_receiver_that_is_killed_lets_everything_go(xp: Any) -> None:
-    with workers.worker() as doomed:
+    with receivers.worker() as doomed:
         array = xp.arange(1000)
         before = tcuda.memory_allocated()
-        doomed.call(workers.keep, "array", array)
-        doomed.call(workers.keep, "view", array[2:])
+        doomed.call(receivers.keep, "array", array)
+        doomed.call(receivers.keep, "view", array[2:])
         del array
         tcuda.ipc_collect()
         assert tcuda.memory_allocated() == before
@@ -106,8 +106,8 @@ def test_a_receiver_that_is_killed_lets_everything_go(xp: Any) -> None:
 def test_a_receiver_that_is_killed_before_it_receives(xp: Any) -> None:
     array = xp.arange(1000)
     before = tcuda.memory_allocated()
-    with workers.worker() as doomed:
-        doomed.call(workers.keep, "other", array)
+    with receivers.worker() as doomed:
+        doomed.call(receivers.keep, "other", array)
         message = ForkingPickler.dumps(array)  # the process will never load the message
         doomed.kill()
     del array, message
@@ -118,13 +118,13 @@ def test_a_receiver_that_is_killed_before_it_receives(xp: Any) -> None:
 
 
 def test_a_child_of_the_receiver_keeps_nothing(xp: Any) -> None:
-    with workers.worker() as doomed:
+    with receivers.worker() as doomed:
         array = xp.arange(1000)
         before = tcuda.memory_allocated()
-        doomed.call(workers.keep, "array", array)
+        doomed.call(receivers.keep, "array", array)
         del array
         ours, theirs = SPAWN.Pipe()
-        doomed.call(workers.fork_child, theirs)  # the child lives until `ours` is closed
+        doomed.call(receivers.fork_child, theirs)  # the child lives until `ours` is closed
         theirs.close()
         assert ours.recv() == "forked"
         doomed.kill()
@@ -134,17 +134,17 @@ def test_a_child_of_the_receiver_keeps_nothing(xp: Any) -> None:
 
 
 def test_a_sender_that_is_killed_before_the_array_is_opened() -> None:
-    with workers.worker() as doomed:
-        message = doomed.call(workers.message_of_new, "array", 10)
+    with receivers.worker() as doomed:
+        message = doomed.call(receivers.message_of_new, "array", 10)
         doomed.kill()
     with pytest.raises(RuntimeError, match=rf"The array is gone: the process {doomed.process.pid}.* has ended"):
-        workers.load("array", message)
+        receivers.load("array", message)
 
 
 def test_a_sender_that_is_killed_after_the_array_is_opened(xp: Any) -> None:
-    with workers.worker() as doomed:
-        array = doomed.call(workers.new, "array", 10)
-        later = doomed.call(workers.message_of, "array")
+    with receivers.worker() as doomed:
+        array = doomed.call(receivers.new, "array", 10)
+        later = doomed.call(receivers.message_of, "array")
         doomed.kill()
     assert array.get().tolist() == list(range(10))
     array += 1
@@ -152,29 +152,29 @@ def test_a_sender_that_is_killed_after_the_array_is_opened(xp: Any) -> None:
     with pytest.raises(RuntimeError, match="has ended"):
         ForkingPickler.dumps(array)  # nobody could keep the memory for the next process
     with pytest.raises(RuntimeError, match="has ended"):
-        workers.load("later", later)
+        receivers.load("later", later)
     del array
     tcuda.ipc_collect()
-    assert workers.mapped_segments() == 0
+    assert receivers.mapped_segments() == 0
 
 
 def test_a_process_that_is_killed_after_it_has_sent_an_array_on(xp: Any) -> None:
     ours, theirs = SPAWN.Pipe()
-    with workers.worker(ours) as middle, workers.worker(theirs) as last:
+    with receivers.worker(ours) as middle, receivers.worker(theirs) as last:
         ours.close()
         theirs.close()
         array = xp.arange(4)
         before = tcuda.memory_allocated()
-        middle.call(workers.keep, "array", array)
+        middle.call(receivers.keep, "array", array)
         del array
-        middle.call(workers.pass_on, "array")
+        middle.call(receivers.pass_on, "array")
         middle.kill()
         tcuda.ipc_collect()
         assert tcuda.memory_allocated() == before  # the message is still on the way
-        last.call(workers.keep_from_other, "array")
-        assert last.call(workers.elements, "array") == [0, 1, 2, 3]
-        last.call(workers.drop)
-        last.call(workers.collect)
+        last.call(receivers.keep_from_other, "array")
+        assert last.call(receivers.elements, "array") == [0, 1, 2, 3]
+        last.call(receivers.drop)
+        last.call(receivers.collect)
         tcuda.ipc_collect()
         assert tcuda.memory_allocated() < before
 
@@ -182,10 +182,10 @@ def test_a_process_that_is_killed_after_it_has_sent_an_array_on(xp: Any) -> None
 def test_memory_goes_back_after_the_captures_of_the_receiver(xp: Any, worker: Worker) -> None:
     array = xp.arange(4)
     before = tcuda.memory_allocated()
-    worker.call(workers.keep, "array", array)
+    worker.call(receivers.keep, "array", array)
     del array
-    assert worker.call(workers.drop_in_capture, "array") == [1.0] * 4
-    worker.call(workers.collect)
+    assert worker.call(receivers.drop_in_capture, "array") == [1.0] * 4
+    worker.call(receivers.collect)
     tcuda.ipc_collect()
     assert tcuda.memory_allocated() < before
 
@@ -204,15 +204,15 @@ def test_a_full_queue_keeps_no_memory(xp: Any) -> None:
 
 
 def test_ten_thousand_arrays_leave_nothing_behind(xp: Any) -> None:
-    with workers.worker() as receiver:
+    with receivers.worker() as receiver:
 
         def rounds(count: int) -> None:
             for start in range(0, count, 500):
-                receiver.send(workers.count_elements, [xp.full(100, start + place) for place in range(500)])
+                receiver.send(receivers.count_elements, [xp.full(100, start + place) for place in range(500)])
                 assert receiver.answer() == sum(100 * (start + place) for place in range(500))
 
         def state() -> list[Any]:
-            return [receiver.call(workers.resources), workers.resources(), tcuda.mem_get_info()[0]]
+            return [receiver.call(receivers.resources), receivers.resources(), tcuda.mem_get_info()[0]]
 
         rounds(500)
         before = state()
@@ -234,9 +234,9 @@ def test_many_threads(xp: Any) -> None:
         except BaseException as error:
             failures.append(error)
 
-    with workers.worker() as receiver:
+    with receivers.worker() as receiver:
         pipes = [SPAWN.Pipe() for _ in range(4)]
-        receiver.call(workers.echo_in_threads, [theirs for _, theirs in pipes])
+        receiver.call(receivers.echo_in_threads, [theirs for _, theirs in pipes])
         threads = [threading.Thread(target=exchange, args=(ours, number)) for number, (ours, _) in enumerate(pipes)]
         for thread in threads:
             thread.start()
@@ -245,8 +245,8 @@ def test_many_threads(xp: Any) -> None:
         for ours, theirs in pipes:
             theirs.close()
             ours.close()
-        receiver.call(workers.join_threads)
-        receiver.call(workers.collect)
+        receiver.call(receivers.join_threads)
+        receiver.call(receivers.collect)
     tcuda.ipc_collect()
     assert not failures
 
@@ -318,4 +318,4 @@ def test_a_stream_that_is_busy_does_not_delay_the_sender(xp: Any, worker: Worker
         message = ForkingPickler.dumps(array)
         assert not stream.query()
     stream.synchronize()
-    worker.call(workers.load, "array", bytes(message))
+    worker.call(receivers.load, "array", bytes(message))
