@@ -5,7 +5,7 @@ A side gives values to the names in the statements of ``comm_calls.py``:
 * ``devices`` is the tuple of the devices, and ``x`` is an array of the first. ``host`` is a page-locked array.
 * ``parts`` has an equal part of an array on each device, and ``copies`` has a whole array on each device.
 * ``small`` has many small arrays on the first device, and ``gradients`` has such a list for each device.
-* ``keep_busy`` launches small kernels on the last device.
+* ``keep_busy`` launches a kernel on the last device that does nothing for 50 microseconds.
 * ``copied`` and ``uploaded`` return a copy on a device. ``cut`` returns equal parts of an array. ``joined`` and
   ``summed`` return one array.
 * ``wait`` waits for all devices.
@@ -21,10 +21,12 @@ import numpy
 from comm_calls import COUNT, LENGTH
 from sides import own_allocator
 
+import tcuda
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_KERNELS = 20
+_CYCLES = 100_000  # 50 microseconds on an H200; a launch takes as long on each side
 
 
 class CommSide(NamedTuple):
@@ -107,12 +109,9 @@ def _of_arrays(xp: Any, on: Any, devices: tuple[int, ...], size: int, alive: int
     def ones(shape: Any) -> Any:
         return xp.ones(shape, xp.float32)
 
-    busy = each(lambda: ones(100))[-1]
-
     def keep_busy() -> None:
         with on(devices[-1]):
-            for _ in range(_KERNELS):
-                xp.add(busy, 1, out=busy)
+            tcuda._sleep(_CYCLES)
 
     gradients = each(lambda: [ones(LENGTH) for _ in range(COUNT)])
     host = cupyx.empty_pinned((length,), numpy.float32)
@@ -140,12 +139,9 @@ def _torch(devices: tuple[int, ...], size: int, alive: int) -> CommSide:
     def ones(shape: int, device: int) -> Any:
         return torch.ones(shape, device=f"cuda:{device}")
 
-    busy = ones(100, devices[-1])
-
     def keep_busy() -> None:
         with torch.cuda.device(devices[-1]):
-            for _ in range(_KERNELS):
-                torch.add(busy, 1, out=busy)
+            torch.cuda._sleep(_CYCLES)
 
     gradients = [[ones(LENGTH, device) for _ in range(COUNT)] for device in devices]
     names = {

@@ -71,15 +71,15 @@ void bind_transfers(nb::module_ &module) {
     nb::class_<PlainCalls>(module, "PlainCalls")
         .def(nb::init<PythonTransfers &, nb::object>(), nb::arg("transfers"), nb::arg("allocate"),
              nb::keep_alive<1, 2>())
-        .def("broadcast", &PlainCalls::broadcast, nb::arg("tensor"), nb::arg("devices").none(), nb::arg("small"))
-        .def("scatter", &PlainCalls::scatter, nb::arg("tensor"), nb::arg("devices").none())
-        .def("gather", &PlainCalls::gather, nb::arg("tensors"), nb::arg("destination").none())
-        .def("reduce_add", &PlainCalls::reduce_add, nb::arg("inputs"), nb::arg("destination").none(),
+        .def("broadcast", &PlainCalls::broadcast, nb::arg("tensor").none(), nb::arg("devices").none(), nb::arg("small"))
+        .def("scatter", &PlainCalls::scatter, nb::arg("tensor").none(), nb::arg("devices").none())
+        .def("gather", &PlainCalls::gather, nb::arg("tensors").none(), nb::arg("destination").none())
+        .def("reduce_add", &PlainCalls::reduce_add, nb::arg("inputs").none(), nb::arg("destination").none(),
              nb::arg("small"))
-        .def("broadcast_coalesced", &PlainCalls::broadcast_coalesced, nb::arg("tensors"), nb::arg("devices").none(),
-             nb::arg("buffer_size"), nb::arg("small"))
-        .def("reduce_add_coalesced", &PlainCalls::reduce_add_coalesced, nb::arg("inputs"),
-             nb::arg("destination").none(), nb::arg("buffer_size"), nb::arg("small"));
+        .def("broadcast_coalesced", &PlainCalls::broadcast_coalesced, nb::arg("tensors").none(), nb::arg("devices").none(),
+             nb::arg("buffer_size").none(), nb::arg("small"))
+        .def("reduce_add_coalesced", &PlainCalls::reduce_add_coalesced, nb::arg("inputs").none(),
+             nb::arg("destination").none(), nb::arg("buffer_size").none(), nb::arg("small"));
 
     module.attr("pack_capacities") = nb::make_tuple(small_capacity, large_capacity);
     module.def("pack_tables", pack_tables, nb::arg("target"), nb::arg("arrays"), nb::arg("large"));
