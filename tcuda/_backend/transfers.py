@@ -95,7 +95,7 @@ class Transfers(Protocol):
     def relay(self, arrays: Sequence[Any], hops: Sequence[Hop]) -> None:
         """Make the copies ``hops``, in their order.
 
-        A hop is work of the stream of its source's device, and the stream of its target's device then waits for the hop.
+        A hop is work of the stream of its source's device. The stream of its target's device then waits for the hop.
         Before a hop that is :attr:`Hop.first`, the stream of the source's device waits for the stream of the target's
         device. So pieces of an array move through a chain of devices at the same time.
 
@@ -156,8 +156,8 @@ class Transfers(Protocol):
     def join(self, out: Any, arrays: Sequence[Any]) -> bool:
         """Copy ``arrays``, one after the other, to ``out``.
 
-        A copy is work of the stream of its array's device. These streams all wait for the stream of the device of ``out``
-        before the first copy, and that stream waits for them after the last copy, so that the copies overlap.
+        A copy is work of the stream of its array's device. These streams all wait for the stream of the device of
+        ``out`` before the first copy, and that stream waits for them after the last copy, so that the copies overlap.
 
         Args:
             out: An array with as many bytes as all of ``arrays``.

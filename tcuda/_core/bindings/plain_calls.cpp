@@ -53,7 +53,22 @@ public:
         return made;
     }
     End end_of(nb::handle pointer, int device) {
-        return {place(device), static_cast<std::uint64_t>(ArrayLayout::pointer_of(pointer.ptr()).ptr)};
+        return {known_place(device), static_cast<std::uint64_t>(ArrayLayout::pointer_of(pointer.ptr()).ptr)};
+    }
+
+    // Records the work of the streams of all devices but `device`, and returns the streams.
+    std::vector<Place> record_others(const std::vector<ArrayMemory> &memories, int device) {
+        std::vector<Place> others;
+        for (const ArrayMemory &memory : memories) {
+            if (memory.device == device)
+                continue;
+            const Place other = place(memory.device);
+            if (std::find(others.begin(), others.end(), other) != others.end())
+                continue;
+            others.push_back(other);
+            run([&](Transfer &work) { return work.record(other); });
+        }
+        return others;
     }
 
 private:
@@ -116,12 +131,18 @@ nb::object PlainCalls::broadcast(nb::handle tensor, nb::handle devices, std::siz
         Call call(*this);
         const End start{call.place(from.device), from.address};
         std::vector<End> ends;
+        if (others != 0)
+            call.run([&](Transfer &work) { return work.record(start.place); });
         for (const int device : *indices)
             if (device != from.device) {
                 pointers.push_back(call.allocate(from.bytes, device));
                 ends.push_back(call.end_of(pointers.back(), device));
             }
-        call.run([&](Transfer &work) { return work.send(ends, start, from.bytes); });
+        if (others != 0)
+            call.run([&](Transfer &work) {
+                return work.record(ends.back().place) && // the context of this device is current
+                        work.send(ends, start, from.bytes);
+            });
     }
     const std::uint64_t itemsize = transfers_.reader_.itemsize_of(tensor.ptr());
     auto pointer = pointers.begin();
@@ -152,6 +173,9 @@ nb::object PlainCalls::scatter(nb::handle tensor, nb::handle devices) {
         Call call(*this);
         const Place here = call.place(from.device);
         std::vector<Copy> copies;
+        if (std::any_of(indices->begin(), indices->begin() + static_cast<std::ptrdiff_t>(count),
+                        [&](int device) { return device != from.device; }))
+            call.run([&](Transfer &work) { return work.record(here); });
         for (std::size_t i = 0; i < count; ++i) {
             const int device = (*indices)[i];
             if (device == from.device)
@@ -161,7 +185,9 @@ nb::object PlainCalls::scatter(nb::handle tensor, nb::handle devices) {
             copies.push_back({call.end_of(pointers[i], device), from.address + i * length * row_bytes, bytes});
         }
         if (!copies.empty())
-            call.run([&](Transfer &work) { return work.send(copies, here); });
+            call.run([&](Transfer &work) {
+                return work.record(copies.back().target.place) && work.send(copies, here);
+            });
     }
     const std::uint64_t itemsize = transfers_.reader_.itemsize_of(tensor.ptr());
     for (std::size_t i = 0; i < count; ++i) {
@@ -200,19 +226,16 @@ nb::object PlainCalls::gather(nb::handle tensors, nb::handle destination) {
     nb::object pointer;
     {
         Call call(*this);
+        const std::vector<Place> others = call.record_others(parts, *target);
         pointer = call.allocate(bytes, *target);
         const End end = call.end_of(pointer, *target);
-        std::vector<Place> others;
         std::vector<Piece> pieces;
         std::uint64_t address = end.address;
         for (const ArrayMemory &part : parts) {
-            const Place place = call.place(part.device);
-            pieces.push_back({{place, part.address}, address, part.bytes});
+            pieces.push_back({{call.known_place(part.device), part.address}, address, part.bytes});
             address += part.bytes;
-            if (!(place == end.place) && std::find(others.begin(), others.end(), place) == others.end())
-                others.push_back(place);
         }
-        call.run([&](Transfer &work) { return work.join(pieces, end.place, others); });
+        call.run([&](Transfer &work) { return work.record(end.place) && work.join(pieces, end.place, others); });
     }
     return checked(layout().array(pointer.ptr(), ArrayLayout::of(given[0]), rows,
                                   transfers_.reader_.itemsize_of(given[0])));
@@ -248,16 +271,12 @@ nb::object PlainCalls::reduce_add(nb::handle inputs, nb::handle destination, std
     nb::object pointer;
     {
         Call call(*this);
+        const std::vector<Place> peers = call.record_others(terms, *root);
         pointer = call.allocate(bytes, *root);
         End out = call.end_of(pointer, *root);
-        std::vector<Place> peers;
         std::uint64_t addresses[most_inputs];
-        for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t i = 0; i < count; ++i)
             addresses[i] = terms[i].address;
-            const Place place = call.place(terms[i].device);
-            if (!(place == out.place) && std::find(peers.begin(), peers.end(), place) == peers.end())
-                peers.push_back(place);
-        }
         auto size = static_cast<std::uint64_t>(like.size);
         const unsigned blocks = transfers_.addition_blocks(*root, bytes);
         call.run([&](Transfer &work) {

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -71,6 +72,12 @@ public:
         require(stream != -1 || !PyErr_Occurred());
         places_.push_back({device, static_cast<libcuda::Stream>(stream)});
         return places_.back();
+    }
+
+    // The current stream of `device`, for which place() has been called. Leaves the context as it is.
+    Place known_place(int device) const {
+        return *std::find_if(places_.begin(), places_.end(),
+                             [&](const Place &known) { return known.device == device; });
     }
 
     // A new array on `device`.

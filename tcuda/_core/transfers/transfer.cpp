@@ -15,6 +15,8 @@ Transfer::Transfer(TransferDevices &devices, WaitGuard *guard)
 }
 
 Transfer::~Transfer() {
+    for (const Record &record : records_)
+        devices_.give_event(record.place.device, record.event);
     if (current_ != before_)
         devices_.contexts().set_current(before_);
 }
@@ -80,7 +82,10 @@ bool Transfer::wait(const Place *waiting, std::size_t count, const Place &awaite
     const auto is_other = [&](const Place &place) { return !(place == awaited); };
     if (std::none_of(waiting, end, is_other))
         return status_ == success && !is_refused_;
-    if (!enter(awaited.device))
+    const auto known =
+        std::find_if(records_.begin(), records_.end(), [&](const Record &record) { return record.place == awaited; });
+    const bool is_recorded = known != records_.end();
+    if (is_recorded ? status_ != success || is_refused_ : !enter(awaited.device))
         return false;
     if (guard_ != nullptr)
         for (const Place *place = waiting; place != end; ++place)
@@ -89,14 +94,37 @@ bool Transfer::wait(const Place *waiting, std::size_t count, const Place &awaite
                 return false;
             }
     libcuda::Event event = 0;
-    if (!done(devices_.take_event(awaited.device, &event), "cuEventCreate"))
+    bool is_done = true;
+    if (is_recorded)
+        event = known->event;
+    else if (!take_record(awaited, &event))
         return false;
-    bool is_done = done(streams_.event_record(event, awaited.stream), "cuEventRecord");
     for (const Place *place = waiting; is_done && place != end; ++place)
         if (is_other(*place))
             is_done = enter(place->device) && done(calls_.wait_event(place->stream, event, 0), "cuStreamWaitEvent");
-    devices_.give_event(awaited.device, event);
+    if (!is_recorded)
+        devices_.give_event(awaited.device, event);
     return is_done;
+}
+
+bool Transfer::record(const Place &place) {
+    for (const Record &known : records_)
+        if (known.place == place)
+            return status_ == success && !is_refused_;
+    libcuda::Event event = 0;
+    if (!enter(place.device) || !take_record(place, &event))
+        return false;
+    records_.push_back({place, event});
+    return true;
+}
+
+bool Transfer::take_record(const Place &place, libcuda::Event *event) {
+    if (!done(devices_.take_event(place.device, event), "cuEventCreate"))
+        return false;
+    if (done(streams_.event_record(*event, place.stream), "cuEventRecord"))
+        return true;
+    devices_.give_event(place.device, *event);
+    return false;
 }
 
 bool Transfer::copy(const Place &lane, const End &target, const End &source, std::size_t bytes) {

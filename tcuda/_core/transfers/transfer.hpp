@@ -82,6 +82,10 @@ public:
     // Lets the streams of all lanes wait that do not wait for their lanes yet.
     bool close();
 
+    // Marks the work that the stream has now. The object's later waits for the stream are for this work. Between a
+    // record and its wait, the devices have time to complete the record.
+    bool record(const Place &place);
+
     // Lets later work of the streams wait for the work that `awaited` has now.
     bool wait(const Place &waiting, const Place &awaited) { return wait(&waiting, 1, awaited); }
     bool wait(const Place *waiting, std::size_t count, const Place &awaited);
@@ -117,6 +121,10 @@ private:
     struct Lane {
         Place place, side;
     };
+    struct Record {
+        Place place;
+        libcuda::Event event;
+    };
 
     bool done(int status, const char *call) {
         if (status == success)
@@ -126,6 +134,8 @@ private:
         return false;
     }
     void settle(const Place &place);
+    // Takes an event, and records the event in the stream.
+    bool take_record(const Place &place, libcuda::Event *event);
 
     TransferDevices &devices_;
     WaitGuard *const guard_;
@@ -137,6 +147,7 @@ private:
     bool is_refused_ = false; // whether the guard has refused a wait
     const char *failed_call_ = "";
     std::vector<Lane> lanes_; // that are open
+    std::vector<Record> records_;
 };
 
 } // namespace tcuda
