@@ -80,6 +80,15 @@ class Transfers(Protocol):
             source: A plain array with the same number of bytes, on any device.
         """
 
+    def upload(self, target: Any, address: int, mark: int) -> None:
+        """Copy memory of the host to ``target``, as work of the stream of the device of ``target``.
+
+        Args:
+            target: A plain array with elements.
+            address: The address of as many bytes on the host.
+            mark: An event of the device, which the stream records after the copy.
+        """
+
     def copy_rows(self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, rows: int) -> None:
         """Copy rows of bytes, which begin at the first element of each array, as :meth:`copy` does.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._backend.transfers import Hop
 from tcuda._device import device
 from tcuda._process.lazy import backend, cuda
-from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_DEVICE
+from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_DEVICE, MEMCPY_HOST_TO_DEVICE
 from tcuda._transfers.order import queue, settle
 
 if TYPE_CHECKING:
@@ -64,6 +64,17 @@ class PlainTransfers:
 
         if nbytes:
             _ordered(queue(here_device), queue(there_device), copy)
+
+    def upload(self, target: Any, address: int, mark: int) -> None:
+        """Copy memory of the host by ``cudaMemcpyAsync``."""
+        there = queue(target.data.device_id)
+        try:
+            with device(there.device):
+                cuda.memcpyAsync(target.data.ptr, address, target.nbytes, MEMCPY_HOST_TO_DEVICE, there.handle)
+                cuda.eventRecord(mark, there.handle)
+        except BaseException:
+            settle([there])
+            raise
 
     def copy_rows(self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, rows: int) -> None:
         """Copy rows of bytes by ``cudaMemcpy2DAsync``."""

@@ -159,6 +159,14 @@ print(made.shape, log())
     assert outputs(output_of, driver_stub, code) == ["(0, 5) []"]
 
 
+def test_memory_of_the_host_is_copied_before_an_event(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+core.upload(array((10,), FLOAT, 0x2000, 1), 0x777, 5)
+print(*log(), sep="\\n")
+"""
+    assert outputs(output_of, driver_stub, code) == ["upload 8192 1911 40 80 in 8", "record 5 80 in 8"]
+
+
 def test_rows_are_copied_by_one_call(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 core.copy_rows(array((4, 5), FLOAT, 0x2000, 1), 20, array((4, 6), FLOAT, 0x1000, 0), 24, 8, 4)
@@ -205,6 +213,10 @@ CALLS = {
     "send": ("core.send(near, [1, 1])", ALL_WAITS | {"cuMemcpyAsync"}),
     "cut": ("core.cut(near, [4, 6], [1, 1])", ALL_WAITS | {"cuMemcpyAsync"}),
     "copy": ("core.copy(far, near)", ALL_WAITS | {"cuMemcpyAsync"}),
+    "upload": (
+        "core.upload(far, 0x777, 5)",
+        {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemcpyHtoDAsync", "cuEventRecord"},
+    ),
     "copy_rows": ("core.copy_rows(far, 8, near, 8, 4, 5)", ALL_WAITS | {"cuMemcpy2DAsync"}),
     "relay": (
         "core.relay([near, far, other], [(0, 1, 0, 40, True), (1, 2, 0, 40, True)])",
@@ -228,7 +240,7 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_of_the_driver_fails_once(output_of: OutputOf, driver_stub: str, name: str, legacy: bool) -> None:
     action, expected = CALLS[name]
-    if legacy and "cuEventRecord" in expected:
+    if legacy and "cuStreamWaitEvent" in expected:
         expected = expected | {"cuStreamCreate"}
     code = f"""
 import itertools
@@ -252,7 +264,7 @@ for number in itertools.count(1):
         stub.cuCtxGetCurrent(ctypes.byref(current))
         assert current.value == FIRST, call
         lines = log()
-        busy = {{line.split()[-3] for line in lines if line.startswith("copy")}}
+        busy = {{line.split()[-3] for line in lines if line.startswith(("copy", "upload"))}}
         waited = {{line.split()[1] for line in lines if line.startswith("synchronize")}}
         assert busy <= waited, (call, lines)
         print(call)

@@ -116,6 +116,8 @@ CALL(cuStreamWaitEvent, (std::size_t stream, std::size_t event, unsigned), retur
 CALL(cuStreamSynchronize, (std::size_t stream), return noted("synchronize", {stream}))
 CALL(cuMemcpyAsync, (Pointer target, Pointer source, std::size_t bytes, std::size_t stream),
      return noted("copy", {target, source, bytes, stream}))
+CALL(cuMemcpyHtoDAsync_v2, (Pointer target, std::size_t source, std::size_t bytes, std::size_t stream),
+     return noted("upload", {target, source, bytes, stream}))
 CALL(cuMemcpyPeerAsync,
      (Pointer target, std::size_t to, Pointer source, std::size_t from, std::size_t bytes, std::size_t stream),
      return noted("copy_peer", {target, to, source, from, bytes, stream}))

@@ -212,6 +212,16 @@ void PythonTransfers::copy(nb::handle target, nb::handle source) {
     call.run([&](Transfer &work) { return work.send({{end, start.address, from.bytes}}, start.place); });
 }
 
+void PythonTransfers::upload(nb::handle target, std::uintptr_t address, std::uintptr_t mark) {
+    ArrayMemory to;
+    require(reader_.read(target.ptr(), &to));
+    Call call(*this);
+    const End end{call.place(to.device), to.address};
+    call.run([&](Transfer &work) {
+        return work.upload(end, reinterpret_cast<const void *>(address), to.bytes, static_cast<libcuda::Event>(mark));
+    });
+}
+
 void PythonTransfers::copy_rows(nb::handle target, std::size_t target_pitch, nb::handle source,
                                 std::size_t source_pitch, std::size_t width, std::size_t rows) {
     ArrayMemory from, to;

@@ -81,6 +81,7 @@ struct TransferCalls {
     Call<int(Stream *, unsigned flags)> stream_create{"cuStreamCreate"};
     Call<int(Stream, Event, unsigned flags)> wait_event{"cuStreamWaitEvent"};
     Call<int(DevicePointer target, DevicePointer source, std::size_t bytes, Stream)> copy{"cuMemcpyAsync"};
+    Call<int(DevicePointer target, const void *source, std::size_t bytes, Stream)> upload{"cuMemcpyHtoDAsync_v2"};
     Call<int(DevicePointer target, Context, DevicePointer source, Context, std::size_t bytes, Stream)> copy_peer{
         "cuMemcpyPeerAsync"};
     Call<int(const RowCopy *, Stream)> copy_rows{"cuMemcpy2DAsync_v2"};

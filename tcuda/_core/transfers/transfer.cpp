@@ -144,6 +144,13 @@ bool Transfer::copy(const Place &lane, const End &target, const End &source, std
                 "cuMemcpyPeerAsync");
 }
 
+bool Transfer::upload(const End &target, const void *source, std::size_t bytes, libcuda::Event mark) {
+    const libcuda::Stream stream = target.place.stream;
+    return enter(target.place.device) &&
+           done(calls_.upload(target.address, source, bytes, stream), "cuMemcpyHtoDAsync") &&
+           done(streams_.event_record(mark, stream), "cuEventRecord");
+}
+
 bool Transfer::copy_rows(const Place &lane, const End &target, std::size_t target_pitch, const End &source,
                          std::size_t source_pitch, std::size_t width, std::size_t rows) {
     if (!enter(lane.device))
