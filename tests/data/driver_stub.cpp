@@ -109,7 +109,9 @@ CALL(cuLaunchKernelEx, (const Configuration *with, std::size_t function, void **
                            with->block[2], with->shared, with->stream, arguments, extra))
 #endif
 CALL(cuCtxSetCurrent, (std::size_t context), if (fails()) return 719; current_context = context)
-CALL(cuStreamCreate, (std::size_t *stream, unsigned flags), *stream = 100 + current_context; return noted("stream", {flags}))
+CALL(cuStreamCreate, (std::size_t *stream, unsigned flags),
+     *stream = 100 + current_context;
+     return noted("stream", {flags}))
 CALL(cuEventCreate, (std::size_t *event, unsigned), *event = ++last_event; return noted("create", {*event}))
 CALL(cuEventRecord, (std::size_t event, std::size_t stream), return noted("record", {event, stream}))
 CALL(cuStreamWaitEvent, (std::size_t stream, std::size_t event, unsigned), return noted("wait", {stream, event}))

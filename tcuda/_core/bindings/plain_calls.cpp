@@ -47,7 +47,8 @@ public:
         place(device);
         const Owned number(PyLong_FromUnsignedLongLong(bytes));
         PyObject *const arguments[] = {number.get()};
-        nb::object made = checked(number ? PyObject_Vectorcall(owner_.allocate_.ptr(), arguments, 1, nullptr) : nullptr);
+        require(static_cast<bool>(number));
+        nb::object made = checked(PyObject_Vectorcall(owner_.allocate_.ptr(), arguments, 1, nullptr));
         if (!owner_.layout().is_pointer(made.ptr()))
             throw nb::type_error("CuPy's allocator has returned no pointer to memory");
         return made;

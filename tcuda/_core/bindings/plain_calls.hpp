@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "bindings/owned.hpp"
@@ -14,8 +15,8 @@
 
 namespace tcuda {
 
-// A function returns None, with nothing done, if its arguments are not plain: then the functions in Python do the work or
-// raise the error. Arguments are plain if sequences are lists or tuples, devices are integers that devices have, arrays
+// A function returns None, with nothing done, if its arguments are not plain. The functions in Python then do the work,
+// or raise the error. Arguments are plain if sequences are lists or tuples, devices are integers that devices have, arrays
 // are in C order and exactly of CuPy's type, and no capture is in progress.
 class PlainCalls {
 public:
@@ -28,8 +29,8 @@ public:
     nanobind::object scatter(nanobind::handle tensor, nanobind::handle devices);
     nanobind::object gather(nanobind::handle tensors, nanobind::handle destination);
     nanobind::object reduce_add(nanobind::handle inputs, nanobind::handle destination, std::size_t small);
-    nanobind::object broadcast_coalesced(nanobind::handle tensors, nanobind::handle devices, nanobind::handle buffer_size,
-                                         std::size_t small);
+    nanobind::object broadcast_coalesced(nanobind::handle tensors, nanobind::handle devices,
+                                         nanobind::handle buffer_size, std::size_t small);
     nanobind::object reduce_add_coalesced(nanobind::handle inputs, nanobind::handle destination,
                                           nanobind::handle buffer_size, std::size_t small);
 

@@ -77,8 +77,8 @@ void bind_transfers(nb::module_ &module) {
         .def("gather", &PlainCalls::gather, nb::arg("tensors").none(), nb::arg("destination").none())
         .def("reduce_add", &PlainCalls::reduce_add, nb::arg("inputs").none(), nb::arg("destination").none(),
              nb::arg("small"))
-        .def("broadcast_coalesced", &PlainCalls::broadcast_coalesced, nb::arg("tensors").none(), nb::arg("devices").none(),
-             nb::arg("buffer_size").none(), nb::arg("small"))
+        .def("broadcast_coalesced", &PlainCalls::broadcast_coalesced, nb::arg("tensors").none(),
+             nb::arg("devices").none(), nb::arg("buffer_size").none(), nb::arg("small"))
         .def("reduce_add_coalesced", &PlainCalls::reduce_add_coalesced, nb::arg("inputs").none(),
              nb::arg("destination").none(), nb::arg("buffer_size").none(), nb::arg("small"));
 

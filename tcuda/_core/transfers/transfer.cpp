@@ -55,7 +55,8 @@ bool Transfer::open(const Place &place, Place *lane) {
 }
 
 bool Transfer::finish(const Place &lane, const std::vector<Place> &others) {
-    const auto found = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane &known) { return known.side == lane; });
+    const auto found =
+        std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane &known) { return known.side == lane; });
     if (found == lanes_.end())
         return wait(others.data(), others.size(), lane);
     std::vector<Place> waiting{found->place}; // first, because its context is current

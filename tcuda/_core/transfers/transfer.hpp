@@ -58,8 +58,8 @@ public:
 //
 // Work that waits for events of other devices takes several microseconds longer on a legacy default stream than on
 // other streams. So the work of such a stream runs in a lane: a side stream of the device, which first waits for the
-// default stream. finish() and close() let the default stream wait for the lane. The lane of another stream, and of every stream
-// during captures, is the stream itself.
+// default stream. finish() and close() let the default stream wait for the lane. The lane of another stream is the
+// stream itself. So is the lane of every stream during captures.
 class Transfer {
 public:
     // Throws std::runtime_error where there is no driver. `guard` is null if no capture is in progress.
@@ -98,7 +98,8 @@ public:
                    std::size_t source_pitch, std::size_t width, std::size_t rows);
 
     // Copies arrays of the device of the lane to the address `target`.
-    bool pack(const Place &lane, const PackKernel &kernel, std::uint64_t target, const std::vector<PackedArray> &arrays);
+    bool pack(const Place &lane, const PackKernel &kernel, std::uint64_t target,
+              const std::vector<PackedArray> &arrays);
     // Launches a kernel in a lane.
     bool launch(const Place &lane, libcuda::Function function, unsigned blocks, unsigned threads, void **arguments);
 
