@@ -40,6 +40,9 @@ def part_of_mpich(end: str) -> str | None:
     return next((str(Path(str(file.locate())).resolve()) for file in files if str(file).endswith(end)), None)
 
 
+_ROOT_MAY_START_OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
 def test_two_ranks_of_mpi_add_their_arrays(tmp_path: Path) -> None:
     launcher = part_of_mpich("/bin/mpiexec") or shutil.which("mpiexec")
     if launcher is None or importlib.util.find_spec("mpi4py") is None:
@@ -50,7 +53,7 @@ def test_two_ranks_of_mpi_add_their_arrays(tmp_path: Path) -> None:
     program.write_text(code)
     done = subprocess.run(
         [launcher, "-n", "2", sys.executable, "-W", "error", program],
-        env={**os.environ, **({"MPI4PY_LIBMPI": library} if library else {})},
+        env={**os.environ, **_ROOT_MAY_START_OPEN_MPI, **({"MPI4PY_LIBMPI": library} if library else {})},
         capture_output=True,
         text=True,
         timeout=60,

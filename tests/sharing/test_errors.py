@@ -165,5 +165,7 @@ def test_a_forked_child_shares_nothing(output_of: OutputOf) -> None:
 
 
 def test_collecting_without_shared_arrays_changes_nothing(output_of: OutputOf) -> None:
-    code = "import sys, tcuda; tcuda.ipc_collect(); print('selectors' in sys.modules, tcuda.is_initialized())"
+    code = (
+        "import sys, tcuda; tcuda.ipc_collect(); print('tcuda._sharing.server' in sys.modules, tcuda.is_initialized())"
+    )
     assert output_of(code) == "False True"

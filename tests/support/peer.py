@@ -130,6 +130,7 @@ def read(runtime: Runtime, ptr: int, size: int) -> bytes:
 
 
 def write(runtime: Runtime, ptr: int, content: bytes) -> None:
-    """Write bytes to the device."""
+    """Write bytes to the device, so that other processes see them."""
     host = np.frombuffer(content, np.uint8)
     runtime.memcpy(ptr, host.ctypes.data, len(content), MEMCPY_HOST_TO_DEVICE)
+    runtime.deviceSynchronize()  # a small copy from pageable memory may return before it has reached the device

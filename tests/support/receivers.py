@@ -249,6 +249,7 @@ def drop_while_busy(name: str) -> None:
     """Let an array die while the current stream still works on it."""
     import tcuda
 
+    kept[name].fill(1)  # compiles the kernel, which takes long
     tcuda._sleep(LONG)
     kept[name].fill(1)
     del kept[name]
@@ -259,6 +260,7 @@ def record_and_drop(name: str) -> None:
     """Let an array die while another stream, which is recorded, still works on it."""
     import tcuda
 
+    kept[name].fill(1)  # compiles the kernel, which takes long
     side = kept_streams["side"] = tcuda.Stream()
     keep_busy(side)
     with tcuda.stream(side):
