@@ -11,7 +11,7 @@ from tcuda import _command, _requirements
 # isort: split
 from typing import TYPE_CHECKING, Any
 
-from tcuda import _initialization, comm, graphs, jiterator, memory, nccl, nvtx, random, streams
+from tcuda import _initialization, graphs, jiterator, memory, nvtx, random, streams
 from tcuda._cudart import check_error, cudart, cudaStatus
 from tcuda._cupy.import_hook import watch_cupy
 from tcuda._device import (
@@ -105,7 +105,7 @@ from tcuda.streams import (
 )
 
 if TYPE_CHECKING:
-    from tcuda import emulation
+    from tcuda import comm, emulation, nccl
 
     xp: Any
 else:

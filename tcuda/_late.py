@@ -1,4 +1,4 @@
-"""Names of the package that are looked up when a program first asks for them, because they import the array library."""
+"""Names of the package that are looked up when a program first asks for them, because they import many modules."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
 
 
+_MODULES = ("comm", "emulation", "nccl")
+
+
 def __getattr__(name: str) -> Any:
     if name == "xp":
         arrays = array_module(runtime())
         if is_initialized():  # before that, the program may still choose another runtime
             _settle(arrays)
         return arrays
-    if name == "emulation":
-        return importlib.import_module("tcuda.emulation")
+    if name in _MODULES:
+        return importlib.import_module(f"tcuda.{name}")
     raise AttributeError(f"module 'tcuda' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*vars(sys.modules["tcuda"]), "emulation", "xp"})
+    return sorted({*vars(sys.modules["tcuda"]), *_MODULES, "xp"})
 
 
 def settle(cuda: Runtime, backend: Backend) -> None:
@@ -39,6 +42,7 @@ def settle(cuda: Runtime, backend: Backend) -> None:
 def _settle(arrays: object) -> None:
     # Python takes 20 ns more for every look-up in a module that has __getattr__.
     package = sys.modules["tcuda"]
-    for name, value in (("xp", arrays), ("emulation", importlib.import_module("tcuda.emulation"))):
-        setattr(package, name, value)
+    vars(package)["xp"] = arrays
+    for name in _MODULES:
+        importlib.import_module(f"tcuda.{name}")  # becomes an attribute of the package
     vars(package).pop("__getattr__", None)
