@@ -128,8 +128,18 @@ bool Transfer::take_record(const Place &place, libcuda::Event *event) {
     return false;
 }
 
+bool Transfer::enter_for_work(const Place &lane) {
+    const auto known =
+        std::find_if(records_.begin(), records_.end(), [&](const Record &record) { return record.place == lane; });
+    if (known != records_.end()) {
+        devices_.give_event(lane.device, known->event);
+        records_.erase(known);
+    }
+    return enter(lane.device);
+}
+
 bool Transfer::copy(const Place &lane, const End &target, const End &source, std::size_t bytes) {
-    if (!enter(lane.device))
+    if (!enter_for_work(lane))
         return false;
     if (bytes == 0)
         return true;
@@ -147,14 +157,14 @@ bool Transfer::copy(const Place &lane, const End &target, const End &source, std
 
 bool Transfer::upload(const End &target, const void *source, std::size_t bytes, libcuda::Event mark) {
     const libcuda::Stream stream = target.place.stream;
-    return enter(target.place.device) &&
+    return enter_for_work(target.place) &&
            done(calls_.upload(target.address, source, bytes, stream), "cuMemcpyHtoDAsync") &&
            done(streams_.event_record(mark, stream), "cuEventRecord");
 }
 
 bool Transfer::copy_rows(const Place &lane, const End &target, std::size_t target_pitch, const End &source,
                          std::size_t source_pitch, std::size_t width, std::size_t rows) {
-    if (!enter(lane.device))
+    if (!enter_for_work(lane))
         return false;
     if (width == 0 || rows == 0)
         return true;
@@ -186,7 +196,7 @@ bool Transfer::pack(const Place &lane, const PackKernel &kernel, std::uint64_t t
 bool Transfer::launch(const Place &lane, libcuda::Function function, unsigned blocks, unsigned threads,
                       void **arguments) {
     const LaunchShape shape = {{blocks, 1, 1}, {threads, 1, 1}, 0};
-    return enter(lane.device) && done(devices_.launch()(function, shape, lane.stream, arguments), "cuLaunchKernel");
+    return enter_for_work(lane) && done(devices_.launch()(function, shape, lane.stream, arguments), "cuLaunchKernel");
 }
 
 bool Transfer::send(const std::vector<Copy> &copies, const Place &source) {

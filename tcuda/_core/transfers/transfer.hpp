@@ -82,8 +82,8 @@ public:
     // Lets the streams of all lanes wait that do not wait for their lanes yet.
     bool close();
 
-    // Marks the work that the stream has now. The object's later waits for the stream are for this work. Between a
-    // record and its wait, the devices have time to complete the record.
+    // Marks the work that the stream has now. The object's later waits for the stream are for this work, until the
+    // object gives the stream more work. Between a record and its wait, the devices have time to complete the record.
     bool record(const Place &place);
 
     // Lets later work of the streams wait for the work that `awaited` has now.
@@ -139,6 +139,9 @@ private:
     void settle(const Place &place);
     // Takes an event, and records the event in the stream.
     bool take_record(const Place &place, libcuda::Event *event);
+    // Makes the context of the lane current for more work of the lane. An earlier record of the lane lacks this work, so
+    // no later wait may use the record.
+    bool enter_for_work(const Place &lane);
 
     TransferDevices &devices_;
     WaitGuard *const guard_;
