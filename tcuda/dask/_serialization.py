@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import operator
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,8 +98,10 @@ def _register_emulated() -> None:
 def _register_cupy() -> None:
     import cupy
 
-    # Dask's functions for sparse matrices, and for connections that carry memory of GPUs, need Numba or RMM.
-    with contextlib.suppress(ImportError):
+    # Dask's functions for sparse matrices, and for connections that carry memory of GPUs, need Numba or RMM, whose
+    # warnings do not concern the program.
+    with contextlib.suppress(ImportError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         importlib.import_module("distributed.protocol.cupy")
     _register_type(cupy.ndarray)
 

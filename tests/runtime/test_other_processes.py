@@ -207,8 +207,9 @@ class TestEvents:
         runtime.eventDestroy(event)
 
     @pytest.fixture
-    def busy(self, runtime: Runtime, event: int) -> Iterator[None]:
-        """Records the event behind work of seconds."""
+    def busy(self, runtime: Runtime, event: int, peer: Peer) -> Iterator[None]:
+        """Records the event behind work of seconds, when the second process can use the device."""
+        assert peer.status("r.deviceSynchronize()") == 0
         stream = runtime.streamCreateWithPriority(1, 0)
         _backend.backend_of(runtime).sleep(LONG, stream)
         runtime.eventRecord(event, stream)

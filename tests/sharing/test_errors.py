@@ -72,7 +72,7 @@ def test_a_device_that_the_receiver_does_not_see(xp: Any, monkeypatch: pytest.Mo
     if tcuda.device_count() < 2:
         pytest.skip("needs two devices")
     monkeypatch.setenv("TCUDA_EMULATED_DEVICES", "1")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0])
     with receivers.worker() as receiver:
         with tcuda.device(1):
             array = xp.arange(4)
