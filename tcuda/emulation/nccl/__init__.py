@@ -135,7 +135,9 @@ class _Part(NamedTuple):
 
 def _memory(address: int, count: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return ``count`` elements of ``dtype`` at ``address`` as an array that does not keep the memory alive."""
-    return np.frombuffer((ctypes.c_char * (count * dtype.itemsize)).from_address(address), dtype)
+    memory: Any = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
+    elements: npt.NDArray[Any] = np.frombuffer(memory, dtype)
+    return elements
 
 
 def _compute(operation: Operation, parts: Sequence[_Part]) -> None:
@@ -147,7 +149,7 @@ def _compute(operation: Operation, parts: Sequence[_Part]) -> None:
 
 def _meet(operation: Operation, parts: Sequence[_Part], members: Sequence[Member]) -> None:
     """Do the work of the ranks ``parts`` of a clique together with the other ranks."""
-    given = [memoryview(part.source).cast("B") if operation.gives(part.rank) else b"" for part in parts]
+    given = [part.source.data.cast("B") if operation.gives(part.rank) else b"" for part in parts]
     for part, result in zip(parts, exchange(members, operation, given), strict=True):
         if part.target is not None:
             part.target[...] = np.frombuffer(result, operation.dtype)

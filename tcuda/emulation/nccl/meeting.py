@@ -164,7 +164,7 @@ class Meeting:
         empty = np.empty(0, operation.dtype)
         arrays = [np.frombuffer(given[rank], operation.dtype) if given[rank] else empty for rank in sorted(given)]
         for rank, result in enumerate(operation.results(arrays)):
-            payload = memoryview(np.ascontiguousarray(result)).cast("B") if operation.gets(rank) else b""
+            payload = np.ascontiguousarray(result).data.cast("B") if operation.gets(rank) else b""
             wire.send(self._members[rank], {}, payload)
 
     def _arriving(self) -> Iterator[int]:
