@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any
 
 
-class Borrowed:
+class Borrowed(abc.ABC):
     """The owner of memory of another process."""
 
     __slots__ = ()
 
+    @abc.abstractmethod
     def record_stream(self, handle: int, stream: Any) -> None:
         """Give the memory back only after the work that ``stream`` has when the last array dies.
 
@@ -17,4 +19,3 @@ class Borrowed:
             handle: The handle of the stream.
             stream: The stream, which is kept alive until then.
         """
-        raise NotImplementedError

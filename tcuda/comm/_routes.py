@@ -19,7 +19,7 @@ devices    bytes    flat    tree    chain (pieces)
 4          256 MiB  2,054   1,376   923 (8), 871 (16)
 =========  =======  ======  ======  ========================
 
-NCCL was slower than the fastest route in every row: 29 microseconds for 1 KiB on 2 devices, 87 for 4 MiB on 4 devices,
+NCCL took longer than the fastest route for copies: 29 microseconds for 1 KiB on 2 devices, 87 for 4 MiB on 4 devices,
 232 for 32 MiB on 4 devices, 917 for 256 MiB on 4 devices.
 """
 

@@ -1,5 +1,5 @@
 // The functions of tcuda.comm for plain arguments, each in one call: checks, new arrays, and the work of the devices.
-// tcuda/_backend.py has the protocol.
+// tcuda/_backend/transfers.py has the protocol.
 #pragma once
 
 #include <nanobind/nanobind.h>
