@@ -483,6 +483,9 @@ class PlainCalls:
     def reduce_add_coalesced(
         self, inputs: Any, destination: Any, buffer_size: Any, small: int
     ) -> tuple[Any, ...] | None: ...
+    def places(
+        self, inputs: Any, outputs: Any
+    ) -> tuple[tuple[int, ...], Any, int, int, list[int], list[int]] | None: ...
 
 pack_capacities: tuple[int, int]
 """The most arrays in a small table and in a large table of arrays to pack."""

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
+
+    AnyRank: TypeAlias = tuple[Any, int, int, int, int]
+    """A :class:`Rank`, or a tuple with the fields of a rank, which is made in less time."""
 
 
 class Rank(NamedTuple):
@@ -56,17 +60,17 @@ class Nccl(Protocol):
             NcclError: The devices cannot make a clique.
         """
 
-    def all_reduce(self, ranks: Sequence[Rank], count: int, kind: int, op: int) -> None:
+    def all_reduce(self, ranks: Sequence[AnyRank], count: int, kind: int, op: int) -> None:
         """Reduce ``count`` elements of type ``kind`` of all ranks with ``op``; every rank gets the result."""
 
-    def reduce(self, ranks: Sequence[Rank], count: int, kind: int, op: int, root: int) -> None:
+    def reduce(self, ranks: Sequence[AnyRank], count: int, kind: int, op: int, root: int) -> None:
         """Reduce ``count`` elements of all ranks with ``op``; the rank ``root`` gets the result."""
 
-    def broadcast(self, ranks: Sequence[Rank], count: int, kind: int, root: int) -> None:
+    def broadcast(self, ranks: Sequence[AnyRank], count: int, kind: int, root: int) -> None:
         """Give every rank the ``count`` elements of the rank ``root``."""
 
-    def all_gather(self, ranks: Sequence[Rank], count: int, kind: int) -> None:
+    def all_gather(self, ranks: Sequence[AnyRank], count: int, kind: int) -> None:
         """Give every rank the ``count`` elements of each rank, in the order of the ranks."""
 
-    def reduce_scatter(self, ranks: Sequence[Rank], count: int, kind: int, op: int) -> None:
+    def reduce_scatter(self, ranks: Sequence[AnyRank], count: int, kind: int, op: int) -> None:
         """Reduce the elements of all ranks with ``op``, and give each rank its ``count`` elements of the result."""

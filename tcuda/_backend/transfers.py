@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
+
+    Places: TypeAlias = tuple[tuple[int, ...], Any, int, int, list[int], list[int]]
+    """The devices of the arrays of a collective, their dtype, the number of elements of an input and of an output, and
+    the addresses of the inputs and of the outputs."""
 
 
 class Hop(NamedTuple):
@@ -209,3 +214,16 @@ class Transfers(Protocol):
         self, inputs: Any, destination: Any, buffer_size: Any, small: int
     ) -> tuple[Any, ...] | None:
         """Return the sums of ``inputs`` in one buffer a dtype, as :func:`tcuda.comm.reduce_add_coalesced` does."""
+
+    def places(self, inputs: Any, outputs: Any) -> Places | None:
+        """Return where the elements of the arrays of a collective are, all in one call.
+
+        Args:
+            inputs: The inputs of the collective.
+            outputs: The outputs in the order of the inputs; ``inputs`` if None.
+
+        Returns:
+            None unless ``inputs`` and ``outputs`` are lists or tuples with one array on each of different devices. The
+            arrays are exactly of the library's type, contiguous in C order, and of one dtype; all inputs have the same
+            number of elements, and so have all outputs.
+        """

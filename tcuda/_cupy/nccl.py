@@ -16,9 +16,13 @@ from tcuda._errors import NcclError, NcclNotFoundError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tcuda._backend.nccl import Rank
+    from tcuda._backend.nccl import AnyRank
 
 _advice = "Install NCCL with `pip install nvidia-nccl-cu13`, or nvidia-nccl-cu12 for CUDA 12."
+
+
+_ONCE = ((),)
+"""The arguments of one call without arguments."""
 
 
 def load() -> Nccl:
@@ -48,6 +52,7 @@ class Nccl:
     def __init__(self, binding: Any) -> None:
         self._binding = binding
         self._communicator = binding.NcclCommunicator
+        self._start, self._end = binding.groupStart, binding.groupEnd
 
     def version(self) -> tuple[int, int, int]:
         """Return the version of the library."""
@@ -75,39 +80,51 @@ class Nccl:
         with self._errors():
             return [_immortal(made) for made in self._communicator.initAll(list(devices))]
 
-    def all_reduce(self, ranks: Sequence[Rank], count: int, kind: int, op: int) -> None:
+    def all_reduce(self, ranks: Sequence[AnyRank], count: int, kind: int, op: int) -> None:
         """Reduce the elements of all ranks; every rank gets the result."""
         self._group(
             self._communicator.allReduce,
-            [(rank.communicator, rank.source, rank.target, count, kind, op, rank.stream) for rank in ranks],
+            [
+                (communicator, source, target, count, kind, op, stream)
+                for communicator, _, stream, source, target in ranks
+            ],
         )
 
-    def reduce(self, ranks: Sequence[Rank], count: int, kind: int, op: int, root: int) -> None:
+    def reduce(self, ranks: Sequence[AnyRank], count: int, kind: int, op: int, root: int) -> None:
         """Reduce the elements of all ranks; the rank ``root`` gets the result."""
         self._group(
             self._communicator.reduce,
-            [(rank.communicator, rank.source, rank.target, count, kind, op, root, rank.stream) for rank in ranks],
+            [
+                (communicator, source, target, count, kind, op, root, stream)
+                for communicator, _, stream, source, target in ranks
+            ],
         )
 
-    def broadcast(self, ranks: Sequence[Rank], count: int, kind: int, root: int) -> None:
+    def broadcast(self, ranks: Sequence[AnyRank], count: int, kind: int, root: int) -> None:
         """Give every rank the elements of the rank ``root``."""
         self._group(
             self._communicator.broadcast,
-            [(rank.communicator, rank.source, rank.target, count, kind, root, rank.stream) for rank in ranks],
+            [
+                (communicator, source, target, count, kind, root, stream)
+                for communicator, _, stream, source, target in ranks
+            ],
         )
 
-    def all_gather(self, ranks: Sequence[Rank], count: int, kind: int) -> None:
+    def all_gather(self, ranks: Sequence[AnyRank], count: int, kind: int) -> None:
         """Give every rank the elements of each rank."""
         self._group(
             self._communicator.allGather,
-            [(rank.communicator, rank.source, rank.target, count, kind, rank.stream) for rank in ranks],
+            [(member, source, target, count, kind, stream) for member, _, stream, source, target in ranks],
         )
 
-    def reduce_scatter(self, ranks: Sequence[Rank], count: int, kind: int, op: int) -> None:
+    def reduce_scatter(self, ranks: Sequence[AnyRank], count: int, kind: int, op: int) -> None:
         """Reduce the elements of all ranks, and give each rank a part of the result."""
         self._group(
             self._communicator.reduceScatter,
-            [(rank.communicator, rank.source, rank.target, count, kind, op, rank.stream) for rank in ranks],
+            [
+                (communicator, source, target, count, kind, op, stream)
+                for communicator, _, stream, source, target in ranks
+            ],
         )
 
     def _group(self, call: Callable[..., object], arguments: Sequence[tuple[Any, ...]]) -> None:
@@ -117,16 +134,16 @@ class Nccl:
         or a signal handler could run, and could take or give back memory of a device, which an open group forbids; an
         exception of a signal handler would leave the group open.
         """
-        start, end = starmap(self._binding.groupStart, [()]), starmap(self._binding.groupEnd, [()])
         done: list[object] = []
-        with self._errors():
-            try:
-                done.extend(chain(start, starmap(call, arguments), end))
-            except BaseException:
-                if 0 < len(done) <= len(arguments):  # a call failed, and the group is still open
-                    with contextlib.suppress(Exception):  # NCCL tells the error of the call again
-                        self._binding.groupEnd()
-                raise
+        try:
+            done.extend(chain(starmap(self._start, _ONCE), starmap(call, arguments), starmap(self._end, _ONCE)))
+        except BaseException as error:
+            if 0 < len(done) <= len(arguments):  # a call failed, and the group is still open
+                with contextlib.suppress(Exception):  # NCCL tells the error of the call again
+                    self._end()
+            if isinstance(error, self._binding.NcclError):
+                raise NcclError(error.status) from error
+            raise
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:

@@ -42,8 +42,9 @@ class Transfers(PlainTransfers):
             transfer_kernels.load,
         )
         base = cupy_core._ndarray_base
+        has_layout = False
         if cupy.ndarray.__mro__ == (cupy.ndarray, base, object):
-            core.use_layout(base, _samples())
+            has_layout = core.use_layout(base, _samples())
         self._core = core
         # These are the methods of the core, and not methods around them, because small arrays are sent often.
         self.empty = core.empty  # type: ignore[method-assign]
@@ -65,6 +66,8 @@ class Transfers(PlainTransfers):
         self.reduce_add = plain.reduce_add  # type: ignore[method-assign]
         self.broadcast_coalesced = plain.broadcast_coalesced  # type: ignore[method-assign]
         self.reduce_add_coalesced = plain.reduce_add_coalesced  # type: ignore[method-assign]
+        if has_layout:
+            self.places = plain.places  # type: ignore[method-assign]
 
     def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> None:
         """Add by one kernel, which reads the inputs where they are."""

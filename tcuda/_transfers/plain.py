@@ -13,6 +13,7 @@ from tcuda._transfers.order import queue, settle
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tcuda._backend.transfers import Places
     from tcuda._transfers.order import Queue
 
 
@@ -224,6 +225,25 @@ class PlainTransfers:
     ) -> tuple[Any, ...] | None:
         """Return None: there is no single call for the work."""
         return None
+
+    def places(self, inputs: Any, outputs: Any) -> Places | None:
+        """Read the attributes of the arrays one by one."""
+        given, got = inputs, inputs if outputs is None else outputs
+        if any(type(arrays) not in (list, tuple) for arrays in (given, got)) or len(given) != len(got) or not given:
+            return None
+        if any(type(array) is not self.array or not array.flags.c_contiguous for array in (*given, *got)):
+            return None
+        dtype, size, target_size = given[0].dtype, given[0].size, got[0].size
+        devices = tuple([array.data.device_id for array in given])
+        if (
+            any(array.dtype != dtype for array in (*given, *got))
+            or any(array.size != size for array in given)
+            or any(array.size != target_size for array in got)
+            or len(set(devices)) != len(devices)
+            or devices != tuple([array.data.device_id for array in got])
+        ):
+            return None
+        return devices, dtype, size, target_size, [array.data.ptr for array in given], [array.data.ptr for array in got]
 
     def _on(self, index: int, array: Any) -> Any:
         return array if array.data.device_id == index else self.send(array, [index])[0]

@@ -27,7 +27,7 @@ from tcuda._process.captures import require_no_capture
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime import runtime
 from tcuda._warnings import stacklevel
-from tcuda.nccl import _elements
+from tcuda.nccl import _elements, _plain
 from tcuda.nccl._communicators import Communicator
 from tcuda.nccl._plan import Plan, require_collection
 
@@ -156,6 +156,8 @@ def all_reduce(
         ValueError: ``op`` is not an operation.
         RuntimeError: NCCL cannot work on the arrays, on ``streams`` or with ``comms``, or NCCL is not installed.
     """
+    if streams is None and comms is None and _plain.all_reduce(inputs, outputs, op):
+        return
     require_collection(inputs)
     if outputs is not None:
         require_collection(outputs)
@@ -196,6 +198,8 @@ def reduce(
         ValueError: ``op`` is not an operation, or both ``output`` and ``outputs`` are given.
         RuntimeError: NCCL cannot work on the arrays, on ``streams`` or with ``comms``, or NCCL is not installed.
     """
+    if streams is None and comms is None and outputs is None and _plain.reduce(inputs, output, root, op):
+        return
     require_collection(inputs)
     # The texts of the warnings and of the error are torch's.
     if outputs is not None:
@@ -235,6 +239,8 @@ def broadcast(inputs: Any, root: int = 0, streams: Sequence[Any] | None = None, 
         TypeError: ``inputs`` is not a collection of arrays.
         RuntimeError: NCCL cannot work on the arrays, on ``streams`` or with ``comms``, or NCCL is not installed.
     """
+    if streams is None and comms is None and _plain.broadcast(inputs, root):
+        return
     require_collection(inputs)
     plan = Plan(inputs, streams, comms, root)
     plan.in_place()
@@ -255,6 +261,8 @@ def all_gather(inputs: Any, outputs: Any, streams: Sequence[Any] | None = None, 
         TypeError: ``inputs`` or ``outputs`` is not a collection of arrays.
         RuntimeError: NCCL cannot work on the arrays, on ``streams`` or with ``comms``, or NCCL is not installed.
     """
+    if streams is None and comms is None and outputs is not None and _plain.all_gather(inputs, outputs):
+        return
     require_collection(inputs)
     require_collection(outputs)
     plan = Plan(inputs, streams, comms)
@@ -280,6 +288,8 @@ def reduce_scatter(
         ValueError: ``op`` is not an operation.
         RuntimeError: NCCL cannot work on the arrays, on ``streams`` or with ``comms``, or NCCL is not installed.
     """
+    if streams is None and comms is None and outputs is not None and _plain.reduce_scatter(inputs, outputs, op):
+        return
     require_collection(inputs)
     require_collection(outputs)
     number = _elements.operation(op)

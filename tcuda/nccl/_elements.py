@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -9,7 +10,7 @@ from tcuda._arguments import a_kind
 
 SUM = 0
 _PROD, _MAX, _MIN, _AVG = 1, 2, 3, 4
-_OPS = {SUM: "sum", _PROD: "prod", _MAX: "max", _MIN: "min", _AVG: "avg"}
+OPS = {SUM: "sum", _PROD: "prod", _MAX: "max", _MIN: "min", _AVG: "avg"}
 """The operations by their numbers in ``ncclRedOp_t``."""
 
 _UINT8, _BFLOAT16 = 1, 9
@@ -37,12 +38,13 @@ def operation(op: Any) -> int:
         number = operator.index(op)
     except TypeError:
         raise TypeError(f"op must be an integer; got {a_kind(op)}.") from None
-    if number not in _OPS:
-        allowed = ", ".join(f"{known} ({name})" for known, name in _OPS.items())
+    if number not in OPS:
+        allowed = ", ".join(f"{known} ({name})" for known, name in OPS.items())
         raise ValueError(f"op is {number}; the operations of NCCL are {allowed}.")
     return number
 
 
+@functools.lru_cache(64)  # dtypes with fields can be many
 def moved(dtype: Any) -> tuple[int, int]:
     """Return how NCCL copies an element of ``dtype``: NCCL's type, and how many of these make an element.
 
@@ -52,6 +54,7 @@ def moved(dtype: Any) -> tuple[int, int]:
     return (_UINT8, dtype.itemsize) if kind is None else (kind, 1)
 
 
+@functools.lru_cache(256)
 def reduced(dtype: Any, op: int) -> tuple[int, int, int]:
     """Return how NCCL reduces an element of ``dtype`` with ``op``.
 
@@ -70,7 +73,7 @@ def reduced(dtype: Any, op: int) -> tuple[int, int, int]:
         return _KINDS[_COMPLEX[dtype.char]], 2, op
     name = _TORCH_NAMES.get(dtype.char, dtype.name)
     raise RuntimeError(
-        f"Unconvertible NCCL type {name}: NCCL has no {_OPS[op]} for {dtype.name}. NCCL reduces int8, uint8, int32, "
+        f"Unconvertible NCCL type {name}: NCCL has no {OPS[op]} for {dtype.name}. NCCL reduces int8, uint8, int32, "
         "uint32, int64, uint64, float16, bfloat16, float32 and float64; bool without avg; complex64 and complex128 by "
         "sum and avg."
     )

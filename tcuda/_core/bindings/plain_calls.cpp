@@ -35,6 +35,10 @@ std::optional<std::uint64_t> bytes_in(nb::handle number) {
 
 nb::object tuple_of(nb::handle list) { return checked(PyList_AsTuple(list.ptr())); }
 
+void put_number(nb::handle list, Py_ssize_t place, std::uint64_t number) {
+    put(list, static_cast<std::size_t>(place), checked(PyLong_FromUnsignedLongLong(number)));
+}
+
 } // namespace
 
 // A call that takes memory from CuPy.
@@ -485,6 +489,42 @@ nb::object PlainCalls::reduce_add_coalesced(nb::handle inputs, nb::handle destin
                                   ArrayLayout::of((*rows[0])[static_cast<Py_ssize_t>(place)]))));
     }
     return tuple_of(made);
+}
+
+nb::object PlainCalls::places(nb::handle inputs, nb::handle outputs) const {
+    const bool is_in_place = outputs.is_none();
+    const ArrayLayout *const known = transfers_.reader_.layout();
+    if (known == nullptr || !is_list(inputs) || !(is_in_place || is_list(outputs)))
+        return nb::none();
+    const Items given(inputs), got(is_in_place ? inputs : outputs);
+    const Py_ssize_t count = given.size();
+    if (count == 0 || got.size() != count || !known->has(given[0]) || !known->has(got[0]))
+        return nb::none();
+    const ArrayLayout::Array &first = ArrayLayout::of(given[0]), &first_target = ArrayLayout::of(got[0]);
+    const auto is_like = [&](PyObject *array, const ArrayLayout::Array &like) {
+        return known->has(array) && ArrayLayout::of(array).is_c_contiguous != 0 &&
+               ArrayLayout::of(array).dtype == first.dtype && ArrayLayout::of(array).size == like.size;
+    };
+    const nb::object devices = new_list(count), sources = new_list(count),
+                     targets = is_in_place ? sources : new_list(count);
+    std::uint64_t seen = 0; // a bit for each device
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        if (!is_like(given[i], first) || !is_like(got[i], first_target))
+            return nb::none();
+        const ArrayLayout::Pointer &source = *ArrayLayout::of(given[i]).data, &target = *ArrayLayout::of(got[i]).data;
+        if (source.device_id < 0 || source.device_id >= 64 || target.device_id != source.device_id ||
+            (seen >> source.device_id & 1) != 0)
+            return nb::none();
+        seen |= std::uint64_t(1) << source.device_id;
+        put_number(devices, i, static_cast<std::uint64_t>(source.device_id));
+        put_number(sources, i, static_cast<std::uint64_t>(source.ptr));
+        if (!is_in_place)
+            put_number(targets, i, static_cast<std::uint64_t>(target.ptr));
+    }
+    const Owned size(PyLong_FromSsize_t(first.size)), target_size(PyLong_FromSsize_t(first_target.size));
+    require(size && target_size);
+    return checked(PyTuple_Pack(6, tuple_of(devices).ptr(), first.dtype, size.get(), target_size.get(), sources.ptr(),
+                                targets.ptr()));
 }
 
 } // namespace tcuda

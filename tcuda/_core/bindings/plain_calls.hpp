@@ -33,6 +33,8 @@ public:
                                          nanobind::handle buffer_size, std::size_t small);
     nanobind::object reduce_add_coalesced(nanobind::handle inputs, nanobind::handle destination,
                                           nanobind::handle buffer_size, std::size_t small);
+    // Where the elements of the arrays of a collective are. Captures do not matter, because nothing is launched.
+    nanobind::object places(nanobind::handle inputs, nanobind::handle outputs) const;
 
 private:
     class Call;

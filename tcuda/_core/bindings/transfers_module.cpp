@@ -80,7 +80,8 @@ void bind_transfers(nb::module_ &module) {
         .def("broadcast_coalesced", &PlainCalls::broadcast_coalesced, nb::arg("tensors").none(),
              nb::arg("devices").none(), nb::arg("buffer_size").none(), nb::arg("small"))
         .def("reduce_add_coalesced", &PlainCalls::reduce_add_coalesced, nb::arg("inputs").none(),
-             nb::arg("destination").none(), nb::arg("buffer_size").none(), nb::arg("small"));
+             nb::arg("destination").none(), nb::arg("buffer_size").none(), nb::arg("small"))
+        .def("places", &PlainCalls::places, nb::arg("inputs").none(), nb::arg("outputs").none());
 
     module.attr("pack_capacities") = nb::make_tuple(small_capacity, large_capacity);
     module.def("pack_tables", pack_tables, nb::arg("target"), nb::arg("arrays"), nb::arg("large"));
