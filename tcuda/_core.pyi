@@ -485,7 +485,27 @@ class PlainCalls:
     ) -> tuple[Any, ...] | None: ...
     def places(
         self, inputs: Any, outputs: Any
-    ) -> tuple[tuple[int, ...], Any, int, int, list[int], list[int]] | None: ...
+    ) -> tuple[tuple[int, ...], Any, int, int, tuple[int, ...], tuple[int, ...]] | None: ...
+
+class CallGroup:
+    """A group of calls, as NCCL has: a function starts the group, another function ends the group.
+
+    Between the start and the end, the thread runs no Python code if the functions are written in C. So neither the
+    garbage collector nor a signal handler runs while the group is open.
+
+    Args:
+        start: The function that starts the group.
+        end: The function that ends the group. It is called after a call that fails too.
+    """
+
+    def __init__(self, start: Callable[[], object], end: Callable[[], object]) -> None: ...
+    def run(self, call: Callable[..., object], columns: tuple[Any, ...]) -> None:
+        """Call ``call`` once for each item of the first of ``columns``, in one group.
+
+        Args:
+            call: The function.
+            columns: The arguments. A tuple has an item for each call; any other object is the argument of all calls.
+        """
 
 pack_capacities: tuple[int, int]
 """The most arrays in a small table and in a large table of arrays to pack."""

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    Places: TypeAlias = tuple[tuple[int, ...], Any, int, int, list[int], list[int]]
+    Places: TypeAlias = tuple[tuple[int, ...], Any, int, int, tuple[int, ...], tuple[int, ...]]
     """The devices of the arrays of a collective, their dtype, the number of elements of an input and of an output, and
     the addresses of the inputs and of the outputs."""
 

@@ -8,21 +8,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import warnings
-from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any
 
+from tcuda._core import CallGroup
 from tcuda._errors import NcclError, NcclNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tcuda._backend.nccl import AnyRank
+    from tcuda._backend.nccl import AnyRanks
 
 _advice = "Install NCCL with `pip install nvidia-nccl-cu13`, or nvidia-nccl-cu12 for CUDA 12."
-
-
-_ONCE = ((),)
-"""The arguments of one call without arguments."""
 
 
 def load() -> Nccl:
@@ -52,7 +48,7 @@ class Nccl:
     def __init__(self, binding: Any) -> None:
         self._binding = binding
         self._communicator = binding.NcclCommunicator
-        self._start, self._end = binding.groupStart, binding.groupEnd
+        self._run = CallGroup(binding.groupStart, binding.groupEnd).run
 
     def version(self) -> tuple[int, int, int]:
         """Return the version of the library."""
@@ -80,70 +76,42 @@ class Nccl:
         with self._errors():
             return [_immortal(made) for made in self._communicator.initAll(list(devices))]
 
-    def all_reduce(self, ranks: Sequence[AnyRank], count: int, kind: int, op: int) -> None:
+    def all_reduce(self, ranks: AnyRanks, count: int, kind: int, op: int) -> None:
         """Reduce the elements of all ranks; every rank gets the result."""
-        self._group(
-            self._communicator.allReduce,
-            [
-                (communicator, source, target, count, kind, op, stream)
-                for communicator, _, stream, source, target in ranks
-            ],
-        )
+        members, _, streams, sources, targets = ranks
+        self._group(self._communicator.allReduce, (members, sources, targets, count, kind, op, streams))
 
-    def reduce(self, ranks: Sequence[AnyRank], count: int, kind: int, op: int, root: int) -> None:
+    def reduce(self, ranks: AnyRanks, count: int, kind: int, op: int, root: int) -> None:
         """Reduce the elements of all ranks; the rank ``root`` gets the result."""
-        self._group(
-            self._communicator.reduce,
-            [
-                (communicator, source, target, count, kind, op, root, stream)
-                for communicator, _, stream, source, target in ranks
-            ],
-        )
+        members, _, streams, sources, targets = ranks
+        self._group(self._communicator.reduce, (members, sources, targets, count, kind, op, root, streams))
 
-    def broadcast(self, ranks: Sequence[AnyRank], count: int, kind: int, root: int) -> None:
+    def broadcast(self, ranks: AnyRanks, count: int, kind: int, root: int) -> None:
         """Give every rank the elements of the rank ``root``."""
-        self._group(
-            self._communicator.broadcast,
-            [
-                (communicator, source, target, count, kind, root, stream)
-                for communicator, _, stream, source, target in ranks
-            ],
-        )
+        members, _, streams, sources, targets = ranks
+        self._group(self._communicator.broadcast, (members, sources, targets, count, kind, root, streams))
 
-    def all_gather(self, ranks: Sequence[AnyRank], count: int, kind: int) -> None:
+    def all_gather(self, ranks: AnyRanks, count: int, kind: int) -> None:
         """Give every rank the elements of each rank."""
-        self._group(
-            self._communicator.allGather,
-            [(member, source, target, count, kind, stream) for member, _, stream, source, target in ranks],
-        )
+        members, _, streams, sources, targets = ranks
+        self._group(self._communicator.allGather, (members, sources, targets, count, kind, streams))
 
-    def reduce_scatter(self, ranks: Sequence[AnyRank], count: int, kind: int, op: int) -> None:
+    def reduce_scatter(self, ranks: AnyRanks, count: int, kind: int, op: int) -> None:
         """Reduce the elements of all ranks, and give each rank a part of the result."""
-        self._group(
-            self._communicator.reduceScatter,
-            [
-                (communicator, source, target, count, kind, op, stream)
-                for communicator, _, stream, source, target in ranks
-            ],
-        )
+        members, _, streams, sources, targets = ranks
+        self._group(self._communicator.reduceScatter, (members, sources, targets, count, kind, op, streams))
 
-    def _group(self, call: Callable[..., object], arguments: Sequence[tuple[Any, ...]]) -> None:
-        """Call ``call`` with each of ``arguments`` in one group.
+    def _group(self, call: Callable[..., object], columns: tuple[Any, ...]) -> None:
+        """Call ``call`` for each rank in one group; a column that is a tuple has an argument for each rank.
 
-        The group starts, works and ends in one call of C functions. Between bytecodes of Python, the garbage collector
-        or a signal handler could run, and could take or give back memory of a device, which an open group forbids; an
-        exception of a signal handler would leave the group open.
+        The core starts, fills and ends the group. Between bytecodes of Python, the garbage collector or a signal
+        handler could run, and could take or give back memory of a device, which an open group forbids; an exception of
+        a signal handler would leave the group open.
         """
-        done: list[object] = []
         try:
-            done.extend(chain(starmap(self._start, _ONCE), starmap(call, arguments), starmap(self._end, _ONCE)))
-        except BaseException as error:
-            if 0 < len(done) <= len(arguments):  # a call failed, and the group is still open
-                with contextlib.suppress(Exception):  # NCCL tells the error of the call again
-                    self._end()
-            if isinstance(error, self._binding.NcclError):
-                raise NcclError(error.status) from error
-            raise
+            self._run(call, columns)
+        except self._binding.NcclError as error:
+            raise NcclError(error.status) from error
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:

@@ -243,7 +243,8 @@ class PlainTransfers:
             or devices != tuple([array.data.device_id for array in got])
         ):
             return None
-        return devices, dtype, size, target_size, [array.data.ptr for array in given], [array.data.ptr for array in got]
+        sources, targets = (tuple([array.data.ptr for array in arrays]) for arrays in (given, got))
+        return devices, dtype, size, target_size, sources, targets
 
     def _on(self, index: int, array: Any) -> Any:
         return array if array.data.device_id == index else self.send(array, [index])[0]

@@ -10,8 +10,6 @@ from tcuda._process.captures import require_no_capture
 from tcuda._process.fork import call_in_child
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tcuda._backend.nccl import Nccl
 
 
@@ -47,7 +45,7 @@ class Clique(NamedTuple):
         lock: The lock of the communicators, which only one thread may use at a time.
     """
 
-    handles: Sequence[Any]
+    handles: tuple[Any, ...]
     lock: Any
 
 
@@ -69,7 +67,7 @@ def clique(library: Nccl, devices: tuple[int, ...]) -> Clique:
     with _lock:
         if devices not in _cliques:
             require_no_capture("ncclCommInitAll()")
-            _cliques[devices] = Clique(library.communicators(devices), threading.RLock())
+            _cliques[devices] = Clique(tuple(library.communicators(devices)), threading.RLock())
         return _cliques[devices]
 
 

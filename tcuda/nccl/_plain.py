@@ -15,8 +15,6 @@ from tcuda.nccl._communicators import clique
 from tcuda.nccl._elements import OPS, moved, reduced
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tcuda._backend.transfers import Places
 
 
@@ -39,15 +37,14 @@ def reduce(inputs: Any, output: Any, root: Any, op: Any) -> bool:
     devices, dtype, size, _, sources, _ = places
     if type(root) is not int or not 0 <= root < len(devices):
         return False
-    targets = [0] * len(devices)
-    if output is None:
-        targets[root] = sources[root]
-    else:
+    target = sources[root]
+    if output is not None:
         written = _places((output,), None)
         if written is None or written[:3] != ((devices[root],), dtype, size):
             return False
-        [targets[root]] = written[4]
+        [target] = written[4]
     kind, parts, number = reduced(dtype, op)
+    targets = tuple([target if place == root else 0 for place in range(len(devices))])
     _run("reduce", devices, sources, targets, size * parts, kind, number, root)
     return True
 
@@ -96,8 +93,8 @@ def _places(inputs: Any, outputs: Any) -> Places | None:
 def _run(
     collective: str,
     devices: tuple[int, ...],
-    sources: Sequence[int],
-    targets: Sequence[int],
+    sources: tuple[int, ...],
+    targets: tuple[int, ...],
     count: int,
     *arguments: int,
 ) -> None:
@@ -105,9 +102,6 @@ def _run(
     library, current_stream = backend.nccl(), backend.current_stream
     handles, lock = clique(library, devices)
     if count:
-        ranks = [
-            (handle, device, current_stream(device).ptr, source, target)
-            for handle, device, source, target in zip(handles, devices, sources, targets)  # noqa: B905 - faster
-        ]
+        streams = tuple([current_stream(device).ptr for device in devices])  # a list is faster than a generator
         with lock:
-            getattr(library, collective)(ranks, count, *arguments)
+            getattr(library, collective)((handles, devices, streams, sources, targets), count, *arguments)

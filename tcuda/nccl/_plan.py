@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._arguments import a_kind
 from tcuda._backend import array_module
-from tcuda._backend.nccl import Rank
+from tcuda._backend.nccl import Ranks
 from tcuda._process.lazy import backend
 from tcuda._process.streams import handle_and_device
 from tcuda._runtime import runtime
@@ -159,15 +159,16 @@ class Plan:
         if self._communicators is None:
             handles, lock = clique(library, self._devices)
         else:
-            handles, lock = [communicator.handle for communicator in self._communicators], _NO_LOCK
+            handles, lock = tuple([communicator.handle for communicator in self._communicators]), _NO_LOCK
         if not self.size:
             return
-        ranks = [
-            Rank(handle, device, stream, given.ptr, 0 if got is None else got.ptr)
-            for handle, device, stream, given, got in zip(
-                handles, self._devices, self._streams, self._given, self._got, strict=True
-            )
-        ]
+        ranks = Ranks(
+            handles,
+            self._devices,
+            tuple(self._streams),
+            tuple([given.ptr for given in self._given]),
+            tuple([0 if got is None else got.ptr for got in self._got]),
+        )
         with lock:
             getattr(library, collective)(ranks, count, *arguments)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from tcuda._backend.nccl import Rank
+from tcuda._backend.nccl import Ranks
 from tcuda._cupy.nccl import Nccl
 from tcuda._errors import NcclError, NcclNotFoundError
 
@@ -67,7 +67,7 @@ class Binding:
         return tuple(range(-64, 64))
 
 
-RANKS = [Rank("first", 0, 10, 100, 200), Rank("second", 1, 11, 101, 201)]
+RANKS = Ranks(("first", "second"), (0, 1), (10, 11), (100, 101), (200, 201))
 
 
 def test_a_collective_is_one_group() -> None:
@@ -133,7 +133,7 @@ def noting(notes: list[str], call: Any) -> Nccl:
 def test_no_garbage_is_collected_while_a_group_is_open(notes: list[str]) -> None:
     nccl = noting(notes, notes.append)
     gc.set_threshold(1, 1, 1)
-    nccl._group(notes.append, [("call",), ("call",)])
+    nccl._group(notes.append, (("call", "call"),))
     gc.set_threshold(0)
     inside = notes[notes.index("start") : notes.index("end") + 1]
     assert inside == ["start", "call", "call", "end"]
@@ -143,7 +143,7 @@ def test_no_garbage_is_collected_while_a_group_is_open(notes: list[str]) -> None
 def test_no_signal_handler_runs_while_a_group_is_open(notes: list[str]) -> None:
     # The functions of Python that send a signal run the handler themselves.
     send = getattr(ctypes.CDLL(None), "raise")
-    noting(notes, send)._group(send, [(int(signal.SIGUSR1),)] * 3)
+    noting(notes, send)._group(send, ((int(signal.SIGUSR1),) * 3,))
     assert [note for note in notes if note != "collection"] == ["start", "end", "handler"]
 
 

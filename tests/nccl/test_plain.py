@@ -33,7 +33,7 @@ def as_subclass(array: Any) -> Subclass:
 
 def test_the_places_of_arrays_are_read_in_one_call(backend: Backend) -> None:
     inputs, outputs = pair(4), tuple(pair(8))
-    addresses, targets = ([array.data.ptr for array in arrays] for arrays in (inputs, outputs))
+    addresses, targets = (tuple([array.data.ptr for array in arrays]) for arrays in (inputs, outputs))
     places = backend.transfers().places
     assert places(inputs, None) == ((0, 1), np.float32, 4, 4, addresses, addresses)
     assert places(inputs, outputs) == ((0, 1), np.float32, 4, 8, addresses, targets)

@@ -35,8 +35,10 @@ std::optional<std::uint64_t> bytes_in(nb::handle number) {
 
 nb::object tuple_of(nb::handle list) { return checked(PyList_AsTuple(list.ptr())); }
 
-void put_number(nb::handle list, Py_ssize_t place, std::uint64_t number) {
-    put(list, static_cast<std::size_t>(place), checked(PyLong_FromUnsignedLongLong(number)));
+nb::object new_tuple(Py_ssize_t size) { return checked(PyTuple_New(size)); }
+
+void put_number(const nb::object &tuple, Py_ssize_t place, std::uint64_t number) {
+    require(PyTuple_SetItem(tuple.ptr(), place, checked(PyLong_FromUnsignedLongLong(number)).release().ptr()) == 0);
 }
 
 } // namespace
@@ -505,8 +507,8 @@ nb::object PlainCalls::places(nb::handle inputs, nb::handle outputs) const {
         return known->has(array) && ArrayLayout::of(array).is_c_contiguous != 0 &&
                ArrayLayout::of(array).dtype == first.dtype && ArrayLayout::of(array).size == like.size;
     };
-    const nb::object devices = new_list(count), sources = new_list(count),
-                     targets = is_in_place ? sources : new_list(count);
+    const nb::object devices = new_tuple(count), sources = new_tuple(count),
+                     targets = is_in_place ? nb::object() : new_tuple(count);
     std::uint64_t seen = 0; // a bit for each device
     for (Py_ssize_t i = 0; i < count; ++i) {
         if (!is_like(given[i], first) || !is_like(got[i], first_target))
@@ -523,8 +525,8 @@ nb::object PlainCalls::places(nb::handle inputs, nb::handle outputs) const {
     }
     const Owned size(PyLong_FromSsize_t(first.size)), target_size(PyLong_FromSsize_t(first_target.size));
     require(size && target_size);
-    return checked(PyTuple_Pack(6, tuple_of(devices).ptr(), first.dtype, size.get(), target_size.get(), sources.ptr(),
-                                targets.ptr()));
+    return checked(PyTuple_Pack(6, devices.ptr(), first.dtype, size.get(), target_size.get(), sources.ptr(),
+                                (is_in_place ? sources : targets).ptr()));
 }
 
 } // namespace tcuda

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bindings/call_group.hpp"
 #include "bindings/plain_calls.hpp"
 #include "bindings/python_transfers.hpp"
 #include "transfers/pack_tables.hpp"
@@ -82,6 +83,10 @@ void bind_transfers(nb::module_ &module) {
         .def("reduce_add_coalesced", &PlainCalls::reduce_add_coalesced, nb::arg("inputs").none(),
              nb::arg("destination").none(), nb::arg("buffer_size").none(), nb::arg("small"))
         .def("places", &PlainCalls::places, nb::arg("inputs").none(), nb::arg("outputs").none());
+
+    nb::class_<CallGroup>(module, "CallGroup")
+        .def(nb::init<nb::object, nb::object>(), nb::arg("start"), nb::arg("end"))
+        .def("run", &CallGroup::run, nb::arg("call"), nb::arg("columns"));
 
     module.attr("pack_capacities") = nb::make_tuple(small_capacity, large_capacity);
     module.def("pack_tables", pack_tables, nb::arg("target"), nb::arg("arrays"), nb::arg("large"));

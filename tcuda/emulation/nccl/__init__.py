@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tcuda._backend.nccl import Rank
 from tcuda._errors import NcclError
 from tcuda.emulation.nccl.meeting import INVALID_USAGE
 from tcuda.emulation.nccl.member import Member, exchange
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tcuda._backend.nccl import AnyRank
+    from tcuda._backend.nccl import AnyRanks
     from tcuda._runtime.emulated import EmulatedRuntime
 
 _VERSION = 2, 28, 9
@@ -41,6 +40,16 @@ class _Local(NamedTuple):
 
     rank: int
     ranks: int
+
+
+class _Rank(NamedTuple):
+    """The part of one device in a collective; :class:`~tcuda._backend.nccl.Ranks` documents the fields."""
+
+    communicator: Any
+    device: int
+    stream: int
+    source: int
+    target: int
 
 
 class EmulatedNccl:
@@ -69,28 +78,28 @@ class EmulatedNccl:
         """Return the communicators of a new clique of ``devices``."""
         return [_Local(rank, len(devices)) for rank in range(len(devices))]
 
-    def all_reduce(self, ranks: Sequence[AnyRank], count: int, kind: int, op: int) -> None:
+    def all_reduce(self, ranks: AnyRanks, count: int, kind: int, op: int) -> None:
         """Reduce the elements of all ranks; every rank gets the result."""
         self._launch(ranks, Operation("all_reduce", count, kind, op))
 
-    def reduce(self, ranks: Sequence[AnyRank], count: int, kind: int, op: int, root: int) -> None:
+    def reduce(self, ranks: AnyRanks, count: int, kind: int, op: int, root: int) -> None:
         """Reduce the elements of all ranks; the rank ``root`` gets the result."""
         self._launch(ranks, Operation("reduce", count, kind, op, root))
 
-    def broadcast(self, ranks: Sequence[AnyRank], count: int, kind: int, root: int) -> None:
+    def broadcast(self, ranks: AnyRanks, count: int, kind: int, root: int) -> None:
         """Give every rank the elements of the rank ``root``."""
         self._launch(ranks, Operation("broadcast", count, kind, root=root))
 
-    def all_gather(self, ranks: Sequence[AnyRank], count: int, kind: int) -> None:
+    def all_gather(self, ranks: AnyRanks, count: int, kind: int) -> None:
         """Give every rank the elements of each rank."""
         self._launch(ranks, Operation("all_gather", count, kind))
 
-    def reduce_scatter(self, ranks: Sequence[AnyRank], count: int, kind: int, op: int) -> None:
+    def reduce_scatter(self, ranks: AnyRanks, count: int, kind: int, op: int) -> None:
         """Reduce the elements of all ranks, and give each rank a part of the result."""
         self._launch(ranks, Operation("reduce_scatter", count, kind, op))
 
-    def _launch(self, given_ranks: Sequence[AnyRank], operation: Operation) -> None:
-        ranks = [Rank(*rank) for rank in given_ranks]
+    def _launch(self, given_ranks: AnyRanks, operation: Operation) -> None:
+        ranks = [_Rank(*rank) for rank in zip(*given_ranks, strict=True)]
         if len({self._runtime.captureOf(rank.device, rank.stream) for rank in ranks}) > 1:
             raise NcclError(
                 INVALID_USAGE,
