@@ -1,9 +1,9 @@
 """Collectives with plain arguments, which are read in one pass.
 
-Arguments are plain if :meth:`~tcuda._backend.transfers.Transfers.places` reads the arrays, the sizes fit, the streams
-are the current streams, and the communicators are those of the devices. A function returns False, with nothing done, if
-the arguments are not plain. :class:`~tcuda.nccl._plan.Plan` then does the work, or raises the error that names the
-wrong argument.
+Arguments are plain if :meth:`~tcuda._backend.transfers.Transfers.places` reads the arrays, no array is empty, the sizes
+fit, the streams are the current streams, and the communicators are those of the devices. A function returns False, with
+nothing done, if the arguments are not plain. :class:`~tcuda.nccl._plan.Plan` then does the work, or raises the error
+that names the wrong argument.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from tcuda.nccl._communicators import clique
 from tcuda.nccl._elements import OPS, moved, reduced
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from tcuda._backend.nccl import AnyRanks, Nccl
     from tcuda._backend.transfers import Places
 
 
@@ -23,10 +26,12 @@ def all_reduce(inputs: Any, outputs: Any, op: Any) -> bool:
     if type(op) is not int or op not in OPS or (places := _places(inputs, outputs)) is None:
         return False
     devices, dtype, size, room, sources, targets = places
-    if room != size:
+    if room != size or not size:
         return False
     kind, parts, number = reduced(dtype, op)
-    _run("all_reduce", devices, sources, targets, size * parts, kind, number)
+    library, ranks, lock = _ranks(devices, sources, targets)
+    with lock:
+        library.all_reduce(ranks, size * parts, kind, number)
     return True
 
 
@@ -34,29 +39,33 @@ def reduce(inputs: Any, output: Any, root: Any, op: Any) -> bool:
     """Reduce the arrays of all devices, and give one device the result."""
     if type(op) is not int or op not in OPS or (places := _places(inputs, None)) is None:
         return False
-    devices, dtype, size, _, sources, _ = places
-    if type(root) is not int or not 0 <= root < len(devices):
+    devices, dtype, size, _, sources, targets = places
+    if type(root) is not int or not 0 <= root < len(devices) or not size:
         return False
-    target = sources[root]
     if output is not None:
         written = _places((output,), None)
         if written is None or written[:3] != ((devices[root],), dtype, size):
             return False
-        [target] = written[4]
+        targets = (*sources[:root], *written[4], *sources[root + 1 :])  # only the target of the root is used
     kind, parts, number = reduced(dtype, op)
-    targets = tuple([target if place == root else 0 for place in range(len(devices))])
-    _run("reduce", devices, sources, targets, size * parts, kind, number, root)
+    library, ranks, lock = _ranks(devices, sources, targets)
+    with lock:
+        library.reduce(ranks, size * parts, kind, number, root)
     return True
 
 
 def broadcast(inputs: Any, root: Any) -> bool:
     """Copy the array of one device into the arrays of all others."""
     places = _places(inputs, None)
-    if places is None or type(root) is not int or not 0 <= root < len(places[0]):
+    if places is None:
         return False
     devices, dtype, size, _, sources, targets = places
+    if type(root) is not int or not 0 <= root < len(devices) or not size:
+        return False
     kind, parts = moved(dtype)
-    _run("broadcast", devices, sources, targets, size * parts, kind, root)
+    library, ranks, lock = _ranks(devices, sources, targets)
+    with lock:
+        library.broadcast(ranks, size * parts, kind, root)
     return True
 
 
@@ -66,10 +75,12 @@ def all_gather(inputs: Any, outputs: Any) -> bool:
     if places is None:
         return False
     devices, dtype, size, room, sources, targets = places
-    if room != size * len(devices):
+    if room != size * len(devices) or not size:
         return False
     kind, parts = moved(dtype)
-    _run("all_gather", devices, sources, targets, size * parts, kind)
+    library, ranks, lock = _ranks(devices, sources, targets)
+    with lock:
+        library.all_gather(ranks, size * parts, kind)
     return True
 
 
@@ -78,10 +89,12 @@ def reduce_scatter(inputs: Any, outputs: Any, op: Any) -> bool:
     if type(op) is not int or op not in OPS or (places := _places(inputs, outputs)) is None:
         return False
     devices, dtype, size, room, sources, targets = places
-    if room * len(devices) != size:
+    if room * len(devices) != size or not size:
         return False
     kind, parts, number = reduced(dtype, op)
-    _run("reduce_scatter", devices, sources, targets, room * parts, kind, number)
+    library, ranks, lock = _ranks(devices, sources, targets)
+    with lock:
+        library.reduce_scatter(ranks, room * parts, kind, number)
     return True
 
 
@@ -90,18 +103,11 @@ def _places(inputs: Any, outputs: Any) -> Places | None:
     return backend.transfers().places(inputs, outputs) if is_initialized() else None
 
 
-def _run(
-    collective: str,
-    devices: tuple[int, ...],
-    sources: tuple[int, ...],
-    targets: tuple[int, ...],
-    count: int,
-    *arguments: int,
-) -> None:
-    """Call ``collective`` of the library with the current stream of each device."""
+def _ranks(
+    devices: tuple[int, ...], sources: tuple[int, ...], targets: tuple[int, ...]
+) -> tuple[Nccl, AnyRanks, AbstractContextManager[object]]:
+    """Return the library, the ranks on the current stream of each device, and the lock of their communicators."""
     library, current_stream = backend.nccl(), backend.current_stream
     handles, lock = clique(library, devices)
-    if count:
-        streams = tuple([current_stream(device).ptr for device in devices])  # a list is faster than a generator
-        with lock:
-            getattr(library, collective)((handles, devices, streams, sources, targets), count, *arguments)
+    streams = tuple([current_stream(device).ptr for device in devices])  # a list is faster than a generator
+    return library, (handles, devices, streams, sources, targets), lock

@@ -87,6 +87,7 @@ def test_plain_arguments_are_not_checked_a_second_time(name: str) -> None:
 
 
 OTHER: dict[str, Callable[[Arrays], bool]] = {
+    "empty arrays": lambda t: _plain.broadcast([array[:0] for array in t], 0),
     "operation of no kind": lambda t: _plain.all_reduce(t, None, 0.0),
     "truth value as operation": lambda t: _plain.reduce(t, None, 0, True),
     "missing operation": lambda t: _plain.reduce_scatter(t, [array[:2] for array in t], 5),
