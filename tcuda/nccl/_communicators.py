@@ -49,7 +49,9 @@ class Clique(NamedTuple):
     lock: Any
 
 
-_cliques: dict[tuple[int, ...], Clique] = {}
+cliques: dict[tuple[int, ...], Clique] = {}
+"""The cliques that have been made, by their devices."""
+
 # The lock is reentrant because a signal handler that runs meanwhile may ask for communicators too.
 _lock = threading.RLock()
 
@@ -61,19 +63,19 @@ def clique(library: Nccl, devices: tuple[int, ...]) -> Clique:
         AcceleratorError: The clique is to be made, which a capture in progress forbids.
         NcclError: NCCL cannot make the clique.
     """
-    known = _cliques.get(devices)
+    known = cliques.get(devices)
     if known is not None:
         return known
     with _lock:
-        if devices not in _cliques:
+        if devices not in cliques:
             require_no_capture("ncclCommInitAll()")
-            _cliques[devices] = Clique(tuple(library.communicators(devices)), threading.RLock())
-        return _cliques[devices]
+            cliques[devices] = Clique(tuple(library.communicators(devices)), threading.RLock())
+        return cliques[devices]
 
 
 def _forget_in_child() -> None:
     global _lock
-    _cliques.clear()
+    cliques.clear()
     _lock = threading.RLock()  # another thread of the parent may have held the lock
 
 

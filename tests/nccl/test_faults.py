@@ -92,7 +92,7 @@ def test_a_clique_that_cannot_be_made_is_made_by_the_next_call(
     from tcuda._errors import NcclError
     from tcuda.nccl import _communicators
 
-    monkeypatch.setattr(_communicators, "_cliques", {})
+    _communicators.cliques.clear()
 
     def refuse(devices: Any) -> Any:
         raise NcclError(1)
@@ -102,10 +102,10 @@ def test_a_clique_that_cannot_be_made_is_made_by_the_next_call(
         patch.setattr(backend.nccl(), "communicators", refuse)
         with pytest.raises(RuntimeError, match="NCCL Error 1: unhandled cuda error"):
             nccl.all_reduce(arrays)
-    assert not _communicators._cliques
+    assert not _communicators.cliques
     nccl.all_reduce(arrays)
     assert [got.tolist() for got in read(arrays)] == [[2] * 4] * 2
-    assert list(_communicators._cliques) == [(0, 1)]
+    assert list(_communicators.cliques) == [(0, 1)]
 
 
 def test_the_communicators_of_the_same_devices_in_the_same_order_are_made_once(
@@ -113,7 +113,7 @@ def test_the_communicators_of_the_same_devices_in_the_same_order_are_made_once(
 ) -> None:
     from tcuda.nccl import _communicators
 
-    monkeypatch.setattr(_communicators, "_cliques", {})
+    _communicators.cliques.clear()
     made: list[tuple[int, ...]] = []
     real = backend.nccl().communicators
     monkeypatch.setattr(backend.nccl(), "communicators", lambda devices: made.append(devices) or real(devices))

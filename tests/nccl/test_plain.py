@@ -9,7 +9,7 @@ import pytest
 
 from support.device_arrays import on_each, read
 from tcuda import nccl, xp
-from tcuda.nccl import _plain
+from tcuda.nccl import _communicators, _plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,7 +82,7 @@ def plain_calls(inputs: Arrays, outputs: Arrays) -> dict[str, Callable[[], bool]
 
 @pytest.mark.parametrize("name", plain_calls([], []))
 def test_plain_arguments_are_not_checked_a_second_time(name: str) -> None:
-    nccl.broadcast(pair())  # initialises tcuda
+    nccl.broadcast(pair())  # makes the communicators
     assert plain_calls(pair(), pair(8))[name]()
 
 
@@ -106,8 +106,18 @@ OTHER: dict[str, Callable[[Arrays], bool]] = {
 @pytest.mark.parametrize("name", OTHER)
 def test_other_arguments_are_left_to_the_full_checks(name: str) -> None:
     arrays = pair()
+    nccl.broadcast(pair())  # makes the communicators
     assert not OTHER[name](arrays)
     assert [got.tolist() for got in read(arrays)] == [[0, 1, 2, 3], [1, 2, 3, 4]]
+
+
+def test_new_communicators_are_left_to_the_full_checks() -> None:
+    arrays = pair()
+    _communicators.cliques.clear()
+    assert not _plain.broadcast(arrays, 0)
+    assert not _communicators.cliques
+    nccl.broadcast(arrays)
+    assert _plain.broadcast(arrays, 0)
 
 
 def test_an_array_of_a_subclass_takes_part() -> None:
