@@ -786,15 +786,17 @@ class Ledger:
         """Forbid the ledger to use the handle of the stream."""
     def sharing_of(
         self, device: int, address: int
-    ) -> tuple[int, int, list[int], list[tuple[int, int]], tuple[int, int] | None] | None:
+    ) -> tuple[int, int, list[int], list[tuple[int, int]], tuple[int, int] | None, int] | None:
         """Return how other processes can open the allocation that begins at ``address``, None if none begins there.
 
         Returns:
             The address and the size of the block; the handles of the streams that use it, as far as this thread has
             handles for them; the address and the size of each piece of physical memory that contains the block, in
-            order and without gaps; and the address and the size of the allocation of the driver that contains the
-            block. There are no pieces outside of expandable segments. There is no allocation inside of them, and if the
-            driver knows none.
+            order and without gaps; the address and the size of the allocation of the driver that contains the block;
+            and the number of the piece that was created last. There are no pieces outside of expandable segments, and
+            the number is then 0. There is no allocation inside of them, and if the driver knows none. A process counts
+            the pieces that it creates. So pieces with the same addresses and the same last number are the same physical
+            memory.
         """
     def export_piece(self, device: int, address: int) -> int:
         """Return a new file descriptor for the piece of physical memory that begins at ``address``.

@@ -11,9 +11,9 @@ def ipc_collect() -> None:
     """Finish the returns of shared memory now (``torch.cuda.ipc_collect``).
 
     The call waits until the memory of received arrays that are gone is back at its owners, and until all memory that
-    other processes have given back is free in this process. Then the call closes what is no longer needed: connections,
-    and the events of messages. All this also happens by itself. Use the call before a measurement of memory, or when a
-    process stops to send arrays.
+    other processes have given back is free in this process. Then the call closes what is no longer needed: mappings,
+    connections, and the events of messages. All this also happens by itself. Use the call before a measurement of
+    memory, or when a process stops to send arrays.
 
     A message that no process has received yet keeps its memory: see :func:`tcuda.multiprocessing.withdraw`.
     """
@@ -21,12 +21,13 @@ def ipc_collect() -> None:
     if "tcuda._sharing.messages" not in sys.modules:  # this process has neither sent nor received an array
         return
     # The imports are here, because `import tcuda` should import as few modules as possible.
-    from tcuda._sharing import events
+    from tcuda._sharing import events, mappings
     from tcuda._sharing.connections import connections
     from tcuda._sharing.received import returns
     from tcuda._sharing.server import server_if_any
 
     returns.settle()
+    mappings.close_idle(also_young=True)
     for connection in connections():
         connection.close_if_unused()
     running = server_if_any()

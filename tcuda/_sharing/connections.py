@@ -41,17 +41,22 @@ class Connection:
         self._requests = itertools.count(1)
         self._claims: dict[int, int] = {}  # the leases of the claims that are not answered yet, by request
 
-    def claim(self, lease: int, message: int) -> None:
-        """Hold the memory of ``lease``.
+    def claim(self, lease: int, message: int, count: int = 0) -> list[int]:
+        """Hold the memory of ``lease``, and return the descriptors of its first pieces, which belong to the caller.
+
+        Args:
+            lease: The number of the lease.
+            message: The number of the message about the memory.
+            count: The number of descriptors to return. The owner may give fewer.
 
         Raises:
-            RuntimeError: The owner has ended, or has freed the memory.
+            RuntimeError: The owner has ended, or has freed the memory, or cannot give a descriptor.
         """
         with self._lock:
-            (claimed,), _ = self._request("claim", lease, message)
+            (claimed,), found = self._request("claim", lease, message, count)
             if claimed:
                 self.held += 1
-                return
+                return found
         raise RuntimeError(
             f"The array is gone: the process {self.owner.pid} has freed its memory, because all arrays that were "
             "received from this message are gone, or because the sender has withdrawn the message. Load each message "
@@ -75,9 +80,15 @@ class Connection:
             self.when_received[message] = when_received
             return int(message)
 
-    def descriptors(self, lease: int, count: int) -> list[int]:
-        """Return ``count`` descriptors of the memory of ``lease``, which belong to the caller."""
-        found: list[int] = []
+    def descriptors(self, lease: int, count: int, found: list[int] | None = None) -> list[int]:
+        """Return ``count`` descriptors of the memory of ``lease``, which belong to the caller.
+
+        Args:
+            lease: The number of the lease.
+            count: The number of descriptors.
+            found: The first descriptors, if the caller has them already. A failure closes them.
+        """
+        found = [] if found is None else found
         try:
             while len(found) < count:
                 with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import traceback
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,7 @@ from tcuda._sharing import events, mappings, segments
 from tcuda._sharing.connections import connection_to
 from tcuda._sharing.leases import leases
 from tcuda._sharing.received import Loan, Received
-from tcuda._sharing.segments import Place, SharedBlock
+from tcuda._sharing.segments import HANDLE, Place, SharedBlock
 from tcuda._sharing.server import server, server_if_any
 from tcuda._status import Status
 
@@ -165,17 +166,33 @@ def _receive(message: Message, device: int, stream: Any) -> Any:
     place = message.place
     assert place is not None
     connection = connection_to(message.owner)
-    connection.claim(message.lease, message.number)
+    segment = place.segment
+    wanted = 0 if segment.kind == HANDLE or mappings.is_open(message.owner, device, segment) else len(segment.pieces)
+    descriptors = connection.claim(message.lease, message.number, wanted)
     try:
         _require_end_of(message.sender, failed)
         mapping = mappings.open_segment(
-            message.owner, device, place.segment, functools.partial(connection.descriptors, message.lease)
+            message.owner,
+            device,
+            segment,
+            # If a mapping has been closed since the claim, the descriptors are still to be asked for.
+            lambda count: connection.descriptors(message.lease, count, _taken(descriptors)),
         )
     except BaseException:
         connection.release({message.lease: 1})
         raise
+    finally:
+        for descriptor in descriptors:  # if another thread has opened the segment since the claim
+            os.close(descriptor)
     received = Received(Loan(connection, message.lease, mapping, device, {stream.ptr: stream}), place)
     return backend.foreign_memory(received, received.ptr, place.size, device)
+
+
+def _taken(descriptors: list[int]) -> list[int]:
+    """Return the descriptors, and leave none in the list."""
+    taken = descriptors.copy()
+    descriptors.clear()
+    return taken
 
 
 def _wait(message: Message, stream: int) -> str | None:

@@ -20,6 +20,7 @@ from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
 from tcuda._process.spare_events import create_event
 from tcuda._runtime.protocol import EVENT_BLOCKING_SYNC, EVENT_DISABLE_TIMING, STREAM_LEGACY, STREAM_PER_THREAD
+from tcuda._sharing import mappings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +140,15 @@ class Returns:
     def _run(self) -> None:
         going_on = True
         while going_on:
-            items = [self.queue.get()]
+            idle_time = mappings.idle_time()
+            if idle_time == 0:
+                _wait_for_captures()
+                mappings.close_idle()
+                continue
+            try:
+                items = [self.queue.get(timeout=idle_time)]
+            except queue.Empty:
+                continue
             while not self.queue.empty():
                 items.append(self.queue.get())
             loans = [item for item in items if isinstance(item, Loan)]
@@ -178,7 +187,8 @@ class Returns:
                     event = self._event_of(device)
                     # The stream of another thread has no handle here. The legacy stream waits for it.
                     cuda.eventRecord(event, STREAM_LEGACY if handle == STREAM_PER_THREAD else handle)
-                    cuda.eventSynchronize(event)
+                    if cuda.eventQuery(event):
+                        cuda.eventSynchronize(event)
 
     def _event_of(self, device: int) -> int:
         if device not in self._events:

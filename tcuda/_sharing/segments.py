@@ -24,11 +24,14 @@ class Segment(NamedTuple):
         kind: :data:`HANDLE` or :data:`DESCRIPTORS`.
         handle: The IPC handle; empty for descriptors.
         pieces: The address and the size of each piece in the owner; for an IPC handle, the segment is one piece.
+        youngest: The number of the piece that the owner has created last; 0 for an IPC handle. New physical memory at
+            the addresses of old memory has another number.
     """
 
     kind: str
     handle: bytes
     pieces: tuple[tuple[int, int], ...]
+    youngest: int = 0
 
 
 class Place(NamedTuple):
@@ -84,9 +87,9 @@ def place_of(device: int, address: int) -> tuple[Place, list[int]]:
             f"The memory of the array, at {address:#x} of cuda:{device}, was not allocated by tcuda, so tcuda cannot "
             "keep it for another process. Send a copy: array.copy()."
         )
-    begin, size, streams, pieces, segment = found
+    begin, size, streams, pieces, segment, youngest = found
     if pieces:
-        return Place(Segment(DESCRIPTORS, b"", tuple(pieces)), begin - pieces[0][0], size), streams
+        return Place(Segment(DESCRIPTORS, b"", tuple(pieces), youngest), begin - pieces[0][0], size), streams
     base, whole = segment or (begin, size)
     return Place(Segment(HANDLE, _handle(device, base), ((base, whole),)), begin - base, size), streams
 

@@ -162,23 +162,31 @@ class Server:
 
     def _answer(self, receiver: _Receiver, message: list[Any]) -> tuple[list[Any], list[int]]:
         match message:
-            case ["claim", int(lease), int(number)]:
-                return [leases.claim(lease, number, receiver)], []
+            case ["claim", int(lease), int(number), int(count)]:
+                if not leases.claim(lease, number, receiver):
+                    return [False], []
+                try:
+                    return [True], self._descriptors(lease, 0, count)
+                except BaseException:
+                    leases.release(lease, 1, receiver)
+                    raise
             case ["forward", int(lease)]:
                 tell = _Notice(self, receiver)
                 forwarded = leases.forward(lease, tell)
                 tell.number = forwarded or 0
                 return [forwarded], []
             case ["descriptors", int(lease), int(first), int(count)]:
-                shared = leases.find(lease)
-                if shared is None:
-                    return [False], []
-                return [True], shared.descriptors(first, min(count, wire.MOST_DESCRIPTORS))
+                return [True], self._descriptors(lease, first, count)
             case ["release", [*released]]:
                 for lease, count in released:
                     leases.release(lease, count, receiver)
                 return [], []
         raise ValueError(f"unknown request {message!r}: the two processes have different versions of tcuda")
+
+    def _descriptors(self, lease: int, first: int, count: int) -> list[int]:
+        """Return descriptors of the memory of ``lease``, as many of ``count`` as fit into one message."""
+        shared = leases.find(lease) if count else None
+        return [] if shared is None else shared.descriptors(first, min(count, wire.MOST_DESCRIPTORS))
 
     def _send(self, receiver: _Receiver, message: list[Any], descriptors: list[int]) -> None:
         try:

@@ -65,14 +65,14 @@ class TestWhatTheLedgerTells:
         ledger = new_ledger(runtime, expandable=False)
         first, second = ledger.allocate(0, 1000, 0), ledger.allocate(0, 2000, 0)
         segment = (min(first, second), 2 * MIB)
-        assert ledger.sharing_of(0, first) == (first, 1024, [0], [], segment)
-        assert ledger.sharing_of(0, second) == (second, 2048, [0], [], segment)
+        assert ledger.sharing_of(0, first) == (first, 1024, [0], [], segment, 0)
+        assert ledger.sharing_of(0, second) == (second, 2048, [0], [], segment, 0)
 
     def test_memory_of_an_expandable_segment_is_opened_by_its_pieces(self, ledger: _core.Ledger) -> None:
         address = ledger.allocate(0, 300 * MIB, 0)
         found = ledger.sharing_of(0, address)
         assert found is not None
-        begin, size, streams, pieces, segment = found
+        begin, size, streams, pieces, segment, _ = found
         assert (begin, size, streams, segment) == (address, 300 * MIB, [0], None)
         assert len(pieces) > 1
         assert pieces[0][0] <= begin
@@ -88,6 +88,26 @@ class TestWhatTheLedgerTells:
             assert pieces[-1][0] < address + 200 * MIB <= sum(pieces[-1])
         for address in blocks:
             ledger.free(address)
+
+    def test_new_physical_memory_at_the_same_addresses_has_a_higher_number(self, ledger: _core.Ledger) -> None:
+        def found(address: int) -> tuple[list[tuple[int, int]], int]:
+            sharing = ledger.sharing_of(0, address)
+            assert sharing is not None
+            return sharing[3], sharing[5]
+
+        address = ledger.allocate(0, 300 * MIB, 0)
+        pieces, number = found(address)
+        assert found(address) == (pieces, number)
+        ledger.free(address)
+        again = ledger.allocate(0, 300 * MIB, 0)
+        assert found(again) == (pieces, number)  # the cache gave the same memory
+        other = ledger.allocate(0, 1000, 0)  # keeps the segment and its addresses
+        ledger.free(again)
+        ledger.empty_cache(0)
+        new = ledger.allocate(0, 300 * MIB, 0)
+        assert found(new)[1] > number
+        for block in (new, other):
+            ledger.free(block)
 
     def test_the_streams_that_use_the_block_are_named(self, runtime: Runtime, ledger: _core.Ledger) -> None:
         own, other = (runtime.streamCreateWithPriority(1, 0) for _ in range(2))
@@ -114,7 +134,7 @@ class TestWhatTheLedgerTells:
         address = ledger.allocate(0, 5 * MIB, 0)
         found = ledger.sharing_of(0, address)
         assert found is not None
-        assert found[3:] == ([], (address, 5 * MIB))
+        assert found[3:] == ([], (address, 5 * MIB), 0)
         ledger.free(address)
 
     def test_what_is_no_piece_is_not_exported(self, ledger: _core.Ledger) -> None:
@@ -363,7 +383,7 @@ def test_a_driver_that_does_not_know_the_allocation_is_no_error(runtime: Runtime
     ledger.caching = False
     address = ledger.allocate(0, 4096, 0)
     driver.fail("allocation_of", 0, 1)
-    assert ledger.sharing_of(0, address) == (address, 4096, [0], [], None)
+    assert ledger.sharing_of(0, address) == (address, 4096, [0], [], None, 0)
     assert driver.failed
     ledger.free(address)
 

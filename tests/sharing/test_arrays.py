@@ -6,7 +6,7 @@ import concurrent.futures
 import multiprocessing
 import pickle
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,6 +16,9 @@ import tcuda.multiprocessing
 from support import receivers
 from support.busy_streams import keep_busy
 from support.receivers import SPAWN, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def test_an_array_arrives_in_the_same_memory(xp: Any, worker: Worker) -> None:
@@ -76,6 +79,71 @@ def test_arrays_of_one_segment_share_a_mapping(xp: Any, worker: Worker) -> None:
     worker.call(receivers.drop, "3")
     worker.call(receivers.collect)
     assert worker.call(receivers.mapped_segments) == 0
+
+
+@pytest.fixture
+def patient(worker: Worker) -> Iterator[Worker]:
+    """The worker, which keeps mappings without arrays open until it is told to close them."""
+    usual = worker.call(receivers.set_idle_time, 1e6)
+    yield worker
+    worker.call(receivers.set_idle_time, usual)
+
+
+def test_a_mapping_is_kept_for_the_next_message_and_keeps_no_block(xp: Any, patient: Worker) -> None:
+    tcuda.empty_cache()
+    array = xp.arange(10)
+    used = tcuda.memory_allocated()
+    address = patient.call(receivers.address_of, array)
+    patient.call(receivers.settle)
+    assert patient.call(receivers.mapped_segments) == 1
+    assert patient.call(receivers.address_of, array) == address
+    patient.call(receivers.settle)
+    del array
+    tcuda.ipc_collect()
+    assert tcuda.memory_allocated() < used
+    assert patient.call(receivers.mapped_segments) == 1
+    patient.call(receivers.collect)
+    assert patient.call(receivers.mapped_segments) == 0
+
+
+def test_a_mapping_without_arrays_is_closed_after_its_time(xp: Any, worker: Worker) -> None:
+    usual = worker.call(receivers.set_idle_time, 0.0)
+    worker.call(receivers.keep, "array", xp.arange(10))
+    assert worker.call(receivers.mapped_segments) == 1
+    worker.call(receivers.drop, "array")
+    worker.call(receivers.settle)
+    worker.call(receivers.settle)  # the thread closes the mapping between the two calls
+    assert worker.call(receivers.mapped_segments) == 0
+    worker.call(receivers.set_idle_time, usual)
+
+
+def test_only_so_many_mappings_without_arrays_stay_open(xp: Any, patient: Worker) -> None:
+    most = patient.call(receivers.set_most_idle, 2)
+    tcuda.empty_cache()
+    arrays = [xp.zeros(60 << 20, np.uint8) for _ in range(4)]  # each in pieces of its own
+    for number, array in enumerate(arrays):
+        patient.call(receivers.keep, str(number), array)
+    assert patient.call(receivers.mapped_segments) == 4
+    patient.call(receivers.drop)
+    patient.call(receivers.settle)
+    assert patient.call(receivers.mapped_segments) == 2
+    patient.call(receivers.set_most_idle, most)
+
+
+def test_an_old_mapping_is_not_used_for_new_memory_at_the_same_addresses(xp: Any, patient: Worker) -> None:
+    tcuda.empty_cache()
+    keeper = xp.zeros(30 << 20, np.uint8)  # keeps the segment and its addresses
+    addresses = []
+    for value in range(3):
+        array = xp.full(100 << 20, value, np.uint8)
+        addresses.append(array.data.ptr)
+        assert patient.call(receivers.first_and_last, array) == (value, value)
+        del array
+        patient.call(receivers.settle)
+        tcuda.ipc_collect()
+        tcuda.empty_cache()
+    assert len(set(addresses)) == 1  # otherwise the test says nothing
+    assert keeper.size
 
 
 def test_a_large_array_of_many_pieces_arrives(xp: Any, worker: Worker) -> None:

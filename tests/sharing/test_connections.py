@@ -104,6 +104,32 @@ def test_more_descriptors_than_fit_into_one_message(connection: Connection) -> N
         connection.release({lease: 1})
 
 
+def test_a_claim_brings_the_first_descriptors(connection: Connection) -> None:
+    lease, message = leases.send(Files(), lambda: None)
+    count = wire.MOST_DESCRIPTORS + 1
+    first = connection.claim(lease, message, count)
+    assert 0 < len(first) < count
+    received = connection.descriptors(lease, count, first)
+    try:
+        assert [int(os.pread(descriptor, 10, 0)) for descriptor in received] == list(range(count))
+    finally:
+        for descriptor in received:
+            os.close(descriptor)
+        connection.release({lease: 1})
+
+
+def test_a_claim_whose_descriptors_fail_holds_nothing(connection: Connection) -> None:
+    class Broken(Files):
+        def descriptors(self, first: int, count: int) -> list[int]:
+            raise OSError("no files left")
+
+    lease, message = leases.send(Broken(), lambda: None)
+    with pytest.raises(RuntimeError, match="cannot share the memory: no files left"):
+        connection.claim(lease, message, 1)
+    assert connection.held == 0
+    assert leases.find(lease) is None
+
+
 def test_a_failure_of_the_owner_is_raised_by_the_receiver(connection: Connection) -> None:
     class Broken(Files):
         def descriptors(self, first: int, count: int) -> list[int]:
@@ -141,7 +167,7 @@ def test_an_interrupted_claim_holds_nothing(
 def test_a_connection_that_ends_holds_nothing(calls: list[str]) -> None:
     lease, message = leases.send(Files(), calls.clear)
     connected = wire.connect(server().address)
-    wire.send(connected, [1, "claim", lease, message])
+    wire.send(connected, [1, "claim", lease, message, 0])
     assert wire.receive(connected)[0] == [1, True]
     wire.send(connected, [0, "release", [[lease, 1]]])
     connected.close()

@@ -173,6 +173,39 @@ def keep_from_other(name: str) -> None:
     kept[name] = other.recv()
 
 
+def address_of(array: Any) -> int:
+    """Return the address of the elements in the worker."""
+    return int(array.data.ptr)
+
+
+def first_and_last(array: Any) -> tuple[int, int]:
+    """Return the first and the last element."""
+    return int(array[0].get()), int(array[-1].get())
+
+
+def settle() -> None:
+    """Wait until the memory of the arrays that are gone is back at its owners."""
+    from tcuda._sharing.received import returns
+
+    returns.settle()
+
+
+def set_idle_time(seconds: float) -> float:
+    """Keep mappings without arrays for this time, and return the old time."""
+    from tcuda._sharing import mappings
+
+    old, mappings._IDLE_TIME = mappings._IDLE_TIME, seconds
+    return old
+
+
+def set_most_idle(count: int) -> int:
+    """Keep at most this many mappings without arrays, and return the old number."""
+    from tcuda._sharing import mappings
+
+    old, mappings._MOST_IDLE = mappings._MOST_IDLE, count
+    return old
+
+
 def collect() -> None:
     """Give back what the worker has received."""
     import tcuda

@@ -1,6 +1,8 @@
 #include "allocator/physical_memory.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <iterator>
 #include <new>
 #include <utility>
@@ -22,10 +24,17 @@ int PhysicalMemory::map(Segment &segment, Address address, std::size_t size) {
     return success;
 }
 
+namespace {
+
+// The number of the piece that was created last in this process.
+std::atomic<std::uint64_t> pieces_created{0};
+
+} // namespace
+
 int PhysicalMemory::map_piece(Segment &segment, Address address, std::size_t size) {
     Segment::Mappings::iterator mapping;
     try { // takes the host memory before the driver is called
-        mapping = segment.mappings.emplace(address, Segment::Mapping{size, 0}).first;
+        mapping = segment.mappings.emplace(address, Segment::Mapping{size, 0, ++pieces_created}).first;
     } catch (const std::bad_alloc &) {
         return out_of_memory;
     }

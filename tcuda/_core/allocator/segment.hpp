@@ -18,6 +18,7 @@ struct Segment {
     struct Mapping {
         std::size_t size;
         Physical physical;
+        std::uint64_t number = 0; // see Sharing::youngest
     };
     using Mappings = std::map<Address, Mapping>;
 

@@ -68,7 +68,8 @@ nb::object sharing_of(Self &self, int device, Address address) {
     if (!found)
         return nb::none();
     const nb::object segment = found->segment.second == 0 ? nb::none() : nb::cast(found->segment);
-    return nb::make_tuple(found->block.first, found->block.second, streams_of(*found), found->pieces, segment);
+    return nb::make_tuple(found->block.first, found->block.second, streams_of(*found), found->pieces, segment,
+                          found->youngest);
 }
 
 // The ledger has a reference to every attached tracker: Python may drop its own reference before the tracker is

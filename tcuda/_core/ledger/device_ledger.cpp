@@ -224,8 +224,10 @@ std::optional<Sharing> DeviceLedger::sharing_of(Address address) {
     if (segment != nullptr && segment->expandable) {
         const auto &mappings = segment->mappings;
         for (auto piece = std::prev(mappings.upper_bound(address));
-             piece != mappings.end() && piece->first < address + block->size; ++piece)
+             piece != mappings.end() && piece->first < address + block->size; ++piece) {
             found.pieces.emplace_back(piece->first, piece->second.size);
+            found.youngest = std::max(found.youngest, piece->second.number);
+        }
     } else if (segment != nullptr && segment->heap->pool->library == nullptr) {
         found.segment = {segment->address, segment->size};
     } else { // a library may have cut the memory out of a larger allocation
