@@ -810,6 +810,11 @@ class Ledger:
             device: The device.
             pieces: A descriptor and the size of each piece. The descriptors stay the caller's.
         """
+    def use(self, device: int) -> None:
+        """Take the device into use, so that the device can access all imported memory that its links reach.
+
+        A device with an active context can access the memory that is imported later.
+        """
     def release_imported(self, device: int, address: int) -> bool:
         """Unmap what :meth:`import_pieces` has mapped at ``address``; return False if nothing was mapped there."""
     def empty_cache(self, device: int) -> None:

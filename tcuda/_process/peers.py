@@ -6,6 +6,7 @@ from tcuda._errors import AcceleratorError
 from tcuda._process.devices import exchange_device
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
+from tcuda._process.ledger import ledger
 from tcuda._status import Status
 
 _reached: dict[tuple[int, int], bool] = {}
@@ -44,4 +45,6 @@ def _enable(device: int, peer: int) -> bool:
             raise
     finally:
         exchange_device(previous)
+    # The call above does not reach mapped memory of other processes, and now the context of `device` is active.
+    ledger().use(device)
     return True

@@ -87,6 +87,38 @@ print(stub.stub_handle_types().decode())
         assert printed.startswith(handle_types)
         assert ("0" in printed) == ("0" in handle_types)
 
+    @pytest.mark.parametrize(
+        ("steps", "accessible"),
+        [
+            ("open(0)", ["7"]),
+            ("activate(8); open(0)", ["7,8"]),
+            ("open(1); ledger.use(0); ledger.use(0)", ["8", "7"]),
+            ("open(0); ledger.allocate_segment(1, 1 << 20)", ["7", "8"]),
+            ("ledger.release_imported(0, open(0)); ledger.use(1)", ["7"]),
+            ("stub.stub_links(0); activate(7); open(1); ledger.use(0)", ["8"]),
+        ],
+        ids=["only its own", "active", "used later", "allocates later", "released before", "without a link"],
+    )
+    def test_devices_in_use_can_access_imported_memory(
+        self, output_of: OutputOf, driver_stub: str, steps: str, accessible: list[str]
+    ) -> None:
+        code = f"""
+import ctypes
+from tcuda import _core
+
+stub = ctypes.CDLL("libcuda.so.1")
+stub.stub_calls.restype = ctypes.c_char_p
+stub.stub_links(1)
+activate = stub.stub_activate
+ledger = _core.Ledger(_core.CudaDriver(), 2, _core.Settings(), print, print)
+def open(device):
+    return ledger.import_pieces(device, [(3, 1 << 21)])
+{steps}
+calls = stub.stub_calls().decode().split()
+print(*[call.partition(":")[2] for call in calls if call.startswith("cuMemSetAccess")])
+"""
+        assert output_of(code, LD_LIBRARY_PATH=driver_stub).split() == accessible
+
     def test_memory_calls_are_made_in_the_context_of_the_device_and_outside_of_captures(
         self, output_of: OutputOf, driver_stub: str
     ) -> None:

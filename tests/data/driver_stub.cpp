@@ -64,13 +64,20 @@ CALL(cuDeviceGetCount, (int *count), *count = 2)
 CALL(cuDeviceGet, (int *device, int ordinal), if (ordinal > 1) return 101; *device = 7 + ordinal)
 CALL(cuDeviceGetAttribute, (int *value, int attribute, int),
      *value = virtual_memory && (attribute == 102 || attribute == 103))
-CALL(cuDeviceCanAccessPeer, (int *can, int, int), *can = 0)
+// With links between the devices, both devices can be used; without links, only the device 1.
+static int have_links = 0;
+static int active_devices = 0;
+extern "C" void stub_links(int linked) { have_links = linked; }
+extern "C" void stub_activate(int device) { active_devices |= 1 << device; }
+CALL(cuDeviceCanAccessPeer, (int *can, int, int), *can = have_links)
+CALL(cuDevicePrimaryCtxGetState, (int device, unsigned *, int *active), *active = active_devices >> device & 1)
 CALL(cuDevicePrimaryCtxRetain, (void **context, int device),
      if (fails()) return 719;
      *context = reinterpret_cast<void *>(std::size_t(device)))
 CALL(cuDeviceGetUuid_v2, (char *uuid, int device), std::memset(uuid, device, 16))
 CALL(cuCtxGetCurrent, (void **context), *context = reinterpret_cast<void *>(current_context))
-CALL(cuCtxPushCurrent_v2, (void *context), if (context != reinterpret_cast<void *>(8)) return 201)
+CALL(cuCtxPushCurrent_v2, (void *context),
+     if (have_links == 0 && context != reinterpret_cast<void *>(8)) return 201)
 CALL(cuCtxPopCurrent_v2, (void **), )
 CALL(cuCtxGetStreamPriorityRange, (int *least, int *greatest), *least = 0; *greatest = -5)
 CALL(cuThreadExchangeStreamCaptureMode, (int *mode), std::swap(*mode, mode_of_thread))
@@ -147,7 +154,15 @@ UNUSED(cuMemExportToShareableHandle)
 UNUSED(cuMemGetAddressRange_v2)
 UNUSED(cuMemImportFromShareableHandle)
 UNUSED(cuMemRelease)
-UNUSED(cuMemSetAccess)
+struct Access {
+    int type, device, flags;
+};
+CALL(cuMemSetAccess, (Pointer, std::size_t, const Access *access, std::size_t count),
+     std::string devices;
+     for (std::size_t i = 0; i < count; ++i)
+         devices += "," + std::to_string(access[i].device);
+     calls.pop_back();
+     calls += devices.empty() ? " " : ":" + devices.substr(1) + " ")
 UNUSED(cuMemUnmap)
 UNUSED(cuStreamGetCaptureInfo)
 UNUSED(cuStreamIsCapturing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,6 +48,14 @@ def test_access_is_enabled_for_the_named_device(runtime: Runtime) -> None:
         assert tcuda.current_device() == 0
     assert _enable_again(runtime, 1, 0) == Status.PEER_ACCESS_ALREADY_ENABLED
     assert _enable_again(runtime, 0, 1) == Status.SUCCESS
+
+
+def test_the_device_is_taken_into_use_for_imported_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int] = []
+    monkeypatch.setattr(peers, "ledger", lambda: types.SimpleNamespace(use=used.append))
+    assert peers.reach(1, 0)
+    assert peers.reach(1, 0)
+    assert used == [1]
 
 
 def test_access_that_is_enabled_already_is_a_success(runtime: Runtime) -> None:

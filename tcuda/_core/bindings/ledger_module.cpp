@@ -159,6 +159,8 @@ void bind_ledger(nb::module_ &module) {
                  return guarded(self, [&] { return of(self, device).import_pieces(pieces); });
              },
              nb::arg("device"), nb::arg("pieces"))
+        .def("use", [](Self &self, int device) { guarded_without_lock(self, [&] { self.ledger.use(device); }); },
+             nb::arg("device"))
         .def("release_imported",
              [](Self &self, int device, Address address) { return of(self, device).release_imported(address); },
              nb::arg("device"), nb::arg("address"))

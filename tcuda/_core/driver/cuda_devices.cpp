@@ -16,8 +16,11 @@ CudaDevices::CudaDevices() : contexts_(libcuda::calls<libcuda::ContextCalls>()) 
 CudaDevice &CudaDevices::of(int index) {
     const std::lock_guard lock(mutex_);
     auto &known = devices_.at(static_cast<std::size_t>(index));
-    if (known == nullptr)
+    if (known == nullptr) {
         known = found(index);
+        if (when_found_)
+            when_found_(*known);
+    }
     return *known;
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "driver/libcuda.hpp"
@@ -28,12 +30,17 @@ public:
     // Throws std::runtime_error if the device has no context.
     CudaDevice &of(int index);
 
+    // Lets `function` be called with each device that is looked up for the first time, before any caller gets the
+    // device. The function may call libcuda only.
+    void when_found(std::function<void(const CudaDevice &)> function) { when_found_ = std::move(function); }
+
     const libcuda::ContextCalls &contexts() const { return contexts_; }
 
 private:
     std::unique_ptr<CudaDevice> found(int index) const;
 
     const libcuda::ContextCalls &contexts_;
+    std::function<void(const CudaDevice &)> when_found_;
     std::mutex mutex_; // guards `devices_`; nothing is called under the mutex but libcuda
     std::vector<std::unique_ptr<CudaDevice>> devices_;
 };

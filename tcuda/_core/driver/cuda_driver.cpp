@@ -1,5 +1,6 @@
 #include "driver/cuda_driver.hpp"
 
+#include <new>
 #include <stdexcept>
 
 #include "driver/current_device.hpp"
@@ -10,7 +11,9 @@ namespace tcuda {
 
 CudaDriver::CudaDriver()
     : memory_(libcuda::calls<libcuda::MemoryCalls>()), streams_(libcuda::calls<libcuda::StreamCalls>()),
-      captures_(libcuda::calls<libcuda::CaptureCalls>()) {}
+      captures_(libcuda::calls<libcuda::CaptureCalls>()) {
+    devices_.when_found([this](const CudaDevice &device) { imported_.allow(memory_, device); });
+}
 
 int CudaDriver::enter(int index) {
     const libcuda::ContextCalls &contexts = devices_.contexts();
@@ -105,6 +108,15 @@ int CudaDriver::unmap(int device, Address address, std::size_t size) {
     return current.status != success ? current.status : memory_.unmap(address, size);
 }
 
+int CudaDriver::use(int device) {
+    try {
+        devices_.of(device);
+        return success;
+    } catch (const std::runtime_error &) {
+        return invalid_device;
+    }
+}
+
 // Memory in several processes
 
 int CudaDriver::allocation_of(int device, Address address, Address *begin, std::size_t *size) {
@@ -129,6 +141,26 @@ int CudaDriver::import_physical(int device, int descriptor, Physical *physical) 
     return current.status != success
                ? current.status
                : memory_.import_handle(physical, handle, libcuda::handle_type_file_descriptor);
+}
+
+int CudaDriver::map_imported(int device, Address address, std::size_t size, Physical physical) {
+    const CurrentDevice current(devices_, captures_, device);
+    int status = current.status != success ? current.status : memory_.map(address, size, 0, physical, 0);
+    if (status != success)
+        return status;
+    try {
+        status = imported_.add(memory_, *current.device, address, size);
+    } catch (const std::bad_alloc &) {
+        status = out_of_memory;
+    }
+    if (status != success)
+        memory_.unmap(address, size);
+    return status;
+}
+
+int CudaDriver::unmap_imported(int device, Address address, std::size_t size) {
+    imported_.remove(address);
+    return unmap(device, address, size);
 }
 
 // Streams and events

@@ -3,6 +3,7 @@
 
 #include "driver/cuda_devices.hpp"
 #include "driver/driver.hpp"
+#include "driver/imported_access.hpp"
 #include "driver/libcuda.hpp"
 
 namespace tcuda {
@@ -25,9 +26,12 @@ public:
     int destroy(int device, Physical physical) override;
     int map(int device, Address address, std::size_t size, Physical physical) override;
     int unmap(int device, Address address, std::size_t size) override;
+    int use(int device) override;
     int allocation_of(int device, Address address, Address *begin, std::size_t *size) override;
     int export_physical(int device, Physical physical, int *descriptor) override;
     int import_physical(int device, int descriptor, Physical *physical) override;
+    int map_imported(int device, Address address, std::size_t size, Physical physical) override;
+    int unmap_imported(int device, Address address, std::size_t size) override;
     int record(int device, Stream stream, Event *event) override;
     int query(int device, Event event) override;
     int synchronize(int device, Event event) override;
@@ -42,6 +46,7 @@ private:
     const libcuda::MemoryCalls &memory_;
     const libcuda::StreamCalls &streams_;
     const libcuda::CaptureCalls &captures_;
+    ImportedAccess imported_{devices_.contexts()};
 };
 
 } // namespace tcuda

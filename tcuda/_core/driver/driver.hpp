@@ -50,6 +50,11 @@ public:
     virtual int allocation_of(int device, Address address, Address *begin, std::size_t *size) = 0;
     virtual int export_physical(int device, Physical physical, int *descriptor) = 0;
     virtual int import_physical(int device, int descriptor, Physical *physical) = 0;
+    // As map() and unmap(), for imported memory. At first, only devices in use can access the memory.
+    virtual int map_imported(int device, Address address, std::size_t size, Physical physical) = 0;
+    virtual int unmap_imported(int device, Address address, std::size_t size) = 0;
+    // Takes the device into use, so that the device can access all imported memory.
+    virtual int use(int device) = 0;
 
     // Streams and events
     virtual int record(int device, Stream stream, Event *event) = 0; // creates the event

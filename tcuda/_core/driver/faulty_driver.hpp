@@ -77,6 +77,16 @@ public:
     int import_physical(int device, int descriptor, Physical *physical) override {
         return waiting("import_physical", [&] { return driver_.import_physical(device, descriptor, physical); });
     }
+    // The same names as map() and unmap(): a test means both.
+    int map_imported(int device, Address address, std::size_t size, Physical physical) override {
+        return waiting("map", [&] { return driver_.map_imported(device, address, size, physical); });
+    }
+    int unmap_imported(int device, Address address, std::size_t size) override {
+        return waiting("unmap", [&] { return driver_.unmap_imported(device, address, size); });
+    }
+    int use(int device) override {
+        return run("use", [&] { return driver_.use(device); });
+    }
     int record(int device, Stream stream, Event *event) override {
         return run("record", [&] { return driver_.record(device, stream, event); });
     }

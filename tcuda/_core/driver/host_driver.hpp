@@ -62,6 +62,11 @@ public:
     int import_physical(int device, int descriptor, Physical *physical) override {
         return memory(device).import_physical(descriptor, physical) ? success : unknown_error;
     }
+    int map_imported(int device, Address address, std::size_t size, Physical physical) override {
+        return map(device, address, size, physical);
+    }
+    int unmap_imported(int device, Address address, std::size_t size) override { return unmap(device, address, size); }
+    int use(int) override { return success; } // every device can access all memory of the host
 
 private:
     HostMemory &memory(int device) { return *memories_.at(static_cast<std::size_t>(device)); }

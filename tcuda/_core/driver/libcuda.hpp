@@ -35,6 +35,7 @@ struct ContextCalls {
     Call<int(int *value, int attribute, Device)> device_attribute{"cuDeviceGetAttribute"};
     Call<int(int *can, Device, Device peer)> can_access_peer{"cuDeviceCanAccessPeer"};
     Call<int(Context *, Device)> retain_primary{"cuDevicePrimaryCtxRetain"};
+    Call<int(Device, unsigned *flags, int *active)> primary_state{"cuDevicePrimaryCtxGetState"};
     Call<int(Context *)> get_current{"cuCtxGetCurrent"};
     Call<int(Context)> set_current{"cuCtxSetCurrent"};
     Call<int(Context)> push_current{"cuCtxPushCurrent_v2"};

@@ -60,7 +60,7 @@ int ImportedMemory::map(Address address, Segment &segment, const std::vector<Pie
         if (const int status = driver_.import_physical(device_, pieces[i].first, &mapping.physical))
             return status;
         mapping.is_imported = true;
-        if (const int status = driver_.map(device_, at, mapping.size, mapping.physical))
+        if (const int status = driver_.map_imported(device_, at, mapping.size, mapping.physical))
             return status;
         mapping.is_mapped = true;
         at += mapping.size;
@@ -76,7 +76,7 @@ bool ImportedMemory::unmap(Address address, Segment &segment) {
     Address at = address;
     for (Mapping &mapping : segment.mappings) {
         if (mapping.is_mapped)
-            mapping.is_mapped = driver_.unmap(device_, at, mapping.size) != success;
+            mapping.is_mapped = driver_.unmap_imported(device_, at, mapping.size) != success;
         if (mapping.is_imported && !mapping.is_mapped)
             mapping.is_imported = driver_.destroy(device_, mapping.physical) != success;
         done = done && !mapping.is_imported;

@@ -26,6 +26,12 @@ public:
         source_ = &chosen_.back();
     }
 
+    // Takes the device into use: memory that was imported before becomes accessible to the device. Throws DriverError.
+    void use(int device) {
+        if (const int status = driver_.use(device))
+            throw DriverError(status, "taking the device into use");
+    }
+
     int devices() const { return static_cast<int>(ledgers_.size()); }
     DeviceLedger &of(int device) { return *ledgers_.at(static_cast<std::size_t>(device)); }
 
