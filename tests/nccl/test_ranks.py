@@ -181,6 +181,28 @@ def test_a_rank_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
         nccl.init_rank(2, nccl.unique_id(), 1)
 
 
+@pytest.mark.emulated
+def test_rank_0_gets_its_result_last_because_its_process_serves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tcuda.emulation.nccl import wire
+
+    ranks = joined()
+    results: list[float] = []
+    send = wire.send
+
+    def note(connection: Any, header: dict[str, Any], payload: bytes | memoryview = b"") -> None:
+        if threading.current_thread().name == "tcuda-nccl":
+            results.extend(np.frombuffer(payload).tolist())
+        send(connection, header, payload)
+
+    monkeypatch.setattr(wire, "send", note)
+
+    def work(rank: int) -> None:
+        nccl.reduce_scatter([xp.array([10.0, 20.0])], [xp.zeros(1)], comms=ranks[rank])
+
+    assert in_threads(work) == [None, None]
+    assert results == [40.0, 20.0]
+
+
 # Processes
 
 _WORKER = """

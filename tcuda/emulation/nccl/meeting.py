@@ -75,8 +75,8 @@ class Meeting:
                 except NcclError as error:
                     self._turn_away(error)
                     raise
-            for member in self._members.values():
-                wire.send(member, {})
+            for rank in self._in_order_of_answers():
+                wire.send(self._members[rank], {})
             while True:
                 self._round()
         except Exception as error:
@@ -163,9 +163,14 @@ class Meeting:
         operation = Operation(**headers[0])
         empty = np.empty(0, operation.dtype)
         arrays = [np.frombuffer(given[rank], operation.dtype) if given[rank] else empty for rank in sorted(given)]
-        for rank, result in enumerate(operation.results(arrays)):
-            payload = np.ascontiguousarray(result).data.cast("B") if operation.gets(rank) else b""
+        results = operation.results(arrays)
+        for rank in self._in_order_of_answers():
+            payload = np.ascontiguousarray(results[rank]).data.cast("B") if operation.gets(rank) else b""
             wire.send(self._members[rank], {}, payload)
+
+    def _in_order_of_answers(self) -> Iterator[int]:
+        """Yield the ranks. Rank 0 is last: with an answer, its process may exit, and this thread ends with it."""
+        return reversed(range(self._ranks))
 
     def _arriving(self) -> Iterator[int]:
         """Yield each rank when its message arrives."""
