@@ -1,7 +1,7 @@
 import enum
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -650,6 +650,187 @@ def find_calls_by(function: Callable[[], tuple[tuple[Any, ...], bool]]) -> None:
 
 def forget_scopes() -> None:
     """Forget the calls of the runtime, and the scopes of all threads; for a forked child."""
+
+# (address, itemsize, shape, strides, kind, label); the kind is 1 for a read, 2 for a write and 3 for both
+RaceUse = (
+    tuple[int, int, tuple[int, ...], tuple[int, ...], int, str]
+    | tuple[int, int, tuple[int, ...], tuple[int, ...], int, str, str]
+)
+
+class RaceAccess:
+    """One of the two accesses of a race."""
+
+    @property
+    def operation(self) -> str:
+        """The name of the operation."""
+    @property
+    def label(self) -> str:
+        """The name of the argument of the operation, "" if none is known."""
+    @property
+    def kind(self) -> Literal["read", "write", "read and write"]: ...
+    @property
+    def device(self) -> int:
+        """The device of the operation, -1 for the host."""
+    @property
+    def stream(self) -> int:
+        """The handle of the stream."""
+    @property
+    def region(self) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
+        """The address, the itemsize, the shape and the strides of the memory."""
+    @property
+    def stack(self) -> list[dict[str, Any]]:
+        """The Python stack of the operation, innermost first. A node of a graph has the stack of its capture."""
+    @property
+    def launch_stack(self) -> list[dict[str, Any]] | None:
+        """The Python stack of the launch of the graph, None outside of graphs."""
+    @property
+    def confidence(self) -> Literal["exact", "possible"]:
+        """Whether the operation has surely accessed common bytes."""
+    @property
+    def number(self) -> int:
+        """The number of the operation, in the order of the calls."""
+    @property
+    def host(self) -> bool:
+        """Whether the access was one of the host."""
+
+class RaceAllocation:
+    """The memory that a race is in."""
+
+    @property
+    def address(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def device(self) -> int: ...
+    @property
+    def stream(self) -> int:
+        """The handle of the stream for which the memory was allocated."""
+    @property
+    def stack(self) -> list[dict[str, Any]]: ...
+    @property
+    def freed_stack(self) -> list[dict[str, Any]] | None:
+        """The Python stack of the free, None if the memory was not freed when the race was found."""
+
+class Race:
+    """Two accesses of the same bytes, at least one of them a write, that no order relates."""
+
+    @property
+    def kind(self) -> Literal["read after write", "write after read", "write after write"]: ...
+    @property
+    def use_after_free(self) -> bool:
+        """Whether the memory was handed out again between the accesses."""
+    @property
+    def current(self) -> RaceAccess:
+        """The access that found the race."""
+    @property
+    def previous(self) -> RaceAccess: ...
+    @property
+    def overlap(self) -> tuple[int, int]:
+        """The address of the first common byte, and the number of bytes up to the last one."""
+    @property
+    def allocation(self) -> RaceAllocation | None:
+        """The memory of the current access, None if it is not known."""
+    @property
+    def previous_allocation(self) -> RaceAllocation | None:
+        """The memory of the previous access, if the memory was handed out again since."""
+    @property
+    def count(self) -> int:
+        """How often the race was found until now."""
+    @property
+    def recent(self) -> list[dict[str, Any]]:
+        """What :meth:`RaceDetector.recent` returned when the race was found."""
+
+class RaceGraph:
+    """An executable graph that :meth:`RaceDetector.graph` has made."""
+
+class RaceDetector:
+    """Finds races between the accesses of operations, from what it is told of a program.
+
+    A handle of a default stream means the default stream of the calling thread, as in CUDA. A stream that was not
+    announced counts as a blocking stream. Any thread may call any method.
+
+    Args:
+        on_race: A function that is called with each new race, after the event that has found the race. The exception
+            of a call is raised to the caller of the event, and the other races of the event are then found only by
+            :meth:`races`. Races with equal names, kinds and stacks are the same race, which is reported once.
+    """
+
+    def __init__(self, on_race: Callable[[Race], object]) -> None: ...
+    def stream_created(self, device: int, stream: int, blocking: bool) -> None: ...
+    def stream_destroyed(self, device: int, stream: int) -> None: ...
+    def stream_synchronized(self, device: int, stream: int) -> None:
+        """Note that the host has waited for a stream, or that a query of the stream found it idle."""
+    def device_synchronized(self, device: int) -> None: ...
+    def event_recorded(self, event: int, device: int, stream: int) -> None: ...
+    def event_waited(self, event: int, device: int, stream: int) -> None:
+        """Note that a stream waits for the last record of an event."""
+    def event_synchronized(self, event: int) -> None:
+        """Note that the host has waited for an event, or that a query of the event found it complete."""
+    def event_destroyed(self, event: int) -> None: ...
+    def work(self, device: int, stream: int, name: str, accesses: Sequence[RaceUse]) -> None:
+        """Note an operation, and compare its accesses with those before.
+
+        Raises:
+            TypeError: The name or a part of an access has another type.
+            ValueError: An access has another form than :data:`RaceUse`.
+        """
+    def work_together(self, streams: Sequence[tuple[int, int]], name: str, accesses: Sequence[RaceUse]) -> None:
+        """Note an operation on several streams, given as (device, stream), that wait for each other."""
+    def host_access(self, name: str, accesses: Sequence[RaceUse]) -> None:
+        """Compare accesses of the host with the work that the host does not know to be complete."""
+    def graph(self, nodes: Sequence[tuple[str, Sequence[RaceUse], Sequence[int], int]]) -> RaceGraph:
+        """Make an executable graph.
+
+        Args:
+            nodes: For each node the name, the accesses, the places of earlier nodes that the node depends on, and the
+                number of the stack (:meth:`note_stack`).
+
+        Raises:
+            IndexError: A dependency is no earlier node.
+        """
+    def launch(self, graph: RaceGraph, device: int, stream: int) -> None:
+        """Note a launch of a graph, and compare the accesses of its nodes with those before.
+
+        Raises:
+            ValueError: The graph belongs to another detector.
+        """
+    def memory_allocated(self, address: int, size: int, device: int, stream: int) -> None: ...
+    def memory_freed(self, address: int) -> None: ...
+    def memory_unmapped(self, address: int, size: int) -> None:
+        """Forget the accesses of memory. A size of 0 stands for the allocation that begins at ``address``."""
+    def attach(self, ledger: Ledger) -> None:
+        """Let ``ledger`` tell the detector of all its memory, also of the live allocations.
+
+        Raises:
+            RuntimeError: The detector is attached already, or the ledger has another detector.
+        """
+    def detach(self) -> None:
+        """End what :meth:`attach` has begun. Nothing happens if the detector is not attached."""
+    def note_stack(self) -> int:
+        """Return the number of the Python stack of the caller."""
+    def sizes(self) -> dict[str, int]:
+        """Return how much the detector keeps.
+
+        Returns:
+            The numbers of recent operations, intervals of addresses, accesses, slots of clocks, recorded events,
+            distinct races and allocations, as "operations", "intervals", "accesses", "slots", "events", "races" and
+            "allocations".
+        """
+    @property
+    def operations(self) -> int:
+        """The number of operations until now."""
+    def recent(self) -> list[dict[str, Any]]:
+        """Return the last operations, records, waits and synchronisations, oldest first.
+
+        Returns:
+            For each the "kind" ("work", "record", "wait" or "sync"), the "number" of the last operation so far, the
+            "device" (-1 if the event alone is known), the "stream" (None for a wait for the whole device), the "name",
+            the "event" or None, and the "stack".
+        """
+    def races(self) -> list[Race]:
+        """Return the distinct races, in the order in which they were found."""
+    def forget_races(self) -> None:
+        """Report races again that were reported before."""
 
 class Settings:
     """The options of the caching allocator."""

@@ -10,6 +10,7 @@
 #include "bindings/kernels_module.hpp"
 #include "bindings/ledger_arguments_module.hpp"
 #include "bindings/ledger_module.hpp"
+#include "bindings/races_module.hpp"
 #include "bindings/random_module.hpp"
 #include "bindings/scopes_module.hpp"
 #include "bindings/transfers_module.hpp"
@@ -27,6 +28,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_transfers(module);
     tcuda::bind_ledger_arguments(module);
     tcuda::bind_ledger(module);
+    tcuda::bind_races(module);
     tcuda::bind_callables(module);
     tcuda::bind_scopes(module);
     if (!tcuda::add_event_finalizer(module.ptr()))

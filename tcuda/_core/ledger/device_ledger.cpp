@@ -44,6 +44,7 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
         return 0;
     const StackId noted = stack(Stacks::live);
     const NotedCall call(records_stacks(), noted);
+    const StackId caller = is_observed() ? caller_stack(noted) : 0;
     const CaptureId capture = captures_.any() ? capture_of(stream) : 0;
     Lock lock(mutex_);
     if (!waits_.empty())
@@ -62,6 +63,8 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
     if (block == nullptr)
         fail(lock, size, stream, noted);
     live_.add(block, size, capture, noted);
+    if (MemoryObserver *const observer = observer_.load(std::memory_order_relaxed))
+        observer->memory_allocated(block->address, size, device_, stream, caller);
     if (block_size != nullptr)
         *block_size = block->size;
     return block->address;
@@ -171,12 +174,16 @@ void DeviceLedger::settle(Lock &lock, bool wait) {
 bool DeviceLedger::free(Address address) noexcept {
     if (shutdown_.is_abandoned())
         return true;
-    const NotedCall call(records_stacks(), stack(Stacks::all));
+    const StackId noted = stack(Stacks::all);
+    const NotedCall call(records_stacks(), noted);
+    const StackId caller = is_observed() ? caller_stack(noted) : 0;
     Lock lock(mutex_);
     Block *block = live_.find_allocated(address);
     if (block == nullptr)
         return false;
     live_.count_free(block);
+    if (MemoryObserver *const observer = observer_.load(std::memory_order_relaxed))
+        observer->memory_freed(address, caller);
     if (captures_.any() && !shutdown_.is_closed())
         captures_.keep(block);
     holds_.free(lock, block);
@@ -460,6 +467,18 @@ Tracker DeviceLedger::read(const Tracker &tracker) {
     return tracker;
 }
 
+void DeviceLedger::observe(MemoryObserver *observer) {
+    const Lock lock(mutex_);
+    observer_.store(observer, std::memory_order_relaxed);
+    history_.observe(observer, device_);
+    if (observer == nullptr)
+        return;
+    live_.each([&](const Block *block) {
+        if (block->state == Block::State::allocated)
+            observer->memory_allocated(block->address, block->requested, device_, block->stream, block->stack);
+    });
+}
+
 // History and snapshots
 
 void DeviceLedger::record_history(Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear) {
@@ -482,6 +501,13 @@ void DeviceLedger::set_metadata(Metadata metadata) {
 StackId DeviceLedger::stack(Stacks wanted) const {
     if (history_.stacks() < wanted)
         return 0;
+    return caller_stack(0);
+}
+
+// The stack `noted`, or the Python stack of the caller if there is none. Called without the lock.
+StackId DeviceLedger::caller_stack(StackId noted) const {
+    if (noted != 0)
+        return noted;
     const auto note = note_stack.load(std::memory_order_relaxed);
     try {
         return note == nullptr ? 0 : note();

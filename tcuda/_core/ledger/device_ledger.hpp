@@ -36,6 +36,7 @@
 #include "ledger/stream_traces.hpp"
 #include "ledger/stream_waits.hpp"
 #include "records/history.hpp"
+#include "records/memory_observer.hpp"
 #include "records/statistics.hpp"
 #include "records/trackers.hpp"
 #include "threads/lock.hpp"
@@ -147,6 +148,11 @@ public:
     bool detach(Tracker *tracker);
     Tracker read(const Tracker &tracker);
 
+    // Tells `observer` of the live allocations, and of what happens to memory from now on. Null ends that. After the
+    // call, the observer before is not called any more.
+    void observe(MemoryObserver *observer);
+    bool is_observed() const { return observer_.load(std::memory_order_relaxed) != nullptr; }
+
     // History and snapshots
 
     void record_history(Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear);
@@ -172,6 +178,7 @@ public:
     static std::atomic<StackId (*)()> note_stack;
 
 private:
+    StackId caller_stack(StackId noted) const;
     Block *take(Pool &pool, Stream stream, std::size_t size);
     Block *take_or_grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
     Block *grow_and_take(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
@@ -190,6 +197,7 @@ private:
     Statistics statistics_;
     History history_;
     Trackers trackers_;
+    std::atomic<MemoryObserver *> observer_{nullptr};
     LiveBlocks live_{settings_, statistics_, history_, trackers_};
     BlockStore blocks_;
     CachingAllocator native_{device_, driver_, settings_, blocks_, statistics_, history_};

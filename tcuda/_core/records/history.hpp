@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "records/memory_observer.hpp"
 #include "records/noted_call.hpp"
 #include "records/occurrence.hpp"
 
@@ -50,9 +51,17 @@ public:
     bool recording() const { return capacity_ != 0; }
     void set_metadata(Metadata metadata) { metadata_ = std::move(metadata); }
 
+    // Tells `observer` of memory that goes back to the driver, from now on. Null ends that.
+    void observe(MemoryObserver *observer, int device) {
+        observer_ = observer;
+        device_ = device;
+    }
+
     // Adds an event with the stack of the call that this thread is in. If that stack is not known, the event has `own`,
     // the stack of the memory itself. A lack of host memory loses the event and does nothing else.
     void record(Action action, Address address, std::size_t size, Stream stream, StackId own) noexcept {
+        if (observer_ != nullptr)
+            tell_observer(action, address, size);
         if (capacity_ == 0 || (skipped_ >> static_cast<unsigned>(action) & 1) != 0)
             return;
         using namespace std::chrono;
@@ -80,10 +89,18 @@ public:
     }
 
 private:
+    // The driver waits for the device before it takes a whole segment back. Memory that is unmapped has no users.
+    void tell_observer(Action action, Address address, std::size_t size) noexcept {
+        if (action == Action::segment_free || action == Action::segment_unmap)
+            observer_->memory_unmapped(address, size, device_, action == Action::segment_free);
+    }
+
     std::vector<Occurrence> ring_;
     std::size_t oldest_ = 0;
     std::size_t capacity_ = 0;
     std::uint32_t skipped_ = 0;
+    MemoryObserver *observer_ = nullptr;
+    int device_ = 0;
     Metadata metadata_;
     std::atomic<Stacks> stacks_{Stacks::none};
 };

@@ -1,0 +1,200 @@
+#include "bindings/races_module.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "bindings/python_race.hpp"
+#include "bindings/python_race_detector.hpp"
+#include "bindings/python_stacks.hpp"
+#include "bindings/use_reader.hpp"
+#include "driver/stream_key.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+using Self = PythonRaceDetector;
+using races::RaceDetector;
+
+// The accesses of an operation, which Python passes as a sequence of tuples.
+class Uses {
+public:
+    explicit Uses(nb::handle sequence) : tuple_(nb::steal(PySequence_Tuple(sequence.ptr()))) {
+        if (!tuple_.is_valid() || !read_uses(tuple_.ptr(), &uses_))
+            nb::raise_python_error();
+    }
+    const std::vector<RaceDetector::NamedUse> &get() const { return uses_; }
+
+private:
+    nb::object tuple_; // keeps the labels alive
+    std::vector<RaceDetector::NamedUse> uses_;
+};
+
+std::string_view text_of(nb::handle text) {
+    std::string_view read;
+    if (!read_text(text.ptr(), "a name", &read))
+        nb::raise_python_error();
+    return read;
+}
+
+void work(Self &self, int device, Stream stream, nb::handle name, nb::handle accesses) {
+    const Uses uses(accesses);
+    self.tell(self.detector.work(device, key_of(stream), text_of(name), uses.get(), note_python_stack()));
+}
+
+void work_together(Self &self, std::vector<RaceDetector::DeviceStream> streams, nb::handle name, nb::handle accesses) {
+    const Uses uses(accesses);
+    for (auto &[device, stream] : streams)
+        stream = key_of(stream);
+    self.tell(self.detector.work_together(streams, text_of(name), uses.get(), note_python_stack()));
+}
+
+void host_access(Self &self, nb::handle name, nb::handle accesses) {
+    const Uses uses(accesses);
+    self.tell(self.detector.host_access(text_of(name), uses.get(), note_python_stack()));
+}
+
+PythonRaceGraph *graph(nb::handle_t<Self> self, nb::handle nodes) {
+    const nb::object all = nb::steal(PySequence_Tuple(nodes.ptr()));
+    if (!all.is_valid())
+        nb::raise_python_error();
+    std::vector<RaceDetector::NamedNode> named;
+    std::vector<nb::object> kept; // own the names and the labels
+    for (const nb::handle node : all) {
+        const auto [name, accesses, dependencies, stack] =
+            nb::cast<std::tuple<nb::object, nb::object, std::vector<std::size_t>, StackId>>(node);
+        const nb::object tuple = nb::steal(PySequence_Tuple(accesses.ptr()));
+        RaceDetector::NamedNode made{text_of(name), stack, {}, dependencies};
+        if (!tuple.is_valid() || !read_uses(tuple.ptr(), &made.uses))
+            nb::raise_python_error();
+        kept.push_back(name);
+        kept.push_back(tuple);
+        named.push_back(std::move(made));
+    }
+    RaceDetector &detector = nb::cast<Self &>(self).detector;
+    return new PythonRaceGraph(nb::borrow(self), detector, detector.add_graph(named));
+}
+
+void launch(Self &self, PythonRaceGraph &graph, int device, Stream stream) {
+    if (&graph.detector != &self.detector)
+        throw nb::value_error("the graph belongs to another detector");
+    self.tell(self.detector.launch(*graph.plan, device, key_of(stream), note_python_stack()));
+}
+
+nb::dict sizes(Self &self) {
+    const RaceDetector::Sizes sizes = self.detector.sizes();
+    nb::dict made;
+    made["operations"] = sizes.operations;
+    made["intervals"] = sizes.intervals;
+    made["accesses"] = sizes.accesses;
+    made["slots"] = sizes.slots;
+    made["events"] = sizes.events;
+    made["races"] = sizes.races;
+    made["allocations"] = sizes.allocations;
+    return made;
+}
+
+nb::list races_of(Self &self) {
+    nb::list made;
+    for (const auto &race : self.detector.races())
+        made.append(PythonRace{race});
+    return made;
+}
+
+int traverse(PyObject *object, visitproc visit, void *arg) {
+#if PY_VERSION_HEX >= 0x03090000
+    Py_VISIT(Py_TYPE(object));
+#endif
+    if (!nb::inst_ready(object))
+        return 0;
+    const Self *const self = nb::inst_ptr<Self>(object);
+    Py_VISIT(self->on_race.ptr());
+    return 0;
+}
+
+int clear(PyObject *object) {
+    nb::inst_ptr<Self>(object)->on_race.reset();
+    return 0;
+}
+
+PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)},
+                       {Py_tp_clear, reinterpret_cast<void *>(clear)},
+                       {0, nullptr}};
+
+} // namespace
+
+void bind_races(nb::module_ &module) {
+    bind_race(module);
+    nb::class_<PythonRaceGraph>(module, "RaceGraph");
+    nb::class_<Self>(module, "RaceDetector", nb::type_slots(slots))
+        .def(nb::init<nb::object>(), nb::arg("on_race"))
+        // Streams
+        .def("stream_created",
+             [](Self &self, int device, Stream stream, bool blocking) {
+                 self.detector.stream_created(device, key_of(stream), blocking);
+             },
+             nb::arg("device"), nb::arg("stream"), nb::arg("blocking"))
+        .def("stream_destroyed",
+             [](Self &self, int device, Stream stream) { self.detector.stream_destroyed(device, key_of(stream)); },
+             nb::arg("device"), nb::arg("stream"))
+        .def("stream_synchronized",
+             [](Self &self, int device, Stream stream) {
+                 self.detector.stream_synchronized(device, key_of(stream), note_python_stack());
+             },
+             nb::arg("device"), nb::arg("stream"))
+        .def("device_synchronized",
+             [](Self &self, int device) { self.detector.device_synchronized(device, note_python_stack()); },
+             nb::arg("device"))
+        // Events
+        .def("event_recorded",
+             [](Self &self, std::uintptr_t event, int device, Stream stream) {
+                 self.detector.event_recorded(event, device, key_of(stream), note_python_stack());
+             },
+             nb::arg("event"), nb::arg("device"), nb::arg("stream"))
+        .def("event_waited",
+             [](Self &self, std::uintptr_t event, int device, Stream stream) {
+                 self.detector.event_waited(event, device, key_of(stream), note_python_stack());
+             },
+             nb::arg("event"), nb::arg("device"), nb::arg("stream"))
+        .def("event_synchronized",
+             [](Self &self, std::uintptr_t event) { self.detector.event_synchronized(event, note_python_stack()); },
+             nb::arg("event"))
+        .def("event_destroyed", [](Self &self, std::uintptr_t event) { self.detector.event_destroyed(event); },
+             nb::arg("event"))
+        // Work
+        .def("work", work, nb::arg("device"), nb::arg("stream"), nb::arg("name"), nb::arg("accesses"))
+        .def("work_together", work_together, nb::arg("streams"), nb::arg("name"), nb::arg("accesses"))
+        .def("host_access", host_access, nb::arg("name"), nb::arg("accesses"))
+        .def("graph", graph, nb::arg("nodes"))
+        .def("launch", launch, nb::arg("graph"), nb::arg("device"), nb::arg("stream"))
+        // Memory
+        .def("memory_allocated",
+             [](Self &self, Address address, std::size_t size, int device, Stream stream) {
+                 self.detector.memory_allocated(address, size, device, key_of(stream), note_python_stack());
+             },
+             nb::arg("address"), nb::arg("size"), nb::arg("device"), nb::arg("stream"))
+        .def("memory_freed",
+             [](Self &self, Address address) { self.detector.memory_freed(address, note_python_stack()); },
+             nb::arg("address"))
+        .def("memory_unmapped",
+             [](Self &self, Address address, std::size_t size) {
+                 self.detector.memory_unmapped(address, size, 0, false);
+             },
+             nb::arg("address"), nb::arg("size"))
+        .def("attach", &Self::attach, nb::lock_self(), nb::arg("ledger"))
+        .def("detach", &Self::detach, nb::lock_self())
+        // Reports
+        .def("note_stack", [](Self &) { return note_python_stack(); })
+        .def("sizes", sizes)
+        .def_prop_ro("operations", [](Self &self) { return self.detector.operations(); })
+        .def("recent", [](Self &self) { return list_of(self.detector.recent()); })
+        .def("races", races_of)
+        .def("forget_races", [](Self &self) { self.detector.forget_races(); });
+}
+
+} // namespace tcuda

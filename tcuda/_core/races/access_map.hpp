@@ -1,0 +1,182 @@
+// The accesses that later operations may race with, by address.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "races/access.hpp"
+#include "races/allocations.hpp"
+#include "races/clock.hpp"
+#include "races/recycler.hpp"
+
+namespace tcuda::races {
+
+// An access is superseded by a later access if it comes before that access, if the later access covers its region, and
+// if everything that races with it races with the later access too. A superseded access is forgotten. So is an access
+// that the host knows to be complete, because all later operations come after it. No other access is forgotten, unless
+// there are more than `most_entries`: the oldest accesses are then forgotten, and races with them are missed.
+//
+// A contiguous access is kept in pieces: a later access supersedes the bytes that it covers. A strided access is kept
+// as a whole, in the cluster of all strided accesses whose ranges of addresses overlap.
+class AccessMap {
+public:
+    static constexpr std::size_t most_entries = std::size_t(1) << 18;
+
+    explicit AccessMap(Allocations &allocations) : allocations_(allocations) {}
+    AccessMap(const AccessMap &) = delete;
+    AccessMap &operator=(const AccessMap &) = delete;
+
+    // An access for add(), with the allocation that its region is in.
+    Access *make(const Operation &operation, const Use &use);
+
+    // Adds `access` to the map, and calls `race(earlier access)` for each access that races with it. The caller no
+    // longer owns `access` after the call.
+    template <typename Report> void add(Access *access, const Horizon &horizon, Report race) {
+        check(access, horizon, race, true);
+        drop(access);
+        if (entries_ > next_sweep_)
+            sweep(horizon);
+    }
+
+    // As add(), but the map stays without `access`, because everything later comes after it.
+    template <typename Report> void look(Access *access, const Horizon &horizon, Report race) {
+        check(access, horizon, race, false);
+        drop(access);
+    }
+
+    // Forgets the accesses of memory that is gone.
+    void forget(Address begin, Address end);
+
+    std::size_t intervals() const { return pieces_.size() + clusters_.size(); }
+    std::size_t accesses() const { return recycler_.used(); }
+
+private:
+    struct Entry {
+        Access *access;
+        Slot slot;
+        AccessKind kind;
+        Epoch epoch;
+        bool operator==(const Entry &other) const { return access == other.access; }
+    };
+    struct Piece {
+        Address end = 0;
+        std::vector<Entry> entries;
+    };
+    using Pieces = std::map<Address, Piece>; // no two overlap
+
+    static Entry entry_of(Access *access) {
+        return {access, access->operation.slot, access->use.kind, access->operation.epoch};
+    }
+    static bool excludes(AccessKind left, AccessKind right) { return writes(left) || writes(right); }
+    // Whether everything that races with an access of kind `before` races with an access of kind `after`.
+    static bool as_strong(AccessKind after, AccessKind before) { return writes(after) || !writes(before); }
+
+    template <typename Report> void check(Access *access, const Horizon &horizon, Report race, bool keep) {
+        const Region &region = access->use.region;
+        if (region.empty())
+            return;
+        if (region.contiguous())
+            check_pieces_of_range(access, horizon, race, keep);
+        else
+            check_pieces_around(access, horizon, race);
+        if (!clusters_.empty())
+            check_clusters(access, horizon, race);
+        if (keep && !region.contiguous())
+            add_to_cluster(access);
+    }
+
+    // Removes the entries that are superseded or known to the host. `covered`: whether the region of `access` covers an
+    // entry.
+    template <typename Report, typename Covered>
+    void check_entries(std::vector<Entry> &entries, Access *access, const Horizon &horizon, Report race,
+                       Covered covered) {
+        std::size_t kept = 0;
+        for (const Entry &entry : entries) {
+            if (horizon.is_before(entry.slot, entry.epoch)) {
+                if (horizon.host_knows(entry.slot, entry.epoch) ||
+                    (as_strong(access->use.kind, entry.kind) && covered(entry))) {
+                    remove(entry);
+                    continue;
+                }
+            } else if (excludes(entry.kind, access->use.kind)) {
+                race(entry.access);
+            }
+            entries[kept++] = entry;
+        }
+        entries.resize(kept);
+    }
+
+    template <typename Report>
+    void check_pieces_of_range(Access *access, const Horizon &horizon, Report race, bool keep) {
+        const Address begin = access->use.region.begin(), end = access->use.region.end();
+        auto piece = first_piece(begin, end);
+        Address place = begin;
+        while (place < end) {
+            if (piece == pieces_.end() || piece->first > place) { // a gap
+                const Address gap_end = piece == pieces_.end() ? end : std::min(end, piece->first);
+                if (keep) {
+                    piece = pieces_.emplace_hint(piece, place, Piece{gap_end, {}});
+                    append(piece->second, access);
+                    ++piece;
+                }
+                place = gap_end;
+                continue;
+            }
+            check_entries(piece->second.entries, access, horizon, race, [](const Entry &) { return true; });
+            if (keep)
+                append(piece->second, access);
+            place = piece->second.end;
+            ++piece;
+        }
+        merge(begin, end);
+    }
+
+    template <typename Report> void check_pieces_around(Access *access, const Horizon &horizon, Report race) {
+        const Region &region = access->use.region;
+        auto piece = pieces_.upper_bound(region.begin());
+        if (piece != pieces_.begin())
+            --piece;
+        for (; piece != pieces_.end() && piece->first < region.end(); ++piece) {
+            const auto raced = [&](Access *earlier) {
+                if (overlap_of(region, piece->first, piece->second.end))
+                    race(earlier);
+            };
+            check_entries(piece->second.entries, access, horizon, raced, [](const Entry &) { return false; });
+        }
+    }
+
+    template <typename Report> void check_clusters(Access *access, const Horizon &horizon, Report race) {
+        const Region &region = access->use.region;
+        auto cluster = clusters_.upper_bound(region.begin());
+        if (cluster != clusters_.begin() && std::prev(cluster)->second.end > region.begin())
+            --cluster;
+        while (cluster != clusters_.end() && cluster->first < region.end()) {
+            const auto raced = [&](Access *earlier) {
+                if (overlap_of(region, earlier->use.region))
+                    race(earlier);
+            };
+            check_entries(cluster->second.entries, access, horizon, raced,
+                          [&](const Entry &entry) { return covers(region, entry.access->use.region); });
+            cluster = cluster->second.entries.empty() ? clusters_.erase(cluster) : std::next(cluster);
+        }
+    }
+
+    Pieces::iterator first_piece(Address begin, Address end);
+    Pieces::iterator split(Pieces::iterator piece, Address place);
+    void append(Piece &piece, Access *access);
+    void merge(Address begin, Address end);
+    void add_to_cluster(Access *access);
+    void remove(const Entry &entry) noexcept;
+    void drop(Access *access) noexcept;
+    void sweep(const Horizon &horizon);
+    template <typename Unwanted> void remove_entries(Unwanted unwanted);
+
+    Allocations &allocations_;
+    Recycler<Access> recycler_;
+    Pieces pieces_, clusters_;
+    std::size_t entries_ = 0;
+    std::size_t next_sweep_ = 4096;
+};
+
+} // namespace tcuda::races

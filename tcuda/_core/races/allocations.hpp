@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+
+#include "races/allocation.hpp"
+#include "races/recycler.hpp"
+
+namespace tcuda::races {
+
+// The allocations by address. An allocation that is freed stays here until its memory is handed out again or unmapped.
+class Allocations {
+public:
+    void add(Address address, std::size_t size, int device, Stream stream, StackId stack);
+    void free(Address address, StackId stack);
+    void forget(Address begin, Address end);
+
+    // The bytes of the allocation that begins at `address`; 0 if none is known.
+    std::size_t size_of(Address address) const {
+        const auto known = by_address_.find(address);
+        return known == by_address_.end() ? 0 : known->second->size;
+    }
+
+    // The allocation around `address`, for one more user; null if none is known.
+    Allocation *use(Address address) {
+        auto after = by_address_.upper_bound(address);
+        if (after == by_address_.begin())
+            return nullptr;
+        Allocation *const found = (--after)->second;
+        if (address - found->address >= found->size)
+            return nullptr;
+        ++found->users;
+        return found;
+    }
+    void drop(Allocation *allocation) noexcept {
+        if (allocation != nullptr)
+            recycler_.drop(allocation);
+    }
+
+    std::size_t size() const { return recycler_.used(); }
+
+private:
+    std::map<Address, Allocation *> by_address_;
+    Recycler<Allocation> recycler_;
+};
+
+} // namespace tcuda::races

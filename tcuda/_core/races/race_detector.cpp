@@ -1,0 +1,312 @@
+#include "races/race_detector.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace tcuda::races {
+
+// Streams
+
+void RaceDetector::stream_created(int device, Stream stream, bool blocking) {
+    const std::lock_guard lock(mutex_);
+    order_.create(device, stream, blocking);
+}
+
+void RaceDetector::stream_destroyed(int device, Stream stream) {
+    const std::lock_guard lock(mutex_);
+    order_.destroy(device, stream);
+}
+
+void RaceDetector::stream_synchronized(int device, Stream stream, StackId stack) {
+    const std::lock_guard lock(mutex_);
+    order_.finish_stream(order_.stream(device, stream));
+    note(Kind::sync, "", device, stream, stack);
+}
+
+void RaceDetector::device_synchronized(int device, StackId stack) {
+    const std::lock_guard lock(mutex_);
+    order_.finish_device(device);
+    note(Kind::sync, "", device, 0, stack, nullptr, true);
+}
+
+// Events
+
+void RaceDetector::event_recorded(std::uintptr_t event, int device, Stream stream, StackId stack) {
+    const std::lock_guard lock(mutex_);
+    order_.record(event, order_.stream(device, stream));
+    note(Kind::record, "", device, stream, stack, &event);
+}
+
+void RaceDetector::event_waited(std::uintptr_t event, int device, Stream stream, StackId stack) {
+    const std::lock_guard lock(mutex_);
+    order_.wait_for(event, order_.stream(device, stream));
+    note(Kind::wait, "", device, stream, stack, &event);
+}
+
+void RaceDetector::event_synchronized(std::uintptr_t event, StackId stack) {
+    const std::lock_guard lock(mutex_);
+    order_.finish_event(event);
+    note(Kind::sync, "", -1, 0, stack, &event);
+}
+
+void RaceDetector::event_destroyed(std::uintptr_t event) {
+    const std::lock_guard lock(mutex_);
+    order_.forget_event(event);
+}
+
+// Work
+
+RaceDetector::Races RaceDetector::work(int device, Stream stream, std::string_view name,
+                                       const std::vector<NamedUse> &uses, StackId stack) {
+    const std::lock_guard lock(mutex_);
+    Races found;
+    OrderedStream &ordered = order_.stream(device, stream);
+    const Operation operation = operation_in(ordered, name, stack);
+    for (const NamedUse &named : uses)
+        check(operation, numbered(named), order_.horizon_of(ordered), found);
+    return found;
+}
+
+RaceDetector::Races RaceDetector::work_together(const std::vector<DeviceStream> &streams, std::string_view name,
+                                                const std::vector<NamedUse> &uses, StackId stack) {
+    const std::lock_guard lock(mutex_);
+    Races found;
+    if (streams.empty())
+        return found;
+    OrderedStream &first = order_.stream(streams.front().first, streams.front().second);
+    for (const auto &[device, stream] : streams)
+        order_.wait(first, order_.moment_of(order_.stream(device, stream)));
+    const Operation operation = operation_in(first, name, stack);
+    for (const NamedUse &named : uses)
+        check(operation, numbered(named), order_.horizon_of(first), found);
+    const Moment end = order_.moment_of(first);
+    for (const auto &[device, stream] : streams)
+        order_.wait(order_.stream(device, stream), end);
+    return found;
+}
+
+RaceDetector::Races RaceDetector::host_access(std::string_view name, const std::vector<NamedUse> &uses,
+                                              StackId stack) {
+    const std::lock_guard lock(mutex_);
+    Races found;
+    Operation operation;
+    operation.name = names_.number(name);
+    operation.stack = stack;
+    operation.number = ++operations_;
+    for (const NamedUse &named : uses) {
+        Access *const access = accesses_.make(operation, numbered(named));
+        raced_.clear();
+        accesses_.look(access, order_.host_horizon(),
+                       [&](const Access *previous) { found_race(*previous, *access, found); });
+    }
+    return found;
+}
+
+// Graphs
+
+std::unique_ptr<GraphPlan> RaceDetector::add_graph(const std::vector<NamedNode> &nodes) {
+    const std::lock_guard lock(mutex_);
+    std::vector<GraphNode> numbered_nodes;
+    for (const NamedNode &node : nodes) {
+        GraphNode made{names_.number(node.name), node.stack, {}, node.dependencies};
+        for (const NamedUse &named : node.uses)
+            made.uses.push_back(numbered(named));
+        numbered_nodes.push_back(std::move(made));
+    }
+    auto plan = std::make_unique<GraphPlan>(std::move(numbered_nodes));
+    plan->slots.reserve(plan->lengths().size());
+    for (std::size_t chain = 0; chain < plan->lengths().size(); ++chain)
+        plan->slots.push_back(order_.take_slot());
+    return plan;
+}
+
+void RaceDetector::remove_graph(const GraphPlan &graph) noexcept {
+    const std::lock_guard lock(mutex_);
+    for (const Slot slot : graph.slots)
+        order_.retire_slot(slot);
+}
+
+RaceDetector::Races RaceDetector::launch(GraphPlan &graph, int device, Stream stream, StackId stack) {
+    const std::lock_guard lock(mutex_);
+    Races found;
+    OrderedStream &ordered = order_.stream(device, stream);
+    order_.wait(ordered, graph.end); // the launches of one executable graph come one after another
+    const Operation launched = operation_in(ordered, "graph", stack);
+    const std::vector<Slot> &slots = graph.slots;
+    Clock clock = ordered.before;
+    clock.raise(launched.slot, launched.epoch);
+    std::vector<Epoch> begins;
+    for (const Slot slot : slots) {
+        begins.push_back(order_.last(slot));
+        clock.raise(slot, begins.back());
+    }
+    Operation operation = launched;
+    operation.launch_stack = stack;
+    for (const GraphPlan::Node &node : graph.nodes()) {
+        for (const auto &[chain, place] : node.after)
+            clock.set(slots[chain], begins[chain] + place);
+        operation.name = node.name;
+        operation.stack = node.stack;
+        operation.number = ++operations_;
+        operation.slot = slots[node.chain];
+        operation.epoch = begins[node.chain] + node.place;
+        for (const Use &use : node.uses)
+            check(operation, use, order_.horizon_of(operation.slot, clock), found);
+        for (const auto &[chain, place] : node.after)
+            clock.set(slots[chain], begins[chain]);
+    }
+    for (std::size_t chain = 0; chain < slots.size(); ++chain) {
+        order_.advance(slots[chain], graph.lengths()[chain]);
+        ordered.before.raise(slots[chain], order_.last(slots[chain]));
+    }
+    ordered.joined = true;
+    graph.end = order_.moment_of(ordered);
+    return found;
+}
+
+// Memory
+
+void RaceDetector::memory_allocated(Address address, std::size_t size, int device, Stream stream,
+                                    StackId stack) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+        allocations_.add(address, size, device, stream, stack);
+    } catch (const std::bad_alloc &) { // without host memory, the reports do not name the allocation
+    }
+}
+
+void RaceDetector::memory_freed(Address address, StackId stack) noexcept {
+    const std::lock_guard lock(mutex_);
+    allocations_.free(address, stack);
+}
+
+void RaceDetector::memory_unmapped(Address address, std::size_t size, int device, bool waited) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+        if (waited)
+            order_.finish_device(device);
+        const Address end = address + (size != 0 ? size : allocations_.size_of(address));
+        accesses_.forget(address, end);
+        allocations_.forget(address, end);
+    } catch (const std::bad_alloc &) { // without host memory, the accesses stay known
+    }
+}
+
+// Reports
+
+RaceDetector::Sizes RaceDetector::sizes() {
+    const std::lock_guard lock(mutex_);
+    return {recent_.size(),   accesses_.intervals(), accesses_.accesses(), order_.slots(),
+            order_.events(),  races_.all().size(),   allocations_.size()};
+}
+
+std::uint64_t RaceDetector::operations() {
+    const std::lock_guard lock(mutex_);
+    return operations_;
+}
+
+std::vector<RecentStep> RaceDetector::recent() {
+    const std::lock_guard lock(mutex_);
+    return recent_.read(names_);
+}
+
+RaceDetector::Races RaceDetector::races() {
+    const std::lock_guard lock(mutex_);
+    return races_.all();
+}
+
+void RaceDetector::forget_races() {
+    const std::lock_guard lock(mutex_);
+    races_.clear();
+}
+
+// The parts of an operation
+
+Operation RaceDetector::operation_in(OrderedStream &stream, std::string_view name, StackId stack) {
+    Operation operation;
+    operation.epoch = order_.begin(stream);
+    operation.name = names_.number(name);
+    operation.stack = stack;
+    operation.number = ++operations_;
+    operation.device = stream.device;
+    operation.stream = stream.key;
+    operation.slot = stream.slot;
+    note(Kind::work, name, stream.device, stream.key, stack);
+    return operation;
+}
+
+void RaceDetector::note(Kind kind, std::string_view name, int device, Stream stream, StackId stack,
+                        const std::uintptr_t *event, bool whole_device) {
+    RecentSteps::Step step;
+    step.kind = kind;
+    step.whole_device = whole_device;
+    step.device = device;
+    step.name = names_.number(name);
+    step.stack = stack;
+    step.number = operations_;
+    step.stream = stream;
+    step.has_event = event != nullptr;
+    step.event = event == nullptr ? 0 : *event;
+    recent_.add(step);
+}
+
+Use RaceDetector::numbered(const NamedUse &named) {
+    Use use = named.use;
+    use.label = names_.number(named.label);
+    return use;
+}
+
+void RaceDetector::check(const Operation &operation, const Use &use, const Horizon &horizon, Races &found) {
+    Access *const access = accesses_.make(operation, use);
+    raced_.clear();
+    accesses_.add(access, horizon, [&](const Access *previous) { found_race(*previous, *access, found); });
+}
+
+// The map may find the same access in several pieces.
+void RaceDetector::found_race(const Access &previous, const Access &current, Races &found) {
+    if (std::find(raced_.begin(), raced_.end(), &previous) != raced_.end())
+        return;
+    raced_.push_back(&previous);
+    report(previous, current, found);
+}
+
+void RaceDetector::report(const Access &previous, const Access &current, Races &found) {
+    const bool use_after_free = previous.allocation != nullptr && current.allocation != nullptr &&
+                                previous.allocation != current.allocation;
+    const RaceTable::Key key = RaceTable::key_of(previous, current, use_after_free);
+    if (races_.count_again(key))
+        return;
+    const auto overlap = overlap_of(previous.use.region, current.use.region);
+    auto race = std::make_shared<Race>();
+    race->previous = described(previous);
+    race->current = described(current);
+    race->overlap_begin = overlap ? overlap->begin : current.use.region.begin();
+    race->overlap_end = overlap ? overlap->end : current.use.region.end();
+    race->use_after_free = use_after_free;
+    const auto allocation_of = [](const Access &access) -> std::optional<RaceAllocation> {
+        if (access.allocation == nullptr)
+            return std::nullopt;
+        const Allocation &known = *access.allocation;
+        return RaceAllocation{known.address, known.size,  known.device,
+                              known.stream,  known.stack, known.freed ? std::optional(known.freed_stack) : std::nullopt};
+    };
+    race->allocation = allocation_of(current);
+    if (use_after_free)
+        race->previous_allocation = allocation_of(previous);
+    if (overlap && !overlap->exact)
+        race->previous.possible = race->current.possible = true;
+    race->recent = recent_.read(names_);
+    races_.add(key, race);
+    found.push_back(std::move(race));
+}
+
+RaceAccess RaceDetector::described(const Access &access) const {
+    const Operation &operation = access.operation;
+    const Region &region = access.use.region;
+    return {names_.text(operation.name), names_.text(access.use.label), access.use.kind,
+            access.use.possible,         operation.device,              operation.stream,
+            region.address(),            region.itemsize(),             region.shape(),
+            operation.stack,             operation.launch_stack,        operation.number};
+}
+
+} // namespace tcuda::races

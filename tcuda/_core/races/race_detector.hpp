@@ -1,0 +1,107 @@
+// The detector of races between accesses that no order relates.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "races/access_map.hpp"
+#include "races/allocations.hpp"
+#include "races/graph_plan.hpp"
+#include "races/names.hpp"
+#include "races/race.hpp"
+#include "races/race_table.hpp"
+#include "races/recent_steps.hpp"
+#include "races/stream_order.hpp"
+#include "records/memory_observer.hpp"
+
+namespace tcuda::races {
+
+// Any thread may call any function. Lock rule: `mutex_` is a leaf. Nothing of Python, of a driver or of a ledger is
+// called under it, so a ledger may call the detector under its own lock. Streams are keys that key_of() has made.
+class RaceDetector final : public MemoryObserver {
+public:
+    using Races = std::vector<std::shared_ptr<const Race>>; // only races that were not found before
+
+    // A use as the caller describes it.
+    struct NamedUse {
+        Use use;
+        std::string_view label;
+    };
+    struct NamedNode {
+        std::string_view name;
+        StackId stack;
+        std::vector<NamedUse> uses;
+        std::vector<std::size_t> dependencies;
+    };
+    using DeviceStream = std::pair<int, Stream>;
+
+    // Streams
+    void stream_created(int device, Stream stream, bool blocking);
+    void stream_destroyed(int device, Stream stream);
+    void stream_synchronized(int device, Stream stream, StackId stack);
+    void device_synchronized(int device, StackId stack);
+
+    // Events
+    void event_recorded(std::uintptr_t event, int device, Stream stream, StackId stack);
+    void event_waited(std::uintptr_t event, int device, Stream stream, StackId stack);
+    void event_synchronized(std::uintptr_t event, StackId stack);
+    void event_destroyed(std::uintptr_t event);
+
+    // Work
+    Races work(int device, Stream stream, std::string_view name, const std::vector<NamedUse> &uses, StackId stack);
+    // An operation on several streams that wait for each other.
+    Races work_together(const std::vector<DeviceStream> &streams, std::string_view name,
+                        const std::vector<NamedUse> &uses, StackId stack);
+    Races host_access(std::string_view name, const std::vector<NamedUse> &uses, StackId stack);
+
+    // Graphs. Throws std::out_of_range if a dependency is no earlier node.
+    std::unique_ptr<GraphPlan> add_graph(const std::vector<NamedNode> &nodes);
+    void remove_graph(const GraphPlan &graph) noexcept;
+    Races launch(GraphPlan &graph, int device, Stream stream, StackId stack);
+
+    // Memory. A size of 0 stands for the allocation that begins at the address.
+    void memory_allocated(Address address, std::size_t size, int device, Stream stream,
+                          StackId stack) noexcept override;
+    void memory_freed(Address address, StackId stack) noexcept override;
+    void memory_unmapped(Address address, std::size_t size, int device, bool waited) noexcept override;
+
+    // Reports
+    struct Sizes {
+        std::size_t operations, intervals, accesses, slots, events, races, allocations;
+    };
+    Sizes sizes();
+    std::uint64_t operations(); // since the beginning
+    std::vector<RecentStep> recent();
+    Races races();
+    void forget_races();
+
+private:
+    using Kind = RecentStep::Kind;
+
+    Operation operation_in(OrderedStream &stream, std::string_view name, StackId stack);
+    void note(Kind kind, std::string_view name, int device, Stream stream, StackId stack,
+              const std::uintptr_t *event = nullptr, bool whole_device = false);
+    Use numbered(const NamedUse &named);
+    void check(const Operation &operation, const Use &use, const Horizon &horizon, Races &found);
+    void found_race(const Access &previous, const Access &current, Races &found);
+    void report(const Access &previous, const Access &current, Races &found);
+    RaceAccess described(const Access &access) const;
+
+    std::mutex mutex_;
+    Names names_;
+    StreamOrder order_;
+    Allocations allocations_;
+    AccessMap accesses_{allocations_};
+    RaceTable races_;
+    RecentSteps recent_;
+    std::uint64_t steps_ = 0;
+    std::uint64_t operations_ = 0;
+    std::vector<const Access *> raced_; // the accesses that race with the access that is checked now
+};
+
+} // namespace tcuda::races
