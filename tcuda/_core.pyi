@@ -259,6 +259,30 @@ class HostLaunch:
             RuntimeError: The thread runs another kernel of the same module, or another thread is in :meth:`run`.
         """
 
+def watches_pages() -> bool:
+    """Return whether this machine tells the reads of watched memory from the writes."""
+
+def watch_pages(ranges: Sequence[tuple[int, int, bool]], seen: Callable[[int, bool], object]) -> None:
+    """Watch ranges of the host's memory in place of the ranges that were watched before.
+
+    Only the whole pages of a range are watched. The first access to a range ends the watch of that range.
+
+    Args:
+        ranges: The begin, the end, and whether reads are noticed too, and not only writes.
+        seen: Called before an access with its address, and whether the access is a write. The call is in the thread
+            that makes the access. The exception of a call reaches the program as that of a signal handler does.
+    """
+
+def end_watch_of_pages() -> None:
+    """Watch no memory of the host, and give the signal ``SIGSEGV`` back."""
+
+class PauseOfWatch:
+    """Context manager during which no access to the host's memory is noticed."""
+
+    def __init__(self) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
+
 class ArrayAddresses:
     """The addresses of the arrays of ``type``. Descriptors read the addresses faster than attributes would.
 

@@ -7,6 +7,7 @@
 #include "bindings/event_finalizer.hpp"
 #include "bindings/graphs_module.hpp"
 #include "bindings/host_kernels_module.hpp"
+#include "bindings/host_pages_module.hpp"
 #include "bindings/kernels_module.hpp"
 #include "bindings/ledger_arguments_module.hpp"
 #include "bindings/ledger_module.hpp"
@@ -23,6 +24,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_driver(module);
     tcuda::bind_graphs(module);
     tcuda::bind_host_kernels(module);
+    tcuda::bind_host_pages(module);
     tcuda::bind_random(module);
     tcuda::bind_kernels(module);
     tcuda::bind_transfers(module);

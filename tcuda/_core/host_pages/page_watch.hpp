@@ -1,0 +1,47 @@
+// Accesses of the host to memory that a device may still use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tcuda {
+
+// A range of the host's memory, and which accesses of the host to it are noticed.
+struct WatchedRange {
+    std::uintptr_t begin, end;
+    bool reads; // whether reads are noticed too, and not only writes
+};
+
+// Notices the first access of the host to each watched range. The pages of the range are protected, and the handler of
+// SIGSEGV gives them free again. So only the whole pages of a range are watched: other memory in the first and the last
+// page belongs to somebody else. A system call that uses protected memory fails with EFAULT.
+//
+// There is one watch in a process. Threads may call all functions.
+class PageWatch {
+public:
+    // Called with the address, in the thread that makes the access, before the access. No lock is held. The function
+    // may call Python, because the access is no part of code that holds a lock of Python.
+    using Seen = void (*)(std::uintptr_t address, bool write);
+
+    // Whether this machine tells reads from writes.
+    static bool supported() noexcept;
+
+    // Watches `ranges` in place of the ranges before. Ranges may overlap. Throws std::bad_alloc, or std::system_error
+    // if the system refuses the handler; then nothing is watched.
+    static void watch(std::vector<WatchedRange> ranges, Seen seen);
+
+    // Watches nothing, and removes the handler.
+    static void end() noexcept;
+
+    // While an object of this class exists, no access is noticed: the emulated device uses the memory.
+    class Pause {
+    public:
+        Pause() noexcept;
+        ~Pause();
+        Pause(const Pause &) = delete;
+        Pause &operator=(const Pause &) = delete;
+    };
+};
+
+} // namespace tcuda
