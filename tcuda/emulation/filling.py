@@ -42,5 +42,5 @@ def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
     return converted[()]
 
 
-def _fill(host: npt.NDArray[Any], value: Any) -> None:
-    np.copyto(host, value, casting="unsafe")
+def _fill(a: npt.NDArray[Any], value: Any) -> None:
+    np.copyto(a, value, casting="unsafe")

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tcuda.emulation import creation, numpy_work, refusals
+from tcuda.emulation import accesses, catalogue, creation, numpy_work, refusals
 from tcuda.emulation.filling import scalar
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import numpy.typing as npt
+
+    from tcuda.emulation.accesses import Regions
 
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -99,10 +103,23 @@ def _refuse_integer() -> NoReturn:
     raise OverflowError("An index of an array is an integer of 64 bits; a larger one was given.")
 
 
-def _select(host: npt.NDArray[Any], items: tuple[Any, ...]) -> npt.NDArray[Any]:
-    selected: npt.NDArray[Any] = host[items]
+def _select(a: npt.NDArray[Any], index: tuple[Any, ...]) -> npt.NDArray[Any]:
+    selected: npt.NDArray[Any] = a[index]
     return selected
 
 
-def _assign(host: npt.NDArray[Any], items: tuple[Any, ...], value: Any) -> None:
-    host[items] = value
+def _assign(a: npt.NDArray[Any], index: tuple[Any, ...], value: Any) -> None:
+    a[index] = value
+
+
+def _indexed(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Regions:
+    """Return the elements that an index selects, which are the second argument and the first."""
+    array, index = args[:2]
+    if any(isinstance(item, Strided) for item in index):
+        return {}
+    return {id(array): (array._host[index],)}
+
+
+accesses.PARTIAL[_assign] = _indexed
+for _name in catalogue.CHANGING:
+    accesses.PARTIAL[getattr(np, _name).at] = _indexed

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from tcuda._process.lazy import backend, cuda
+from tcuda.emulation import accesses
 from tcuda.emulation.operands import Operands, Results, StandIns, alias_of, parts
 from tcuda.emulation.strided import Strided, too_large
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda._runtime.emulated.accesses import Accesses
 
 
 _runtime = cast("EmulatedRuntime", cuda)
@@ -73,6 +75,7 @@ def launch(
     flops: int = 0,
     name: str | None = None,
     rehearsed: bool = False,
+    told: tuple[Callable[..., object], Sequence[Any], Mapping[str, Any] | None] | None = None,
 ) -> None:
     """Run ``work`` as work of the current stream.
 
@@ -87,6 +90,7 @@ def launch(
         name: The name of the work; the name of ``work`` if None.
         rehearsed: Whether to call ``work`` with zeros if the stream captures, so that errors are raised now and not at
             a launch of the graph.
+        told: The function and its arguments that a race detector is told of; those of the work if None.
 
     Raises:
         ValueError: An array is not on the current device.
@@ -105,6 +109,9 @@ def launch(
             if size:
                 nbytes += size
                 addresses.append(block.ptr)
+        regions: Accesses = ()
+        if recorded or _runtime.races.detector is not None:
+            regions = accesses.of_call(*(told or (work, args, kwargs)), reads, (*writes, *fresh))
         arguments, options = (Operands(alias_of) if recorded else Operands()).take(args, kwargs)
         _runtime.launch(
             backend.current_stream(current).ptr,
@@ -113,6 +120,7 @@ def launch(
             flops,
             name=name or _name_of(work),
             addresses=addresses,
+            accesses=regions,
         )
     except BaseException:
         discard(fresh)
@@ -192,9 +200,11 @@ def call(
     require_current_device(operands.arrays)
     out = (kwargs or {}).get("out")
     if out is not None:
-        _require_outputs(out)
+        outs = out if isinstance(out, tuple) else (out,)
+        _require_outputs(outs)
         work = 0 if flops is None else flops(arguments, options["out"])
-        launch(function, args, kwargs, reads=operands.arrays, flops=work, rehearsed=True)
+        reads = _without(operands.arrays, outs)
+        launch(function, args, kwargs, reads=reads, writes=outs, flops=work, rehearsed=True)
         return out[0] if isinstance(out, tuple) and len(out) == 1 else out
     result = _quietly(function, arguments, options)
     results = Results(result, operands, views=False)
@@ -215,14 +225,28 @@ def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping
     return _store(results, operands, function, args, kwargs)
 
 
-def modify(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> None:
-    """Call the NumPy function ``function``, which writes to its first argument and returns nothing."""
+def modify(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    reads_target: bool = False,
+) -> None:
+    """Call the NumPy function ``function``, which writes to its first argument and returns nothing.
+
+    Args:
+        function: The function.
+        args: The positional arguments, with arrays of the device in the places of NumPy arrays.
+        kwargs: The keyword arguments, likewise.
+        reads_target: Whether the function also reads the elements that it writes.
+    """
     if not isinstance(args[0], Strided):
         raise TypeError(f"Unsupported type {type(args[0])}")
     operands = Operands()
     operands.take(args, kwargs)
     require_current_device(operands.arrays)
-    launch(function, args, kwargs, reads=operands.arrays[1:], writes=operands.arrays[:1], rehearsed=True)
+    reads = operands.arrays[0 if reads_target else 1 :]
+    launch(function, args, kwargs, reads=reads, writes=operands.arrays[:1], rehearsed=True)
 
 
 def _called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -247,12 +271,24 @@ _quietly = np.errstate(all="ignore")(_called)
 
 def _name_of(function: Callable[..., object]) -> str:
     name: str = getattr(function, "__name__", "kernel")
-    return name.strip("_")
+    owner = getattr(function, "__self__", None)
+    return f"{owner.__name__}.{name}" if isinstance(owner, np.ufunc) else name.strip("_")
 
 
-def _require_outputs(out: Any) -> None:
-    if any(not isinstance(array, Strided) for array in (out if isinstance(out, tuple) else (out,))):
+def _require_outputs(outs: Sequence[Any]) -> None:
+    if any(not isinstance(array, Strided) for array in outs):
         raise TypeError("Output arguments type must be an array of the device")
+
+
+def _without(arrays: Sequence[Strided], outs: Sequence[Strided]) -> list[Strided]:
+    """Return ``arrays`` without one item for each of ``outs``, which are among them."""
+    rest = list(arrays)
+    for out in outs:
+        for place, array in enumerate(rest):
+            if array is out:
+                del rest[place]
+                break
+    return rest
 
 
 def _store(
@@ -265,15 +301,15 @@ def _store(
 ) -> Any:
     """Return ``results``, which ``function`` gave for its arguments, with new arrays for the results without memory."""
     arrays = new_each([(host.shape, host.dtype, "F" if host.flags.fnc else "C") for host in results.fresh])
-    name = _name_of(function)
+    name, told = _name_of(function), (function, args, kwargs)
     if _runtime.capturing(backend.current_stream):
         aliases = [alias_of(array) for array in arrays]
         work = functools.partial(_compute_into, aliases, results.places, function)
-        launch(work, args, kwargs, reads=operands.arrays, fresh=arrays, flops=flops, name=name)
+        launch(work, args, kwargs, reads=operands.arrays, fresh=arrays, flops=flops, name=name, told=told)
     else:
         hosts = [array._host for array in arrays]
         work = functools.partial(_copy_into, hosts, results.fresh)
-        launch(work, reads=operands.arrays, fresh=arrays, flops=flops, name=name)
+        launch(work, reads=operands.arrays, fresh=arrays, flops=flops, name=name, told=told)
     return results.remade(arrays)
 
 

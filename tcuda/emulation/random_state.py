@@ -355,7 +355,7 @@ class RandomState(Draws):
                 if size:
                     philox.fill(flat[start : start + size], blocks, seed, offset, lanes, numbers)
 
-        numpy_work.launch(work, fresh=[out], flops=_FLOPS * out.size)
+        numpy_work.launch(work, fresh=[out], flops=_FLOPS * out.size, name="draw")
 
     def _place(self, increment: int) -> Callable[[], tuple[int, int]]:
         return lambda: self._philox.advance(increment)

@@ -45,6 +45,8 @@ class Translation:
             self._unset = frozenset(
                 item.name for item in theirs if item.default is not None and defaults.get(item.name, 0) is None
             )
+        if "out" in known:  # the functions that run NumPy functions find the output by its name
+            self._by_place = [alike and name != "out" for name, alike in zip(places, self._by_place, strict=True)]
         plain = [alike and name not in self._unset for name, alike in zip(places, self._by_place, strict=True)]
         self._plain_places = len(places) if all(plain) else plain.index(False)
         self._plain_names = known - self._unset

@@ -120,7 +120,7 @@ class ufunc:
         if isinstance(b, (list, tuple)):
             b = creation.asarray(b)
         require_operands([b])
-        numpy_work.modify(self._function.at, (a, indexing.prepare(indices), b))
+        numpy_work.modify(self._function.at, (a, indexing.prepare(indices), b), reads_target=True)
 
     def __reduce__(self) -> str:
         return str(self.__name__)

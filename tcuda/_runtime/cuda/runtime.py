@@ -174,6 +174,18 @@ class CudaRuntime:
         """Return the driver table of ``libcuda.so.1``."""
         return _core.CudaDriver()
 
+    def watchRaces(self, detector: _core.RaceDetector | None) -> None:
+        """Refuse a detector.
+
+        Raises:
+            RuntimeError: ``detector`` is not None.
+        """
+        if detector is not None:
+            raise RuntimeError(
+                "The race detector watches emulated devices only, and this process uses CUDA devices. Set "
+                "TCUDA_RUNTIME=emulated, or call tcuda.emulation.enable() before anything that needs a device."
+            )
+
     def nvml(self) -> Any:
         """Return ``pynvml``."""
         import pynvml

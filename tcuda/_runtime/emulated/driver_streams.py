@@ -6,6 +6,7 @@ entries take no emulated time.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from tcuda._status import Status
@@ -13,56 +14,90 @@ from tcuda._status import Status
 if TYPE_CHECKING:
     from tcuda._runtime.emulated.clock import Clock
     from tcuda._runtime.emulated.streams import Streams
+    from tcuda._runtime.emulated.watch import Watch
 
 _SOME_CAPTURE = 2**64 - 1
 _CALL = "cudaStreamQuery({:#x})"
+_WATCHED = 2**62
+"""The first event that a race detector knows. No time of the clock and no handle is as large."""
 
 
 class DriverStreams:
     """The stream entries of the driver table.
 
     The events of the allocator are numbers: the time for which an event waits, in nanoseconds of the clock, plus 1. So
-    no entry leaves anything behind, and each may be called again after an exception of a signal handler.
+    no entry leaves anything behind, and each may be called again after an exception of a signal handler. While a race
+    detector watches, each event has a number of its own, because a detector must tell the events from each other.
 
     Args:
         streams: The streams.
         clock: The clock, whose lock the streams need.
+        races: The watch of a race detector.
     """
 
-    def __init__(self, streams: Streams, clock: Clock) -> None:
+    def __init__(self, streams: Streams, clock: Clock, races: Watch) -> None:
         self._streams = streams
         self._clock = clock
+        self._races = races
+        self._watched: dict[int, int] = {}
+        """The times of the events that a detector knows."""
+        self._numbers = itertools.count(_WATCHED)
 
     def record(self, device: int, stream: int) -> int:
         """Return an event for the work that ``stream`` has been given so far."""
-        return self._ready(device, stream) + 1
+        timeline = self._streams.find(stream, (_CALL, stream), device)
+        detector = self._races.detector
+        if detector is None:
+            return timeline.ready + 1
+        event = next(self._numbers)
+        self._watched[event] = timeline.ready
+        detector.event_recorded(event, timeline.device, timeline.handle)
+        return event
 
     def query(self, device: int, event: int) -> int:
         """Return whether ``event`` is complete, as a status."""
-        return self._status(event - 1)
+        status = self._status(self._time(event))
+        if status == Status.SUCCESS:
+            self._completed(event)
+        return status
 
     def synchronize(self, device: int, event: int) -> int:
         """Wait for ``event``."""
-        self._clock.wait_until(event - 1)
+        self._clock.wait_until(self._time(event))
+        self._completed(event)
         return Status.SUCCESS
 
     def destroy_event(self, device: int, event: int) -> int:
-        """Do nothing, because an event is only a number."""
+        """Forget an event that a detector knows; another event is only a number."""
+        if event >= _WATCHED:
+            self._watched.pop(event, None)
+            detector = self._races.detector
+            if detector is not None:
+                detector.event_destroyed(event)
         return Status.SUCCESS
 
     def query_stream(self, device: int, stream: int) -> int:
         """Return whether ``stream`` is idle, as a status."""
-        return self._status(self._ready(device, stream))
+        timeline = self._streams.find(stream, (_CALL, stream), device)
+        status = self._status(timeline.ready)
+        if status == Status.SUCCESS and self._races.detector is not None:
+            self._races.finished(timeline)
+        return status
 
     def synchronize_stream(self, device: int, stream: int) -> int:
         """Wait for ``stream``."""
-        self._clock.wait_until(self._ready(device, stream))
+        timeline = self._streams.find(stream, (_CALL, stream), device)
+        self._clock.wait_until(timeline.ready)
+        if self._races.detector is not None:
+            self._races.finished(timeline)
         return Status.SUCCESS
 
     def synchronize_device(self, device: int, _: int) -> int:
         """Wait for all streams of ``device``."""
         with self._clock._lock:
             self._clock.wait_until(self._streams.ready(device))
+            if self._races.detector is not None:
+                self._races.device_finished(device)
         return Status.SUCCESS
 
     def capture_of(self, device: int, stream: int) -> int:
@@ -76,8 +111,14 @@ class DriverStreams:
             return 0 if self._streams.capture_beside(timeline) is None else _SOME_CAPTURE
         return 0 if timeline.capture is None else timeline.capture.number
 
-    def _ready(self, device: int, stream: int) -> int:
-        return self._streams.find(stream, (_CALL, stream), device).ready
+    def _time(self, event: int) -> int:
+        return event - 1 if event < _WATCHED else self._watched.get(event, 0)
+
+    def _completed(self, event: int) -> None:
+        """Tell a detector that the allocator knows that ``event`` is complete, and may hand the memory out again."""
+        detector = self._races.detector
+        if detector is not None and event >= _WATCHED:
+            detector.event_synchronized(event)
 
     def _status(self, ready: int) -> int:
         return Status.SUCCESS if ready <= self._clock.now() else Status.NOT_READY

@@ -49,15 +49,18 @@ class ExternalRecord(Node):
 
     Args:
         event: The event.
+
+    Attributes:
+        event: The event.
     """
 
     def __init__(self, event: Event) -> None:
         super().__init__("event record")
-        self._event = event
+        self.event = event
 
     def complete(self, start: int) -> int:
         """Return ``start``, which becomes the time of the event."""
-        self._event.time, self._event.capture = start, None
+        self.event.time, self.event.capture = start, None
         return start
 
 
@@ -66,15 +69,18 @@ class ExternalWait(Node):
 
     Args:
         event: The event.
+
+    Attributes:
+        event: The event.
     """
 
     def __init__(self, event: Event) -> None:
         super().__init__("event wait")
-        self._event = event
+        self.event = event
 
     def complete(self, start: int) -> int:
         """Return ``start``, or the time of the event if that is later."""
-        return max(start, self._event.time or 0)
+        return max(start, self.event.time or 0)
 
 
 class Events:

@@ -10,7 +10,9 @@ from tcuda._runtime.protocol import GraphContents
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from tcuda._runtime.emulated.accesses import Accesses
     from tcuda._runtime.emulated.allocation import Allocation
+    from tcuda._runtime.emulated.watch import WatchedGraph
 
 Places: TypeAlias = frozenset[int]
 """Nodes of a graph, by their places in the order of the capture."""
@@ -29,6 +31,10 @@ class Node:
         work: A function that does the work of the operation on the memory.
         addresses: The device memory that the operation reads and writes.
         nbytes: The bytes of memory that the operation moves.
+        accesses: The memory that the operation reads and writes, for a race detector.
+
+    Attributes:
+        stack: The Python stack of the capture, as the number that a race detector has given; 0 if none watched.
     """
 
     def __init__(
@@ -38,12 +44,15 @@ class Node:
         work: Callable[[], object] = _nothing,
         addresses: Iterable[int] = (),
         nbytes: int = 0,
+        accesses: Accesses = (),
     ) -> None:
         self.name = name
         self.duration = duration
         self.work = work
         self.addresses = tuple(addresses)
         self.nbytes = nbytes
+        self.accesses = accesses
+        self.stack = 0
 
     def complete(self, start: int) -> int:
         """Return when the operation is complete, given that it may start at ``start``."""
@@ -132,11 +141,13 @@ class Executable:
     Attributes:
         graph: The graph.
         ready: The emulated time, in nanoseconds, at which the last launch is complete.
+        watched: The graph as a race detector knows the graph; None before the first launch under a detector.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.ready = 0
+        self.watched: WatchedGraph | None = None
         # The lock is reentrant because a finalizer that runs meanwhile in this thread may launch the graph.
         self._lock = threading.RLock()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tcuda import _core
 from tcuda._runtime.emulated import costs
+from tcuda._runtime.emulated.accesses import READ, WRITE, rows
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.protocol import (
     MEMCPY_DEFAULT,
@@ -22,6 +22,7 @@ from tcuda._status import Status
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tcuda._runtime.emulated.accesses import Access
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.devices import EmulatedDevice
 
@@ -34,8 +35,27 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Copy:
+class Rows(NamedTuple):
+    """The rows of bytes that a copy moves.
+
+    Attributes:
+        dst: The address of the first row of the destination.
+        dpitch: The bytes from one row of the destination to the next.
+        src: The address of the first row of the source.
+        spitch: The bytes from one row of the source to the next.
+        width: The bytes of a row.
+        height: The number of rows.
+    """
+
+    dst: int
+    dpitch: int
+    src: int
+    spitch: int
+    width: int
+    height: int
+
+
+class Copy(NamedTuple):
     """A copy.
 
     Attributes:
@@ -44,6 +64,7 @@ class Copy:
         duration: The nanoseconds that the copy takes.
         host_waits: Whether the host waits until the copy is complete.
         addresses: The addresses that lie on devices.
+        layout: The rows that are copied.
     """
 
     make: Callable[[], object]
@@ -51,6 +72,7 @@ class Copy:
     duration: int
     host_waits: bool
     addresses: tuple[int, ...] = ()
+    layout: Rows | None = None
 
 
 class Memory:
@@ -124,14 +146,16 @@ class Memory:
             raise failure(Status.HOST_MEMORY_ALREADY_REGISTERED, call)
         self._registered[ptr] = size
 
-    def unregister(self, ptr: int, call: Call) -> None:
-        """Undo :meth:`register`.
+    def unregister(self, ptr: int, call: Call) -> int:
+        """Undo :meth:`register` and return the size of the range.
 
         Raises:
             AcceleratorError: No page-locked range starts at ``ptr`` (713).
         """
-        if self._registered.pop(ptr, None) is None:
+        size = self._registered.pop(ptr, None)
+        if size is None:
             raise failure(Status.HOST_MEMORY_NOT_REGISTERED, call)
+        return size
 
     def is_registered(self, ptr: int, size: int) -> bool:
         """Return whether ``size`` bytes of host memory at ``ptr`` are page-locked."""
@@ -156,7 +180,7 @@ class Memory:
             AcceleratorError: ``kind`` is unknown (21) or does not fit the addresses (1), or a range is not in one block
                 (1).
         """
-        return self._plan(lambda: ctypes.memmove(dst, src, size), (dst, size), (src, size), size, kind, call)
+        return self._plan(lambda: ctypes.memmove(dst, src, size), Rows(dst, size, src, size, size, 1), kind, call)
 
     def plan_rows(
         self, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int, call: Call
@@ -179,19 +203,18 @@ class Memory:
         """
         if width and height and (width > dpitch or width > spitch):
             raise failure(Status.INVALID_PITCH_VALUE, call)
-        target, source = (dst, (height - 1) * dpitch + width), (src, (height - 1) * spitch + width)
-        copy_rows = functools.partial(_core.copy_rows, dst, dpitch, src, spitch, width, height)
-        return self._plan(copy_rows, target, source, width * height, kind, call)
+        layout = Rows(dst, dpitch, src, spitch, width, height)
+        return self._plan(functools.partial(_core.copy_rows, *layout), layout, kind, call)
 
-    def _plan(
-        self, make: Callable[[], object], to: tuple[int, int], of: tuple[int, int], size: int, kind: int, call: Call
-    ) -> Copy:
-        """Return the copy ``make`` of ``size`` bytes within the ranges ``to`` and ``of``: addresses with lengths."""
+    def _plan(self, make: Callable[[], object], layout: Rows, kind: int, call: Call) -> Copy:
+        """Return the copy ``make`` of the rows ``layout``."""
+        dst, dpitch, src, spitch, width, height = layout
+        size = width * height
         if kind not in (*_KINDS, MEMCPY_DEFAULT):
             raise failure(Status.INVALID_MEMCPY_DIRECTION, call)
         if size == 0:
             return Copy(_nothing, 0, duration=0, host_waits=False)
-        dst, src = to[0], of[0]
+        to, of = (dst, (height - 1) * dpitch + width), (src, (height - 1) * spitch + width)
         self._check(*to, call)
         self._check(*of, call)
         target, source = self.owner(dst), self.owner(src)
@@ -206,7 +229,30 @@ class Memory:
         # cudaMemcpyAsync to pageable memory returns when the copy is complete.
         host_waits = target is None and not pinned
         addresses = [ptr for ptr, owner in ((dst, target), (src, source)) if owner is not None]
-        return Copy(make, size, duration, host_waits, tuple(addresses))
+        return Copy(make, size, duration, host_waits, tuple(addresses), layout)
+
+    def accesses(self, copy: Copy) -> list[Access]:
+        """Return the accesses of ``copy``.
+
+        The operation does not access pageable memory of the host: the host does, before the call of the copy returns.
+        """
+        if copy.layout is None:
+            return []
+        dst, dpitch, src, spitch, width, height = copy.layout
+        sides = (dst, dpitch, WRITE, "dst"), (src, spitch, READ, "src")
+        return [
+            rows(address, pitch, width, height, kind, label)
+            for address, pitch, kind, label in sides
+            if self.owner(address) is not None or self.is_registered(address, (height - 1) * pitch + width)
+        ]
+
+    def block_from(self, ptr: int) -> tuple[int, int] | None:
+        """Return the address and the size of the block that starts at ``ptr``; None without such a block."""
+        for device in self._devices:
+            block = device.memory.block_at(ptr)
+            if block is not None and block[0] == ptr:
+                return block
+        return None
 
     def _check(self, ptr: int, size: int, call: Call) -> None:
         """Refuse a null pointer, a range that leaves its block, and addresses without memory.

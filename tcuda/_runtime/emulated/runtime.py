@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda import _core
 from tcuda._errors import AcceleratorError
 from tcuda._runtime.emulated import costs, settings
+from tcuda._runtime.emulated.accesses import WRITE, span
 from tcuda._runtime.emulated.allocation import Allocation
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.emulated.captures import Captures
@@ -32,6 +33,7 @@ from tcuda._runtime.emulated.shared_events import SharedEvent, SharedEvents
 from tcuda._runtime.emulated.streams import Streams
 from tcuda._runtime.emulated.thread import Thread
 from tcuda._runtime.emulated.timeline import Timeline
+from tcuda._runtime.emulated.watch import Watch
 from tcuda._runtime.protocol import (
     CAPTURE_RELAXED,
     CAPTURE_STATUS_ACTIVE,
@@ -54,6 +56,7 @@ from tcuda._status import Status
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from tcuda._runtime.emulated.accesses import Accesses
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.captures import Capture
     from tcuda._runtime.emulated.events import Event
@@ -71,6 +74,7 @@ class EmulatedRuntime:
         memory: The bytes of memory of each device.
 
     Attributes:
+        races: The watch of a race detector. ``races.detector`` is None while no detector watches.
         clock: The clock.
         devices: The devices.
         thread: The state of the calling thread.
@@ -93,6 +97,7 @@ class EmulatedRuntime:
         self._captures = Captures()
         self._streams = Streams(self.devices, self.thread, self._captures, self.clock)
         self._events = Events(self._handles, self._captures)
+        self.races = Watch(self._streams, self._handles)
         self._imports = Imports(self.devices)
         self._shared_events = SharedEvents(self._handles, self.clock)
         self._graphs: dict[int, Graph] = {}
@@ -136,6 +141,8 @@ class EmulatedRuntime:
                     raise capture.invalidate(call)
             self._captures.forbid_unsafe(call)
             self.clock.wait_until(self._streams.ready(device))
+            if self.races.detector is not None:
+                self.races.device_finished(device)
 
     def getDeviceProperties(self, device: int) -> Mapping[str, Any]:
         return self._device(device, ("cudaGetDeviceProperties({})", device)).properties()
@@ -186,7 +193,7 @@ class EmulatedRuntime:
         call = "cudaMalloc({})", size
         with self._lock:
             self._captures.forbid_unsafe(call)
-            return self._allocate(size, call)
+            return self._allocate(size, 0, call)
 
     def free(self, ptr: int) -> None:
         call = "cudaFree({:#x})", ptr
@@ -195,13 +202,15 @@ class EmulatedRuntime:
             device = self._free(ptr, call)
             if device is not None:
                 self.clock.wait_until(self._streams.ready(device.index))
+                if self.races.detector is not None:
+                    self.races.device_finished(device.index)
 
     def mallocAsync(self, size: int, stream: int) -> int:
         call = "cudaMallocAsync({}, {:#x})", size, stream
         with self._lock:
             timeline = self._streams.find(stream, call)
             self._enqueue(timeline, Node("mem alloc", nbytes=size), call)
-            ptr = self._allocate(size, call, exportable=False)
+            ptr = self._allocate(size, stream, call, exportable=False)
             if timeline.capture is not None:
                 release = self.devices[self.thread.device].memory.release
                 timeline.capture.graph.allocated[ptr] = Allocation(ptr, release)
@@ -214,7 +223,7 @@ class EmulatedRuntime:
             if timeline.capture is not None:
                 self._enqueue(timeline, Node("mem free", work=lambda: self._free(ptr, call)), call)
                 return
-            self._free(ptr, call)
+            self._free(ptr, call, timeline)
             self._enqueue(timeline, Node("mem free"), call)
 
     def hostRegister(self, ptr: int, size: int, flags: int) -> None:
@@ -227,13 +236,19 @@ class EmulatedRuntime:
         call = "cudaHostUnregister({:#x})", ptr
         with self._lock:
             self._captures.forbid_unsafe(call)
-            self._memory.unregister(ptr, call)
+            size = self._memory.unregister(ptr, call)
+            if self.races.detector is not None:
+                self.races.unregistered(ptr, size)
 
     def memcpy(self, dst: int, src: int, size: int, kind: int) -> None:
         call = "cudaMemcpy({:#x}, {:#x}, {}, {})", dst, src, size, kind
         with self._lock:
             copy = self._memory.plan_copy(dst, src, size, kind, call)
-            self.clock.wait_until(self._run(self._streams.find(0, call), _copying(copy), call))
+            timeline = self._streams.find(0, call)
+            self.clock.wait_until(self._run(timeline, self._copying(copy), call))
+            # cudaMemcpy does not wait for a copy within devices.
+            if self.races.detector is not None and len(copy.addresses) < 2:
+                self.races.finished(timeline)
 
     def memcpyAsync(self, dst: int, src: int, size: int, kind: int, stream: int) -> None:
         call = "cudaMemcpyAsync({:#x}, {:#x}, {}, {}, {:#x})", dst, src, size, kind, stream
@@ -262,6 +277,8 @@ class EmulatedRuntime:
         with self._lock:
             fill = self._memory.plan_set(ptr, value, size, call)
             node = Node("memset", costs.kernel(size), fill, (ptr,) if size else (), size)
+            if size and self._keeps_accesses():
+                node.accesses = [span(ptr, size, WRITE, "ptr")]
             self._run(self._streams.find(stream, call), node, call)
 
     def ipcGetMemHandle(self, ptr: int) -> bytes:
@@ -279,24 +296,46 @@ class EmulatedRuntime:
         with self._lock:
             self._imports.close(ptr, ("cudaIpcCloseMemHandle({:#x})", ptr))
 
-    def _allocate(self, size: int, call: Call, *, exportable: bool = True) -> int:
+    def _allocate(self, size: int, stream: int, call: Call, *, exportable: bool = True) -> int:
         ptr = self.devices[self.thread.device].memory.allocate(size, exportable)
         if size and not ptr:
             raise failure(Status.MEMORY_ALLOCATION, call)
+        if self.races.detector is not None:
+            self.races.allocated(ptr, size, self.thread.device, stream)
         return ptr
 
-    def _free(self, ptr: int, call: Call) -> EmulatedDevice | None:
-        """Free memory and return its device; return None for a null pointer and for memory that a graph keeps."""
+    def _free(self, ptr: int, call: Call, timeline: Timeline | None = None) -> EmulatedDevice | None:
+        """Free memory, in the order of a stream or at once, and return its device.
+
+        The result is None for a null pointer and for memory that a graph keeps.
+        """
         graphs = [*self._graphs.values(), *(capture.graph for capture in self._captures.in_progress)]
         graphs += [executable.graph for executable in self._executables.values()]
         if not ptr or any(ptr in graph.allocated for graph in graphs):
             return None
-        return self._memory.free(ptr, call)
+        block = None if self.races.detector is None else self._memory.block_from(ptr)
+        device = self._memory.free(ptr, call)
+        if block is not None:
+            self.races.freed(*block, timeline)
+        return device
 
     def _copy(self, copy: Copy, stream: int, call: Call) -> None:
-        end = self._run(self._streams.find(stream, call), _copying(copy), call)
+        timeline = self._streams.find(stream, call)
+        end = self._run(timeline, self._copying(copy), call)
         if copy.host_waits:
             self.clock.wait_until(end)
+            if self.races.detector is not None and timeline.capture is None:
+                self.races.finished(timeline)
+
+    def _copying(self, copy: Copy) -> Node:
+        node = Node("memcpy", copy.duration, copy.make, copy.addresses, copy.size)
+        if self._keeps_accesses():
+            node.accesses = self._memory.accesses(copy)
+        return node
+
+    def _keeps_accesses(self) -> bool:
+        """Return whether the accesses of an operation are needed: a detector watches, or may watch the graph later."""
+        return self.races.detector is not None or bool(self._captures.in_progress)
 
     # Streams
 
@@ -308,7 +347,10 @@ class EmulatedRuntime:
         with self._lock:
             handle = self._handles.new()
             level = min(least, max(greatest, priority))
-            self._streams.add(Timeline(handle, device, flags, level, ready=self.clock.now()))
+            timeline = Timeline(handle, device, flags, level, ready=self.clock.now())
+            self._streams.add(timeline)
+            if self.races.detector is not None:
+                self.races.created(timeline)
         if self._ledger is not None:
             self._ledger.stream_created(device, handle)
         return handle
@@ -325,6 +367,8 @@ class EmulatedRuntime:
             self._ledger.stream_about_to_be_destroyed(timeline.device, stream)
         with self._lock:
             self._streams.remove(timeline)
+            if self.races.detector is not None:
+                self.races.destroyed(timeline)
 
     def streamGetFlags(self, stream: int) -> int:
         return self._streams.find(stream, ("cudaStreamGetFlags({:#x})", stream)).flags
@@ -336,13 +380,20 @@ class EmulatedRuntime:
         try:
             with self._lock:
                 timeline = self._streams.observe(stream, ("cudaStreamQuery({:#x})", stream))
-                return Status.SUCCESS if timeline.ready <= self.clock.advance(CALL) else Status.NOT_READY
+                if timeline.ready > self.clock.advance(CALL):
+                    return Status.NOT_READY
+                if self.races.detector is not None:
+                    self.races.finished(timeline)
+                return Status.SUCCESS
         except AcceleratorError as error:
             return error.error_code
 
     def streamSynchronize(self, stream: int) -> None:
         with self._lock:
-            self.clock.wait_until(self._streams.observe(stream, ("cudaStreamSynchronize({:#x})", stream)).ready)
+            timeline = self._streams.observe(stream, ("cudaStreamSynchronize({:#x})", stream))
+            self.clock.wait_until(timeline.ready)
+            if self.races.detector is not None:
+                self.races.finished(timeline)
 
     def streamWaitEvent(self, stream: int, event: int, flags: int = 0) -> None:
         call = "cudaStreamWaitEvent({:#x}, {:#x}, {})", stream, event, flags
@@ -360,6 +411,8 @@ class EmulatedRuntime:
                     raise timeline.capture.invalidate(call, Status.STREAM_CAPTURE_ISOLATION)
                 if recorded.time > timeline.ready:
                     timeline.ready = recorded.time
+                if self.races.detector is not None:
+                    self.races.waited(recorded, timeline)
 
     def _wait_in_capture(self, timeline: Timeline, event: Event, capture: Capture, call: Call) -> None:
         if not capture.active:
@@ -383,6 +436,7 @@ class EmulatedRuntime:
         *,
         name: str = "kernel",
         addresses: Iterable[int] = (),
+        accesses: Accesses = (),
     ) -> None:
         """Run ``work`` as a kernel on ``stream``, or, if the stream captures, at every launch of the graph.
 
@@ -394,6 +448,8 @@ class EmulatedRuntime:
             flops: The number of floating-point operations of the kernel.
             name: The name of the kernel in a drawing of the graph.
             addresses: The device memory that the kernel reads and writes.
+            accesses: What the kernel reads and writes, for a race detector. Nobody asks for the accesses unless
+                ``races.detector`` is set or the stream captures.
         """
         call = ("cudaLaunchKernel()",)
         duration = costs.kernel(nbytes, flops)
@@ -401,13 +457,15 @@ class EmulatedRuntime:
             timeline = self._on_current_device(stream, call)
             if self._captures.in_progress:
                 if timeline.capture is not None:
-                    self._enqueue(timeline, Node(name, duration, work, addresses, nbytes), call)
+                    self._enqueue(timeline, Node(name, duration, work, addresses, nbytes, accesses), call)
                     return
                 self._streams.forbid_implicit(timeline, call)
         # The lock is not held, because the work may be slow, and may free arrays.
         work()
         with self._lock:
             self._streams.occupy(timeline, duration)
+        if self.races.detector is not None:
+            self.races.work(timeline, name, accesses)
 
     def launchTogether(
         self,
@@ -418,6 +476,7 @@ class EmulatedRuntime:
         name: str,
         addresses: Iterable[int],
         nbytes: int,
+        accesses: Accesses = (),
     ) -> None:
         """Run ``work`` as kernels on several streams that wait for each other, as the kernels of a collective do.
 
@@ -430,6 +489,7 @@ class EmulatedRuntime:
             name: The name of the kernels in a drawing of the graph.
             addresses: The device memory that the kernels read and write.
             nbytes: The bytes of memory that the kernels move.
+            accesses: What the kernels read and write, for a race detector.
         """
         call = ("cudaLaunchKernel()",)
         with self._lock:
@@ -440,7 +500,9 @@ class EmulatedRuntime:
             if capture is not None:
                 if not capture.valid:
                     raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
-                node = Node(name, duration, work, addresses, nbytes)
+                node = Node(name, duration, work, addresses, nbytes, accesses)
+                if self.races.detector is not None:
+                    node.stack = self.races.detector.note_stack()
                 capture.add_together([timeline.handle for timeline in timelines], node)
                 return
             if self._captures.in_progress:
@@ -450,6 +512,8 @@ class EmulatedRuntime:
         work()
         with self._lock:
             self._streams.occupy_together(timelines, duration)
+        if self.races.detector is not None:
+            self.races.work_together(timelines, name, accesses)
 
     def captureOf(self, device: int, stream: int) -> int:
         """Return the number of the capture in which ``stream`` of ``device`` takes part; 0 if there is none."""
@@ -475,6 +539,8 @@ class EmulatedRuntime:
         if timeline.capture is not None:
             if not timeline.capture.valid:
                 raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
+            if self.races.detector is not None:
+                node.stack = self.races.detector.note_stack()
             timeline.capture.add(timeline.handle, node)
             return self.clock.now()
         if self._captures.in_progress:
@@ -486,6 +552,8 @@ class EmulatedRuntime:
         end = self._enqueue(timeline, node, call)
         if timeline.capture is None:
             node.work()
+            if self.races.detector is not None:
+                self.races.work(timeline, node.name, node.accesses)
         return end
 
     # Events
@@ -506,6 +574,8 @@ class EmulatedRuntime:
         with self._lock:
             destroyed = self._events.find(event, ("cudaEventDestroy({:#x})", event))
             del self._events.by_handle[event]
+            if self.races.detector is not None:
+                self.races.event_destroyed(destroyed)
             if destroyed.interprocess:
                 assert isinstance(destroyed, SharedEvent)
                 self._shared_events.give_back(destroyed)
@@ -526,6 +596,8 @@ class EmulatedRuntime:
                 self._streams.forbid_implicit(timeline, call)
             timeline.ready = start = self._streams.start(timeline)
             recorded.time, recorded.capture = start, None
+            if self.races.detector is not None:
+                self.races.recorded(recorded, timeline)
 
     def eventRecordWithFlags(self, event: int, stream: int, flags: int) -> None:
         call = "cudaEventRecordWithFlags({:#x}, {:#x}, {})", event, stream, flags
@@ -550,13 +622,20 @@ class EmulatedRuntime:
         try:
             with self._lock:
                 recorded = self._events.observe(event, ("cudaEventQuery({:#x})", event))
-                return Status.SUCCESS if (recorded.time or 0) <= self.clock.advance(CALL) else Status.NOT_READY
+                if (recorded.time or 0) > self.clock.advance(CALL):
+                    return Status.NOT_READY
+                if self.races.detector is not None:
+                    self.races.completed(recorded)
+                return Status.SUCCESS
         except AcceleratorError as error:
             return error.error_code
 
     def eventSynchronize(self, event: int) -> None:
         with self._lock:
-            self.clock.wait_until(self._events.observe(event, ("cudaEventSynchronize({:#x})", event)).time or 0)
+            recorded = self._events.observe(event, ("cudaEventSynchronize({:#x})", event))
+            self.clock.wait_until(recorded.time or 0)
+            if self.races.detector is not None:
+                self.races.completed(recorded)
 
     def eventElapsedTime(self, start: int, end: int) -> float:
         call = "cudaEventElapsedTime({:#x}, {:#x})", start, end
@@ -570,6 +649,9 @@ class EmulatedRuntime:
                 raise failure(Status.INVALID_RESOURCE_HANDLE, call)
             if max(first.time, last.time) > self.clock.now():
                 raise failure(Status.NOT_READY, call)
+            if self.races.detector is not None:  # the host knows now that both events are complete
+                self.races.completed(first)
+                self.races.completed(last)
             return (last.time - first.time) / 1e6
 
     def ipcGetEventHandle(self, event: int) -> bytes:
@@ -730,6 +812,8 @@ class EmulatedRuntime:
             timeline.ready = end
             if end > start:
                 self.devices[timeline.device].activity.append((start, end))
+            if self.races.detector is not None:
+                self.races.launched(executable, timeline)
 
     # The driver and NVML of these devices
 
@@ -768,12 +852,15 @@ class EmulatedRuntime:
         for handle, timeline in self._streams.created.items():
             ledger.stream_created(timeline.device, handle)
 
+    def watchRaces(self, detector: _core.RaceDetector | None) -> None:
+        with self._lock:
+            self.races.begin(detector)
+            for executable in self._executables.values():
+                executable.watched = None
+
     def memoryDriver(self) -> _core.Driver:
-        return _core.HostDriver([device.memory for device in self.devices], DriverStreams(self._streams, self.clock))
+        streams = DriverStreams(self._streams, self.clock, self.races)
+        return _core.HostDriver([device.memory for device in self.devices], streams)
 
     def nvml(self) -> EmulatedNvml:
         return EmulatedNvml(self.devices, self.clock)
-
-
-def _copying(copy: Copy) -> Node:
-    return Node("memcpy", copy.duration, copy.make, copy.addresses, copy.size)

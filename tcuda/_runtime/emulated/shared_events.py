@@ -106,11 +106,12 @@ class SharedEvent(Event):
         slot: The state in the file.
     """
 
-    __slots__ = ("_clock", "_seen", "_time", "slot")
+    __slots__ = ("_clock", "_own", "_seen", "_time", "slot")
 
     def __init__(self, handle: int, device: int, flags: int, clock: Clock, slot: Slot | None = None) -> None:
         self._clock = clock
         self._seen = 0
+        self._own = 0
         self._time: int | None = None
         self.slot = slot
         super().__init__(handle, device, flags)
@@ -130,7 +131,11 @@ class SharedEvent(Event):
     def time(self, time: int | None) -> None:
         self._time = time
         if self.slot is not None and time is not None:
-            self._seen = self.slot.write(max(0, time - self._clock.now()))
+            self._seen = self._own = self.slot.write(max(0, time - self._clock.now()))
+
+    def is_foreign(self) -> bool:
+        """Return whether another process has made the last record."""
+        return self.slot is not None and self.slot.read() != self._own
 
 
 class SharedEvents:

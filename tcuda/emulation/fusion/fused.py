@@ -85,12 +85,13 @@ class Fusion:
         numpy_work.launch(
             program.run,
             (common, args, tuple(fresh)),
-            reads=arrays,
-            writes=[args[index] for index in sorted(program.written) if index < len(args)],
+            reads=[array for array in program.among(program.read, args) if isinstance(array, Strided)],
+            writes=program.among(program.written, args),
             fresh=fresh,
             flops=len(program.steps) * max((array.size for array in arrays), default=0),
             name=self.name,
             rehearsed=True,
+            told=(self.func, args, {}),
         )
         if program.returns == "none":
             return None

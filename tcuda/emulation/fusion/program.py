@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -61,7 +61,9 @@ class Program:
         returns: ``"none"``, ``"single"`` or ``"tuple"``.
         plain: Whether all arrays have the common shape of the arguments, as in an elementwise kernel.
         reduces: Whether a step is a reduction.
-        written: The arguments to which a step writes.
+        read: The values that a step reads, or that the function returns.
+        written: The values to which a step writes.
+        views: The values that are views, each with the value whose memory the view shares.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -71,7 +73,14 @@ class Program:
     returns: str = "none"
     plain: bool = True
     reduces: bool = False
+    read: set[int] = field(default_factory=set)
     written: set[int] = field(default_factory=set)
+    views: dict[int, int] = field(default_factory=dict)
+
+    def among(self, values: Iterable[int], arguments: Sequence[Any]) -> list[Any]:
+        """Return the items of ``arguments`` whose memory ``values`` have, in the order of the arguments."""
+        owners = {self.views.get(index, index) for index in values}
+        return [argument for index, argument in enumerate(arguments) if index in owners]
 
     def shapes(self, arguments: Sequence[Any], common: Shape) -> list[Shape]:
         """Return the shapes of the results.

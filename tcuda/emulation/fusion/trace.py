@@ -15,7 +15,7 @@ from tcuda.emulation.kernels.parts.array_layouts import broadcast_shape
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 _PYTHON = (bool, int, float, complex)
 _CONSTANTS = (*_PYTHON, np.generic)
@@ -163,6 +163,7 @@ class FusionTrace:
         places = [self._place(value)]
         np.copyto(target._sample, _sample(value), casting="same_kind")
         self._write(target)
+        self._read([value])
         self._record(np.copyto, (Place(target._index), places[0]), {"casting": "same_kind"}, (), broadcast_shape)
 
     def index(self, placeholder: Array, index: Any) -> Any:
@@ -185,6 +186,7 @@ class FusionTrace:
         sample = placeholder._sample[tuple(0 if isinstance(part, int) else part for part in indices)]
         self._require_general()
         (view,) = self._results([np.asarray(sample)], placeholder._reduced)
+        self.program.views[view._index] = self.program.views.get(placeholder._index, placeholder._index)
 
         def shape_of(shapes: Sequence[Shape]) -> Shape:
             return np.broadcast_to(np.empty(()), shapes[0])[indices].shape
@@ -213,6 +215,7 @@ class FusionTrace:
         program.returns = "tuple" if isinstance(result, tuple) else "single"
         program.results = [value._index for value in values]
         program.dtypes = [value.dtype for value in values]
+        self._read(values)
 
     def _call_elementwise(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         named = dict(kwargs)
@@ -256,6 +259,7 @@ class FusionTrace:
         sample = np.broadcast_to(a._sample, (1,) * self._most_axes) if widened else a._sample
         reduced = np.asarray(_REDUCTIONS[name](sample, **options))
         (result,) = self._results([reduced], True)
+        self._read([a])
 
         def shape_of(shapes: Sequence[Shape]) -> Shape:
             dropped = range(len(shapes[0])) if axes is None else axes if isinstance(axes, tuple) else (axes,)
@@ -287,6 +291,7 @@ class FusionTrace:
         results = self._results(fresh, reduced)
         for out in outs:
             self._write(out)
+        self._read(inputs)
         indices = tuple(placeholder._index for placeholder in results)
         self._record(function, tuple(places), options, indices, broadcast_shape, is_array=is_array)
         every = [*outs, *results]
@@ -304,6 +309,9 @@ class FusionTrace:
         is_array: bool = True,
     ) -> None:
         self.program.steps.append(Step(function, args, kwargs, results, shape_of, widened, is_array))
+
+    def _read(self, values: Iterable[Any]) -> None:
+        self.program.read.update(value._index for value in values if isinstance(value, Variable))
 
     def _write(self, target: Array) -> None:
         self.program.written.add(target._index)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcuda._errors import NcclError
+from tcuda._runtime.emulated.accesses import READ, READ_AND_WRITE, WRITE, span
 from tcuda.emulation.nccl.meeting import INVALID_USAGE
 from tcuda.emulation.nccl.member import Member, exchange
 from tcuda.emulation.nccl.operation import Operation
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from tcuda._backend.nccl import AnyRanks
     from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda._runtime.emulated.accesses import Access
 
 _VERSION = 2, 28, 9
 _UNIQUE_ID_BYTES = 128
@@ -127,6 +129,7 @@ class EmulatedNccl:
             name=f"nccl_{operation.collective}",
             addresses=[address for rank in ranks for address in (rank.source, rank.target) if address],
             nbytes=(given + got) * operation.dtype.itemsize * len(ranks),
+            accesses=functools.partial(_accesses, operation, ranks, size),
         )
 
 
@@ -142,6 +145,23 @@ class _Part(NamedTuple):
     rank: int
     source: npt.NDArray[Any]
     target: npt.NDArray[Any] | None
+
+
+def _accesses(operation: Operation, ranks: Sequence[_Rank], size: int) -> list[Access]:
+    """Return what the kernels of ``ranks`` read and write, in a clique of ``size`` ranks."""
+    bytes_given, bytes_got = (count(size) * operation.dtype.itemsize for count in (operation.given, operation.got))
+    accesses = []
+    for communicator, *_, source, target in ranks:
+        rank = communicator.rank
+        gives, gets = operation.gives(rank), operation.gets(rank)
+        if gives and gets and source == target and bytes_given == bytes_got:
+            accesses.append(span(target, bytes_got, READ_AND_WRITE, "recvbuff"))
+            continue
+        if gives:
+            accesses.append(span(source, bytes_given, READ, "sendbuff"))
+        if gets:
+            accesses.append(span(target, bytes_got, WRITE, "recvbuff"))
+    return accesses
 
 
 def _memory(address: int, count: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

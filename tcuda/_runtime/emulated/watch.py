@@ -1,0 +1,214 @@
+"""The watch: what a race detector is told of the streams, events, graphs and memory of emulated devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tcuda._runtime.emulated.accesses import WRITE, listed, span
+from tcuda._runtime.emulated.events import ExternalRecord, ExternalWait
+from tcuda._runtime.emulated.shared_events import SharedEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcuda import _core
+    from tcuda._runtime.emulated.accesses import Accesses
+    from tcuda._runtime.emulated.events import Event
+    from tcuda._runtime.emulated.graphs import Executable, Graph
+    from tcuda._runtime.emulated.handles import Handles
+    from tcuda._runtime.emulated.streams import Streams
+    from tcuda._runtime.emulated.timeline import Timeline
+
+
+class WatchedGraph(NamedTuple):
+    """An executable graph, as a detector knows the graph.
+
+    Attributes:
+        detector: The detector.
+        graph: The graph of the detector.
+        waits: The events that external nodes of the graph wait for.
+        records: The events that external nodes of the graph record.
+    """
+
+    detector: _core.RaceDetector
+    graph: _core.RaceGraph
+    waits: list[Event]
+    records: list[Event]
+
+
+class Watch:
+    """Tells a race detector of everything that a program does with emulated devices.
+
+    The runtime calls the methods only while there is a detector, so that a program without a detector does not pay for
+    them. The caller holds the lock of the runtime, except for :meth:`work`.
+
+    Args:
+        streams: The streams of all devices.
+        handles: Gives the handles of streams and events.
+
+    Attributes:
+        detector: The detector; None while no detector watches.
+    """
+
+    __slots__ = ("_handles", "_others", "_streams", "detector")
+
+    def __init__(self, streams: Streams, handles: Handles) -> None:
+        self.detector: _core.RaceDetector | None = None
+        self._streams = streams
+        self._handles = handles
+        self._others: tuple[int, int] | None = None
+        """A stream and an event that stand for all other processes, as far as they use shared events."""
+
+    def begin(self, detector: _core.RaceDetector | None) -> None:
+        """Tell ``detector`` of every stream that exists, and of everything from now on; None ends the watch."""
+        self._others = None
+        if detector is not None:
+            for timeline in self._streams.created.values():
+                detector.stream_created(timeline.device, timeline.handle, timeline.blocking)
+        self.detector = detector
+
+    # Streams
+
+    def created(self, timeline: Timeline) -> None:
+        """Tell that a stream is created."""
+        if self.detector is not None:
+            self.detector.stream_created(timeline.device, timeline.handle, timeline.blocking)
+
+    def destroyed(self, timeline: Timeline) -> None:
+        """Tell that a stream is destroyed."""
+        if self.detector is not None:
+            self.detector.stream_destroyed(timeline.device, timeline.handle)
+
+    def finished(self, timeline: Timeline) -> None:
+        """Tell that the host knows that a stream is idle, from a synchronisation or a successful query."""
+        if self.detector is not None:
+            self.detector.stream_synchronized(timeline.device, timeline.handle)
+
+    def device_finished(self, device: int) -> None:
+        """Tell that the host knows that a device is idle."""
+        if self.detector is not None:
+            self.detector.device_synchronized(device)
+
+    # Events
+
+    def recorded(self, event: Event, timeline: Timeline) -> None:
+        """Tell that an event is recorded on a stream."""
+        if self.detector is None:
+            return
+        self.detector.event_recorded(event.handle, timeline.device, timeline.handle)
+        if event.interprocess:
+            stream, _ = self._other_processes(self.detector)
+            self.detector.event_waited(event.handle, 0, stream)
+
+    def waited(self, event: Event, timeline: Timeline) -> None:
+        """Tell that a stream waits for the last record of an event."""
+        if self.detector is not None:
+            self.detector.event_waited(self._known(event, self.detector), timeline.device, timeline.handle)
+
+    def completed(self, event: Event) -> None:
+        """Tell that the host knows that an event is complete, from a synchronisation or a successful query."""
+        if self.detector is not None:
+            self.detector.event_synchronized(self._known(event, self.detector))
+
+    def event_destroyed(self, event: Event) -> None:
+        """Tell that an event is destroyed."""
+        if self.detector is not None:
+            self.detector.event_destroyed(event.handle)
+
+    def _known(self, event: Event, detector: _core.RaceDetector) -> int:
+        """Return the event that ``detector`` knows in the place of ``event``.
+
+        The work of another process cannot be seen. If another process has made the last record of a shared event, that
+        process may have waited for every shared event of this process before. So the record stands for all of these:
+        no right program is accused, and some missing waits between processes are not found.
+        """
+        if not (isinstance(event, SharedEvent) and event.is_foreign()):
+            return event.handle
+        stream, met = self._other_processes(detector)
+        detector.event_recorded(met, 0, stream)
+        return met
+
+    def _other_processes(self, detector: _core.RaceDetector) -> tuple[int, int]:
+        if self._others is None:
+            self._others = self._handles.new(), self._handles.new()
+            detector.stream_created(0, self._others[0], False)
+        return self._others
+
+    # Work
+
+    def work(self, timeline: Timeline, name: str, accesses: Accesses) -> None:
+        """Tell of an operation on a stream."""
+        detector = self.detector
+        if detector is not None:
+            detector.work(timeline.device, timeline.handle, name, listed(accesses))
+
+    def work_together(self, timelines: Sequence[Timeline], name: str, accesses: Accesses) -> None:
+        """Tell of one operation on several streams that wait for each other."""
+        detector = self.detector
+        if detector is not None:
+            streams = [(timeline.device, timeline.handle) for timeline in timelines]
+            detector.work_together(streams, name, listed(accesses))
+
+    def launched(self, executable: Executable, timeline: Timeline) -> None:
+        """Tell that a graph is launched on a stream."""
+        detector = self.detector
+        if detector is None:
+            return
+        watched = executable.watched
+        if watched is None or watched.detector is not detector:
+            watched = executable.watched = _watched(executable.graph, detector)
+        # The detector orders whole launches and events, but no event within a launch. So the launch as a whole waits,
+        # and is recorded as a whole: no right program is accused.
+        for event in watched.waits:
+            self.waited(event, timeline)
+        detector.launch(watched.graph, timeline.device, timeline.handle)
+        for event in watched.records:
+            self.recorded(event, timeline)
+
+    # Memory that no ledger has
+
+    def allocated(self, address: int, size: int, device: int, stream: int) -> None:
+        """Tell of memory that the program has taken from the driver."""
+        if self.detector is not None and address:
+            self.detector.memory_allocated(address, size, device, stream)
+
+    def freed(self, address: int, size: int, timeline: Timeline | None = None) -> None:
+        """Tell that the program gives memory back to the driver.
+
+        Args:
+            address: The address.
+            size: The size in bytes.
+            timeline: The stream in whose order the driver takes the memory; None if the device is idle.
+        """
+        if self.detector is None:
+            return
+        if timeline is not None:
+            # Work that nothing orders before the free may use memory that belongs to somebody else by then. The driver
+            # orders the next owner of the memory after the free, so the detector forgets the accesses.
+            access = span(address, size, WRITE, "ptr")
+            self.detector.work(timeline.device, timeline.handle, "cudaFreeAsync", [access])
+        self.detector.memory_freed(address)
+        self.detector.memory_unmapped(address, size)
+
+    def unregistered(self, address: int, size: int) -> None:
+        """Tell that memory of the host is not page-locked any more."""
+        if self.detector is not None:
+            self.detector.memory_unmapped(address, size)
+
+
+def _watched(graph: Graph, detector: _core.RaceDetector) -> WatchedGraph:
+    """Make ``graph`` known to ``detector``."""
+    nodes = []
+    recorded: dict[int, int] = {}
+    waits, records = [], []
+    for place, (node, dependencies) in enumerate(zip(graph.nodes, graph.dependencies, strict=True)):
+        before = set(dependencies)
+        if isinstance(node, ExternalRecord):
+            records.append(node.event)
+            recorded[node.event.handle] = place
+        elif isinstance(node, ExternalWait):
+            waits.append(node.event)
+            if node.event.handle in recorded:  # the node waits for the record in the same launch
+                before.add(recorded[node.event.handle])
+        nodes.append((node.name, listed(node.accesses), sorted(before), node.stack))
+    return WatchedGraph(detector, detector.graph(nodes), waits, records)

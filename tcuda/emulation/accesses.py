@@ -1,0 +1,139 @@
+"""Accesses of operations on arrays: the regions of memory that a function reads and writes, for a race detector."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcuda._runtime.emulated.accesses import READ, READ_AND_WRITE, WRITE, Access
+from tcuda.emulation.strided import Strided
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    Regions = Mapping[int, Sequence[npt.NDArray[Any]]]
+    """The regions that a function uses of an array, as NumPy arrays over the memory, by the ``id`` of the array."""
+
+_UFUNC_PARAMETERS = {1: ("x",), 2: ("x1", "x2")}
+_METHOD_PARAMETERS = {"at": ("a", "indices", "b"), "reduceat": ("array", "indices")}
+"""The parameters of compiled methods of universal functions; ``array`` is the only array of the other methods."""
+
+PARTIAL: dict[Callable[..., Any], Callable[[Sequence[Any], Mapping[str, Any]], Regions]] = {}
+"""Functions that use parts of their arguments only, each with a function that returns the parts for the arguments.
+
+A function is missing here if it uses every element of its arguments. An argument that is missing in the regions is used
+as a whole.
+"""
+
+
+def of_call(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None,
+    reads: Sequence[Strided],
+    writes: Sequence[Strided],
+) -> list[Access]:
+    """Return the accesses of a call of ``function``, each with the name of the parameter that takes the array.
+
+    Args:
+        function: The function of the host that computes.
+        args: Its arguments, with arrays of a device.
+        kwargs: Its keyword arguments, with arrays of a device.
+        reads: The arrays that the function reads.
+        writes: The arrays that the function writes. An array that is no argument is a result of the function.
+    """
+    options = kwargs or {}
+    labels = _labels(function, args, options)
+    parts = PARTIAL.get(function, _whole)(args, options)
+    written = {id(array) for array in writes}
+    read = {id(array) for array in reads}
+    outs = options.get("out")
+    outputs = {id(out) for out in (outs if isinstance(outs, tuple) else (outs,))}
+    accesses: dict[Any, Access] = {}
+    for array in reads:
+        if id(array) not in written:
+            _add(accesses, array, READ, labels.get(id(array), ""), parts)
+    for array in writes:
+        place = id(array)
+        label = "out" if place in outputs else labels.get(place, "out")
+        _add(accesses, array, READ_AND_WRITE if place in read else WRITE, label, parts)
+    return list(accesses.values())
+
+
+def _add(accesses: dict[Any, Access], array: Strided, kind: int, label: str, parts: Regions) -> None:
+    """Add the accesses of the regions of ``array``. A view of the same elements is named once for each kind."""
+    for host in parts.get(id(array), (array._host,)):
+        if host.size:
+            address, shape, strides = host.ctypes.data, host.shape, host.strides
+            accesses.setdefault((address, shape, strides, kind), (address, host.itemsize, shape, strides, kind, label))
+
+
+def _whole(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Regions:
+    return {}
+
+
+def _labels(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[int, str]:
+    """Return the names of the arguments that are arrays, by the ``id`` of the array; the first name of each array."""
+    names, rest = _parameters(function)
+    found: dict[int, str] = {}
+    for place, value in enumerate(args):
+        if place < len(names):
+            _name(value, names[place], found)
+        else:
+            _name(value, f"{rest}[{place - len(names)}]" if rest else "", found)
+    for name, value in kwargs.items():
+        _name(value, name, found)
+    return found
+
+
+def _name(value: Any, name: str, found: dict[int, str]) -> None:
+    if isinstance(value, Strided):
+        found.setdefault(id(value), name)
+    elif isinstance(value, (tuple, list)):
+        for place, item in enumerate(value):
+            _name(item, f"{name}[{place}]", found)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
+    """Return the names of the parameters that take positional arguments, and of the parameter that takes the rest."""
+    if isinstance(function, np.ufunc):
+        return _UFUNC_PARAMETERS.get(function.nin, ()), ""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        owner = getattr(function, "__objclass__", None)
+        if owner is np.ndarray:
+            return ("a",), ""
+        if isinstance(getattr(function, "__self__", None), np.ufunc):
+            return _METHOD_PARAMETERS.get(function.__name__, ("array",)), ""
+        return (), ""
+    names = tuple(each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD))
+    rest = next((each.name for each in parameters if each.kind == each.VAR_POSITIONAL), "")
+    return names, rest
+
+
+def _diagonal(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Regions:
+    a = args[0] if args else kwargs["a"]
+    options = dict(zip(("offset", "axis1", "axis2"), args[1:4], strict=False))
+    options.update({name: kwargs[name] for name in ("offset", "axis1", "axis2") if name in kwargs})
+    return {id(a): (a._host.diagonal(**options),)}
+
+
+def _main_diagonal(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Regions:
+    """Return the elements that ``fill_diagonal`` writes, in each block of rows if the diagonal wraps."""
+    a = args[0] if args else kwargs["a"]
+    host = a._host
+    wrap = kwargs.get("wrap", args[2] if len(args) > 2 else False)
+    if host.ndim != 2 or (wrap and host.shape[0] > host.shape[1]):
+        return {}
+    return {id(a): (host.diagonal(),)}
+
+
+PARTIAL[np.trace] = _diagonal
+PARTIAL[np.fill_diagonal] = _main_diagonal
