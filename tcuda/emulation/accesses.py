@@ -48,6 +48,8 @@ def of_call(
         writes: The arrays that the function writes. An array that is no argument is a result of the function.
     """
     options = kwargs or {}
+    if _overwrites_input(function, args, options):
+        writes = [*reads[:1], *writes]
     labels = _labels(function, args, options)
     parts = PARTIAL.get(function, _whole)(args, options)
     written = {id(array) for array in writes}
@@ -71,6 +73,15 @@ def _add(accesses: dict[Any, Access], array: Strided, kind: int, label: str, par
         if host.size:
             address, shape, strides = host.ctypes.data, host.shape, host.strides
             accesses.setdefault((address, shape, strides, kind), (address, host.itemsize, shape, strides, kind, label))
+
+
+def _overwrites_input(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether ``function`` may use the memory of its first argument as it likes."""
+    names, _ = _parameters(function)
+    if "overwrite_input" not in names:
+        return False
+    place = names.index("overwrite_input")
+    return bool(args[place] if place < len(args) else kwargs.get("overwrite_input"))
 
 
 def _whole(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Regions:

@@ -29,12 +29,27 @@ def _viewing(function: Function) -> Work:
 
 
 def _computing(function: Function) -> Work:
+    if function is np.nan_to_num:
+        return _cleaning(function)
     estimate = flops.ESTIMATES.get(function)
 
     def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return numpy_work.call(function, args, kwargs, flops=estimate)
 
     return compute
+
+
+def _cleaning(function: Function) -> Work:
+    """Return the work of ``nan_to_num``, which changes its first argument if the argument ``copy`` is false."""
+
+    def clean(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        copies = args[1] if len(args) > 1 else kwargs.get("copy", True)
+        if copies or not args:
+            return numpy_work.call(function, args, kwargs)
+        numpy_work.modify(function, args, kwargs, reads_target=True)
+        return args[0]
+
+    return clean
 
 
 def _generating(function: Function) -> Work:

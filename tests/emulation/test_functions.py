@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from support.emulated_arrays import assert_same
+from support.race_recorder import READ, WRITE, RaceRecorder, whole
+from tcuda._process.lazy import cuda
 from tcuda.emulation import catalogue, functions, xp
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
@@ -676,3 +678,103 @@ def test_sorting_is_stable_and_other_kinds_are_refused():
         xp.sort(xp.asarray(keys), kind="quicksort")
     with pytest.raises(ValueError, match="kind can only be None or 'stable'"):
         xp.asarray(keys).sort(kind="heapsort")
+
+
+# The race detector
+
+
+class watched:
+    """Context manager that writes down what a race detector is told of operations; its value is the recorder."""
+
+    def __enter__(self):
+        self.recorder = RaceRecorder()
+        cuda.watchRaces(self.recorder)
+        return self.recorder
+
+    def __exit__(self, *error):
+        cuda.watchRaces(None)
+
+
+def bytes_of(access):
+    """Return the addresses of the bytes of an access."""
+    address, itemsize, shape, strides, *_ = access
+    places = np.zeros(shape, np.int64) + address
+    for axis, stride in enumerate(strides):
+        steps = np.arange(shape[axis], dtype=np.int64) * stride
+        places += steps.reshape((-1,) + (1,) * (len(shape) - axis - 1))
+    return (places[..., None] + np.arange(itemsize)).ravel()
+
+
+def used(accesses, kind):
+    """Return the addresses of all bytes that ``accesses`` read (1) or write (2)."""
+    found = [bytes_of(access) for access in accesses if access[4] & kind]
+    return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+
+
+def elements(array):
+    return np.unique(bytes_of((array.data.ptr, array.itemsize, array.shape, array.strides)))
+
+
+def arrays_in(value):
+    if isinstance(value, (tuple, list)):
+        return [array for part in value for array in arrays_in(part)]
+    return [value] if isinstance(value, xp.ndarray) and value.size else []
+
+
+def run_watched(case, names):
+    """Return the result of ``case`` with ``names``, and the accesses of all operations."""
+    with watched() as recorder:
+        result = evaluate(case, xp, names)
+    return result, [access for _, accesses in recorder.operations() for access in accesses]
+
+
+def new_arrays(result, names):
+    """Return the arrays in ``result`` that are no views of the arrays in ``names``."""
+    known = np.concatenate([elements(array) for array in names.values()])
+    return [array for array in arrays_in(result) if not np.isin(elements(array), known).any()]
+
+
+WATCHED_CASES = [*CASES, *WRITING_CASES, *CAPTURED_CASES]
+
+
+@pytest.mark.parametrize("case", WATCHED_CASES)
+def test_a_detector_is_told_of_every_byte_that_a_function_writes(case):
+    names = {"target": xp.zeros((3, 4)), **operands(xp)}
+    before = {name: array.get() for name, array in names.items()}
+    result, accesses = run_watched(case, names)
+    written = used(accesses, WRITE)
+    for name, array in names.items():
+        changed = (array.get().view(np.uint8) != before[name].view(np.uint8)).ravel()
+        assert np.isin(elements(array)[changed], written).all(), f"{name} is changed"
+    for array in new_arrays(result, names):
+        assert np.isin(elements(array), written).all(), "the result is new memory"
+
+
+@pytest.mark.parametrize("case", WATCHED_CASES)
+def test_a_function_does_not_depend_on_bytes_of_which_a_detector_is_not_told(case):
+    names = {"target": xp.zeros((3, 4)), **operands(xp)}
+    copies = {name: array.copy() for name, array in names.items()}
+    result, accesses = run_watched(case, copies)
+    read = used(accesses, READ)
+    for name, array in copies.items():
+        host = names[name].get()
+        host.view(np.uint8).reshape(-1)[~np.isin(elements(array), read)] = 1
+        names[name].set(host)
+    again = evaluate(case, xp, names)
+    assert contents(new_arrays(again, names)) == contents(new_arrays(result, copies))
+
+
+@pytest.mark.parametrize("name", [name for name in catalogue.UFUNCS if hasattr(np, name)])
+def test_a_detector_is_told_of_the_operands_of_a_ufunc(name):
+    function = getattr(xp, name)
+    arrays = [xp.asarray(SAMPLES["q"]), xp.asarray(SAMPLES["q"][::-1].copy())][: function.nin]
+    labels = ["x"] if function.nin == 1 else ["x1", "x2"]
+    with watched() as recorder:
+        results = function(*arrays)
+    results = results if isinstance(results, tuple) else (results,)
+    [(told, accesses)] = recorder.operations()
+    assert told == getattr(np, name).__name__
+    assert accesses == [
+        *(whole(array, READ, label) for array, label in zip(arrays, labels, strict=True)),
+        *(whole(array, WRITE, "out") for array in results),
+    ]
