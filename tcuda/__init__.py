@@ -105,13 +105,14 @@ from tcuda.streams import (
 )
 
 if TYPE_CHECKING:
-    from tcuda import comm, emulation, nccl
+    from tcuda import comm, emulation, nccl, sanitizer
 
     xp: Any
 else:
     from tcuda._late import __dir__, __getattr__
 
 watch_cupy()
+_initialization.sanitize_if_asked()
 
 __all__ = [
     "AcceleratorError",
@@ -197,6 +198,7 @@ __all__ = [
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
     "reset_peak_memory_stats",
+    "sanitizer",
     "seed",
     "seed_all",
     "set_device",

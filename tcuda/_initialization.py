@@ -1,13 +1,15 @@
-"""The steps of initialisation, in their order.
+"""The steps of initialisation, in their order, and what the environment asks for at import.
 
 Each step is called with the runtime and the array library. A step does nothing if its work is done already.
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from tcuda._late import settle
+from tcuda._process import races
 from tcuda._process.lazy import set_steps
 from tcuda._process.ledger import ledger_if_any, make_ledger
 from tcuda.memory._out_of_memory import raise_out_of_memory
@@ -29,4 +31,12 @@ def _use_ledger(cuda: Runtime, backend: Backend) -> None:
     backend.use_ledger(ledger)
 
 
-set_steps(_make_ledger, install_generators, _use_ledger, settle)
+def sanitize_if_asked() -> None:
+    """Turn the race detector on if an environment variable asks for it. This initialises nothing."""
+    if "TORCH_CUDA_SANITIZER" in os.environ or "TCUDA_SANITIZER" in os.environ:
+        from tcuda._sanitizer._variables import enable_as_asked
+
+        enable_as_asked(os.environ)
+
+
+set_steps(_make_ledger, races.attach, install_generators, _use_ledger, settle)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
 
 
-_MODULES = ("comm", "emulation", "nccl")
+_MODULES = ("comm", "emulation", "nccl", "sanitizer")
 
 
 def __getattr__(name: str) -> Any:

@@ -37,6 +37,8 @@ FLOORS = [
         "_device",
         "_kernels",
         "_nvml",
+        "_sanitizer",
+        "sanitizer",
         "_cudart",
         "_memory_viz",
         "_sharing",

@@ -1,0 +1,135 @@
+"""The race detector of the process, which the runtime and the ledger tell of all operations and all memory.
+
+A detector that is started before initialisation is attached by a step of initialisation, so that to start a detector
+uses no device.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+from tcuda import _core
+from tcuda._process.fork import call_in_child
+from tcuda._process.ledger import ledger_if_any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcuda._backend import Backend
+    from tcuda._runtime.protocol import Runtime
+
+
+class _Started(NamedTuple):
+    """A detector, and the function that is told if the runtime refuses the detector at initialisation.
+
+    The function returns whether initialisation goes on without a detector.
+    """
+
+    detector: _core.RaceDetector
+    refused: Callable[[RuntimeError], bool]
+
+
+_lock = threading.RLock()
+_started: _Started | None = None
+_is_attached = False
+_runtime: Runtime | None = None
+"""The runtime that initialisation has reached; a detector that is started later is attached at once."""
+
+
+def start(on_race: Callable[[_core.Race], object], refused: Callable[[RuntimeError], bool]) -> None:
+    """Start the detector, unless a detector is started already.
+
+    Args:
+        on_race: The function that is called with every race, in the thread of the operation that found the race.
+        refused: The function that is called if the runtime refuses the detector at a later initialisation. The function
+            returns whether initialisation goes on without a detector.
+
+    Raises:
+        RuntimeError: The runtime in use has no races to tell.
+    """
+    global _started
+    with _lock:
+        if _started is not None:
+            return
+        made = _core.RaceDetector(on_race)
+        if _runtime is not None:
+            _attach(_runtime, made)
+        _started = _Started(made, refused)
+
+
+def stop() -> None:
+    """Detach the detector from the runtime and the ledger; without a detector, do nothing."""
+    global _is_attached, _started
+    with _lock:
+        if _started is None:
+            return
+        if _is_attached:
+            assert _runtime is not None
+            _runtime.watchRaces(None)
+            _started.detector.detach()
+            _is_attached = False
+        _started = None
+
+
+def known() -> list[_core.Race]:
+    """Return the races that the detector has found and not forgotten, the newest last."""
+    started = _started
+    return started.detector.races() if started is not None else []
+
+
+def operations() -> int:
+    """Return the number of operations that the detector has seen; 0 without a detector."""
+    started = _started
+    return started.detector.operations if started is not None else 0
+
+
+def forget() -> None:
+    """Let the detector tell the races again that it has told."""
+    started = _started
+    if started is not None:
+        started.detector.forget_races()
+
+
+def attach(cuda: Runtime, backend: Backend) -> None:
+    """Attach a detector that was started before: a step of initialisation.
+
+    Raises:
+        RuntimeError: The runtime has no races to tell, and a program asked for a detector in its own code.
+    """
+    global _runtime
+    with _lock:
+        _runtime = cuda
+        if _started is None or _is_attached:
+            return
+        started = _started
+        try:
+            _attach(cuda, started.detector)
+            return
+        except RuntimeError as error:
+            refusal = error
+    if not started.refused(refusal):
+        raise refusal
+
+
+def _attach(cuda: Runtime, made: _core.RaceDetector) -> None:
+    global _is_attached
+    ledger = ledger_if_any()
+    assert ledger is not None
+    cuda.watchRaces(made)
+    try:
+        made.attach(ledger)
+    except BaseException:
+        cuda.watchRaces(None)
+        raise
+    _is_attached = True
+
+
+def _forget_in_child() -> None:
+    global _is_attached, _lock, _runtime, _started
+    _started = _runtime = None
+    _is_attached = False
+    _lock = threading.RLock()  # another thread of the parent may have held it
+
+
+call_in_child(_forget_in_child)

@@ -1,0 +1,238 @@
+"""The checks of a process: who gets a race, and how a race is told.
+
+A race belongs to the innermost check of the code that found the race. If that code runs in no check, as in a thread
+that was started inside a check, the race belongs to the check that was entered last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import sys
+import threading
+import warnings
+from typing import TYPE_CHECKING
+
+from tcuda._arguments import text
+from tcuda._process import races
+from tcuda._process.fork import call_in_child
+from tcuda._sanitizer._description import race_of, stacks_of
+from tcuda._sanitizer._errors import CUDASanitizerErrors, RaceWarning, UnsynchronizedAccessError
+from tcuda._sanitizer._lost import note_lost_errors, stop_noting
+from tcuda._sanitizer._stacks import is_library, living_frames
+from tcuda._sanitizer._suppressions import is_suppressed, read_suppressions
+
+if TYPE_CHECKING:
+    from tcuda import _core
+    from tcuda._sanitizer._race import Race
+    from tcuda._sanitizer._report import Report
+
+MODES = ("raise", "warn", "collect")
+
+_lock = threading.RLock()
+_active: tuple[ActiveCheck, ...] = ()
+_entered: contextvars.ContextVar[tuple[ActiveCheck, ...]] = contextvars.ContextVar("tcuda.sanitizer", default=())
+
+
+def checked_mode(mode: object) -> str:
+    """Return a mode.
+
+    Raises:
+        TypeError: ``mode`` is not a text.
+        ValueError: ``mode`` is none of :data:`MODES`.
+    """
+    named = text(mode, "mode")
+    if named not in MODES:
+        raise ValueError(f"mode must be 'raise', 'warn' or 'collect'; got {named!r}.")
+    return named
+
+
+class ActiveCheck:
+    """A check between its begin and its end.
+
+    Attributes:
+        mode: ``"raise"``, ``"warn"`` or ``"collect"``.
+        report: The report that gets the races.
+        may_be_refused: Whether the check gives up, with a warning, on a runtime that has no races to tell.
+    """
+
+    def __init__(self, mode: str, report: Report, *, may_be_refused: bool = False) -> None:
+        self.mode = mode
+        self.report = report
+        self.may_be_refused = may_be_refused
+        self._lost: list[Race] = []
+        self._before = 0
+
+    def begin(self) -> None:
+        """Begin the check, and start the detector if this is the first check.
+
+        Raises:
+            OSError: The file of suppressions cannot be read.
+            RuntimeError: The runtime in use has no races to tell.
+            ValueError: A line of the file of suppressions is wrong.
+        """
+        global _active
+        read_suppressions()
+        with _lock:
+            races.start(_on_race, _refused)
+            races.forget()  # this check hears of races that another check has heard of
+            _active = (*_active, self)
+            self._before = races.operations()
+            self.report._begin_counting(self._operations)
+            note_lost_errors()
+        _entered.set((*(check for check in _entered.get() if check in _active), self))
+
+    def end(self) -> None:
+        """End the check, and stop the detector if this was the last check. A second call does nothing."""
+        global _active
+        with _lock:
+            self.report._end_counting(self._operations)
+            races.forget()
+            _active = tuple(check for check in _active if check is not self)
+            if not _active:
+                stop_noting()
+                races.stop()
+        _entered.set(tuple(check for check in _entered.get() if check in _active))
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the check has begun and not ended."""
+        return self in _active
+
+    def raise_lost(self) -> None:
+        """Raise the errors that Python has dropped because they were raised in a destructor.
+
+        Raises:
+            CUDASanitizerErrors: There were such errors.
+        """
+        lost, self._lost = self._lost, []
+        if lost and self.mode == "warn":
+            for race in lost:
+                self._warn(race)
+        elif lost:
+            raise self._errors(*lost)
+
+    def receive(self, found: _core.Race) -> None:
+        """Tell a race in the way of the mode.
+
+        Raises:
+            CUDASanitizerErrors: The mode is ``"raise"``.
+            RaceWarning: The mode is ``"warn"``, and the program makes errors of warnings.
+        """
+        if self.mode == "raise":
+            self._raise(_found_together(found))
+            return
+        race, is_new = self._note(found)
+        if race is not None and is_new and self.mode == "warn":
+            self._warn(race)
+
+    def _note(self, found: _core.Race) -> tuple[Race | None, bool]:
+        """Add a race to the report; return the race, unless it is suppressed, and whether it is new."""
+        stacks = stacks_of(found)
+        if is_suppressed(stacks.all, found.overlap):
+            self.report._suppress(stacks.key, found)
+            return None, False
+        known = self.report._count(stacks.key, found)
+        if known is not None:
+            return known, False
+        race = race_of(found)
+        self.report._add(stacks.key, race, found)
+        return race, True
+
+    def _raise(self, found: list[_core.Race]) -> None:
+        told = []
+        for one in found:
+            race, is_new = self._note(one)
+            if race is not None:
+                told.append(race)
+                if is_new:
+                    _print(race)
+        if told:
+            races.forget()  # an operation that makes the same race again raises an error again
+            raise self._errors(*told)
+
+    def _operations(self) -> int:
+        return races.operations() - self._before
+
+    def _errors(self, *found: Race) -> CUDASanitizerErrors:
+        errors = CUDASanitizerErrors([race.error() for race in found])
+        errors._note_lost = self._note_lost
+        return errors
+
+    def _warn(self, race: Race) -> None:
+        warning = RaceWarning(str(race))
+        warning.race = race
+        warning._note_lost = self._note_lost
+        for frame in living_frames():
+            if not is_library(frame.f_code.co_filename):
+                variables = frame.f_globals
+                registry = variables.setdefault("__warningregistry__", {})
+                module = variables.get("__name__", "<unknown>")
+                line = frame.f_lineno
+                warnings.warn_explicit(warning, None, frame.f_code.co_filename, line, module, registry)
+                return
+        warnings.warn(warning, stacklevel=2)
+
+    def _note_lost(self, error: BaseException) -> None:
+        if isinstance(error, RaceWarning):
+            found = [error.race]
+        elif isinstance(error, CUDASanitizerErrors):
+            found = [one.race for one in error.errors if isinstance(one, UnsynchronizedAccessError)]
+        else:
+            found = []
+        self._lost += [race for race in found if race is not None]
+
+
+def _on_race(found: _core.Race) -> None:
+    """Give a race to its check: the detector calls this function."""
+    if sys.is_finalizing():
+        return
+    active = _active
+    own = [check for check in _entered.get() if check in active]
+    if own or active:
+        (own or active)[-1].receive(found)
+
+
+def _found_together(found: _core.Race) -> list[_core.Race]:
+    """Return the new races of one call, of which ``found`` is the first: after an error the detector tells no others."""
+    known = races.known()
+    first = next((place for place, race in enumerate(known) if race.current.number == found.current.number), None)
+    return [found] if first is None else [race for race in known[first:] if _is_one_call(race, found)]
+
+
+def _is_one_call(one: _core.Race, other: _core.Race) -> bool:
+    """Return whether two races were found by one operation, or by the nodes of one launch."""
+    if one.current.number == other.current.number:
+        return True
+    launches = one.current.launch_stack, other.current.launch_stack
+    return launches[0] is not None and launches[0] == launches[1] and one.current.stream == other.current.stream
+
+
+def _refused(error: RuntimeError) -> bool:
+    """End the checks that may be refused, with one warning; return whether no check remains."""
+    ended = [check for check in _active if check.may_be_refused]
+    for check in ended:
+        check.end()
+    if ended:
+        _warn_of_refusal(error)
+    return not _active
+
+
+def _warn_of_refusal(error: RuntimeError) -> None:
+    warnings.warn(f"The race detector stays off: {error}", RuntimeWarning, stacklevel=2)
+
+
+def _print(race: Race) -> None:
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):  # a closed stderr must not hide the error
+            print(race, file=sys.stderr, flush=True)
+
+
+def _forget_in_child() -> None:
+    global _active, _lock
+    _lock = threading.RLock()  # another thread of the parent may have held it
+    _active = ()
+    stop_noting()
+
+
+call_in_child(_forget_in_child)

@@ -1,0 +1,71 @@
+"""The description of a race that the core has found, made while the functions of the program still run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tcuda._sanitizer._missing import missing_order
+from tcuda._sanitizer._race import Race, access_of, allocation_of
+from tcuda._sanitizer._stacks import frames, users
+from tcuda._sanitizer._stream_names import StreamName, stream_name
+
+if TYPE_CHECKING:
+    from tcuda import _core
+    from tcuda._sanitizer._stacks import Frame
+
+
+class Stacks(NamedTuple):
+    """The whole stacks of a race.
+
+    Attributes:
+        all: The stacks of both accesses, then those of launches.
+        key: A value that is equal for equal races.
+    """
+
+    all: tuple[tuple[Frame, ...], ...]
+    key: Any
+
+
+def stacks_of(found: _core.Race) -> Stacks:
+    """Return the stacks of a race."""
+    key: list[Any] = [found.kind, found.use_after_free]
+    stacks = []
+    for access in (found.current, found.previous):
+        stacks += [frames(access.stack), frames(access.launch_stack)]
+        key += [access.operation, access.label, access.kind, access.host]
+    return Stacks(tuple(stacks), (*key, *stacks))
+
+
+def race_of(found: _core.Race) -> Race:
+    """Return a race of the core in plain values, with the names of the streams and the missing order."""
+    overlap: tuple[int, int] = tuple(found.overlap)
+    names = _name(found.current, is_current=True), _name(found.previous, is_current=False)
+    current = access_of(found.current, overlap, names[0])
+    previous = access_of(found.previous, overlap, names[1])
+    earlier = allocation_of(found.previous_allocation) if found.use_after_free else None
+    return Race(
+        kind=found.kind,
+        use_after_free=found.use_after_free,
+        current=current,
+        previous=previous,
+        overlap=overlap,
+        allocation=allocation_of(found.allocation),
+        previous_allocation=earlier,
+        missing=missing_order(current, previous, names, earlier),
+        neighbours=_neighbours(found),
+    )
+
+
+def _name(access: _core.RaceAccess, *, is_current: bool) -> StreamName | None:
+    return None if access.host else stream_name(access.device, access.stream, is_current=is_current)
+
+
+def _neighbours(found: _core.Race) -> tuple[dict[str, Any], ...]:
+    """Return the steps of the program before the race; instead of its stack, each step has its place."""
+    steps = []
+    for step in found.recent:
+        place = next(iter(users(frames(step["stack"]))), None)
+        made = {name: value for name, value in step.items() if name != "stack"}
+        made["file"], made["line"] = (None, None) if place is None else (place.filename, place.line)
+        steps.append(made)
+    return tuple(steps)

@@ -1,0 +1,270 @@
+"""A race: all that the detector knows of two accesses that no order relates, in plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tcuda._sanitizer import _elements, _stacks
+from tcuda._sanitizer._elements import Region, elements
+from tcuda._sanitizer._errors import Access, AccessType, UnsynchronizedAccessError
+
+if TYPE_CHECKING:
+    from tcuda._sanitizer._elements import Elements
+    from tcuda._sanitizer._missing import Missing
+    from tcuda._sanitizer._stacks import Frame
+    from tcuda._sanitizer._stream_names import StreamName
+
+
+@dataclass(frozen=True)
+class RaceAccess:
+    """One of the two accesses of a race.
+
+    Attributes:
+        operation: The name of the operation, such as the name of a kernel.
+        argument: The name of the argument; an empty text if the argument has no name.
+        kind: ``"read"``, ``"write"`` or ``"read and write"``.
+        device: The index of the device; -1 for the host.
+        stream: The handle of the stream; 0 for the host.
+        stream_name: The name that the program has for the stream, such as ``"side"``; ``"the stream 0x..."`` without a
+            name, ``"the host"`` for the host.
+        host: Whether the host makes the access.
+        confidence: ``"exact"``, or ``"possible"`` if it is not known whether the operation really touches the memory.
+        number: The number of the operation, counted from the start of the detector.
+        shape: The shape of the view.
+        itemsize: The size of an element of the view, in bytes.
+        elements: The first and the last element that both accesses touch, counted in C order of the view; None if that
+            cannot be said.
+        stack: The frames of the program, innermost first; in a graph, those of the capture.
+        launch_stack: In a graph, the frames of the launch; else None.
+    """
+
+    operation: str
+    argument: str
+    kind: str
+    device: int
+    stream: int
+    stream_name: str
+    host: bool
+    confidence: str
+    number: int
+    shape: tuple[int, ...]
+    itemsize: int
+    elements: Elements | None
+    stack: tuple[Frame, ...]
+    launch_stack: tuple[Frame, ...] | None
+    region: Region = field(repr=False)
+
+    @property
+    def place(self) -> Frame | None:
+        """The innermost frame of the program: of the launch in a graph, else of the operation."""
+        return next(iter(self.launch_stack or self.stack), None)
+
+    @property
+    def where(self) -> str:
+        """The elements in words, with the argument."""
+        argument = f" of the argument `{self.argument}`" if self.argument else ""
+        return f"{_elements.text(self.region, self.elements)}{argument}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the access as plain data."""
+        return {
+            "operation": self.operation,
+            "argument": self.argument,
+            "kind": self.kind,
+            "device": self.device,
+            "stream": self.stream,
+            "stream_name": self.stream_name,
+            "host": self.host,
+            "confidence": self.confidence,
+            "number": self.number,
+            "shape": list(self.shape),
+            "itemsize": self.itemsize,
+            "element_range": _listed(self.elements),
+            "stack": _plain(self.stack),
+            "launch_stack": None if self.launch_stack is None else _plain(self.launch_stack),
+        }
+
+
+@dataclass(frozen=True)
+class RaceAllocation:
+    """The allocation of memory that two accesses share.
+
+    Attributes:
+        address: The address of the memory.
+        size: The size in bytes.
+        device: The index of the device.
+        stream: The handle of the stream that was current.
+        stack: The frames of the program, innermost first; empty if the memory is older than the detector.
+        freed_stack: The frames of the program that freed the memory; None if the memory is in use.
+    """
+
+    address: int
+    size: int
+    device: int
+    stream: int
+    stack: tuple[Frame, ...]
+    freed_stack: tuple[Frame, ...] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the allocation as plain data."""
+        return {
+            "address": self.address,
+            "size": self.size,
+            "device": self.device,
+            "stream": self.stream,
+            "stack": _plain(self.stack),
+            "freed_stack": None if self.freed_stack is None else _plain(self.freed_stack),
+        }
+
+
+@dataclass(frozen=True)
+class Race:
+    """Two accesses to the same memory that no order relates, at least one of them a write.
+
+    Attributes:
+        kind: ``"read after write"``, ``"write after read"`` or ``"write after write"``.
+        use_after_free: Whether the memory was freed after the previous access, and handed out again.
+        current: The access that found the race.
+        previous: The earlier access.
+        overlap: The address of the first byte that both accesses touch, and the number of bytes up to the last one.
+        allocation: The allocation of the memory; None if the memory is older than the detector.
+        previous_allocation: The allocation that the previous access used, if the memory was freed since.
+        missing: The order that is missing.
+        neighbours: The operations and waits before the race, oldest first, as the detector keeps them.
+    """
+
+    kind: str
+    use_after_free: bool
+    current: RaceAccess
+    previous: RaceAccess
+    overlap: tuple[int, int]
+    allocation: RaceAllocation | None
+    previous_allocation: RaceAllocation | None
+    missing: Missing
+    neighbours: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+
+    @property
+    def details(self) -> str:
+        """The part of the text that torch does not have."""
+        current, previous = self.current, self.previous
+        _, size = self.overlap
+        kind = f"use after free, {self.kind}" if self.use_after_free else self.kind
+        sure = "possible" if "possible" in (current.confidence, previous.confidence) else "exact"
+        lines = [
+            f"Kind: {kind}. Confidence: {sure}.",
+            f"Shared memory: {size} {'byte' if size == 1 else 'bytes'}. The current access: {current.where}. "
+            f"The previous access: {previous.where}.",
+            f"Streams: {current.stream_name} (current), {previous.stream_name} (previous).",
+        ]
+        for name, access in (("current", current), ("previous", previous)):
+            if access.launch_stack is not None:
+                lines += [f"The graph of the {name} access was launched with stack trace:"]
+                lines += [_stacks.text(access.launch_stack).rstrip()]
+        if self.previous_allocation is not None:
+            lines += ["The memory of the previous access was allocated with stack trace:"]
+            lines += [_stacks.text(self.previous_allocation.stack).rstrip() or "  (not known)"]
+            if self.previous_allocation.freed_stack is not None:
+                lines += ["The memory of the previous access was freed with stack trace:"]
+                lines += [_stacks.text(self.previous_allocation.freed_stack).rstrip() or "  (not known)"]
+        lines += [f"Missing order: {self.missing.sentence}"]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return str(self.error())
+
+    def error(self) -> UnsynchronizedAccessError:
+        """Return the race as torch's error."""
+        stack = self.allocation.stack if self.allocation is not None else ()
+        return UnsynchronizedAccessError(
+            self.current.region.address,
+            _stacks.summary(stack) if stack else None,
+            _torchs(self.current),
+            _torchs(self.previous),
+            self,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the race as plain data, which :mod:`json` can write."""
+        before = self.missing.before
+        return {
+            "kind": self.kind,
+            "use_after_free": self.use_after_free,
+            "missing": self.missing.call,
+            "advice": self.missing.sentence,
+            "before": None if before is None else {"file": before.filename, "line": before.line},
+            "element_range": _listed(self.current.elements),
+            "overlap": list(self.overlap),
+            "allocation": None if self.allocation is None else self.allocation.as_dict(),
+            "previous_allocation": None if self.previous_allocation is None else self.previous_allocation.as_dict(),
+            "current": self.current.as_dict(),
+            "previous": self.previous.as_dict(),
+            "neighbours": list(self.neighbours),
+        }
+
+
+def access_of(access: Any, overlap: tuple[int, int], name: StreamName | None) -> RaceAccess:
+    """Return an access of the core in plain values.
+
+    Args:
+        access: The access.
+        overlap: The bytes that both accesses touch.
+        name: The name of the stream; None for the host.
+    """
+    address, itemsize, shape, strides = access.region
+    region = Region(address, itemsize, tuple(shape), tuple(strides))
+    launch = access.launch_stack
+    return RaceAccess(
+        operation=access.operation,
+        argument=access.label,
+        kind=access.kind,
+        device=access.device,
+        stream=access.stream,
+        stream_name="the host" if name is None else name.text,
+        host=access.host,
+        confidence=access.confidence,
+        number=access.number,
+        shape=region.shape,
+        itemsize=itemsize,
+        elements=elements(region, overlap),
+        stack=_stacks.users(_stacks.frames(access.stack)),
+        launch_stack=None if launch is None else _stacks.users(_stacks.frames(launch)),
+        region=region,
+    )
+
+
+def allocation_of(allocation: Any) -> RaceAllocation | None:
+    """Return an allocation of the core in plain values."""
+    if allocation is None:
+        return None
+    freed = getattr(allocation, "freed_stack", None)
+    return RaceAllocation(
+        address=allocation.address,
+        size=allocation.size,
+        device=allocation.device,
+        stream=allocation.stream,
+        stack=_stacks.users(_stacks.frames(allocation.stack)),
+        freed_stack=None if freed is None else _stacks.users(_stacks.frames(freed)),
+    )
+
+
+def _torchs(access: RaceAccess) -> Access:
+    """Return the access as torch describes it."""
+    writes = access.kind != "read"
+    return Access(
+        type=AccessType.WRITE if writes else AccessType.READ,
+        seq_num=access.number,
+        stream=None if access.host else access.stream,
+        operator=access.operation,
+        aliases=[access.argument] if access.argument else [],
+        is_output=writes and access.argument in ("", "out"),
+        stack_trace=_stacks.summary(access.stack),
+    )
+
+
+def _plain(stack: tuple[Frame, ...]) -> list[dict[str, Any]]:
+    return [frame.as_dict() for frame in stack]
+
+
+def _listed(found: Elements | None) -> list[int] | None:
+    return None if found is None else list(found)

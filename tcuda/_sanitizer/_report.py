@@ -1,0 +1,162 @@
+"""The races that a check has found."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, overload
+
+from tcuda._copying import refusing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tcuda import _core
+    from tcuda._sanitizer._race import Race
+
+
+class _Tally:
+    """How often equal races were found. The detector counts a race that it has told; a forgotten race is told again."""
+
+    def __init__(self, found: _core.Race) -> None:
+        self._found = found
+        self._earlier = 0
+
+    def add(self, found: _core.Race) -> None:
+        self._earlier, self._found = self.count, found
+
+    @property
+    def count(self) -> int:
+        return self._earlier + self._found.count
+
+
+class Report:
+    """The races that a check has found, in the order in which they were found.
+
+    A report is an iterable of races with a length, so a report without races is false. ``str(report)`` is a text for a
+    person. A race that happens several times, with the same stacks and operations, is kept once and counted.
+
+    Attributes:
+        syncs: The calls that made the host wait, as dicts with ``"call"``, ``"file"``, ``"line"`` and ``"count"``, if
+            something has counted them.
+    """
+
+    def __init__(self) -> None:
+        self.syncs: list[dict[str, Any]] = []
+        self._races: dict[Any, tuple[Race, _Tally]] = {}
+        self._suppressed: dict[Any, _Tally] = {}
+        self._operations = 0
+        self._running: list[Callable[[], int]] = []
+        self._lock = threading.RLock()  # a finalizer may find a race while this thread adds a race
+
+    __reduce__ = refusing("copy or pickle", "a running check may write to the report. as_dict() returns plain data.")
+
+    @property
+    def races(self) -> tuple[Race, ...]:
+        """The races."""
+        return tuple(race for race, _ in self._entries())
+
+    @property
+    def operations(self) -> int:
+        """The number of operations that were looked at."""
+        return self._operations + sum(count() for count in list(self._running))
+
+    @property
+    def suppressed(self) -> int:
+        """The number of races that suppressions have kept out of the report."""
+        with self._lock:
+            return sum(tally.count for tally in self._suppressed.values())
+
+    def count(self, race: Race) -> int:
+        """Return how often a race of this report has happened.
+
+        Raises:
+            ValueError: The race is not in this report.
+        """
+        for known, tally in self._entries():
+            if known is race:
+                return tally.count
+        raise ValueError("The race is not in this report.")
+
+    def __iter__(self) -> Iterator[Race]:
+        return iter(self.races)
+
+    def __len__(self) -> int:
+        return len(self._races)
+
+    @overload
+    def __getitem__(self, index: int) -> Race: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Race]: ...
+    def __getitem__(self, index: int | slice) -> Race | Sequence[Race]:
+        return self.races[index]
+
+    def __repr__(self) -> str:
+        return f"<tcuda.sanitizer.Report: {self.summary}>"
+
+    @property
+    def summary(self) -> str:
+        """A line with the number of races, of operations and of suppressed races."""
+        found = _several(len(self), "race")
+        left_out = f"; {_several(self.suppressed, 'race')} suppressed" if self.suppressed else ""
+        return f"{found} in {_several(self.operations, 'operation')}{left_out}"
+
+    def __str__(self) -> str:
+        texts = []
+        for race, tally in self._entries():
+            times = f"\nThis race was found {tally.count} times." if tally.count > 1 else ""
+            texts.append(f"{race}{times}\n\n")
+        return f"{''.join(texts)}{self.summary}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as plain data, which :mod:`json` can write.
+
+        Returns:
+            A dict with ``"version"`` (1), ``"races"`` (a list of dicts, one for each race), ``"operations"``,
+            ``"suppressed"`` and ``"syncs"``.
+        """
+        return {
+            "version": 1,
+            "races": [{**race.as_dict(), "count": tally.count} for race, tally in self._entries()],
+            "operations": self.operations,
+            "suppressed": self.suppressed,
+            "syncs": [dict(sync) for sync in self.syncs],
+        }
+
+    def _entries(self) -> list[tuple[Race, _Tally]]:
+        with self._lock:
+            return list(self._races.values())
+
+    def _count(self, key: Any, found: _core.Race) -> Race | None:
+        """Count a race again if a race with the same key is known; return the known race."""
+        with self._lock:
+            entry = self._races.get(key)
+            if entry is None:
+                return None
+            race, tally = entry
+            tally.add(found)
+            return race
+
+    def _add(self, key: Any, race: Race, found: _core.Race) -> None:
+        with self._lock:
+            if self._count(key, found) is None:  # another thread may have added the race
+                self._races[key] = race, _Tally(found)
+
+    def _suppress(self, key: Any, found: _core.Race) -> None:
+        with self._lock:
+            if key in self._suppressed:
+                self._suppressed[key].add(found)
+            else:
+                self._suppressed[key] = _Tally(found)
+
+    def _begin_counting(self, count: Callable[[], int]) -> None:
+        self._running.append(count)
+
+    def _end_counting(self, count: Callable[[], int]) -> None:
+        if count in self._running:
+            counted = count()
+            self._running.remove(count)
+            self._operations += counted
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

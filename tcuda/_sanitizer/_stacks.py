@@ -1,0 +1,94 @@
+"""Python stacks of accesses: the frames of the user's program, and their text.
+
+A stack is a list of frames, innermost first, as in the history of memory.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import traceback
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import FrameType
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120  # names of frames are texts too
+_PROGRAMS = os.path.join(_PACKAGE, "demo", "")  # noqa: PTH118
+"""The folder of tcuda's example program, which is a user of tcuda like any other program."""
+
+_STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
+_SITE_PACKAGES = (os.path.join(_STANDARD, "site-packages", ""), os.path.join(_STANDARD, "dist-packages", ""))  # noqa: PTH118
+_RUNPY = os.path.join(_STANDARD, "runpy.py")  # noqa: PTH118
+_LIBRARIES = tuple(f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("cupy", "cupyx", "numpy"))
+"""Parts of paths of array libraries, which call tcuda for the user's line."""
+
+
+class Frame(NamedTuple):
+    """A frame of a stack.
+
+    Attributes:
+        name: The name of the function.
+        filename: The file of the function.
+        line: The number of the line that ran.
+    """
+
+    name: str
+    filename: str
+    line: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the frame as the history of memory has it."""
+        return self._asdict()
+
+
+def frames(stack: Sequence[Mapping[str, Any]] | None) -> tuple[Frame, ...]:
+    """Return a stack of the core as frames, innermost first."""
+    return tuple(Frame(frame["name"], frame["filename"], frame["line"]) for frame in stack or ())
+
+
+def users(stack: Sequence[Frame]) -> tuple[Frame, ...]:
+    """Return the frames of the user's program, innermost first.
+
+    The frames of tcuda are left out. The innermost frames of the standard library and of array libraries are left out
+    too, because the user's line called them. If nothing remains, all frames are returned.
+    """
+    kept = [frame for frame in stack if not _is_own(frame.filename)]
+    first = next((place for place, frame in enumerate(kept) if not is_library(frame.filename)), 0)
+    return tuple(kept[first:]) or tuple(stack)
+
+
+def living_frames() -> Iterator[FrameType]:
+    """Yield the frames of this thread that belong to the user's program, innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not _is_own(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def is_library(filename: str) -> bool:
+    """Return whether a file belongs to the standard library or to an array library."""
+    if any(part in filename for part in _LIBRARIES):
+        return True
+    return filename.startswith(_STANDARD) and not filename.startswith(_SITE_PACKAGES)
+
+
+def _is_own(filename: str) -> bool:
+    if filename.startswith(_PACKAGE):
+        return not filename.startswith(_PROGRAMS)
+    return filename.startswith("<frozen ") or filename == _RUNPY
+
+
+def summary(stack: Sequence[Frame]) -> traceback.StackSummary:
+    """Return the user's frames as :mod:`traceback` has them: outermost first, with the lines of the source."""
+    import traceback  # here, because the import takes long
+
+    rows = [(frame.filename, frame.line, frame.name, None) for frame in reversed(users(stack))]
+    return traceback.StackSummary.from_list(rows)
+
+
+def text(stack: Sequence[Frame]) -> str:
+    """Return the user's frames as :mod:`traceback` prints them."""
+    return "".join(summary(stack).format())

@@ -1,0 +1,77 @@
+"""The sanitizer that is on or off for the whole process, as torch has it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from tcuda._sanitizer._checks import ActiveCheck
+from tcuda._sanitizer._report import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class CUDASanitizer:
+    """The race detector for all code of the process (``torch.cuda._sanitizer.CUDASanitizer``).
+
+    Every race is printed to the standard error output, and the operation that found the race raises
+    ``CUDASanitizerErrors``.
+
+    Attributes:
+        report: The :class:`tcuda.sanitizer.Report` with the races since the sanitizer was enabled.
+    """
+
+    def __init__(self) -> None:
+        """Make a sanitizer that is off."""
+        self.report = Report()
+        self._check: ActiveCheck | None = None
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the sanitizer is on."""
+        return self._check is not None and self._check.is_active
+
+    def enable(self) -> None:
+        """Look for races from now on. If the sanitizer is on, the call does nothing.
+
+        The call uses no device. Memory that is older than the call has no stack of its allocation.
+
+        Raises:
+            OSError: The file of suppressions cannot be read.
+            RuntimeError: The runtime in use has no races to tell.
+            ValueError: A line of the file of suppressions is wrong.
+        """
+        self._enable("raise", may_be_refused=False)
+
+    def _enable(self, mode: str, *, may_be_refused: bool) -> None:
+        if not self.enabled:
+            self.report = Report()
+            check = ActiveCheck(mode, self.report, may_be_refused=may_be_refused)
+            check.begin()
+            self._check = check
+
+    def disable(self) -> None:
+        """Look for races no longer. If the sanitizer is off, the call does nothing."""
+        if self._check is not None:
+            self._check.end()
+            self._check = None
+
+    def __del__(self, _exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not _exiting():
+            self.disable()
+
+
+cuda_sanitizer = CUDASanitizer()
+"""The sanitizer of :func:`enable_cuda_sanitizer` and of the environment variables."""
+
+
+def enable_cuda_sanitizer() -> None:
+    """Enable the race detector for all code of the process (``torch.cuda._sanitizer.enable_cuda_sanitizer``).
+
+    Raises:
+        OSError: The file of suppressions cannot be read.
+        RuntimeError: The runtime in use has no races to tell.
+        ValueError: A line of the file of suppressions is wrong.
+    """
+    cuda_sanitizer.enable()

@@ -1,0 +1,48 @@
+"""The environment variables that turn the sanitizer on when tcuda is imported."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from typing import TYPE_CHECKING
+
+from tcuda._sanitizer._checks import MODES
+from tcuda._sanitizer._switch import cuda_sanitizer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TORCHS, OURS = "TORCH_CUDA_SANITIZER", "TCUDA_SANITIZER"
+_OFF = ("", "0")
+_ON = {"1": "raise", **{mode: mode for mode in MODES}}
+
+
+def enable_as_asked(environment: Mapping[str, str]) -> None:
+    """Turn the sanitizer on if the environment asks for it.
+
+    Raises:
+        OSError: The file of suppressions cannot be read.
+        ValueError: ``TCUDA_SANITIZER`` has a value that is not allowed, or a line of the file of suppressions is wrong.
+    """
+    mode = _mode(environment)
+    if mode is None:
+        return
+    cuda_sanitizer._enable(mode, may_be_refused=True)
+    if mode == "collect":
+        atexit.register(_print_report)
+
+
+def _mode(environment: Mapping[str, str]) -> str | None:
+    ours = environment.get(OURS, "")
+    if ours not in _OFF:
+        if ours not in _ON:
+            raise ValueError(f"{OURS} is {ours!r}; it can be '0', '1', 'raise', 'warn' or 'collect'.")
+        return _ON[ours]
+    if OURS in environment and ours == "0":
+        return None
+    return None if environment.get(TORCHS, "") in _OFF else "raise"
+
+
+def _print_report() -> None:
+    if sys.stderr is not None:
+        print(cuda_sanitizer.report, file=sys.stderr)

@@ -1,0 +1,132 @@
+"""The race detector: accesses to the same memory that no order of streams, events and the host relates.
+
+:func:`check` looks for races in a part of a program. ``tcuda._sanitizer`` has torch's names for the same detector.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tcuda._arguments import a_kind, function
+from tcuda._core import mended
+from tcuda._sanitizer import CUDASanitizerErrors
+from tcuda._sanitizer._checks import ActiveCheck, checked_mode
+from tcuda._sanitizer._errors import RaceWarning
+from tcuda._sanitizer._race import Race, RaceAccess, RaceAllocation
+from tcuda._sanitizer._report import Report
+from tcuda._sanitizer._suppressions import suppress, suppressed
+from tcuda._scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Self
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+__all__ = [
+    "CUDASanitizerErrors",
+    "Race",
+    "RaceAccess",
+    "RaceAllocation",
+    "RaceWarning",
+    "Report",
+    "check",
+    "suppress",
+    "suppressed",
+]
+
+
+class check(Scope):
+    """Context manager and decorator that looks for races in a block of code, or in the calls of a function.
+
+    ::
+
+        with tcuda.sanitizer.check(mode="collect") as report:
+            step(x)
+        print(report)
+
+        @tcuda.sanitizer.check()
+        def test_step(): ...
+
+    The detector sees the operations of all threads. A race belongs to the innermost check of the code that found the
+    race; the race of a thread without a check belongs to the check that was entered last. The accesses that a race is
+    made of may be older than the check if another check was active then.
+
+    A coroutine function can be decorated too. If a race is found in a destructor, where Python drops exceptions, the
+    error is raised at the end of the block.
+
+    Args:
+        mode: ``"raise"`` prints every race to the standard error output, and the operation that found the race raises
+            ``CUDASanitizerErrors``. ``"warn"`` warns with a :class:`RaceWarning` that points to the line of that
+            operation. ``"collect"`` only adds the race to the report.
+        report: The report that gets the races; a new report if None.
+
+    Raises:
+        OSError: The block is entered, and the file in ``TCUDA_SANITIZER_SUPPRESSIONS`` cannot be read.
+        RuntimeError: The block is entered, and the runtime in use has no races to tell; or a block is entered twice.
+        TypeError: ``mode`` is not a text, or ``report`` is not a report.
+        ValueError: ``mode`` is none of the three, or a line of the file of suppressions is wrong.
+    """
+
+    def __init__(self, mode: str = "raise", *, report: Report | None = None) -> None:
+        """Prepare a check; the block begins the check."""
+        if report is not None and not isinstance(report, Report):
+            raise TypeError(f"report must be a tcuda.sanitizer.Report or None; got {a_kind(report)}.")
+        self._mode = checked_mode(mode)
+        self._given = report
+        self._check = ActiveCheck(self._mode, Report() if report is None else report)
+
+    def begin(self) -> None:
+        """Begin the check."""
+        self._check.begin()
+
+    def undo(self) -> None:
+        """End the check."""
+        self._check.end()
+
+    def again(self) -> Self:
+        """Return a new check with the same arguments."""
+        return type(self)(self._mode, report=self._given)
+
+    def __call__(self, func: F) -> F:
+        """Return a function that calls ``func`` and checks every call.
+
+        Raises:
+            TypeError: ``func`` cannot be called, or is a generator function.
+            ValueError: The mode is ``"collect"``, and there is no report that the program could read.
+        """
+        function(func, "the decorated function")
+        if self._mode == "collect" and self._given is None:
+            raise ValueError(
+                "check(mode='collect') as a decorator needs a report: check(mode='collect', "
+                "report=tcuda.sanitizer.Report())."
+            )
+        if inspect.isgeneratorfunction(func) or inspect.isasyncgenfunction(func):
+            raise TypeError(
+                f"check() cannot decorate the generator function {func.__qualname__}(), because the code of the caller "
+                "runs between the items. Put `with tcuda.sanitizer.check():` around the loop."
+            )
+        if inspect.iscoroutinefunction(func):
+
+            @functools.wraps(func)
+            async def awaited(*args: Any, **kwargs: Any) -> Any:
+                with self.again():
+                    return await func(*args, **kwargs)
+
+            return awaited  # type: ignore[return-value]
+        return super().__call__(func)
+
+    def _enter_with_report(self) -> Report:
+        self._enter()
+        return self._check.report
+
+    def _leave(self, *exception: Any) -> None:
+        self._end()
+        if exception and exception[0] is None:
+            self._check.raise_lost()
+
+    __enter__ = mended(_enter_with_report, Scope._undo_begin)  # type: ignore[assignment]  # the value differs
+    __exit__ = mended(_leave, Scope._end)

@@ -1,0 +1,32 @@
+"""Fixtures of the tests of the sanitizer."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcuda._runtime.protocol import Runtime
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_attached(runtime: Runtime) -> Iterator[None]:
+    """Fail a test that leaves a check, a detector or a hook behind."""
+    from tcuda._process import races
+    from tcuda._sanitizer import _checks, _suppressions
+
+    hook = sys.unraisablehook
+    assert _checks._active == ()
+    yield
+    left = [*_checks._active]
+    for check in left:
+        check.end()
+    assert not left
+    assert races._started is None
+    assert races._is_attached is False
+    assert sys.unraisablehook is hook
+    assert _suppressions._in_force == ()

@@ -1,0 +1,42 @@
+"""Races that a test makes by telling the detector of work, without work on a device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tcuda
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tcuda import _core
+
+READ, WRITE = 1, 2
+BYTES = 64
+ADDRESS = 1 << 60  # above all memory that the process has
+
+
+def detector() -> _core.RaceDetector:
+    """Return the detector of the process."""
+    from tcuda._process import races
+
+    assert races._started is not None
+    return races._started.detector
+
+
+def access(place: int = 0, kind: int = WRITE, label: str = "x") -> tuple[object, ...]:
+    """Return an access to the array with the number ``place``."""
+    return ADDRESS + place * 4096, 1, (BYTES,), (1,), kind, label
+
+
+def tell(stream: tcuda.Stream, name: str, *accesses: tuple[object, ...]) -> None:
+    """Tell the detector of an operation."""
+    detector().work(stream.device_index, stream.cuda_stream, name, accesses)
+
+
+def race(places: Iterable[int] = (0,), name: str = "add", threads: int = 1) -> None:
+    """Make a race between two new streams for each of the arrays; a loop in the caller makes the same race again."""
+    main, side = tcuda.Stream(), tcuda.Stream()
+    accesses = [access(place) for place in places]
+    tell(main, "fill", *accesses)
+    tell(side, name, *accesses)
