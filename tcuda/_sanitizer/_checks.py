@@ -194,7 +194,7 @@ def _on_race(found: _core.Race) -> None:
 
 
 def _found_together(found: _core.Race) -> list[_core.Race]:
-    """Return the new races of one call, of which ``found`` is the first: after an error the detector tells no others."""
+    """Return ``found`` and the later races of the same call, which the detector does not tell after an error."""
     known = races.known()
     first = next((place for place, race in enumerate(known) if race.current.number == found.current.number), None)
     return [found] if first is None else [race for race in known[first:] if _is_one_call(race, found)]
