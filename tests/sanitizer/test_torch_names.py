@@ -1,0 +1,75 @@
+"""``tcuda._sanitizer``: torch's switch for the whole process."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from support.made_races import race
+from tcuda import _sanitizer
+from tcuda._process import races
+from tcuda._sanitizer import CUDASanitizer, CUDASanitizerErrors, cuda_sanitizer, enable_cuda_sanitizer
+from tcuda.sanitizer import check
+
+pytestmark = pytest.mark.emulated
+
+
+def test_torchs_names_are_there() -> None:
+    names = {
+        "Access",
+        "AccessType",
+        "CUDASanitizer",
+        "CUDASanitizerErrors",
+        "SynchronizationError",
+        "UnsynchronizedAccessError",
+        "cuda_sanitizer",
+        "enable_cuda_sanitizer",
+    }
+    assert names <= set(_sanitizer.__all__)
+    assert isinstance(cuda_sanitizer, CUDASanitizer)
+    parameters = list(inspect.signature(_sanitizer.UnsynchronizedAccessError).parameters)
+    assert parameters[:4] == ["data_ptr", "allocation_stack_trace", "current_access", "previous_access"]
+
+
+def test_the_switch_raises_until_it_is_turned_off() -> None:
+    assert not cuda_sanitizer.enabled
+    enable_cuda_sanitizer()
+    enable_cuda_sanitizer()
+    try:
+        assert cuda_sanitizer.enabled
+        with pytest.raises(CUDASanitizerErrors):
+            race()
+        assert len(cuda_sanitizer.report) == 1
+    finally:
+        cuda_sanitizer.disable()
+    cuda_sanitizer.disable()
+    assert not cuda_sanitizer.enabled
+    assert races._started is None
+
+
+def test_a_check_inside_gets_its_races() -> None:
+    sanitizer = CUDASanitizer()
+    sanitizer.enable()
+    with check(mode="collect") as report:
+        race()
+    sanitizer.disable()
+    assert (len(report), len(sanitizer.report)) == (1, 0)
+
+
+def test_a_sanitizer_that_dies_is_turned_off() -> None:
+    sanitizer = CUDASanitizer()
+    sanitizer.enable()
+    assert races._started is not None
+    del sanitizer
+    assert races._started is None
+
+
+def test_a_new_start_has_a_new_report() -> None:
+    sanitizer = CUDASanitizer()
+    for _ in range(2):
+        sanitizer.enable()
+        with pytest.raises(CUDASanitizerErrors):
+            race()
+        sanitizer.disable()
+        assert len(sanitizer.report) == 1
