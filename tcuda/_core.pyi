@@ -822,6 +822,17 @@ class RaceDetector:
     def memory_freed(self, address: int) -> None: ...
     def memory_unmapped(self, address: int, size: int) -> None:
         """Forget the accesses of memory. A size of 0 stands for the allocation that begins at ``address``."""
+    def host_registered(self, address: int, size: int) -> None:
+        """Take note of page-locked memory of the host."""
+    def host_unregistered(self, address: int) -> None:
+        """Forget the page-locked memory that begins at ``address``."""
+    def ranges_in_use(self) -> list[tuple[int, int, bool]] | None:
+        """Return the ranges of page-locked memory that operations may still use, as the host knows.
+
+        Returns:
+            The begin and the end of each range, and whether an operation writes to the range. None if the ranges are as
+            at the last call.
+        """
     def attach(self, ledger: Ledger) -> None:
         """Let ``ledger`` tell the detector of all its memory, also of the live allocations.
 

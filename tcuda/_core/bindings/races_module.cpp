@@ -87,6 +87,16 @@ void launch(Self &self, PythonRaceGraph &graph, int device, Stream stream) {
     self.tell(self.detector.launch(*graph.plan, device, key_of(stream), note_python_stack()));
 }
 
+nb::object ranges_in_use(Self &self) {
+    const auto ranges = self.detector.ranges_in_use();
+    if (!ranges)
+        return nb::none();
+    nb::list made;
+    for (const WatchedRange &range : *ranges)
+        made.append(nb::make_tuple(range.begin, range.end, range.reads));
+    return made;
+}
+
 nb::dict sizes(Self &self) {
     const RaceDetector::Sizes sizes = self.detector.sizes();
     nb::dict made;
@@ -187,6 +197,12 @@ void bind_races(nb::module_ &module) {
                  self.detector.memory_unmapped(address, size, 0, false);
              },
              nb::arg("address"), nb::arg("size"))
+        .def("host_registered",
+             [](Self &self, Address address, std::size_t size) { self.detector.host_registered(address, size); },
+             nb::arg("address"), nb::arg("size"))
+        .def("host_unregistered", [](Self &self, Address address) { self.detector.host_unregistered(address); },
+             nb::arg("address"))
+        .def("ranges_in_use", ranges_in_use)
         .def("attach", &Self::attach, nb::lock_self(), nb::arg("ledger"))
         .def("detach", &Self::detach, nb::lock_self())
         // Reports

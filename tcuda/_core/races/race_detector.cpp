@@ -20,12 +20,14 @@ void RaceDetector::stream_destroyed(int device, Stream stream) {
 void RaceDetector::stream_synchronized(int device, Stream stream, StackId stack) {
     const std::lock_guard lock(mutex_);
     order_.finish_stream(order_.stream(device, stream));
+    settle_page_locked();
     note(Kind::sync, "", device, stream, stack);
 }
 
 void RaceDetector::device_synchronized(int device, StackId stack) {
     const std::lock_guard lock(mutex_);
     order_.finish_device(device);
+    settle_page_locked();
     note(Kind::sync, "", device, 0, stack, nullptr, true);
 }
 
@@ -46,6 +48,7 @@ void RaceDetector::event_waited(std::uintptr_t event, int device, Stream stream,
 void RaceDetector::event_synchronized(std::uintptr_t event, StackId stack) {
     const std::lock_guard lock(mutex_);
     order_.finish_event(event);
+    settle_page_locked();
     note(Kind::sync, "", -1, 0, stack, &event);
 }
 
@@ -192,6 +195,25 @@ void RaceDetector::memory_unmapped(Address address, std::size_t size, int device
     }
 }
 
+// Page-locked memory
+
+void RaceDetector::host_registered(Address address, std::size_t size) {
+    const std::lock_guard lock(mutex_);
+    page_locked_.add(address, size);
+}
+
+void RaceDetector::host_unregistered(Address address) {
+    const std::lock_guard lock(mutex_);
+    page_locked_.remove(address);
+}
+
+std::optional<std::vector<WatchedRange>> RaceDetector::ranges_in_use() {
+    const std::lock_guard lock(mutex_);
+    if (!page_locked_.changed())
+        return std::nullopt;
+    return page_locked_.watched();
+}
+
 // Reports
 
 RaceDetector::Sizes RaceDetector::sizes() {
@@ -260,6 +282,8 @@ void RaceDetector::check(const Operation &operation, const Use &use, const Horiz
     Access *const access = accesses_.make(operation, use);
     raced_.clear();
     accesses_.add(access, horizon, [&](const Access *previous) { found_race(*previous, *access, found); });
+    if (!page_locked_.empty())
+        page_locked_.add_use(operation, use);
 }
 
 // The map may find the same access in several pieces.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "races/allocations.hpp"
 #include "races/graph_plan.hpp"
 #include "races/names.hpp"
+#include "races/page_locked.hpp"
 #include "races/race.hpp"
 #include "races/race_table.hpp"
 #include "races/recent_steps.hpp"
@@ -70,6 +72,12 @@ public:
     void memory_freed(Address address, StackId stack) noexcept override;
     void memory_unmapped(Address address, std::size_t size, int device, bool waited) noexcept override;
 
+    // Page-locked memory of the host
+    void host_registered(Address address, std::size_t size);
+    void host_unregistered(Address address);
+    // The ranges of page-locked memory that operations still use; nothing if they are as at the last call.
+    std::optional<std::vector<WatchedRange>> ranges_in_use();
+
     // Reports
     struct Sizes {
         std::size_t operations, intervals, accesses, slots, events, races, allocations;
@@ -87,6 +95,7 @@ private:
     void note(Kind kind, std::string_view name, int device, Stream stream, StackId stack,
               const std::uintptr_t *event = nullptr, bool whole_device = false);
     Use numbered(const NamedUse &named);
+    void settle_page_locked() { page_locked_.settle(order_.host_horizon()); }
     void check(const Operation &operation, const Use &use, const Horizon &horizon, Races &found);
     void found_race(const Access &previous, const Access &current, Races &found);
     void report(const Access &previous, const Access &current, Races &found);
@@ -97,6 +106,7 @@ private:
     StreamOrder order_;
     Allocations allocations_;
     AccessMap accesses_{allocations_};
+    PageLocked page_locked_;
     RaceTable races_;
     RecentSteps recent_;
     std::uint64_t steps_ = 0;

@@ -80,11 +80,14 @@ class Memory:
 
     Args:
         devices: The devices.
+
+    Attributes:
+        page_locked: The size of each page-locked range of the host, by address.
     """
 
     def __init__(self, devices: Sequence[EmulatedDevice]) -> None:
         self._devices = devices
-        self._registered: dict[int, int] = {}
+        self.page_locked: dict[int, int] = {}
         self._variables: dict[int, tuple[EmulatedDevice, int]] = {}
 
     def owner(self, ptr: int) -> EmulatedDevice | None:
@@ -112,7 +115,7 @@ class Memory:
         found = self._variable_at(ptr)
         if found is not None:
             return found
-        for start, length in self._registered.items():
+        for start, length in self.page_locked.items():
             if start <= ptr < start + length:
                 return None, start, start + length
         return None
@@ -142,9 +145,9 @@ class Memory:
         """
         if ptr == 0 or size == 0:
             raise failure(Status.INVALID_VALUE, call)
-        if any(ptr < start + length and start < ptr + size for start, length in self._registered.items()):
+        if any(ptr < start + length and start < ptr + size for start, length in self.page_locked.items()):
             raise failure(Status.HOST_MEMORY_ALREADY_REGISTERED, call)
-        self._registered[ptr] = size
+        self.page_locked[ptr] = size
 
     def unregister(self, ptr: int, call: Call) -> int:
         """Undo :meth:`register` and return the size of the range.
@@ -152,14 +155,14 @@ class Memory:
         Raises:
             AcceleratorError: No page-locked range starts at ``ptr`` (713).
         """
-        size = self._registered.pop(ptr, None)
+        size = self.page_locked.pop(ptr, None)
         if size is None:
             raise failure(Status.HOST_MEMORY_NOT_REGISTERED, call)
         return size
 
     def is_registered(self, ptr: int, size: int) -> bool:
         """Return whether ``size`` bytes of host memory at ``ptr`` are page-locked."""
-        return any(start <= ptr and ptr + size <= start + length for start, length in self._registered.items())
+        return any(start <= ptr and ptr + size <= start + length for start, length in self.page_locked.items())
 
     def plan_set(self, ptr: int, value: int, size: int, call: Call) -> Callable[[], object]:
         """Return a function that fills memory of a device with ``value``.

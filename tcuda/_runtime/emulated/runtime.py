@@ -231,6 +231,8 @@ class EmulatedRuntime:
         with self._lock:
             self._captures.forbid_unsafe(call)
             self._memory.register(ptr, size, call)
+            if self.races.detector is not None:
+                self.races.registered(ptr, size)
 
     def hostUnregister(self, ptr: int) -> None:
         call = "cudaHostUnregister({:#x})", ptr
@@ -461,7 +463,7 @@ class EmulatedRuntime:
                     return
                 self._streams.forbid_implicit(timeline, call)
         # The lock is not held, because the work may be slow, and may free arrays.
-        work()
+        self.races.do(work)
         with self._lock:
             self._streams.occupy(timeline, duration)
         if self.races.detector is not None:
@@ -509,7 +511,7 @@ class EmulatedRuntime:
                 for timeline in timelines:
                     self._streams.forbid_implicit(timeline, call)
         # The lock is not held, because the work may be slow, and may wait for another thread or process.
-        work()
+        self.races.do(work)
         with self._lock:
             self._streams.occupy_together(timelines, duration)
         if self.races.detector is not None:
@@ -551,7 +553,7 @@ class EmulatedRuntime:
         """Add an operation to ``timeline``, do its work unless the stream captures, and return the time of its end."""
         end = self._enqueue(timeline, node, call)
         if timeline.capture is None:
-            node.work()
+            self.races.do(node.work)
             if self.races.detector is not None:
                 self.races.work(timeline, node.name, node.accesses)
         return end
@@ -806,7 +808,7 @@ class EmulatedRuntime:
     def _replay(self, executable: Executable, timeline: Timeline) -> None:
         """Run ``executable`` on ``timeline``, which does not capture."""
         # The lock is not held, because the work may be slow while another thread launches its own.
-        executable.run()
+        self.races.do(executable.run)
         with self._lock:
             start, end = executable.complete(self._streams.start(timeline))
             timeline.ready = end
@@ -854,7 +856,7 @@ class EmulatedRuntime:
 
     def watchRaces(self, detector: _core.RaceDetector | None) -> None:
         with self._lock:
-            self.races.begin(detector)
+            self.races.begin(detector, self._memory.page_locked)
             for executable in self._executables.values():
                 executable.watched = None
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tcuda import _core
 from tcuda._runtime.emulated.accesses import WRITE, listed, span
 from tcuda._runtime.emulated.events import ExternalRecord, ExternalWait
+from tcuda._runtime.emulated.host_watch import HostWatch
 from tcuda._runtime.emulated.shared_events import SharedEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from tcuda import _core
     from tcuda._runtime.emulated.accesses import Accesses
     from tcuda._runtime.emulated.events import Event
     from tcuda._runtime.emulated.graphs import Executable, Graph
@@ -50,19 +51,31 @@ class Watch:
         detector: The detector; None while no detector watches.
     """
 
-    __slots__ = ("_handles", "_others", "_streams", "detector")
+    __slots__ = ("_handles", "_host", "_others", "_streams", "detector")
 
     def __init__(self, streams: Streams, handles: Handles) -> None:
         self.detector: _core.RaceDetector | None = None
         self._streams = streams
         self._handles = handles
+        self._host: HostWatch | None = None
+        """The watch of page-locked memory; None while no memory is page-locked."""
         self._others: tuple[int, int] | None = None
         """A stream and an event that stand for all other processes, as far as they use shared events."""
 
-    def begin(self, detector: _core.RaceDetector | None) -> None:
-        """Tell ``detector`` of every stream that exists, and of everything from now on; None ends the watch."""
+    def begin(self, detector: _core.RaceDetector | None, page_locked: Mapping[int, int]) -> None:
+        """Tell ``detector`` of every stream that exists, and of everything from now on; None ends the watch.
+
+        Args:
+            detector: The detector.
+            page_locked: The size of each range of the host's memory that is page-locked, by address.
+        """
         self._others = None
+        if self._host is not None:
+            self._host = None
+            _core.end_watch_of_pages()
         if detector is not None:
+            if page_locked:
+                self._host = HostWatch(detector, page_locked)
             for timeline in self._streams.created.values():
                 detector.stream_created(timeline.device, timeline.handle, timeline.blocking)
         self.detector = detector
@@ -83,11 +96,13 @@ class Watch:
         """Tell that the host knows that a stream is idle, from a synchronisation or a successful query."""
         if self.detector is not None:
             self.detector.stream_synchronized(timeline.device, timeline.handle)
+            self._look_at_host()
 
     def device_finished(self, device: int) -> None:
         """Tell that the host knows that a device is idle."""
         if self.detector is not None:
             self.detector.device_synchronized(device)
+            self._look_at_host()
 
     # Events
 
@@ -109,6 +124,7 @@ class Watch:
         """Tell that the host knows that an event is complete, from a synchronisation or a successful query."""
         if self.detector is not None:
             self.detector.event_synchronized(self._known(event, self.detector))
+            self._look_at_host()
 
     def event_destroyed(self, event: Event) -> None:
         """Tell that an event is destroyed."""
@@ -141,6 +157,7 @@ class Watch:
         detector = self.detector
         if detector is not None:
             detector.work(timeline.device, timeline.handle, name, listed(accesses))
+            self._look_at_host()
 
     def work_together(self, timelines: Sequence[Timeline], name: str, accesses: Accesses) -> None:
         """Tell of one operation on several streams that wait for each other."""
@@ -148,6 +165,7 @@ class Watch:
         if detector is not None:
             streams = [(timeline.device, timeline.handle) for timeline in timelines]
             detector.work_together(streams, name, listed(accesses))
+            self._look_at_host()
 
     def launched(self, executable: Executable, timeline: Timeline) -> None:
         """Tell that a graph is launched on a stream."""
@@ -164,6 +182,7 @@ class Watch:
         detector.launch(watched.graph, timeline.device, timeline.handle)
         for event in watched.records:
             self.recorded(event, timeline)
+        self._look_at_host()
 
     # Memory that no ledger has
 
@@ -190,10 +209,34 @@ class Watch:
         self.detector.memory_freed(address)
         self.detector.memory_unmapped(address, size)
 
+    # Page-locked memory
+
+    def registered(self, address: int, size: int) -> None:
+        """Tell that memory of the host is page-locked from now on."""
+        if self.detector is None:
+            return
+        if self._host is None:
+            self._host = HostWatch(self.detector, {})
+        self._host.registered(address, size)
+
     def unregistered(self, address: int, size: int) -> None:
         """Tell that memory of the host is not page-locked any more."""
         if self.detector is not None:
             self.detector.memory_unmapped(address, size)
+        if self._host is not None:
+            self._host.unregistered(address)
+
+    def do(self, work: Callable[[], object]) -> None:
+        """Do the work of an operation, which may use memory of the host that is watched."""
+        if self._host is None:
+            work()
+            return
+        with _core.PauseOfWatch():
+            work()
+
+    def _look_at_host(self) -> None:
+        if self._host is not None:
+            self._host.update()
 
 
 def _watched(graph: Graph, detector: _core.RaceDetector) -> WatchedGraph:

@@ -178,15 +178,17 @@ def test_pageable_memory_is_accessed_by_the_host(r: EmulatedRuntime, recorder: R
 def test_page_locked_memory_is_accessed_by_the_stream(r: EmulatedRuntime, recorder: RaceRecorder) -> None:
     host, ptr, stream = np.zeros(8, np.uint8), r.malloc(8), new_stream(r)
     address = host.ctypes.data
-    r.hostRegister(address, 8, 0)
     recorder.take()
+    r.hostRegister(address, 8, 0)
     r.memcpyAsync(ptr, address, 8, MEMCPY_HOST_TO_DEVICE, stream)
     r.memcpyAsync(address, ptr, 8, MEMCPY_DEVICE_TO_HOST, stream)
     r.hostUnregister(address)
     assert recorder.take() == [
+        ("host_registered", address, 8),
         ("work", 0, stream, "memcpy", [span(ptr, 8, WRITE, "dst"), span(address, 8, READ, "src")]),
         ("work", 0, stream, "memcpy", [span(address, 8, WRITE, "dst"), span(ptr, 8, READ, "src")]),
         ("memory_unmapped", address, 8),
+        ("host_unregistered", address),
     ]
 
 
