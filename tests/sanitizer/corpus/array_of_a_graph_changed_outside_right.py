@@ -1,0 +1,18 @@
+"""The program changes an array in the memory of the graph after the replay."""
+
+import tcuda
+from tcuda import xp
+
+main, side = tcuda.current_stream(), tcuda.Stream()
+x, graph = xp.ones(1000), tcuda.CUDAGraph()
+with tcuda.graph(graph):
+    y = x + 1
+tcuda.synchronize()
+
+with tcuda.stream(side):
+    graph.replay()
+main.wait_stream(side)
+y.fill(0)
+
+tcuda.synchronize()
+assert float(y.sum()) == 0

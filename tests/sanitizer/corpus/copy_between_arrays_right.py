@@ -1,0 +1,16 @@
+"""The side stream copies x after the main stream has written x."""
+
+import tcuda
+from tcuda import xp
+
+main, side = tcuda.current_stream(), tcuda.Stream()
+x, copy = xp.zeros(1000), xp.zeros(1000)
+tcuda.synchronize()
+
+x.fill(3)
+side.wait_stream(main)
+with tcuda.stream(side):
+    xp.copyto(copy, x)
+
+tcuda.synchronize()
+assert float(copy.sum()) == 3000

@@ -1,0 +1,20 @@
+"""The program changes the page-locked buffer after the device has read the buffer."""
+
+import numpy
+
+import tcuda
+from tcuda import xp
+
+cudart, side = tcuda.cudart(), tcuda.Stream()
+buffer = numpy.full(1000, 3.0)
+tcuda.check_error(cudart.cudaHostRegister(buffer.ctypes.data, buffer.nbytes, 0))
+x = xp.zeros(1000)
+tcuda.synchronize()
+
+x.set(buffer, stream=side)
+side.synchronize()
+buffer[:] = 100
+
+tcuda.synchronize()
+tcuda.check_error(cudart.cudaHostUnregister(buffer.ctypes.data))
+assert float(x.sum()) == 3000

@@ -1,0 +1,20 @@
+"""A blocking stream waits for the work of the default stream by itself."""
+
+import ctypes
+
+import tcuda
+from tcuda import xp
+
+handle = ctypes.c_void_p()
+tcuda.check_error(tcuda.cudart().cudaStreamCreate(ctypes.addressof(handle)))
+main, side = tcuda.default_stream(), tcuda.ExternalStream(handle.value)
+x, y = xp.zeros(1000), xp.zeros(1000)
+tcuda.synchronize()
+
+x.fill(3)
+with tcuda.stream(side):
+    xp.multiply(x, 2, out=y)
+
+tcuda.synchronize()
+assert float(y.sum()) == 6000
+tcuda.check_error(tcuda.cudart().cudaStreamDestroy(handle.value))

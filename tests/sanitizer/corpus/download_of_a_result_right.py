@@ -1,0 +1,20 @@
+"""The side stream copies x to the host after the main stream has computed x."""
+
+import numpy
+
+import tcuda
+from tcuda import xp
+
+cudart, main, side = tcuda.cudart(), tcuda.current_stream(), tcuda.Stream()
+buffer = numpy.zeros(1000)
+tcuda.check_error(cudart.cudaHostRegister(buffer.ctypes.data, buffer.nbytes, 0))
+x = xp.zeros(1000)
+tcuda.synchronize()
+
+x.fill(3)
+side.wait_stream(main)
+x.get(stream=side, out=buffer, blocking=False)
+
+tcuda.synchronize()
+tcuda.check_error(cudart.cudaHostUnregister(buffer.ctypes.data))
+assert buffer.sum() == 3000

@@ -1,0 +1,17 @@
+"""Two kernels write to the even and to the odd elements of x."""
+
+import tcuda
+from tcuda import xp
+
+spread = xp.ElementwiseKernel("float64 value, int32 offset", "raw float64 x", "x[2 * i + offset] = value", "spread")
+main, side = tcuda.current_stream(), tcuda.Stream()
+x = xp.zeros(1000)
+offset = 1
+tcuda.synchronize()
+
+spread(1, 0, x, size=500)
+with tcuda.stream(side):
+    spread(2, offset, x, size=500)
+
+tcuda.synchronize()
+assert bool((x[offset::2] == 2).all())

@@ -1,0 +1,16 @@
+"""The transform reads the signal after the write of the signal."""
+
+import tcuda
+from tcuda import xp
+
+main, side = tcuda.current_stream(), tcuda.Stream()
+signal = xp.zeros(64)
+tcuda.synchronize()
+
+signal.fill(1)
+side.wait_stream(main)
+with tcuda.stream(side):
+    spectrum = xp.fft.rfft(signal)
+
+tcuda.synchronize()
+assert abs(complex(spectrum[0]) - 64) < 1e-9

@@ -1,0 +1,23 @@
+"""The function tells the allocator about the side stream before its local array dies."""
+
+import tcuda
+from tcuda import xp
+
+main, side = tcuda.current_stream(), tcuda.Stream()
+
+
+def total():
+    local = xp.full(3003, 2.0)
+    side.wait_stream(main)
+    with tcuda.stream(side):
+        result = local.sum()
+    tcuda.memory.record_stream(local, side)
+    return result
+
+
+result = total()
+z = xp.zeros(3003)
+
+tcuda.synchronize()
+assert float(result) == 6006
+assert float(z.sum()) == 0

@@ -1,0 +1,22 @@
+"""The fused function reads x after the write of x."""
+
+import tcuda
+from tcuda import xp
+
+
+@xp.fuse()
+def polynomial(x):
+    return x * x + 2 * x + 1
+
+
+main, side = tcuda.current_stream(), tcuda.Stream()
+x = xp.zeros(1000)
+tcuda.synchronize()
+
+x.fill(3)
+side.wait_stream(main)
+with tcuda.stream(side):
+    y = polynomial(x)
+
+tcuda.synchronize()
+assert float(y.sum()) == 16_000

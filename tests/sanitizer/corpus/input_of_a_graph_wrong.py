@@ -1,0 +1,18 @@
+"""The main stream writes the input of the graph while the replay may still read the input."""
+
+import tcuda
+from tcuda import xp
+
+main, side = tcuda.current_stream(), tcuda.Stream()
+x, graph = xp.ones(1000), tcuda.CUDAGraph()
+with tcuda.graph(graph):
+    y = x + 1  # first
+tcuda.synchronize()
+
+with tcuda.stream(side):
+    graph.replay()  # first launch
+# missing: main.wait_stream(side)
+x.fill(100)  # second
+
+tcuda.synchronize()
+assert float(y.sum()) == 2000

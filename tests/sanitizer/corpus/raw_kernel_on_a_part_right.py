@@ -1,0 +1,25 @@
+"""The kernel writes only the first half of x, and the side stream reads only the second half."""
+
+import numpy
+
+import tcuda
+from tcuda import xp
+
+code = r"""
+extern "C" __global__ void fill(double* x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = 3;
+}
+"""
+fill = xp.RawKernel(code, "fill")
+main, side = tcuda.current_stream(), tcuda.Stream()
+x = xp.zeros(1000)
+n = numpy.int32(500)
+tcuda.synchronize()
+
+fill((8,), (128,), (x, n))
+with tcuda.stream(side):
+    total = x[500:].sum()
+
+tcuda.synchronize()
+assert float(total) == 0

@@ -1,0 +1,18 @@
+"""The main stream reads the result of the graph after the replay."""
+
+import tcuda
+from tcuda import xp
+
+main, side = tcuda.current_stream(), tcuda.Stream()
+x, graph = xp.zeros(1000), tcuda.CUDAGraph()
+with tcuda.graph(graph):
+    y = x + 1
+tcuda.synchronize()
+
+with tcuda.stream(side):
+    graph.replay()
+main.wait_stream(side)
+total = y.sum()
+
+tcuda.synchronize()
+assert float(total) == 1000

@@ -1,0 +1,19 @@
+"""The current stream of device 1 does not wait for the stream that receives the part."""
+
+import tcuda
+from tcuda import xp
+
+# needs two devices
+loading = tcuda.Stream(device=1)
+rows = xp.arange(8.0)
+tcuda.synchronize()
+
+_, part = tcuda.comm.scatter(rows, [0, 1], streams=[None, loading])  # first
+# missing: tcuda.current_stream(1).wait_stream(loading)
+with tcuda.device(1):
+    doubled = part * 2  # second
+
+for device in (0, 1):
+    tcuda.synchronize(device)
+with tcuda.device(1):
+    assert doubled.tolist() == [8, 10, 12, 14]

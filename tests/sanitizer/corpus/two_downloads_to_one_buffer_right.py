@@ -1,0 +1,20 @@
+"""The second copy to the page-locked buffer waits for the first."""
+
+import numpy
+
+import tcuda
+from tcuda import xp
+
+cudart, one, two = tcuda.cudart(), tcuda.Stream(), tcuda.Stream()
+buffer = numpy.zeros(1000)
+tcuda.check_error(cudart.cudaHostRegister(buffer.ctypes.data, buffer.nbytes, 0))
+x, y = xp.full(1000, 1.0), xp.full(1000, 2.0)
+tcuda.synchronize()
+
+x.get(stream=one, out=buffer, blocking=False)
+two.wait_stream(one)
+y.get(stream=two, out=buffer, blocking=False)
+
+tcuda.synchronize()
+tcuda.check_error(cudart.cudaHostUnregister(buffer.ctypes.data))
+assert buffer.sum() == 2000

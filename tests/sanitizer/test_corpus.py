@@ -1,0 +1,114 @@
+"""The detector on the programs of the corpus: every missing wait is found, and no right program is accused.
+
+A wrong program marks its two accesses with ``# first`` and ``# second``. Where an access is in a graph, ``# first
+launch`` or ``# second launch`` marks the replay. ``# freed`` marks the line that frees the memory, and ``# missing:``
+has the call that is missing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+from support.corpus import Program, line_in, programs, run
+from support.folders import TESTS
+
+if TYPE_CHECKING:
+    from support.fixture_types import RunPython
+    from tcuda._runtime.protocol import Runtime
+
+PROGRAMS = programs()
+RIGHT = [program for program in PROGRAMS if program.right]
+WRONG = [program for program in PROGRAMS if not program.right]
+
+pytestmark = pytest.mark.usefixtures("runtime")
+
+
+def name_of(program: Program) -> str:
+    return program.name
+
+
+def races_of(program: Program) -> list[dict[str, Any]]:
+    """Run a program under the detector, and return the races."""
+    if program.devices > tcuda.device_count():
+        pytest.skip(f"needs {program.devices} devices")
+    with tcuda.sanitizer.check(mode="collect") as report:
+        failed = run(program)
+    assert failed is None
+    return report.as_dict()["races"]
+
+
+def test_the_corpus_has_right_and_wrong_programs_with_their_marks() -> None:
+    assert len(RIGHT) >= 30
+    assert len(WRONG) >= 30
+    for program in RIGHT:
+        assert program[2:] == (None,) * 6, program.name
+    for program in WRONG:
+        assert program.name.endswith("_wrong")
+        assert None not in (program.first, program.second, program.missing), program.name
+
+
+def test_the_programs_of_a_pair_differ_in_few_lines() -> None:
+    right = {program.pair: program for program in RIGHT}
+    for wrong in WRONG:
+        codes = [code_of(right[wrong.pair]), code_of(wrong)]
+        changed = [line for line in difflib.ndiff(*codes) if line[0] in "+-"]
+        assert 0 < len(changed) <= 4, wrong.name
+
+
+def code_of(program: Program) -> list[str]:
+    """Return the lines of a program without its docstring and its comments."""
+    lines = program.path.read_text().splitlines()[1:]
+    return [code for line in lines if (code := line.partition("  #")[0].rstrip()) and code.lstrip()[0] != "#"]
+
+
+@pytest.mark.parametrize("program", RIGHT, ids=name_of)
+def test_a_right_program_is_not_accused(program: Program) -> None:
+    assert races_of(program) == []
+
+
+@pytest.mark.parametrize("program", WRONG, ids=name_of)
+def test_a_missing_wait_is_found(program: Program) -> None:
+    (race,) = races_of(program)
+    previous, current = race["previous"], race["current"]
+    assert line_in(program, previous["stack"]) == program.first
+    assert line_in(program, current["stack"]) == program.second
+    assert line_in(program, previous["launch_stack"]) == program.first_launch
+    assert line_in(program, current["launch_stack"]) == program.second_launch
+    assert race["missing"] == program.missing
+    before = program.second_launch or program.second
+    assert race["before"] == {"file": str(program.path), "line": before}
+    frees = program.missing is not None and "record_stream" in program.missing
+    assert race["use_after_free"] == frees
+
+
+_ALL = """
+import json
+from support.corpus import programs, run
+
+print(json.dumps({program.name: repr(error) for program in programs() if (error := run(program))}))
+"""
+
+
+def failures(run_python: RunPython, **environment: str) -> dict[str, str]:
+    """Run all programs in one new process, and return the errors of those that fail."""
+    done = run_python(_ALL, PYTHONPATH=str(TESTS), **environment)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.emulated
+def test_in_the_order_of_the_program_all_numbers_are_right(run_python: RunPython) -> None:
+    assert failures(run_python) == {}
+
+
+@pytest.mark.emulated
+def test_the_late_schedule_shows_wrong_numbers_of_wrong_programs_only(run_python: RunPython, runtime: Runtime) -> None:
+    failed = failures(run_python, TCUDA_EMULATED_SCHEDULE="late")
+    assert [name for name in failed if name.endswith("_right")] == []
+    assert {error.partition("(")[0] for error in failed.values()} == {"AssertionError"}
+    assert len(failed) >= 25
