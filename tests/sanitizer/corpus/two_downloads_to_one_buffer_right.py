@@ -1,14 +1,16 @@
 """The second copy to the page-locked buffer waits for the first."""
 
+import mmap
+
 import numpy
 
 import tcuda
 from tcuda import xp
 
 cudart, one, two = tcuda.cudart(), tcuda.Stream(), tcuda.Stream()
-buffer = numpy.zeros(1000)
+buffer = numpy.frombuffer(mmap.mmap(-1, 8192))  # 1024 numbers
 tcuda.check_error(cudart.cudaHostRegister(buffer.ctypes.data, buffer.nbytes, 0))
-x, y = xp.full(1000, 1.0), xp.full(1000, 2.0)
+x, y = xp.full(1024, 1.0), xp.full(1024, 2.0)
 tcuda.synchronize()
 
 x.get(stream=one, out=buffer, blocking=False)
@@ -17,4 +19,4 @@ y.get(stream=two, out=buffer, blocking=False)
 
 tcuda.synchronize()
 tcuda.check_error(cudart.cudaHostUnregister(buffer.ctypes.data))
-assert buffer.sum() == 2000
+assert buffer.sum() == 2048
