@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._memory_viz.history import History, history
 from tcuda._memory_viz.segments import Group, groups
 from tcuda._memory_viz.sites import Site, sites
-from tcuda._memory_viz.stacks import Stacks
+from tcuda._pages.stacks import Stacks
 
 if TYPE_CHECKING:
     from tcuda._memory_viz.read import Snapshot

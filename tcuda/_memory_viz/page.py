@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import heapq
-import html
-import json
-from importlib import resources
-from string import Template
 from typing import TYPE_CHECKING, Any
 
 from tcuda._memory_viz.device import devices
+from tcuda._pages import document, packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,12 +16,12 @@ if TYPE_CHECKING:
     from tcuda._memory_viz.read import Snapshot
     from tcuda._memory_viz.segments import Group, Segment
     from tcuda._memory_viz.sites import Site, Usage
-    from tcuda._memory_viz.stacks import Stacks
+    from tcuda._pages.stacks import Stacks
 
 BANDS = 2000
 """The most allocations that are drawn one by one. More would not be visible, and would make the page large and slow."""
 
-_SCRIPTS = ("text", "data", "details", "axes", "bands", "picture", "timeline", "segments", "sites", "page")
+_SCRIPTS = ("data", "details", "axes", "bands", "picture", "timeline", "segments", "sites", "page")
 
 
 def page(snapshot: Snapshot, title: str = "Allocator snapshot") -> str:
@@ -41,46 +36,8 @@ def page(snapshot: Snapshot, title: str = "Allocator snapshot") -> str:
 
 def render(devices: Sequence[Device], stacks: Stacks, title: str) -> str:
     """Return the page that shows ``devices``."""
-    style, script = _asset("page.css"), _script()
-    data = {"title": title, **_stacks(stacks), "devices": [_device(device) for device in devices]}
-    text = Template(_asset("page.html")).substitute(
-        title=html.escape(title),
-        policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:",
-        style=style,
-        script=script,
-        # The name of a function may contain "</script>" or "<!--", so no "<" is left in the data.
-        data=json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
-    )
-    return text.encode(errors="replace").decode()  # The names of files may have surrogates, which UTF-8 cannot encode.
-
-
-def _asset(name: str) -> str:
-    return (resources.files("tcuda._memory_viz") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _script() -> str:
-    """Return all scripts in one function, so that their names cannot collide with names of the browser."""
-    return "(() => {\n" + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();"
-
-
-def _hash(text: str) -> str:
-    """Return the source by which a content security policy allows an element with the content ``text``."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _stacks(stacks: Stacks) -> dict[str, Any]:
-    names: dict[str, int] = {}  # Most names and files are in many frames, so each is stored once.
-    frames = [
-        (
-            names.setdefault(frame.name, len(names)),
-            names.setdefault(frame.filename, len(names)),
-            frame.line,
-            int(stacks.is_user(number)),
-        )
-        for number, frame in enumerate(stacks.frames)
-    ]
-    sites = [stacks.site(stack) for stack in range(len(stacks.stacks))]
-    return {"texts": list(names), "frames": frames, "stacks": stacks.stacks, "siteOfStack": sites}
+    data = {"title": title, **packed(stacks), "devices": [_device(device) for device in devices]}
+    return document("tcuda._memory_viz", title, data, _SCRIPTS)
 
 
 def _device(device: Device) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tcuda._memory_viz.history import History
-    from tcuda._memory_viz.stacks import Stacks
+    from tcuda._pages.stacks import Stacks
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from support.snapshots import (
     write,
 )
 from tcuda._memory_viz import devices, read_snapshot
-from tcuda._memory_viz.stacks import Frame
+from tcuda._pages.stacks import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable

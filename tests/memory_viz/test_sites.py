@@ -16,13 +16,13 @@ from support.snapshots import (
 )
 from tcuda import _memory_viz
 from tcuda._memory_viz import devices
-from tcuda._memory_viz.stacks import NO_STACK, Stacks
+from tcuda._pages.stacks import NO_STACK, Stacks
 
 PACKAGE = Path(_memory_viz.__file__).parents[1]
 
 
 def test_files_of_a_package_with_a_longer_name_are_no_files_of_tcuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcuda._memory_viz.stacks._HERE", "/home/ada/tcuda/")
+    monkeypatch.setattr("tcuda._pages.stacks._HERE", "/home/ada/tcuda/")
     stacks = Stacks()
     number = stacks.number([frame("f", "/home/ada/tcuda/memory.py"), frame("g", "/home/ada/tcuda_of_mine/a.py")])
     found = stacks.site(number)

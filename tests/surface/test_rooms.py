@@ -22,6 +22,7 @@ FLOORS = [
         "_files",
         "_scope",
         "_warnings",
+        "_pages",
     },
     {"_runtime"},
     {"_backend", "_process"},

@@ -1,17 +1,13 @@
-// Tabs, the choice of the device, and the figures at the top.
+// The views, the choice of the device, and the figures at the top.
 
 const page = (() => {
-  const tabs = VIEWS.map((view) => byId(`tab-${view}`));
+  const choose = startTabs(VIEWS, showView);
   let view = VIEWS[0];
   let position = 0;
 
   function showView(name) {
     view = name;
-    VIEWS.forEach((other, index) => {
-      byId(other).hidden = other !== name;
-      tabs[index].setAttribute("aria-selected", String(other === name));
-      tabs[index].tabIndex = other === name ? 0 : -1;
-    });
+    choose(name);
     details.letGo();
     if (name === "timeline") timeline.draw();
     if (name === "segments") segmentMap.draw();
@@ -62,19 +58,6 @@ const page = (() => {
     document.title = `${data.title}: peak ${bytesText(device.peakBytes)}, ${bytesText(device.reservedAtEnd)} reserved, ${countOf(device.events, "event")}`;
   }
 
-  function startTabs() {
-    tabs.forEach((tab, index) => {
-      tab.addEventListener("click", () => showView(VIEWS[index]));
-      tab.addEventListener("keydown", (event) => {
-        const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-        if (!by) return;
-        const next = (index + by + VIEWS.length) % VIEWS.length;
-        showView(VIEWS[next]);
-        tabs[next].focus();
-      });
-    });
-  }
-
   function startDevices() {
     const choice = byId("device");
     choice.replaceChildren(...data.devices.map(({ index }, place) => element("option", { value: place }, String(index))));
@@ -84,7 +67,6 @@ const page = (() => {
 
   function start() {
     const [, wantedView, wantedDevice] = location.hash.match(/^#(\w+)\/(\d+)$/) ?? [];
-    startTabs();
     startDevices();
     if (VIEWS.includes(wantedView)) view = wantedView;
     const wanted = data.devices.findIndex(({ index }) => String(index) === wantedDevice);

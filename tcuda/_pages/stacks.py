@@ -29,7 +29,7 @@ _PYTHON = re.compile(r"\.pyw?$|^<(?!frozen |unknown)")  # <stdin>, <ipython-inpu
 
 
 class Stacks:
-    """The stacks of a snapshot, each with the innermost frame first. The number 0 means that no stack was recorded."""
+    """The stacks of a page, each with the innermost frame first. The number 0 means that no stack was recorded."""
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
@@ -93,4 +93,20 @@ class Stacks:
         return next(itertools.chain(users, pythons, callers, stack), None)
 
 
-__all__ = ["NO_STACK", "Frame", "Stacks"]
+def packed(stacks: Stacks) -> dict[str, Any]:
+    """Return the stacks as data of a page, in which each name and each file is stored once."""
+    names: dict[str, int] = {}
+    frames = [
+        (
+            names.setdefault(frame.name, len(names)),
+            names.setdefault(frame.filename, len(names)),
+            frame.line,
+            int(stacks.is_user(number)),
+        )
+        for number, frame in enumerate(stacks.frames)
+    ]
+    sites = [stacks.site(stack) for stack in range(len(stacks.stacks))]
+    return {"texts": list(names), "frames": frames, "stacks": stacks.stacks, "siteOfStack": sites}
+
+
+__all__ = ["NO_STACK", "Frame", "Stacks", "packed"]
