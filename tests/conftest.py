@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.folders import DATA
+from support.folders import DATA, REPOSITORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,32 @@ if TYPE_CHECKING:
 
     from support.fixture_types import Changes, CompiledCpp, OutputOf, RunPython
     from tcuda._runtime.protocol import Runtime
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--races", action="store_true", help="fail a test in which the race detector finds a race (slow; see CONTRIBUTING)"
+    )
+
+
+RACES_ON_PURPOSE: dict[str, str] = json.loads((DATA / "races_on_purpose.json").read_text())
+"""The tests and the files of tests that make races on purpose, each with the reason."""
+
+
+@pytest.fixture(autouse=True)
+def _no_races(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With ``--races``, fail a test in which the race detector finds a race."""
+    name = f"{request.path.relative_to(REPOSITORY)}::{getattr(request.node, 'originalname', request.node.name)}"
+    file, _, _ = name.partition("::")
+    if not request.config.getoption("--races") or name in RACES_ON_PURPOSE or file in RACES_ON_PURPOSE:
+        yield
+        return
+    import tcuda
+
+    with tcuda.sanitizer.check(mode="collect") as report:
+        yield
+    if report:
+        pytest.fail(str(report), pytrace=False)
 
 
 @pytest.fixture
