@@ -42,6 +42,7 @@ FLOORS = [
         "sanitizer",
         "_cudart",
         "_memory_viz",
+        "_race_viz",
         "_sharing",
         "_transfers",
     },

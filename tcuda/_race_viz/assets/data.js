@@ -1,0 +1,37 @@
+// The data of the page, as objects. An index of a stack or an event is an index into the lists here.
+
+const data = JSON.parse(byId("data").textContent);
+
+const frames = data.frames.map(([name, file, line, user]) => ({
+  name: data.texts[name], file: data.texts[file], line, user: Boolean(user),
+}));
+
+const stackFrames = (stack) => data.stacks[stack].map((frame) => frames[frame]);
+
+/** Return the frame of a stack that is the user's own code; null for an empty stack. */
+const siteOf = (stack) => (data.siteOfStack[stack] === null ? null : frames[data.siteOfStack[stack]]);
+
+const placeText = (frame) => (frame === null ? "unknown line" : `${baseName(frame.file)}:${frame.line}`);
+
+const steps = data.events.map(([number, device, stream, kind, name, event, wholeDevice, stack]) => ({
+  number, device, stream, kind, name, event, wholeDevice, stack,
+}));
+
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+const raceTitle = (race) => (race.useAfterFree ? "Use after free" : capital(race.kind));
+
+const isHost = (thing) => thing.device < 0;
+
+/** Return the name of the stream of an access, as the program calls the stream. */
+function streamOf(access) {
+  if (isHost(access)) return "the host";
+  return access.streamName || streamText(access.stream);
+}
+
+const VERBS = { read: "reads", write: "writes", "read and write": "reads and writes" };
+
+const argumentText = (access) => access.argument || "the memory";
+
+/** Return the line that an access belongs to: in a graph, the line of the launch. */
+const accessSite = (access) => siteOf(access.launchStack) ?? siteOf(access.stack);

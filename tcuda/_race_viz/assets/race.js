@@ -1,0 +1,116 @@
+// The chosen race: what is missing, both accesses with their lines, the memory, and the timeline.
+
+const raceView = (() => {
+  const article = byId("race");
+  let everything = false;
+
+  const code = (text) => element("code", {}, text);
+
+  function sourceLines(frame) {
+    const lines = frame && data.sources[frame.file];
+    if (!lines) return [];
+    const numbers = Object.keys(lines).map(Number).filter((number) => Math.abs(number - frame.line) <= 2);
+    if (!numbers.includes(frame.line)) return [];
+    return [element("pre", { className: "source" }, ...numbers.map((number) => {
+      const line = element("span", { className: number === frame.line ? "here" : "" }, element("i", {}, String(number)), `${lines[number]}\n`);
+      if (number === frame.line) line.setAttribute("aria-current", "true");
+      return line;
+    }))];
+  }
+
+  function stackList(stack) {
+    return element("ol", { className: "stack" }, ...stackFrames(stack).map(({ name, file, line, user }) => (
+      element("li", { className: user ? "user" : "" }, element("b", {}, name), element("span", {}, line ? `${file}:${line}` : file))
+    )));
+  }
+
+  function fold(title, ...content) {
+    return element("details", {}, element("summary", {}, title), ...content);
+  }
+
+  const stackFold = (title, stack) => (data.stacks[stack].length ? [fold(title, stackList(stack))] : []);
+
+  function accessCard(title, access) {
+    const site = accessSite(access);
+    const certain = access.confidence === "possible" ? "may have been, because it is not known whether the operation touches this memory" : "";
+    return element("section", { className: "access" },
+      element("h3", {}, title),
+      element("p", { className: "what" }, element("b", {}, access.operation), ` ${VERBS[access.kind]} `, code(argumentText(access)), " on ", code(streamOf(access)),
+        !isHost(access) && deviceCount() > 1 ? `, device ${access.device}` : ""),
+      element("p", { className: "place" }, site ? `${site.file}:${site.line}` : "No stack was recorded."),
+      ...(certain ? [element("p", { className: "doubt" }, `The access ${certain}.`)] : []),
+      ...sourceLines(site),
+      ...stackFold(data.stacks[access.launchStack].length ? "Stack of the capture" : "Stack", access.stack),
+      ...stackFold("Stack of the launch", access.launchStack));
+  }
+
+  function deviceCount() {
+    return new Set(data.races.flatMap((race) => [race.previous.device, race.current.device]).filter((device) => device >= 0)).size;
+  }
+
+  function fixBox(race) {
+    const where = race.before ? ` before ${baseName(race.before[0])}:${race.before[1]}` : "";
+    return element("div", { className: "fix" },
+      element("h3", {}, "Missing"),
+      element("p", {}, ...(race.missing ? [code(race.missing), where] : [race.advice || "No order leads from the first access to the second."])),
+      ...(race.missing && race.advice ? [element("p", { className: "hint" }, race.advice)] : []));
+  }
+
+  function memorySection(race) {
+    const picture = rangePicture(race);
+    const { allocation, freed } = race;
+    return element("section", {},
+      element("h3", {}, "Memory that both touch"),
+      ...(picture ? [picture] : []),
+      element("ul", { className: "range" }, ...rangeWords(race).map((words) => element("li", {}, words))),
+      ...(allocation ? [element("p", { className: "hint" }, `${exactBytesText(allocation.size)} at ${allocation.address}`)] : []),
+      ...(allocation ? stackFold(freed ? "Handed out again by" : "Allocated by", allocation.stack) : []),
+      ...(freed ? stackFold("Allocated at first by", freed.stack) : []),
+      ...(freed ? stackFold("Freed by", freed.freedStack) : []));
+  }
+
+  function timelineSection(race) {
+    const section = element("section", { id: "timeline" });
+    const draw = () => {
+      const plan = layOut(race, everything);
+      const choice = element("input", { type: "checkbox", checked: everything });
+      choice.addEventListener("change", () => { everything = choice.checked; draw(); section.querySelector("input")?.focus(); });
+      const scroller = element("div", { className: "scroller", tabIndex: 0, role: "group", "aria-label": "Timeline" }, timelinePicture(race, plan));
+      section.dataset.rows = plan.rows.length;
+      section.dataset.lanes = plan.lanes.length;
+      section.dataset.edges = plan.edges.length;
+      section.replaceChildren(
+        element("h3", {}, "Timeline"),
+        element("p", { className: "hint" }, "Time goes down. An arrow is an order that the program made; the dashed arrow is missing."),
+        ...(plan.others ? [element("label", {}, choice, " all streams")] : []),
+        scroller,
+        fold("The timeline in words", timelineTable(plan, race)),
+      );
+    };
+    draw();
+    return section;
+  }
+
+  function show(place) {
+    const race = data.races[place];
+    article.dataset.place = place;
+    article.replaceChildren(
+      element("h2", { id: "race-title" }, raceTitle(race), ...(race.useAfterFree ? [element("small", {}, race.kind)] : []),
+        ...(race.count > 1 ? [element("small", {}, `${countText(race.count)} times`)] : [])),
+      fixBox(race),
+      element("div", { className: "accesses" }, accessCard("First", race.previous), accessCard("Second", race.current)),
+      timelineSection(race),
+      memorySection(race),
+    );
+    const timeline = byId("timeline").querySelector(".scroller");
+    timeline.scrollTop = timeline.scrollHeight;
+    article.scrollTop = 0;
+  }
+
+  function nothing() {
+    article.replaceChildren(element("h2", { id: "race-title" }, "No race"),
+      element("p", {}, `The detector looked at ${countOf(data.operations, "operation")}.`));
+  }
+
+  return { show, nothing };
+})();

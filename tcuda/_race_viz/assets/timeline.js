@@ -1,0 +1,183 @@
+// The timeline of a race: a lane for each stream, time goes down, and the missing order is a dashed line.
+
+const LANE = 230;
+const LEFT = 64;
+const TOP = 44;
+const ROW = 32;
+const BOX = 24;
+const PAD = 10;
+const GAP = 42; // the room above the second access, in which the missing order is drawn
+const CORNER = 8;
+const LETTERS = 26;
+
+const HOST = "host";
+const laneKey = (thing) => (isHost(thing) ? HOST : `${thing.device} ${thing.stream}`);
+
+const short = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
+
+/** Return the name of an event by the order of events: A, B, ..., Z, A1, ... */
+function eventNames(shown) {
+  const names = new Map();
+  for (const { event } of shown) {
+    if (event === null || names.has(event)) continue;
+    const number = names.size;
+    const round = Math.floor(number / LETTERS);
+    names.set(event, String.fromCharCode(65 + (number % LETTERS)) + (round || ""));
+  }
+  return names;
+}
+
+/** Return the steps around a race, the steps of both accesses included, in the order in which they happened. */
+function stepsOf(race) {
+  const shown = race.events.map((place) => steps[place]);
+  const stepFor = (access) => (
+    shown.find((step) => step.kind === "work" && step.number === access.number && laneKey(step) === laneKey(access))
+  );
+  const made = (access) => ({
+    number: access.number, device: access.device, stream: access.stream, kind: "work", name: access.operation,
+    event: null, wholeDevice: false, stack: access.launchStack || access.stack,
+  });
+  let previous = stepFor(race.previous);
+  if (!previous) shown.unshift(previous = made(race.previous));
+  let current = stepFor(race.current);
+  if (!current || current === previous) shown.push(current = made(race.current));
+  return { shown, previous, current };
+}
+
+/** Return the timeline of a race: its lanes, its rows and its edges. With `everything`, all streams have a lane. */
+function layOut(race, everything) {
+  const all = stepsOf(race);
+  const names = new Map();
+  for (const access of [race.previous, race.current]) names.set(laneKey(access), streamOf(access));
+  const devices = new Set(all.shown.map((step) => step.device).filter((device) => device >= 0));
+  const own = new Set([HOST, ...names.keys()]);
+  const isShown = (step) => everything || own.has(laneKey(step));
+  const shown = all.shown.filter(isShown);
+  const keys = [laneKey(race.previous), laneKey(race.current), ...shown.map(laneKey)];
+  if (shown.some(({ kind }) => kind === "sync")) keys.push(HOST);
+  const found = [...new Set(keys)].sort((one, other) => (other === HOST) - (one === HOST));
+  const lanes = found.map((key) => {
+    if (key === HOST) return { key, name: "the host" };
+    const [device, stream] = key.split(" ");
+    const name = names.get(key) ?? streamText(stream);
+    return { key, name: devices.size > 1 ? `${name}, device ${device}` : name, device: Number(device) };
+  });
+  const laneOf = new Map(lanes.map(({ key }, place) => [key, place]));
+  const secondAt = shown.indexOf(all.current);
+  const rows = shown.map((step, row) => ({
+    step, lane: laneOf.get(step.kind === "sync" ? HOST : laneKey(step)), y: TOP + row * ROW + ROW / 2 + (row < secondAt ? 0 : GAP),
+  }));
+  return {
+    lanes, rows, edges: edgesOf(rows, lanes), events: eventNames(shown),
+    previous: rows.find(({ step }) => step === all.previous),
+    current: rows.find(({ step }) => step === all.current),
+    others: all.shown.some((step) => !own.has(laneKey(step))),
+  };
+}
+
+/** Return the orders between lanes: from a record to its waits, and from the work that the host waits for. */
+function edgesOf(rows, lanes) {
+  const recorded = new Map();
+  const edges = [];
+  const host = lanes.findIndex(({ key }) => key === HOST);
+  for (const row of rows) {
+    const { step } = row;
+    const from = step.event === null ? undefined : recorded.get(step.event);
+    if (step.kind === "record") recorded.set(step.event, row);
+    if (step.kind === "wait" && from && from.lane !== row.lane) edges.push({ from, to: row });
+    if (step.kind !== "sync") continue;
+    if (from) edges.push({ from, to: row });
+    else lanes.forEach(({ key, device }, lane) => {
+      if (lane === host) return;
+      if (step.wholeDevice ? device === step.device : key === laneKey(step)) edges.push({ from: { y: row.y, lane }, to: row });
+    });
+  }
+  return edges;
+}
+
+/** Return what a step does, in words. */
+function stepWords({ step }, plan) {
+  const event = step.event === null ? "an event" : `event ${plan.events.get(step.event)}`;
+  if (step.kind === "record") return `records ${event}`;
+  if (step.kind === "wait") return `waits for ${event}`;
+  if (step.kind !== "sync") return step.name || "work";
+  if (step.event !== null) return `waits for ${event}`;
+  if (step.wholeDevice) return `waits for device ${step.device}`;
+  return `waits for ${plan.lanes.find(({ key }) => key === laneKey(step))?.name ?? streamText(step.stream)}`;
+}
+
+const laneCentre = (lane) => LEFT + lane * LANE + LANE / 2;
+
+/** Return half of the width of a box; 0 for a point on a lane. */
+const halfOf = ({ step }) => (!step ? 0 : step.kind === "work" ? LANE / 2 - PAD : step.kind === "sync" ? 78 : 62);
+
+function orderPath(from, to) {
+  const side = to.lane > from.lane ? 1 : -1;
+  const [x1, x2] = [laneCentre(from.lane) + side * halfOf(from), laneCentre(to.lane) - side * halfOf(to)];
+  const middle = (x1 + x2) / 2;
+  return `M${x1} ${from.y} C${middle} ${from.y} ${middle} ${to.y} ${x2} ${to.y}`;
+}
+
+/** Return the path of the missing order: out of the first access, down between the lanes, and into the second. */
+function missingPath({ previous, current }) {
+  const [x, y, top] = [laneCentre(current.lane), current.y - GAP / 2 - ROW / 2 + 10, current.y - BOX / 2];
+  const side = current.lane < previous.lane ? -1 : 1;
+  const out = laneCentre(previous.lane) + side * halfOf(previous);
+  const gutter = out + side * PAD;
+  const turn = x < gutter ? -CORNER : CORNER;
+  return `M${out} ${previous.y} Q${gutter} ${previous.y} ${gutter} ${previous.y + CORNER} V${y - CORNER} Q${gutter} ${y} ${gutter + turn} ${y} H${x - turn} Q${x} ${y} ${x} ${y + CORNER} V${top}`;
+}
+
+function boxOf(row, plan, race) {
+  const { step } = row;
+  const access = row === plan.current ? race.current : row === plan.previous ? race.previous : null;
+  const words = stepWords(row, plan);
+  const half = halfOf(row);
+  const [x, y] = [laneCentre(row.lane), row.y];
+  const site = placeText(siteOf(step.stack));
+  const isKnown = siteOf(step.stack) !== null;
+  const name = shape("text", { x: x - half + 8, y: y + 4 }, short(words, step.kind === "work" ? (isKnown ? 17 : 28) : Math.floor(half / 3.6)));
+  const line = step.kind === "work" && isKnown ? [shape("text", { class: "where", x: x + half - 8, y: y + 4 }, short(site, 15))] : [];
+  return shape("g", { class: `step ${step.kind}${access ? " access" : ""}` },
+    shape("title", {}, `${step.number}: ${words}${isKnown ? `, ${site}` : ""}${access ? `; ${VERBS[access.kind]} ${argumentText(access)}` : ""}`),
+    shape("rect", { x: x - half, y: y - BOX / 2, width: 2 * half, height: BOX, rx: step.kind === "work" ? 4 : BOX / 2 }),
+    name, ...line);
+}
+
+/** Return the picture of a timeline. The table beside the picture has the same steps in words. */
+function timelinePicture(race, plan) {
+  const width = LEFT + plan.lanes.length * LANE + PAD;
+  const height = TOP + plan.rows.length * ROW + GAP + PAD;
+  const { previous, current } = plan;
+  const side = current.lane < previous.lane || current.lane === previous.lane ? 1 : -1;
+  return shape("svg", {
+    class: "timeline", width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
+    "aria-label": `Timeline of ${countOf(plan.lanes.length, "stream")} with ${countOf(plan.rows.length, "step")}. No order leads from ${race.previous.operation} on ${streamOf(race.previous)} to ${race.current.operation} on ${streamOf(race.current)}.`,
+  },
+  shape("defs", {}, ...["order", "missing"].map((name) => (
+    shape("marker", { id: `tip-${name}`, class: name, markerUnits: "userSpaceOnUse", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 10, markerHeight: 10, orient: "auto" }, shape("path", { d: "M0 0 L8 4 L0 8 z" }))
+  ))),
+  ...plan.lanes.flatMap(({ name }, lane) => [
+    shape("line", { class: "lane", x1: laneCentre(lane), y1: TOP - 8, x2: laneCentre(lane), y2: height }),
+    shape("text", { class: "lane-name", x: laneCentre(lane), y: 22 }, shape("title", {}, name), short(name, 30)),
+  ]),
+  ...plan.rows.map((row) => shape("text", { class: "number", x: LEFT - 12, y: row.y + 4 }, countText(row.step.number))),
+  ...plan.edges.map(({ from, to }) => shape("path", { class: "order", d: orderPath(from, to), "marker-end": "url(#tip-order)" })),
+  ...plan.rows.map((row) => boxOf(row, plan, race)),
+  shape("path", { class: "missing", d: missingPath(plan), "marker-end": "url(#tip-missing)" }),
+  shape("text", { class: "missing-name", x: laneCentre(current.lane) + side * 52, y: current.y - GAP / 2 - ROW / 2 + 3 }, "missing order"));
+}
+
+function timelineTable(plan, race) {
+  const accessOf = (row) => (row === plan.current ? race.current : row === plan.previous ? race.previous : null);
+  return element("table", { className: "words" },
+    element("thead", {}, element("tr", {}, ...["Number", "Stream", "Step", "Line"].map((name) => element("th", { scope: "col" }, name)))),
+    element("tbody", {}, ...plan.rows.map((row) => {
+      const access = accessOf(row);
+      return element("tr", { className: access ? "access" : "" },
+        element("td", {}, countText(row.step.number)),
+        element("td", {}, plan.lanes[row.lane].name),
+        element("td", {}, stepWords(row, plan) + (access ? `, ${VERBS[access.kind]} ${argumentText(access)}` : "")),
+        element("td", {}, placeText(siteOf(row.step.stack))));
+    })));
+}

@@ -1,0 +1,149 @@
+"""Handmade reports of the race detector, in the form of ``Report.as_dict()``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.snapshots import NASTY, frame
+
+BASE = 0x7F0000000000
+MAIN, SIDE, OTHER = 0, 0x51, 0x62
+FILE = "/home/ada/train.py"
+
+
+def access(operation: str, kind: str, stream: int, line: int, **more: Any) -> dict[str, Any]:
+    """Return one side of a race."""
+    return {
+        "operation": operation,
+        "argument": "out" if kind == "write" else "a",
+        "kind": kind,
+        "device": 0,
+        "stream": stream,
+        "stream_name": {MAIN: "main", SIDE: "side"}.get(stream, f"the stream {stream:#x}"),
+        "host": False,
+        "confidence": "exact",
+        "number": line,
+        "shape": [256],
+        "itemsize": 4,
+        "element_range": [0, 63],
+        "address": BASE,
+        "strides": [4],
+        "stack": [frame("step", FILE, line), frame("<module>", FILE, 40)],
+        "launch_stack": None,
+        **more,
+    }
+
+
+def allocation(**more: Any) -> dict[str, Any]:
+    """Return the memory of a race."""
+    return {
+        "address": BASE,
+        "size": 1024,
+        "device": 0,
+        "stream": MAIN,
+        "stack": [frame("<module>", FILE, 3)],
+        "freed_stack": None,
+        **more,
+    }
+
+
+def step(number: int, kind: str, stream: int, name: str = "", event: int | None = None, **more: Any) -> dict[str, Any]:
+    """Return something that the program did shortly before a race."""
+    return {
+        "number": number,
+        "device": 0,
+        "stream": stream,
+        "kind": kind,
+        "name": name,
+        "event": event,
+        "whole_device": False,
+        "stack": [frame("step", FILE, number)],
+        **more,
+    }
+
+
+def race(**more: Any) -> dict[str, Any]:
+    """Return a race: the side stream reads what the main stream writes."""
+    return {
+        "kind": "read after write",
+        "use_after_free": False,
+        "count": 1,
+        "missing": "side.wait_stream(main)",
+        "advice": "The stream side does not wait for the stream main.",
+        "before": {"file": FILE, "line": 14},
+        "element_range": [0, 63],
+        "overlap": [BASE, 256],
+        "allocation": allocation(),
+        "previous_allocation": None,
+        "current": access("multiply", "read", SIDE, 14),
+        "previous": access("add", "write", MAIN, 12),
+        "neighbours": [
+            step(8, "work", MAIN, "fill"),
+            step(9, "record", MAIN, event=0x70),
+            step(10, "wait", SIDE, event=0x70),
+            step(11, "work", SIDE, "copy"),
+            step(12, "work", MAIN, "add"),
+            step(13, "work", OTHER, "sum"),
+            step(14, "work", SIDE, "multiply"),
+        ],
+        **more,
+    }
+
+
+def report(*races: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a report of ``races``."""
+    return {"version": 1, "races": list(races), "operations": 20, "suppressed": 0, "syncs": [], **more}
+
+
+def several() -> dict[str, Any]:
+    """Return a report of four races of different kinds, with synchronisations."""
+    waits = [*race()["neighbours"][:4], step(11, "sync", SIDE), step(12, "work", MAIN, "add")]
+    return report(
+        race(count=1203),
+        race(
+            kind="write after read",
+            current=access("fill", "write", MAIN, 21),
+            previous=access("host_read", "read", 0, 20, device=-1, host=True, stream_name="the host"),
+            neighbours=[],
+            missing=None,
+            before=None,
+        ),
+        race(
+            use_after_free=True,
+            kind="write after write",
+            allocation=allocation(size=512),
+            previous_allocation=allocation(freed_stack=[frame("release", FILE, 30)]),
+            neighbours=[*waits, step(13, "sync", MAIN, whole_device=True), step(14, "work", SIDE, "multiply")],
+        ),
+        race(
+            allocation=None,
+            element_range=None,
+            current=access(
+                "kernel", "read and write", SIDE, 33, confidence="possible", launch_stack=[frame("replay", FILE, 34)]
+            ),
+        ),
+        suppressed=2,
+        syncs=[
+            {"call": "cudaStreamSynchronize", "file": FILE, "line": 50, "count": 3},
+            {"call": "float(x)", "file": FILE, "line": 51, "count": 700},
+        ],
+    )
+
+
+def nasty() -> dict[str, Any]:
+    """Return a report whose texts are markup, escapes and surrogates."""
+    stack = [frame(NASTY, f"/home/{NASTY}.py", 1)]
+    names = {"operation": NASTY, "argument": NASTY, "stream_name": NASTY, "stack": stack}
+    return report(
+        race(
+            missing=NASTY,
+            advice=NASTY,
+            before={"file": NASTY, "line": 1},
+            allocation=allocation(stack=stack),
+            current=access("x", "read", SIDE, 14) | names,
+            previous=access("x", "write", MAIN, 12) | names,
+            neighbours=[step(12, "work", MAIN, NASTY, stack=stack), step(13, "record", SIDE, NASTY, event=1)],
+        ),
+        syncs=[{"call": NASTY, "file": NASTY, "line": 1, "count": 1}],
+        program={"arguments": [NASTY], "status": 1, "failure": NASTY},
+    )
