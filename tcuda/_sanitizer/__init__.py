@@ -3,9 +3,8 @@
 :mod:`tcuda.sanitizer` has the same detector for a part of a program.
 """
 
+from tcuda._sanitizer._access import Access, AccessType
 from tcuda._sanitizer._errors import (
-    Access,
-    AccessType,
     CUDASanitizerErrors,
     SynchronizationError,
     UnsynchronizedAccessError,

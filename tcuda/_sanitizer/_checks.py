@@ -155,7 +155,7 @@ class ActiveCheck:
         return races.operations() - self._before
 
     def _errors(self, *found: Race) -> CUDASanitizerErrors:
-        errors = CUDASanitizerErrors([race.error() for race in found])
+        errors = CUDASanitizerErrors([UnsynchronizedAccessError.of(race) for race in found])
         errors._note_lost = self._note_lost
         return errors
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcuda._sanitizer._missing import missing_order
+from tcuda._sanitizer._advice import missing_order
 from tcuda._sanitizer._race import Race, access_of, allocation_of
 from tcuda._sanitizer._stacks import frames, users
 from tcuda._sanitizer._stream_names import StreamName, stream_name
@@ -38,7 +38,7 @@ def stacks_of(found: _core.Race) -> Stacks:
 
 def race_of(found: _core.Race) -> Race:
     """Return a race of the core in plain values, with the names of the streams and the missing order."""
-    overlap: tuple[int, int] = tuple(found.overlap)
+    overlap = found.overlap
     names = _name(found.current, is_current=True), _name(found.previous, is_current=False)
     current = access_of(found.current, overlap, names[0])
     previous = access_of(found.previous, overlap, names[1])

@@ -2,58 +2,16 @@
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from tcuda._sanitizer._access import torchs_text
 
 if TYPE_CHECKING:
     import traceback
     from collections.abc import Callable, Sequence
 
+    from tcuda._sanitizer._access import Access
     from tcuda._sanitizer._race import Race
-
-
-class AccessType(enum.Enum):
-    """Whether an access only reads (``torch.cuda._sanitizer.AccessType``)."""
-
-    READ = enum.auto()
-    WRITE = enum.auto()
-
-    def __str__(self) -> str:
-        return "reading from" if self is AccessType.READ else "writing to"
-
-
-@dataclass
-class Access:
-    """One access of an operation to memory (``torch.cuda._sanitizer.Access``).
-
-    Attributes:
-        type: Whether the operation only reads.
-        seq_num: The number of the operation.
-        stream: The handle of the stream; None for the host.
-        operator: The name of the operation.
-        aliases: The names of the arguments.
-        is_output: Whether the memory is an output of the operation.
-        stack_trace: The stack of the call that queued the operation.
-    """
-
-    type: AccessType
-    seq_num: int
-    stream: int | None
-    operator: str
-    aliases: list[str]
-    is_output: bool
-    stack_trace: traceback.StackSummary
-
-    def _text(self) -> str:
-        """Return torch's description of the access."""
-        arguments = f" argument(s) {', '.join(self.aliases)}" if self.aliases else ""
-        output = (", and to the output" if self.aliases else " the output") if self.is_output else ""
-        stack = "".join(self.stack_trace.format())
-        return f"{self.operator}\n{self.type}{arguments}{output}\nWith stack trace:\n{stack}\n"
-
-    def _heading(self) -> str:
-        return "by the host" if self.stream is None else f"by stream {self.stream}"
 
 
 class SynchronizationError(Exception):
@@ -87,22 +45,15 @@ class UnsynchronizedAccessError(SynchronizationError):
         self.previous_access = previous_access
         self.race = race
 
+    @classmethod
+    def of(cls, race: Race) -> UnsynchronizedAccessError:
+        """Return the error that a race is."""
+        return cls(race.data_ptr, race.allocation_stack_trace, *race.torchs_accesses, race)
+
     def __str__(self) -> str:
-        current, previous = self.current_access, self.previous_access
-        if self.allocation_stack_trace:
-            allocation = f"Tensor was allocated with stack trace:\n{''.join(self.allocation_stack_trace.format())}"
-        else:
-            allocation = "Trace for tensor allocation not found."
-        torchs = (
-            "============================\n"
-            f"CSAN detected a possible data race on tensor with data pointer {self.data_ptr}\n"
-            f"Access {current._heading()} during kernel:\n{current._text()}"
-            f"Previous access {previous._heading()} during kernel:\n{previous._text()}"
-            f"{allocation}"
-        )
-        if self.race is None:
-            return torchs
-        return f"{torchs.rstrip()}\n\n{self.race.details}"
+        if self.race is not None:
+            return str(self.race)
+        return torchs_text(self.data_ptr, self.allocation_stack_trace, self.current_access, self.previous_access)
 
 
 class CUDASanitizerErrors(Exception):

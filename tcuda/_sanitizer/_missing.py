@@ -1,14 +1,11 @@
-"""The order that is missing between two accesses, and the call that makes this order."""
+"""The order that is missing between two accesses."""
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from tcuda._sanitizer._race import RaceAccess, RaceAllocation
     from tcuda._sanitizer._stacks import Frame
-    from tcuda._sanitizer._stream_names import StreamName
 
 
 class Missing(NamedTuple):
@@ -23,89 +20,3 @@ class Missing(NamedTuple):
     call: str
     before: Frame | None
     sentence: str
-
-
-def missing_order(
-    current: RaceAccess,
-    previous: RaceAccess,
-    names: tuple[StreamName | None, StreamName | None],
-    freed: RaceAllocation | None,
-) -> Missing:
-    """Return the order that is missing between two accesses.
-
-    Args:
-        current: The access that found the race.
-        previous: The earlier access.
-        names: The names of both streams, the current one first; None for the host.
-        freed: The allocation that the previous access used, if the memory was freed since.
-    """
-    if freed is not None and names[1] is not None:
-        return _kept_memory(names[1], freed)
-    if names[0] is None or names[1] is None:
-        return _synchronization(current, names[0] or names[1])
-    if _is_one_launch(current, previous):
-        return _inside_graph(current, previous)
-    return _wait(current, names[0], names[1])
-
-
-def _is_one_launch(current: RaceAccess, previous: RaceAccess) -> bool:
-    """Return whether both accesses are nodes of one launch; launches of one stream are ordered anyway."""
-    in_graphs = current.launch_stack is not None and previous.launch_stack is not None
-    return in_graphs and (current.device, current.stream) == (previous.device, previous.stream)
-
-
-def _wait(current: RaceAccess, waiting: StreamName, other: StreamName) -> Missing:
-    before = current.place
-    where = f"the launch in {_line(before)}" if current.launch_stack is not None else _line(before)
-    if waiting.is_tcudas:
-        call = f"{_code(waiting)}.wait_stream({_code(other)})"
-    else:
-        call = f"{_code(waiting)}.wait_event({_code(other)}.record())"
-    if waiting.is_code and other.is_code:
-        return Missing(call, before, f"`{call}` before {where} orders them.")
-    return Missing(call, before, f"A wait of {_word(waiting)} for {_word(other)} before {where} orders them.")
-
-
-def _synchronization(current: RaceAccess, stream: StreamName | None) -> Missing:
-    before = current.place
-    if stream is None:
-        return Missing("tcuda.synchronize()", before, f"`tcuda.synchronize()` before {_line(before)} orders them.")
-    call = f"{_code(stream)}.synchronize()"
-    if stream.is_code:
-        return Missing(call, before, f"`{call}` before {_line(before)} orders them.")
-    return Missing(call, before, f"A synchronization of {stream.text} before {_line(before)} orders them.")
-
-
-def _kept_memory(stream: StreamName, freed: RaceAllocation) -> Missing:
-    before = next(iter(freed.freed_stack or ()), None)
-    call = f"tcuda.memory.record_stream(x, {_code(stream)})"
-    where = f"{_line(before)}, which frees the array x," if before is not None else "the array x is freed"
-    if stream.is_code:
-        return Missing(call, before, f"`{call}` before {where} orders them.")
-    return Missing(
-        call, before, f"A call of tcuda.memory.record_stream() for {stream.text} before {where} orders them."
-    )
-
-
-def _inside_graph(current: RaceAccess, previous: RaceAccess) -> Missing:
-    before, after = next(iter(current.stack), None), next(iter(previous.stack), None)
-    return Missing(
-        "wait_stream() in the capture",
-        before,
-        f"In the capture, a wait of the stream of {_line(before)} for the stream of {_line(after)}, before "
-        f"{_line(before)}, orders them.",
-    )
-
-
-def _line(frame: Frame | None) -> str:
-    if frame is None:
-        return "the operation"
-    return f"line {frame.line} of {os.path.basename(frame.filename)}"  # noqa: PTH119  # may be no path, as "<stdin>"
-
-
-def _code(name: StreamName) -> str:
-    return name.text if name.is_code else f"<{name.text}>"
-
-
-def _word(name: StreamName) -> str:
-    return f"`{name.text}`" if name.is_code else name.text

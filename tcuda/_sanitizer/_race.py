@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcuda._sanitizer import _elements, _stacks
+from tcuda._sanitizer._access import Access, AccessType, torchs_text
 from tcuda._sanitizer._elements import Region, elements
-from tcuda._sanitizer._errors import Access, AccessType, UnsynchronizedAccessError
 
 if TYPE_CHECKING:
+    import traceback
+
     from tcuda._sanitizer._elements import Elements
     from tcuda._sanitizer._missing import Missing
     from tcuda._sanitizer._stacks import Frame
@@ -170,19 +172,25 @@ class Race:
         lines += [f"Missing order: {self.missing.sentence}"]
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return str(self.error())
+    @property
+    def data_ptr(self) -> int:
+        """The address of the array of the current access."""
+        return self.current.region.address
 
-    def error(self) -> UnsynchronizedAccessError:
-        """Return the race as torch's error."""
+    @property
+    def allocation_stack_trace(self) -> traceback.StackSummary | None:
+        """The stack of the allocation, as torch has it; None if the memory is older than the detector."""
         stack = self.allocation.stack if self.allocation is not None else ()
-        return UnsynchronizedAccessError(
-            self.current.region.address,
-            _stacks.summary(stack) if stack else None,
-            _torchs(self.current),
-            _torchs(self.previous),
-            self,
-        )
+        return _stacks.summary(stack) if stack else None
+
+    @property
+    def torchs_accesses(self) -> tuple[Access, Access]:
+        """Both accesses as torch describes them, the current one first."""
+        return _torchs(self.current), _torchs(self.previous)
+
+    def __str__(self) -> str:
+        torchs = torchs_text(self.data_ptr, self.allocation_stack_trace, *self.torchs_accesses)
+        return f"{torchs.rstrip()}\n\n{self.details}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the race as plain data, which :mod:`json` can write."""

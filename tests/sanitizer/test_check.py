@@ -36,7 +36,7 @@ class TestRaise:
 
     def test_all_races_of_an_operation_are_in_one_error(self) -> None:
         with check() as report, pytest.raises(CUDASanitizerErrors, match="^detected 3 errors$"):
-            race(places=(0, 1, 2))
+            race(arrays=3)
         assert len(report) == 3
 
     def test_the_same_race_raises_an_error_again_and_is_printed_once(self, capsys: pytest.CaptureFixture[str]) -> None:

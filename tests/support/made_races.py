@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import tcuda
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tcuda import _core
 
 READ, WRITE = 1, 2
 BYTES = 64
 ADDRESS = 1 << 60  # above all memory that the process has
+_places = itertools.count(1)
 
 
 def detector() -> _core.RaceDetector:
@@ -34,9 +34,9 @@ def tell(stream: tcuda.Stream, name: str, *accesses: tuple[object, ...]) -> None
     detector().work(stream.device_index, stream.cuda_stream, name, accesses)
 
 
-def race(places: Iterable[int] = (0,), name: str = "add", threads: int = 1) -> None:
-    """Make a race between two new streams for each of the arrays; a loop in the caller makes the same race again."""
+def race(arrays: int = 1, name: str = "add") -> None:
+    """Make a race between two new streams in each of some new arrays; a loop in the caller makes the same race again."""
     main, side = tcuda.Stream(), tcuda.Stream()
-    accesses = [access(place) for place in places]
+    accesses = [access(next(_places)) for _ in range(arrays)]
     tell(main, "fill", *accesses)
     tell(side, name, *accesses)
