@@ -48,6 +48,7 @@ from tcuda._nvml import (
 )
 from tcuda._process.lazy import _lazy_call, _lazy_init, init, is_initialized
 from tcuda._sharing.collect import ipc_collect
+from tcuda._sync_debug import SyncCounter, get_sync_debug_mode, set_sync_debug_mode, sync_debug_mode
 from tcuda._version import __version__
 from tcuda.graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
 from tcuda.memory import (
@@ -127,6 +128,7 @@ __all__ = [
     "OutOfMemoryError",
     "Stream",
     "StreamContext",
+    "SyncCounter",
     "__version__",
     "caching_allocator_alloc",
     "caching_allocator_delete",
@@ -160,6 +162,7 @@ __all__ = [
     "get_rng_state",
     "get_rng_state_all",
     "get_stream_from_external",
+    "get_sync_debug_mode",
     "graph",
     "graph_pool_handle",
     "graphs",
@@ -206,8 +209,10 @@ __all__ = [
     "set_rng_state",
     "set_rng_state_all",
     "set_stream",
+    "set_sync_debug_mode",
     "stream",
     "streams",
+    "sync_debug_mode",
     "synchronize",
     "temperature",
     "use_mem_pool",

@@ -50,6 +50,15 @@ class Backend(Protocol):
     def exit_stream(self) -> None:
         """Make the stream current that was current before the last :meth:`enter_stream`."""
 
+    # Waits of the host
+
+    def watch_waits(self, watched: bool) -> None:
+        """Tell ``tcuda._process.waits`` of the waits that the library begins, as far as the library shows them.
+
+        Args:
+            watched: False to tell nothing any more.
+        """
+
     # Memory
 
     def use_ledger(self, ledger: Ledger) -> None:

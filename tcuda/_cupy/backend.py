@@ -56,6 +56,15 @@ class Backend:
         self.default_stream: CurrentStream = cupy_streams.Stream.ptds if per_thread else cupy_streams.Stream.null
         self.sleep: Callable[[int, int], None] = spin.sleep
 
+    def watch_waits(self, watched: bool) -> None:
+        """Put functions that tell of waits in the places of CuPy's own, or CuPy's functions back."""
+        from tcuda._cupy import waits
+
+        if watched:
+            waits.begin(cupy)
+        else:
+            waits.end()
+
     def use_ledger(self, ledger: _core.Ledger) -> None:
         """Make ``ledger`` CuPy's allocator, through C functions, so that an allocation runs no Python code."""
         if self._ledger is ledger:

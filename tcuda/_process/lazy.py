@@ -38,6 +38,7 @@ _is_forked = False
 _in_bad_fork = False
 _running_queued = threading.local()
 _steps: tuple[Step, ...] = ()
+_when_ready: list[Callable[[], object]] = []
 _queued: list[tuple[Callable[[], object], list[str]]] = []
 
 
@@ -128,6 +129,11 @@ def set_steps(*steps: Step) -> None:
     _steps = steps
 
 
+def call_when_ready(function: Callable[[], object]) -> None:
+    """Let every initialisation end with a call of ``function``, which may use ``cuda`` and ``backend``."""
+    _when_ready.append(function)
+
+
 def _initialize() -> _InUse:
     global _begun, _initialized
     with _lock:
@@ -148,6 +154,8 @@ def _initialize() -> _InUse:
             _initialized = in_use
             _lazy_cuda.become_ready(in_use.cuda)
             _lazy_backend.become_ready(in_use.backend)
+            for function in _when_ready:
+                function()
         return in_use
 
 

@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from tcuda._errors import AcceleratorError
+from tcuda._process import waits
 from tcuda._process.borrowed import Borrowed
 from tcuda._process.captures import captures
 from tcuda._process.devices import exchange_device
@@ -188,7 +189,7 @@ class Returns:
                     # The stream of another thread has no handle here. The legacy stream waits for it.
                     cuda.eventRecord(event, STREAM_LEGACY if handle == STREAM_PER_THREAD else handle)
                     if cuda.eventQuery(event):
-                        cuda.eventSynchronize(event)
+                        waits.plain("eventSynchronize")(event)  # this wait is no wait of the program
 
     def _event_of(self, device: int) -> int:
         if device not in self._events:

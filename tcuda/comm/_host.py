@@ -13,6 +13,7 @@ import numpy as np
 
 from tcuda._device import device
 from tcuda._errors import AcceleratorError
+from tcuda._process import waits
 from tcuda._process.captures import capture_on, captures, require_no_capture
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, cuda
@@ -95,6 +96,10 @@ def download(targets: Sequence[npt.NDArray[Any]], sources: Sequence[Any]) -> Non
         for each in queues:
             with device(each.device):
                 require_no_capture("a copy to the host", stream=each.handle)
+    copy, wait = cuda.memcpyAsync, cuda.streamSynchronize
+    if waits.watched and queues:
+        waits.announce("tcuda.comm")
+        copy, wait = waits.plain("memcpyAsync"), waits.plain("streamSynchronize")
     landed = []
     try:
         for target, source in zip(targets, sources, strict=True):
@@ -107,12 +112,10 @@ def download(targets: Sequence[npt.NDArray[Any]], sources: Sequence[Any]) -> Non
             index = source.data.device_id
             memory = contiguous(source)
             with device(index):
-                cuda.memcpyAsync(
-                    dense.ctypes.data, memory.data.ptr, dense.nbytes, MEMCPY_DEVICE_TO_HOST, queue(index).handle
-                )
+                copy(dense.ctypes.data, memory.data.ptr, dense.nbytes, MEMCPY_DEVICE_TO_HOST, queue(index).handle)
         for each in queues:
             with device(each.device):
-                cuda.streamSynchronize(each.handle)
+                wait(each.handle)
     except BaseException:
         settle(queues)
         raise

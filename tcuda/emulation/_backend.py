@@ -52,6 +52,9 @@ class Backend:
         self.exit_stream: Callable[[], None] = streams.leave
         self.sleep: Callable[[int, int], None] = runtime.sleep
 
+    def watch_waits(self, watched: bool) -> None:
+        """Do nothing: the arrays ask ``tcuda._process.waits`` themselves."""
+
     def use_ledger(self, ledger: _core.Ledger) -> None:
         """Announce the streams to ``ledger``. The arrays find the ledger themselves."""
         self._runtime.announceStreams(ledger)

@@ -174,7 +174,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         )
 
     def __dlpack__(self, **options: Any) -> Any:
-        transfer.synchronize(self)
+        transfer.synchronize(self, "ndarray.__dlpack__")
         # A reader of host memory passes no stream, and older versions of NumPy do not know all options. So only options
         # that are set are passed on.
         return self._host.__dlpack__(**{name: value for name, value in options.items() if value is not None})

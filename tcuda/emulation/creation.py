@@ -116,6 +116,8 @@ def array(
         made = _from_array(obj, dtype, copy, order)
     elif _has_arrays(obj):
         made = _from_sequence(obj, dtype, order)
+        if blocking:
+            transfer.synchronize(made, "array")
     else:
         host = np.asarray(obj, dtype=dtype)
         host = host.astype(host.dtype.newbyteorder("="), copy=False)
@@ -123,7 +125,7 @@ def array(
         column_major = order == "F" or (order in "AK" and host.flags.fnc)
         made = transfer.from_host(host, "F" if column_major else "C")
         if blocking and host.ndim:
-            transfer.synchronize(made)
+            transfer.synchronize(made, "array")
     if made.ndim < ndmin:
         padded: Strided = numpy_work.view(_with_axes, (made, ndmin - made.ndim))
         return padded

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import active_trace, catalogue, creation, flops, indexing, numpy_work, refusals
+from tcuda.emulation import active_trace, catalogue, creation, flops, indexing, numpy_work, refusals, transfer
 from tcuda.emulation.active_trace import Placeholder
 from tcuda.emulation.signatures import signature_of
 from tcuda.emulation.strided import Strided
@@ -166,18 +166,20 @@ _WORKS: dict[str, tuple[Function, Work]] = {}
 """By name: the function of the host that computes, and the work that runs this function on the device."""
 
 
-def _bound(name: str, function: Function, work: Work, guard: Work | None) -> Function:
+def _bound(name: str, function: Function, work: Work, rules: str = "") -> Function:
     """Return ``work`` as the function or method ``name``, with CuPy's parameters.
 
     Args:
         name: The name of the row in the table of signatures.
         function: The function of the host that computes.
         work: Called with the positional arguments and the keyword arguments.
-        guard: Called before ``work`` with the same arguments while the current stream captures, to refuse some calls.
+        rules: The name of the function whose rules say which calls read the contents of arrays. Such a call waits
+            before ``work``, and is refused while the current stream captures.
     """
     signature = signature_of(name)
     admit = signature.admit
     translated = Translation(signature, function).arguments
+    guard, reads = refusals.guard_of(rules), refusals.condition_to_read(rules)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         trace = active_trace.current()
@@ -189,6 +191,8 @@ def _bound(name: str, function: Function, work: Work, guard: Work | None) -> Fun
             return function(*arguments, **options)
         if guard is not None and numpy_work.capturing():
             guard(*admitted)
+        elif reads is not None and reads(*admitted):
+            transfer.wait_for_contents(name)
         return work(*translated(*admitted))
 
     call.__signature__ = signature.described  # type: ignore[attr-defined]
@@ -217,7 +221,7 @@ def emulated(module: ModuleType, names: Iterable[str], works: Callable[[Function
             full_name = f"{prefix}.{name}" if prefix else name
             function = IN_PLACE_OF.get(original, original)
             work = works(function)
-            bound = _bound(full_name, function, work, refusals.guard_of(name))
+            bound = _bound(full_name, function, work, name)
             _WORKS[full_name] = function, work
             home = f"tcuda.emulation.{prefix or 'xp'}"
             IMPLEMENTATIONS[original] = named(bound, home, name, original.__doc__)
@@ -228,14 +232,14 @@ def emulated(module: ModuleType, names: Iterable[str], works: Callable[[Function
 def method(name: str) -> Function:
     """Return the function ``name`` of the namespace as a method of arrays, with the parameters of CuPy's method."""
     function, work = _WORKS[name]
-    bound = _bound(f"ndarray.{name}", function, work, refusals.guard_of(name))
+    bound = _bound(f"ndarray.{name}", function, work, name)
     return named(bound, "tcuda.emulation", f"ndarray.{name}", function.__doc__)
 
 
 def _created(name: str) -> Function:
     """Return the function ``name`` of :mod:`~tcuda.emulation.creation` for the arguments that CuPy takes."""
     function: Function = getattr(creation, name)
-    bound = _bound(name, getattr(np, name), lambda args, kwargs: function(*args, **kwargs), None)
+    bound = _bound(name, getattr(np, name), lambda args, kwargs: function(*args, **kwargs))
     return named(bound, "tcuda.emulation.xp", name, function.__doc__)
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tcuda.emulation import accesses, catalogue, creation, numpy_work, refusals
+from tcuda.emulation import accesses, catalogue, creation, numpy_work, refusals, transfer
 from tcuda.emulation.filling import scalar
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -26,6 +26,7 @@ def getitem(array: Strided, index: Any) -> Any:
     items = prepare(index)
     for item in items:
         if isinstance(item, Strided):
+            _wait_for_masks(items)
             return numpy_work.call(_select, (array, items))
     return numpy_work.view(_select, (array, items))
 
@@ -38,11 +39,11 @@ def setitem(array: Strided, index: Any, value: Any) -> None:
             value, too.
     """
     items = prepare(index)
+    with_arrays = any(isinstance(item, Strided) for item in items)
+    if with_arrays:
+        _wait_for_masks(items)
     if not isinstance(value, Strided):
-        if any(isinstance(item, Strided) for item in items):
-            value = creation.array(value, dtype=array.dtype)
-        else:
-            value = scalar(value, array.dtype)
+        value = creation.array(value, dtype=array.dtype) if with_arrays else scalar(value, array.dtype)
     numpy_work.modify(_assign, (array, items, value))
 
 
@@ -82,6 +83,12 @@ def array_of_indices(indices: Any) -> Any:
             f"arrays used as indices must be of integer or boolean type (actual: {indices.dtype.type.__name__})"
         )
     return indices
+
+
+def _wait_for_masks(items: Iterable[Any]) -> None:
+    """Wait for the contents of a mask among ``items``, as CuPy does to count the elements that the mask selects."""
+    if any(isinstance(item, Strided) and item.dtype == bool and item.size for item in items):
+        transfer.wait_for_contents("indexing with a mask")
 
 
 def _item(item: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tcuda._core import philox_passes
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation import creation, numpy_work, philox, refusals
+from tcuda.emulation import creation, numpy_work, philox, refusals, transfer
 from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.captured_state import CapturedState
 from tcuda.emulation.functions import FUNCTIONS, LINALG
@@ -424,7 +424,11 @@ def _require(condition: Any, otherwise: str) -> None:
         RuntimeError: The current stream captures.
     """
     refusals.require_download()
-    if not (condition if isinstance(condition, (bool, np.bool_)) else bool(condition.all())):
+    if isinstance(condition, (bool, np.bool_)):
+        transfer.wait_for_contents("a draw of random numbers")
+    else:
+        condition = bool(condition.all())
+    if not condition:
         raise ValueError(otherwise)
 
 

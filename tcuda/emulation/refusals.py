@@ -64,21 +64,31 @@ def guard_of(name: str) -> Guard | None:
         The guard, which is called with the positional arguments and the keyword arguments of a call while the current
         stream captures; None if all calls can be captured.
     """
-    reads = name in catalogue.READING
+    reads = condition_to_read(name)
     solves = name in catalogue.SOLVING
-    reads_if, copies_if, solves_if = (conditions.get(name) for conditions in (_READING_IF, _COPYING_IF, _SOLVING_IF))
-    if not (reads or solves or reads_if or copies_if or solves_if):
+    copies_if, solves_if = (conditions.get(name) for conditions in (_COPYING_IF, _SOLVING_IF))
+    if not (solves or reads or copies_if or solves_if):
         return None
 
     def guard(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         if solves or (solves_if and solves_if(args, kwargs)):
             _require_solver(name)
-        if reads or (reads_if and reads_if(args, kwargs)):
+        if reads and reads(args, kwargs):
             _require_contents(name)
         if copies_if and copies_if(args, kwargs):
             require_upload()
 
     return guard
+
+
+def condition_to_read(name: str) -> Condition | None:
+    """Return the condition under which CuPy's function ``name`` waits for the contents of an array.
+
+    Returns:
+        The condition, which is called with the positional arguments and the keyword arguments of a call; None if no
+        call waits.
+    """
+    return _always if name in catalogue.READING else _READING_IF.get(name)
 
 
 def require_indices(items: Sequence[Any]) -> None:
@@ -108,6 +118,10 @@ def _require_contents(name: str) -> None:
 def _require_solver(name: str) -> None:
     if _captures(None):
         raise NotImplementedError(f"calling cuSOLVER API during stream capture is currently unsupported; {name} does.")
+
+
+def _always(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    return True
 
 
 def _is_mask(item: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcuda._device import device
+from tcuda._process import waits
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
 from tcuda.emulation import numpy_work, refusals
@@ -94,10 +95,15 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
     if source.size:
         with device(source._block.device), _current(stream) as handle:
             refusals.require_download(handle)
+            copy, wait = cuda.memcpyAsync, cuda.streamSynchronize
+            if waits.watched:
+                copy, wait = waits.plain("memcpyAsync"), waits.plain("streamSynchronize")
+                if blocking or not cuda.pointerIsPageLocked(out.ctypes.data):
+                    waits.announce("ndarray.get")
             contiguous = _laid_out_as(out, source)
-            cuda.memcpyAsync(out.ctypes.data, contiguous.data.ptr, out.nbytes, MEMCPY_DEVICE_TO_HOST, handle)
+            copy(out.ctypes.data, contiguous.data.ptr, out.nbytes, MEMCPY_DEVICE_TO_HOST, handle)
             if blocking:
-                cuda.streamSynchronize(handle)
+                wait(handle)
     return out
 
 
@@ -117,15 +123,24 @@ def to_current_device(source: Strided, order: str) -> Strided:
     return target
 
 
-def synchronize(array: Strided) -> None:
-    """Wait for the current stream of the device of ``array``.
+def synchronize(array: Strided, call: str) -> None:
+    """Wait for the current stream of the device of ``array``, in the call of the program named ``call``.
 
     Raises:
         RuntimeError: The current stream of that device captures.
     """
     with device(array._block.device):
         refusals.require_synchronization()
-        cuda.streamSynchronize(backend.current_stream().ptr)
+        wait_for_contents(call)
+
+
+def wait_for_contents(call: str) -> None:
+    """Wait for the current stream, which does not capture, in the call of the program named ``call``."""
+    wait = cuda.streamSynchronize
+    if waits.watched:
+        waits.announce(call)
+        wait = waits.plain("streamSynchronize")
+    wait(backend.current_stream().ptr)
 
 
 def _upload(target: Strided, source: npt.NDArray[Any], stream: Any) -> None:

@@ -44,6 +44,7 @@ FLOORS = [
         "_memory_viz",
         "_race_viz",
         "_sharing",
+        "_sync_debug",
         "_transfers",
     },
     {"_cupy", "emulation"},
