@@ -36,6 +36,13 @@ private:
     std::vector<RaceDetector::NamedUse> uses_;
 };
 
+nb::object tuple_of(nb::handle sequence) {
+    nb::object tuple = nb::steal(PySequence_Tuple(sequence.ptr()));
+    if (!tuple.is_valid())
+        nb::raise_python_error();
+    return tuple;
+}
+
 std::string_view text_of(nb::handle text) {
     std::string_view read;
     if (!read_text(text.ptr(), "a name", &read))
@@ -61,20 +68,19 @@ void host_access(Self &self, nb::handle name, nb::handle accesses) {
 }
 
 PythonRaceGraph *graph(nb::handle_t<Self> self, nb::handle nodes) {
-    const nb::object all = nb::steal(PySequence_Tuple(nodes.ptr()));
-    if (!all.is_valid())
-        nb::raise_python_error();
     std::vector<RaceDetector::NamedNode> named;
-    std::vector<nb::object> kept; // own the names and the labels
-    for (const nb::handle node : all) {
-        const auto [name, accesses, dependencies, stack] =
-            nb::cast<std::tuple<nb::object, nb::object, std::vector<std::size_t>, StackId>>(node);
-        const nb::object tuple = nb::steal(PySequence_Tuple(accesses.ptr()));
-        RaceDetector::NamedNode made{text_of(name), stack, {}, dependencies};
-        if (!tuple.is_valid() || !read_uses(tuple.ptr(), &made.uses))
+    std::vector<nb::object> kept; // the tuples own the names and the labels
+    kept.push_back(tuple_of(nodes));
+    for (const nb::handle node : kept.front()) {
+        kept.push_back(tuple_of(node));
+        const nb::handle parts = kept.back();
+        if (nb::len(parts) != 4)
+            throw nb::value_error("a node is (name, accesses, places of dependencies, number of the stack)");
+        kept.push_back(tuple_of(parts[1]));
+        RaceDetector::NamedNode made{text_of(parts[0]), nb::cast<StackId>(parts[3]), {},
+                                     nb::cast<std::vector<std::size_t>>(parts[2])};
+        if (!read_uses(kept.back().ptr(), &made.uses))
             nb::raise_python_error();
-        kept.push_back(name);
-        kept.push_back(tuple);
         named.push_back(std::move(made));
     }
     RaceDetector &detector = nb::cast<Self &>(self).detector;

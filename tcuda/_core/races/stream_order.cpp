@@ -64,13 +64,12 @@ StreamOrder::Device &StreamOrder::device_of(int device) {
     return devices_[place];
 }
 
-bool StreamOrder::join(OrderedStream &stream, const Moment &moment) {
+void StreamOrder::join(OrderedStream &stream, const Moment &moment) {
     if (horizon_of(stream).is_before(moment.slot, moment.epoch)) // whoever knows an epoch knows all that comes before it
-        return false;
+        return;
     stream.before.join(moment.before);
     stream.before.raise(moment.slot, moment.epoch);
     stream.joined = true;
-    return true;
 }
 
 void StreamOrder::settle_with_legacy(OrderedStream &stream) {

@@ -61,8 +61,8 @@ public:
     // Lets later work of the stream come after the moment.
     void wait(OrderedStream &stream, const Moment &moment) {
         settle(stream);
-        if (join(stream, moment))
-            touch(stream);
+        join(stream, moment);
+        touch(stream);
     }
 
     void record(std::uintptr_t event, OrderedStream &stream);
@@ -100,7 +100,7 @@ private:
     OrderedStream &add(int device, Stream key, bool blocking);
     void erase(OrderedStream &stream);
     Device &device_of(int device);
-    bool join(OrderedStream &stream, const Moment &moment);
+    void join(OrderedStream &stream, const Moment &moment);
 
     // The legacy default stream and the blocking streams wait for each other. A stream does so when it is next used.
     void settle(OrderedStream &stream) {
