@@ -10,13 +10,13 @@ from tcuda._sanitizer._missing import Missing
 if TYPE_CHECKING:
     from tcuda._sanitizer._race import RaceAccess, RaceAllocation
     from tcuda._sanitizer._stacks import Frame
-    from tcuda._sanitizer._stream_names import StreamName
+    from tcuda._sanitizer._stream_names import StreamName, StreamNames
 
 
 def missing_order(
     current: RaceAccess,
     previous: RaceAccess,
-    names: tuple[StreamName | None, StreamName | None],
+    names: StreamNames,
     freed: RaceAllocation | None,
 ) -> Missing:
     """Return the order that is missing between two accesses.
@@ -24,16 +24,17 @@ def missing_order(
     Args:
         current: The access that found the race.
         previous: The earlier access.
-        names: The names of both streams, the current one first; None for the host.
+        names: The names of both streams.
         freed: The allocation that the previous access used, if the memory was freed since.
     """
-    if freed is not None and names[1] is not None:
-        return _kept_memory(names[1], freed)
-    if names[0] is None or names[1] is None:
-        return _synchronization(current, names[0] or names[1])
+    before = names.place if names.place in (current.launch_stack or current.stack) else current.place
+    if freed is not None and names.previous is not None:
+        return _kept_memory(names.previous, freed)
+    if names.current is None or names.previous is None:
+        return _synchronization(before, names.current or names.previous)
     if _is_one_launch(current, previous):
         return _inside_graph(current, previous)
-    return _wait(current, names[0], names[1])
+    return _wait(before, names.current, names.previous, is_launch=current.launch_stack is not None)
 
 
 def _is_one_launch(current: RaceAccess, previous: RaceAccess) -> bool:
@@ -42,9 +43,8 @@ def _is_one_launch(current: RaceAccess, previous: RaceAccess) -> bool:
     return in_graphs and (current.device, current.stream) == (previous.device, previous.stream)
 
 
-def _wait(current: RaceAccess, waiting: StreamName, other: StreamName) -> Missing:
-    before = current.place
-    where = f"the launch in {_line(before)}" if current.launch_stack is not None else _line(before)
+def _wait(before: Frame | None, waiting: StreamName, other: StreamName, *, is_launch: bool) -> Missing:
+    where = f"the launch in {_line(before)}" if is_launch else _line(before)
     if waiting.is_tcudas:
         call = f"{_code(waiting)}.wait_stream({_code(other)})"
     else:
@@ -54,8 +54,7 @@ def _wait(current: RaceAccess, waiting: StreamName, other: StreamName) -> Missin
     return Missing(call, before, f"A wait of {_word(waiting)} for {_word(other)} before {where} orders them.")
 
 
-def _synchronization(current: RaceAccess, stream: StreamName | None) -> Missing:
-    before = current.place
+def _synchronization(before: Frame | None, stream: StreamName | None) -> Missing:
     if stream is None:
         return Missing("tcuda.synchronize()", before, f"`tcuda.synchronize()` before {_line(before)} orders them.")
     call = f"{_code(stream)}.synchronize()"

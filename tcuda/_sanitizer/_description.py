@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tcuda._sanitizer._advice import missing_order
 from tcuda._sanitizer._race import Race, access_of, allocation_of
 from tcuda._sanitizer._stacks import frames, users
-from tcuda._sanitizer._stream_names import StreamName, stream_name
+from tcuda._sanitizer._stream_names import stream_names
 
 if TYPE_CHECKING:
     from tcuda import _core
@@ -39,9 +39,9 @@ def stacks_of(found: _core.Race) -> Stacks:
 def race_of(found: _core.Race) -> Race:
     """Return a race of the core in plain values, with the names of the streams and the missing order."""
     overlap = found.overlap
-    names = _name(found.current, is_current=True), _name(found.previous, is_current=False)
-    current = access_of(found.current, overlap, names[0])
-    previous = access_of(found.previous, overlap, names[1])
+    names = stream_names(_stream(found.current), _stream(found.previous))
+    current = access_of(found.current, overlap, names.current)
+    previous = access_of(found.previous, overlap, names.previous)
     earlier = allocation_of(found.previous_allocation) if found.use_after_free else None
     return Race(
         kind=found.kind,
@@ -56,8 +56,8 @@ def race_of(found: _core.Race) -> Race:
     )
 
 
-def _name(access: _core.RaceAccess, *, is_current: bool) -> StreamName | None:
-    return None if access.host else stream_name(access.device, access.stream, is_current=is_current)
+def _stream(access: _core.RaceAccess) -> tuple[int, int] | None:
+    return None if access.host else (access.device, access.stream)
 
 
 def _neighbours(found: _core.Race) -> tuple[dict[str, Any], ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda._process.lazy import backend, cuda
-from tcuda._sanitizer._stacks import is_library, living_frames
+from tcuda._sanitizer._stacks import Frame, is_library, living_frames
 from tcuda.streams import Stream
 
 if TYPE_CHECKING:
@@ -33,51 +34,82 @@ class StreamName(NamedTuple):
     is_tcudas: bool = True
 
 
-def stream_name(device: int, handle: int, *, is_current: bool = False) -> StreamName:
-    """Return the name that the running code has for a stream.
+class StreamNames(NamedTuple):
+    """The names of the two streams of a race.
 
-    The variables of all functions that run are looked up, the innermost function of this thread first.
+    Attributes:
+        current: The name of the stream of the current access; None for the host.
+        previous: The name of the stream of the previous access; None for the host.
+        place: The frame in which both names are known; None without such a frame.
+    """
+
+    current: StreamName | None
+    previous: StreamName | None
+    place: Frame | None
+
+
+def stream_names(current: tuple[int, int] | None, previous: tuple[int, int] | None) -> StreamNames:
+    """Return the names that the running code has for two streams.
+
+    The names are those of the innermost function of this thread that knows both streams. If no function knows both, the
+    variables of all functions that run are looked up, and then functions of tcuda name the streams.
 
     Args:
-        device: The index of the device.
-        handle: The handle of the stream.
-        is_current: Whether the stream may be named as the current stream of this thread.
+        current: The device and the handle of the stream of this thread's operation; None for the host.
+        previous: The device and the handle of the other stream; None for the host.
     """
-    for variables in _scopes():
-        found = _find(variables, device, handle)
+    for frame in _frames_of_this_thread():
+        known = [_known(frame, stream) for stream in (current, previous) if stream is not None]
+        if None not in known:
+            found = iter(known)
+            return StreamNames(
+                None if current is None else next(found),
+                None if previous is None else next(found),
+                Frame(frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno),
+            )
+    return StreamNames(
+        None if current is None else _anywhere(current, is_current=True),
+        None if previous is None else _anywhere(previous, is_current=False),
+        None,
+    )
+
+
+def _known(frame: FrameType, stream: tuple[int, int]) -> StreamName | None:
+    """Return the name that a function has for a stream."""
+    return _find(frame.f_locals, *stream) or _find(frame.f_globals, *stream) or _default(*stream)
+
+
+def _default(device: int, handle: int) -> StreamName | None:
+    if handle not in _LEGACY:
+        return None
+    return StreamName(f"tcuda.default_stream({'' if device == cuda.getDevice() else device})")
+
+
+def _anywhere(stream: tuple[int, int], *, is_current: bool) -> StreamName:
+    """Return a name for a stream from any function that runs, or from tcuda."""
+    for frame in (*_frames_of_this_thread(), *_frames_of_threads()):
+        found = _known(frame, stream)
         if found is not None:
             return found
-    if handle in _LEGACY:
-        return StreamName(f"tcuda.default_stream({'' if device == cuda.getDevice() else device})")
+    device, handle = stream
     if is_current and device == cuda.getDevice() and backend.current_stream().ptr == handle:
         return StreamName("tcuda.current_stream()")
-    return StreamName(f"the stream {handle:#x}", is_code=False)
+    return _default(device, handle) or StreamName(f"the stream {handle:#x}", is_code=False)
 
 
-def _scopes() -> Iterator[Mapping[str, Any]]:
-    """Yield the variables of the running functions, then those of their modules."""
-    running = list(_user_frames())
-    for frame in running:
-        if frame.f_locals is not frame.f_globals:
-            yield frame.f_locals
-    seen = set()
-    for frame in running:
-        if id(frame.f_globals) not in seen:
-            seen.add(id(frame.f_globals))
-            yield frame.f_globals
+def _frames_of_this_thread() -> Iterator[FrameType]:
+    return (frame for frame in living_frames() if not is_library(frame.f_code.co_filename))
 
 
-def _user_frames() -> Iterator[FrameType]:
-    for frame in living_frames():
-        if not is_library(frame.f_code.co_filename):
+def _frames_of_threads() -> Iterator[FrameType]:
+    """Yield the innermost frame of the program in each other thread."""
+    own = threading.get_ident()
+    for thread, innermost in sys._current_frames().items():
+        frame: FrameType | None = innermost
+        while frame is not None and is_library(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is not None and thread != own:
             yield frame
-    own = sys._getframe()
-    for frame in sys._current_frames().values():
-        innermost: FrameType | None = frame
-        while innermost is not None and is_library(innermost.f_code.co_filename):
-            innermost = innermost.f_back
-        if innermost is not None and innermost.f_code is not own.f_code:
-            yield innermost
 
 
 def _find(variables: Mapping[str, Any], device: int, handle: int) -> StreamName | None:

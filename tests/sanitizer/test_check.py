@@ -63,6 +63,16 @@ class TestRaise:
             race()
 
 
+def test_the_line_is_that_of_the_function_that_knows_both_streams() -> None:
+    main, side = tcuda.Stream(), tcuda.Stream()
+    with check(mode="collect") as report:
+        tell(main, "fill", access())
+        tell(side, "add", access())  # tell() knows its argument only
+    frame = report[0].current.stack[1]
+    assert frame.name == "test_the_line_is_that_of_the_function_that_knows_both_streams"
+    assert report[0].missing[:2] == ("side.wait_stream(main)", frame)
+
+
 class TestWarn:
     def test_the_warning_points_to_the_line_of_the_operation(self) -> None:
         main, side = tcuda.Stream(), tcuda.Stream()

@@ -35,8 +35,8 @@ def tell(stream: tcuda.Stream, name: str, *accesses: tuple[object, ...]) -> None
 
 
 def race(arrays: int = 1, name: str = "add") -> None:
-    """Make a race between two new streams in each of some new arrays; a loop in the caller makes the same race again."""
+    """Make a race between two new streams in new arrays; a loop in the caller makes the same race again."""
     main, side = tcuda.Stream(), tcuda.Stream()
-    accesses = [access(next(_places)) for _ in range(arrays)]
+    accesses = [access(next(_places), label=f"x{number}") for number in range(arrays)]
     tell(main, "fill", *accesses)
     tell(side, name, *accesses)
