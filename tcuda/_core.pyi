@@ -214,6 +214,10 @@ class HostLaunch:
         ranges: The beginning and the end of each piece of memory that the kernel may use.
         strict: Whether all threads of a block must reach its barriers. A GPU does not count threads that have returned.
         patience: The seconds for which threads may spin while no thread of the block returns or leaves a barrier.
+        recorded: Whether the launch notes the memory of devices that the kernel reads and writes.
+        finds_changes: Whether a byte that was read, and that has another value at the end, counts as written. Without
+            ``-fsanitize=thread``, gcc tells nothing about a write after a read of the same memory.
+        variables: The beginning and the end of each global variable of the module, which is memory of a device.
 
     Raises:
         ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
@@ -230,7 +234,28 @@ class HostLaunch:
         ranges: Sequence[tuple[int, int]],
         strict: bool = True,
         patience: float = 30.0,
+        recorded: bool = False,
+        finds_changes: bool = False,
+        variables: Sequence[tuple[int, int]] = (),
     ) -> None: ...
+    @property
+    def recorded(self) -> list[tuple[int, int]]:
+        """The beginning and the end of each piece of memory of devices that the launch may use, in ascending order."""
+
+    def accesses(
+        self, cuts: Sequence[int], most: int
+    ) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...], int, bool]]:
+        """Return the memory that the kernel has read and written, once :meth:`run` has returned None.
+
+        Args:
+            cuts: Addresses in ascending order. No region goes beyond two neighbouring addresses.
+            most: The most exact regions between two neighbouring addresses.
+
+        Returns:
+            The address, the bytes of an item, the lengths and the strides of each region; 1 for reads, 2 for writes and
+            3 for both; whether the kernel has used all bytes of the region.
+        """
+
     def allow(self, begin: int, end: int) -> None:
         """Let the kernel use the memory from ``begin`` to ``end``.
 

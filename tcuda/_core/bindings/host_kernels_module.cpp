@@ -21,6 +21,7 @@ namespace tcuda {
 namespace {
 
 using Triple = std::tuple<unsigned, unsigned, unsigned>;
+using Ranges = std::vector<std::pair<std::uintptr_t, std::uintptr_t>>;
 
 abi::Index index_of(const Triple &triple) {
     return {std::get<0>(triple), std::get<1>(triple), std::get<2>(triple)};
@@ -71,10 +72,10 @@ struct HostModule {
 class HostLaunch {
 public:
     HostLaunch(const HostFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
-               unsigned shared, const std::vector<std::pair<std::uintptr_t, std::uintptr_t>> &ranges, bool strict,
-               double patience)
-        : module_(function.module),
-          grid_(*module_, launch_of(function, grid, block, arguments, shared, strict, patience)) {
+               unsigned shared, const Ranges &ranges, bool strict, double patience, bool recorded, bool finds_changes,
+               const Ranges &variables)
+        : module_(function.module), grid_(*module_, launch_of(function, grid, block, arguments, shared, strict, patience,
+                                                             recorded, finds_changes, variables)) {
         for (const auto &[begin, end] : ranges)
             allow(begin, end);
     }
@@ -84,6 +85,39 @@ public:
     nb::object unreached() const {
         const Grid::Unreached found = grid_.unreached();
         return found.waiting == 0 ? nb::none() : nb::object(nb::make_tuple(found.waiting, found.returned));
+    }
+
+    Ranges recorded() const {
+        Ranges found;
+        for (const abi::Range &range : grid_.recorded())
+            found.emplace_back(range.begin, range.end);
+        return found;
+    }
+
+    nb::list accesses(const std::vector<std::uintptr_t> &cuts, std::size_t most) const {
+        nb::list found;
+        if (grid_.recorder() == nullptr)
+            return found;
+        std::vector<RecordedRegion> regions;
+        {
+            const nb::gil_scoped_release released;
+            regions = grid_.recorder()->regions(cuts, most);
+        }
+        for (const auto &[region, kind, exact] : regions) {
+            const bool plain = region.axes == 0;
+            nb::list lengths, strides;
+            for (unsigned axis = region.axes; axis-- != 0;) {
+                lengths.append(region.lengths[axis]);
+                strides.append(region.strides[axis]);
+            }
+            if (plain) {
+                lengths.append(region.run);
+                strides.append(1);
+            }
+            found.append(nb::make_tuple(region.address, plain ? 1 : region.run, nb::tuple(lengths), nb::tuple(strides),
+                                        static_cast<unsigned>(kind), exact));
+        }
+        return found;
     }
 
     nb::object run() {
@@ -116,11 +150,16 @@ private:
     }
 
     static Launch launch_of(const HostFunction &function, const Triple &grid, const Triple &block,
-                            const nb::bytes &arguments, unsigned shared, bool strict, double patience) {
+                            const nb::bytes &arguments, unsigned shared, bool strict, double patience, bool recorded,
+                            bool finds_changes, const Ranges &variables) {
         if (arguments.size() != function.kernel->argument_bytes)
             throw nb::value_error("the packed arguments have another size than the parameters of the kernel");
-        return {function.kernel, index_of(grid), index_of(block), std::string(arguments.c_str(), arguments.size()),
-                shared, strict, std::chrono::nanoseconds(static_cast<long long>(patience * 1e9))};
+        Launch launch{function.kernel, index_of(grid), index_of(block), std::string(arguments.c_str(), arguments.size()),
+                      shared, strict, std::chrono::nanoseconds(static_cast<long long>(patience * 1e9)), recorded,
+                      finds_changes};
+        for (const auto &[begin, end] : variables)
+            launch.variables.push_back({begin, end});
+        return launch;
     }
 
     const std::shared_ptr<LoadedModule> module_;
@@ -143,11 +182,14 @@ void bind_host_kernels(nb::module_ &module) {
 
     nb::class_<HostLaunch>(module, "HostLaunch")
         .def(nb::init<const HostFunction &, const Triple &, const Triple &, nb::bytes, unsigned,
-                      const std::vector<std::pair<std::uintptr_t, std::uintptr_t>> &, bool, double>(),
+                      const Ranges &, bool, double, bool, bool, const Ranges &>(),
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
-             nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0)
+             nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0, nb::arg("recorded") = false,
+             nb::arg("finds_changes") = false, nb::arg("variables") = Ranges())
         .def("allow", &HostLaunch::allow, nb::arg("begin"), nb::arg("end"))
         .def("run", &HostLaunch::run)
+        .def_prop_ro("recorded", &HostLaunch::recorded)
+        .def("accesses", &HostLaunch::accesses, nb::arg("cuts"), nb::arg("most"))
         .def_prop_ro("unreached", &HostLaunch::unreached);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -58,7 +59,9 @@ inline void Grid::Queue::append(Queue &other) {
 Grid::Grid(LoadedModule &module, Launch launch)
     : interface_(module.interface()), module_(module), launch_(std::move(launch)), threads_(threads_of(launch_)) {
     const auto begin = reinterpret_cast<std::uintptr_t>(launch_.arguments.data());
-    admit({begin, begin + launch_.arguments.size()});
+    admit_own({begin, begin + launch_.arguments.size()});
+    if (launch_.recorded)
+        recorder_.reset(new AccessRecorder(launch_.finds_changes));
 }
 
 Grid::~Grid() { end(); }
@@ -86,14 +89,14 @@ void Grid::prepare() {
     const unsigned warps = (threads_ + warp_size - 1) / warp_size;
     exchanges_.reset(new Exchanges[warps]);
     const auto values = reinterpret_cast<std::uintptr_t>(exchanges_.get()); // Threads read the values.
-    admit({values, values + warps * sizeof(Exchanges)});
-    admit({reinterpret_cast<std::uintptr_t>(stacks_->begin()), reinterpret_cast<std::uintptr_t>(stacks_->end())});
+    admit_own({values, values + warps * sizeof(Exchanges)});
+    admit_own({reinterpret_cast<std::uintptr_t>(stacks_->begin()), reinterpret_cast<std::uintptr_t>(stacks_->end())});
     // Dynamic shared memory beyond the size of the launch is no memory of the block.
     const abi::Range library = module_.range();
     const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
-    admit({library.begin, shared});
-    admit({shared, shared + launch_.shared_bytes});
-    admit({shared + abi::shared_capacity, library.end});
+    admit_own({library.begin, shared});
+    admit_own({shared, shared + launch_.shared_bytes});
+    admit_own({shared + abi::shared_capacity, library.end});
     std::fill_n(interface_.slots, abi::slot_count, abi::Span{});
     *interface_.services = {this, wait_for_block, exchange, converge, pause, resolve, fail};
     *interface_.block_dim = launch_.block;
@@ -108,6 +111,8 @@ void Grid::end() {
         return;
     if (std::exchange(*interface_.printed, false))
         std::fflush(stdout);
+    if (recorder_ != nullptr)
+        std::fill_n(interface_.records, abi::record_count, abi::Record{});
     Stacks::give(std::move(stacks_));
     module_.release();
 }
@@ -133,6 +138,8 @@ Grid::Outcome Grid::run() {
     }
     if (outcome == Outcome::fault)
         describe_failure();
+    if (outcome == Outcome::done && recorder_ != nullptr)
+        recorder_->finish();
     if (outcome == Outcome::fault || outcome == Outcome::done) {
         ended_ = outcome;
         end();
@@ -150,6 +157,11 @@ Grid::Outcome Grid::run_blocks() {
         }
         if (failed_)
             return Outcome::fault;
+        if (uncovered_) {
+            recorder_->cover(access_.address, access_.size, covered_);
+            uncovered_ = false;
+            continue;
+        }
         if (asks_)
             return Outcome::access;
         if (interrupted_)
@@ -488,6 +500,12 @@ void Grid::allow(abi::Range range) {
     admit(range);
 }
 
+void Grid::admit_own(abi::Range range) {
+    if (range.begin < range.end)
+        own_.push_back(range);
+    admit(range);
+}
+
 // Overlapping ranges become one range, so that find() needs to look at one range only.
 void Grid::admit(abi::Range range) {
     if (range.begin >= range.end)
@@ -516,14 +534,72 @@ const abi::Range *Grid::find(std::uintptr_t address, std::uint64_t size) const {
     return address < place->end && size <= place->end - address ? &*place : nullptr;
 }
 
+bool Grid::is_own(std::uintptr_t address) const {
+    return std::any_of(own_.begin(), own_.end(),
+                       [&](const abi::Range &range) { return address - range.begin < range.end - range.begin; });
+}
+
+const abi::Range *Grid::variable_at(std::uintptr_t address, std::uint64_t size) const {
+    for (const abi::Range &variable : launch_.variables)
+        if (address < variable.end && variable.begin < address + size)
+            return &variable;
+    return nullptr;
+}
+
+// The memory around an address that is in no variable, without the variables before and after.
+abi::Range Grid::between_variables(std::uintptr_t address, abi::Range around) const {
+    for (const abi::Range &variable : launch_.variables) {
+        if (variable.end <= address)
+            around.begin = std::max(around.begin, variable.end);
+        else
+            around.end = std::min(around.end, variable.begin);
+    }
+    return around;
+}
+
+std::vector<abi::Range> Grid::recorded() const {
+    std::vector<abi::Range> found = launch_.variables;
+    std::copy_if(ranges_.begin(), ranges_.end(), std::back_inserter(found),
+                 [this](const abi::Range &range) { return !is_own(range.begin); });
+    std::sort(found.begin(), found.end(),
+              [](const abi::Range &left, const abi::Range &right) { return left.begin < right.begin; });
+    return found;
+}
+
+// In a fiber: notes an access, and lets the module note further accesses to the same page.
+void Grid::record(std::uintptr_t address, std::uint64_t size, bool write, const abi::Range &known) {
+    if (!recorder_->covers(address, size, known)) {
+        // The recorder takes memory of the host, which code on a fiber must not do.
+        access_ = {address, size, write};
+        covered_ = known;
+        uncovered_ = true;
+        Fiber *fiber = resumed_ = current_;
+        fiber->context.switch_to(scheduler_);
+    }
+    recorder_->mark(address, size, write);
+    interface_.records[abi::record_place(address)] = recorder_->record_at(address, known);
+}
+
 abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write) {
     auto &self = *static_cast<Grid *>(grid);
     // A thread that spins reads. A write may be the end of an atomic function, so no other thread may run before it.
     if (self.take_interruption())
         self.interrupt_thread(!write);
     for (;;) {
-        if (const abi::Range *range = self.find(address, size))
-            return {range->begin, range->end - range->begin};
+        if (const abi::Range *range = self.find(address, size)) {
+            if (self.recorder_ == nullptr)
+                return {range->begin, range->end - range->begin};
+            const bool own = self.is_own(address);
+            const abi::Range *recorded = own ? self.variable_at(address, size) : range;
+            if (recorded == nullptr) {
+                const abi::Range around = self.between_variables(address, *range);
+                return {around.begin, around.end - around.begin};
+            }
+            if (size != 0)
+                self.record(address, size, write, *recorded);
+            // The slot keeps its contents, because memory with a record is in no slot.
+            return self.interface_.slots[(address >> abi::page_shift) % abi::slot_count];
+        }
         Fiber *fiber = self.current_;
         self.access_ = {address, size, write};
         self.thread_ = *self.interface_.thread;
@@ -542,6 +618,9 @@ void Grid::interrupt() {
     interrupt_ = true;
     for (unsigned place = 0; place < abi::slot_count; ++place)
         __atomic_store_n(&interface_.slots[place].bytes, 0, __ATOMIC_RELAXED);
+    if (recorder_ != nullptr)
+        for (unsigned place = 0; place < abi::record_count; ++place)
+            __atomic_store_n(&interface_.records[place].bytes, 0, __ATOMIC_RELAXED);
     __atomic_store_n(interface_.own_bytes, 0, __ATOMIC_RELAXED);
 }
 
@@ -571,7 +650,10 @@ void Grid::interrupt_thread(bool may_yield) {
 
 // Lets the fast check know the memory of the module up to the dynamic shared memory.
 void Grid::use_own_memory() {
-    *interface_.own_bytes = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared) - module_.range().begin;
+    // A recorder must see the accesses to global variables.
+    const bool all = recorder_ == nullptr || launch_.variables.empty();
+    const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
+    *interface_.own_bytes = all ? shared - module_.range().begin : 0;
 }
 
 // Failures

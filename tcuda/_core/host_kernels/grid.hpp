@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "host_kernels/access_recorder.hpp"
 #include "host_kernels/context.hpp"
 #include "host_kernels/loaded_module.hpp"
 #include "host_kernels/stacks.hpp"
@@ -26,6 +27,10 @@ struct Launch {
     bool strict = true;
     // How long threads may spin while no thread of the block returns or leaves a barrier.
     std::chrono::nanoseconds patience = std::chrono::seconds(30);
+    // Whether the launch notes the memory that the kernel reads and writes, and what AccessRecorder has to find.
+    bool recorded = false;
+    bool finds_changes = false;
+    std::vector<abi::Range> variables{}; // the global variables of the module, in ascending order
 };
 
 // An access outside of the known ranges.
@@ -78,6 +83,11 @@ public:
         unsigned waiting, returned;
     };
     Unreached unreached() const { return unreached_; }
+
+    // The memory of devices that the launch has used, if `recorded`. Called after run() has returned `done`.
+    const AccessRecorder *recorder() const { return recorder_.get(); }
+    // The memory of which recorder() knows, in ascending order.
+    std::vector<abi::Range> recorded() const;
 
 private:
     enum class Wait : unsigned { nothing, block, warp, convergence, pause };
@@ -170,7 +180,12 @@ private:
     void describe_deadlock();
     static std::string reason_of(const Fiber &fiber);
     void admit(abi::Range range);
+    void admit_own(abi::Range range);
     const abi::Range *find(std::uintptr_t address, std::uint64_t size) const;
+    bool is_own(std::uintptr_t address) const;
+    const abi::Range *variable_at(std::uintptr_t address, std::uint64_t size) const;
+    abi::Range between_variables(std::uintptr_t address, abi::Range around) const;
+    void record(std::uintptr_t address, std::uint64_t size, bool write, const abi::Range &known);
 
     // Hot fields first
     const abi::Module &interface_;
@@ -193,6 +208,10 @@ private:
     abi::Index block_{};
 
     std::vector<abi::Range> ranges_; // in ascending order; none overlaps another
+    std::vector<abi::Range> own_;    // the ranges that are no memory of a device
+    std::unique_ptr<AccessRecorder> recorder_;
+    abi::Range covered_{};  // the memory around the access that the recorder does not cover yet
+    bool uncovered_ = false; // whether a fiber waits until the recorder covers its access
     std::unique_ptr<Stacks> stacks_;
     std::unique_ptr<Fiber[]> fibers_; // one for each thread
     std::size_t fibers_used_ = 0;

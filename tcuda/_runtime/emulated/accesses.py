@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-Access: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...], int, str]
+Access: TypeAlias = (
+    tuple[int, int, tuple[int, ...], tuple[int, ...], int, str]
+    | tuple[int, int, tuple[int, ...], tuple[int, ...], int, str, str]
+)
 """The address of the first element, the bytes of an element, the lengths and the strides in bytes of the axes, the kind
-of the access, and the name of the argument.
+of the access, and the name of the argument. The last item is :data:`POSSIBLE` if the operation perhaps uses only some
+of these bytes.
 """
 
 Accesses: TypeAlias = Sequence[Access] | Callable[[], Sequence[Access]]
@@ -16,6 +20,7 @@ Accesses: TypeAlias = Sequence[Access] | Callable[[], Sequence[Access]]
 READ = 1
 WRITE = 2
 READ_AND_WRITE = 3
+POSSIBLE = "possible"
 
 
 def span(address: int, size: int, kind: int, label: str) -> Access:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 import warnings
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,13 +13,16 @@ from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.emulated import launch_limits
 from tcuda._status import Status
 from tcuda._warnings import stacklevel
-from tcuda.emulation.kernels import memory_access
+from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.kernels.arguments import KernelArguments
+from tcuda.emulation.rtc.parameter_names import parameter_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda._runtime.emulated.accesses import Access
+    from tcuda.emulation.kernels.module import Module
     from tcuda.emulation.rtc.checks import Checks
     from tcuda.emulation.strided import Strided
 
@@ -62,7 +66,7 @@ class Function:
 
     def __init__(
         self,
-        module: object,
+        module: Module,
         host: _core.HostFunction,
         name: str,
         max_threads_per_block: int,
@@ -73,6 +77,8 @@ class Function:
         self.name = name
         self._host = host
         self._barriers = checks.barriers
+        self._checked = checks.memory
+        self._parameter_names: list[str] | None = None
         self.max_threads_per_block = max_threads_per_block
         self.shared_size_bytes = shared_size_bytes
         self.max_dynamic_shared_size_bytes = max(0, launch_limits.SHARED - shared_size_bytes)
@@ -82,6 +88,13 @@ class Function:
     def parameters(self) -> list[tuple[str, int, int]]:
         """The kind, the size and the offset of each parameter, as ``HostFunction`` has them."""
         return self._host.parameters
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """The names of the parameters in the source; empty if they are not known."""
+        if self._parameter_names is None:
+            self._parameter_names = parameter_names(self.module.source, self.name)
+        return self._parameter_names
 
     @property
     def ptr(self) -> int:
@@ -153,6 +166,8 @@ class Function:
         )
         ranges = [] if captured else memory_access.ranges_of(arrays, device)
         work = _Work(self, grid, block, packed, shared, ranges, device)
+        if (captured or _runtime.races.detector is not None) and not self._checked:
+            work.known = kernel_accesses.of_arrays(arrays)
         _runtime.launch(
             backend.current_stream(device).ptr if stream is None else stream.ptr,
             work,
@@ -160,6 +175,7 @@ class Function:
             _FLOPS_PER_THREAD * grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2],
             name=self.name,
             addresses=[array._block.ptr for array in arrays if array._block.ptr],
+            accesses=work.accesses,
         )
 
     def linear_launch(
@@ -214,7 +230,7 @@ class Function:
 class _Work:
     """The work of a launch, which keeps no memory of a device alive."""
 
-    __slots__ = ("_arguments", "_block", "_device", "_grid", "_kernel", "_ranges", "_shared")
+    __slots__ = ("_arguments", "_block", "_device", "_grid", "_kernel", "_ranges", "_recorded", "_shared", "known")
 
     def __init__(
         self,
@@ -233,13 +249,36 @@ class _Work:
         self._shared = shared
         self._ranges = ranges
         self._device = device
+        self._recorded: dict[int, list[Access]] = {}
+        """The accesses of the last run in each thread, until they are asked for."""
+        self.known: list[Access] = []
+        """The accesses of a kernel without checks, whose launches note nothing."""
+
+    def accesses(self) -> list[Access]:
+        """Return what the last run in this thread has read and written."""
+        return self._recorded.pop(threading.get_ident(), self.known)
 
     def __call__(self) -> None:
         kernel = self._kernel
         strict = kernel._barriers == "error"
-        launch = _core.HostLaunch(
-            kernel._host, self._grid, self._block, self._arguments, self._shared, self._ranges, strict
-        )
+        recorded = None if _runtime.races.detector is None else kernel.module.recorded(kernel.name)
+        if recorded is None:
+            launch = _core.HostLaunch(
+                kernel._host, self._grid, self._block, self._arguments, self._shared, self._ranges, strict
+            )
+        else:
+            launch = _core.HostLaunch(
+                recorded.host,
+                self._grid,
+                self._block,
+                self._arguments,
+                self._shared,
+                self._ranges,
+                strict,
+                recorded=True,
+                finds_changes=not recorded.complete,
+                variables=[(begin, end) for _, begin, end in recorded.variables],
+            )
         try:
             while (report := launch.run()) is not None:
                 if report[0] != "access":
@@ -250,6 +289,11 @@ class _Work:
                     raise self._illegal(address, size, write, thread, block)
                 launch.allow(*allowed)
             unreached = launch.unreached
+            if recorded is not None:
+                found = kernel_accesses.of_launch(
+                    launch, kernel.parameters, kernel.parameter_names, self._arguments, recorded.variables
+                )
+                self._recorded[threading.get_ident()] = found
         finally:
             del launch  # The traceback of an error must not keep the launch, which no other launch may overtake.
         if unreached is not None and kernel._barriers == "warning":

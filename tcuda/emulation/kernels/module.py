@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import struct
 import threading
-from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
 
 from tcuda import _core
 from tcuda._errors import AcceleratorError
@@ -16,12 +17,29 @@ from tcuda._status import Status
 from tcuda.emulation import rtc
 from tcuda.emulation.kernels.function import Function
 from tcuda.emulation.memory import ForeignBlock, MemoryPointer
-from tcuda.emulation.rtc import launch_bounds, static_memory
+from tcuda.emulation.rtc import CompileException, global_variables, launch_bounds, static_memory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from tcuda._runtime.emulated import EmulatedRuntime
 
 _runtime = cast("EmulatedRuntime", cuda)
+
+
+class RecordedKernel(NamedTuple):
+    """A kernel in the form whose launches note what the kernel reads and writes.
+
+    Attributes:
+        host: The kernel.
+        complete: Whether every access has a check. If not, the check of a write after a read may be missing.
+        variables: The name, the beginning and the end of each global variable of the module, by address.
+    """
+
+    host: _core.HostFunction
+    complete: bool
+    variables: list[tuple[str, int, int]]
 
 
 class Module:
@@ -29,25 +47,44 @@ class Module:
 
     Args:
         path: The path of the shared library.
-        names: The name expressions for which the library was built.
+        build: Builds the library again, as :func:`tcuda.emulation.rtc.build`.
+        source: The source.
+        names: The name expressions for which the library is built.
         checks: The checks of the kernels.
+        recorded: Whether launches of the library at ``path`` can note every access.
 
     Attributes:
         device: The index of the device.
+        source: The source.
         mapping: For each name expression, the name by which :meth:`get_function` finds the kernel.
 
     Raises:
         RuntimeError: The library cannot be loaded.
     """
 
-    def __init__(self, path: str, names: tuple[str, ...], checks: rtc.Checks) -> None:
+    def __init__(
+        self,
+        path: Path,
+        build: Callable[..., tuple[Path, str]],
+        source: str,
+        names: tuple[str, ...],
+        checks: rtc.Checks,
+        *,
+        recorded: bool,
+    ) -> None:
+        library = path.read_bytes()
+        self._build = build
         self._checks = checks
-        self._host = _core.HostModule(path)
+        self._host = _core.HostModule(str(path))
+        self._recorded = self._host if recorded else None
+        self._incomplete = False
+        self.source = source
         self.device = cuda.getDevice()
         bounds = self._host.symbol(launch_bounds.SYMBOL)
         text = "" if bounds is None else ctypes.string_at(bounds[0]).decode()
         self._most_threads = launch_bounds.parsed(text)
-        self._static = static_memory.sizes(Path(path).read_bytes())
+        self._static = static_memory.sizes(library)
+        self._globals = global_variables.variables(library, source)
         self.mapping = {name: name for name in names}
         self._functions: dict[str, Function] = {}
         self._variables: dict[str, MemoryPointer] = {}
@@ -70,6 +107,37 @@ class Module:
     def _made(self, host: _core.HostFunction, name: str) -> Function:
         most = self._most_threads.get(host.name, launch_limits.THREADS)
         return Function(self, host, name, most, self._static.get(host.name, 0), self._checks)
+
+    def recorded(self, name: str) -> RecordedKernel | None:
+        """Return the kernel ``name`` in the form whose launches note what the kernel reads and writes.
+
+        The form is another library, which is built now if the module has no global variables. A second library would
+        have global variables of its own, so a module with variables keeps the library with which it was loaded.
+
+        Returns:
+            The kernel; None if the kernels of the module have no checks.
+        """
+        if not self._checks.memory:
+            return None
+        if self._recorded is None and not self._globals:
+            try:
+                self._recorded = _core.HostModule(str(self._build(recorded=True)[0]))
+            except (CompileException, RuntimeError):
+                self._recorded = self._host  # A program must not fail because a detector watches.
+                self._incomplete = True
+        library = self._recorded or self._host
+        host = library.function(name)
+        assert host is not None
+        complete = self._recorded is not None and not self._incomplete
+        return RecordedKernel(host, complete, self._ranges(library))
+
+    def _ranges(self, library: _core.HostModule) -> list[tuple[str, int, int]]:
+        """Return the name, the beginning and the end of each global variable of ``library``."""
+        if not self._globals:
+            return []
+        origin = library.symbol("tcuda_module")
+        assert origin is not None
+        return [(name, origin[0] + place, origin[0] + place + size) for name, place, size in self._globals]
 
     def get_global(self, name: str) -> MemoryPointer:
         """Return the address of the global variable ``name``.
@@ -151,10 +219,19 @@ def load(
     if module is None:
         if backend not in ("nvrtc", "nvcc"):
             raise ValueError(f"Invalid backend {backend}")
-        path, messages = rtc.build(code, options, names, backend, jitify=jitify)
+        build = functools.partial(rtc.build, code, options, names, backend, jitify=jitify)
+        path, messages, recorded = _built(build, watched=checks.memory and _runtime.races.detector is not None)
         if log is not None:
             log.write(messages)
-        module = Module(str(path), names, checks)
+        module = Module(path, build, code, names, checks, recorded=recorded)
         with _lock:
             module = _loaded.setdefault(key, module)
     return module
+
+
+def _built(build: Callable[..., tuple[Path, str]], *, watched: bool) -> tuple[Path, str, bool]:
+    """Return the path of the library, the messages of the compiler, and whether launches can note every access."""
+    if watched:
+        with contextlib.suppress(CompileException):  # The usual library tells whether the source is wrong.
+            return *build(recorded=True), True
+    return *build(), False

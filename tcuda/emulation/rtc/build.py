@@ -70,6 +70,7 @@ class Request:
         names: The name expressions that the library must have.
         backend: The compiler that CuPy would use, ``"nvrtc"`` or ``"nvcc"``.
         jitify: Whether CuPy would use Jitify, which gives NVRTC headers of the standard library.
+        recorded: Whether launches can note every access of the kernels.
     """
 
     code: str
@@ -77,6 +78,7 @@ class Request:
     names: tuple[str, ...] = ()
     backend: str = "nvrtc"
     jitify: bool = False
+    recorded: bool = False
 
     @property
     def has_host_headers(self) -> bool:
@@ -95,6 +97,7 @@ def build(
     backend: str = "nvrtc",
     *,
     jitify: bool = False,
+    recorded: bool = False,
 ) -> tuple[Path, str]:
     """Return the path of the shared library of ``code``, and the messages of the compiler.
 
@@ -106,12 +109,13 @@ def build(
         names: The name expressions that the library must have.
         backend: The compiler that CuPy would use, ``"nvrtc"`` or ``"nvcc"``.
         jitify: Whether CuPy would use Jitify, which gives NVRTC headers of the standard library.
+        recorded: Whether launches can note every access of the kernels. Such kernels are slower.
 
     Raises:
         CompileException: The source has an error or an unsupported construct, or an option is wrong.
         RuntimeError: The machine has no C++ compiler.
     """
-    request = Request(code, tuple(options), tuple(names), backend, jitify)
+    request = Request(code, tuple(options), tuple(names), backend, jitify, recorded)
     try:
         translated = translate(request.options, backend)
     except InvalidOption as error:
@@ -138,8 +142,8 @@ def _key(request: Request, used: Compiler, checked: bool) -> str:
         used.identity,
         str(checked),
         *_FLAGS,
-        *checks.flags(clang=False),
-        *checks.flags(clang=True),
+        *checks.flags(clang=False, recorded=request.recorded),
+        *checks.flags(clang=True, recorded=request.recorded),
         request.backend,
         str(request.jitify),
         request.code,
@@ -169,8 +173,10 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     listed = source.kernels(request.code if expanded is None else expanded)
     path.write_text(source.prepared(request.code) + _registrations(listed, request.names), "utf-8", "surrogatepass")
     library = folder / "kernel.so"
-    flags = [*_FLAGS, *(checks.flags(clang=used.is_clang) if checked else ())]
-    done = used.run([*common, *flags, "-o", str(library), "-x", "c++", FILE], folder)
+    recorded = request.recorded and checked
+    flags = [*_FLAGS, *(checks.flags(clang=used.is_clang, recorded=recorded) if checked else ())]
+    libraries = checks.libraries(clang=used.is_clang, recorded=recorded)
+    done = used.run([*common, *flags, "-o", str(library), "-x", "c++", FILE, *libraries], folder)
     messages = _messages(done.stderr)
     if done.returncode and _EXPRESSIONS in messages:
         # If a brace of the source is missing, the compiler complains about the added lines. So the messages are those

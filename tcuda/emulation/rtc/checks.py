@@ -22,6 +22,18 @@ _GCC = (
     "-fsanitize=signed-integer-overflow",
     "-fno-sanitize-recover=bounds,integer-divide-by-zero,signed-integer-overflow",
 )
+_GCC_RECORDED = (
+    "-fsanitize=thread",
+    # The functions of the headers take the place of the library of this sanitizer, which would replace functions of
+    # the whole process.
+    "-nodefaultlibs",
+    # The compiler adds no checks to the copies that take the place of calls of these functions.
+    "-fno-builtin-memcpy",
+    "-fno-builtin-memmove",
+    "-fno-builtin-memset",
+    "-fno-builtin-memcmp",
+    *_GCC[4:],
+)
 _CLANG = (
     "-fsanitize=kernel-address",
     *(
@@ -30,6 +42,11 @@ _CLANG = (
         for word in ("-mllvm", setting)
     ),
 )
+_CLANG_RECORDED = (
+    *_CLANG,
+    *(word for setting in ("-asan-opt-same-temp=0", "-asan-opt-globals=0") for word in ("-mllvm", setting)),
+)
+_DEFAULT_LIBRARIES = ("-lstdc++", "-lm", "-lc", "-lgcc")
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,19 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
     return Checks(memory="memory" in words, barriers="error" if "barriers" in words else "nothing")
 
 
-def flags(*, clang: bool) -> tuple[str, ...]:
-    """Return the flags that add the checks of memory."""
+def flags(*, clang: bool, recorded: bool = False) -> tuple[str, ...]:
+    """Return the flags that add the checks of memory.
+
+    Args:
+        clang: Whether the compiler is clang, and not gcc.
+        recorded: Whether every access has a check, so that a launch can note what the kernel reads and writes. The
+            usual flags leave out the check of an access after a check of the same memory.
+    """
+    if recorded:
+        return _CLANG_RECORDED if clang else _GCC_RECORDED
     return _CLANG if clang else _GCC
+
+
+def libraries(*, clang: bool, recorded: bool) -> tuple[str, ...]:
+    """Return the flags that name the libraries which :func:`flags` leaves out."""
+    return _DEFAULT_LIBRARIES if recorded and not clang else ()

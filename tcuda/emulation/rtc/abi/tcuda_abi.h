@@ -8,10 +8,13 @@ namespace abi {
 // No header of the host is included: programs for NVRTC define names such as `int64_t` themselves.
 using Address = __UINTPTR_TYPE__;
 
-constexpr unsigned version = 2;
+constexpr unsigned version = 3;
 constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
 constexpr unsigned slot_count = 64;          // a power of two
 constexpr unsigned page_shift = 12;
+constexpr unsigned record_count = 128;       // a power of two
+constexpr unsigned record_shift = 14;
+constexpr unsigned record_bytes = 1u << record_shift;
 
 struct Index {
     unsigned x, y, z;
@@ -24,6 +27,18 @@ struct Range { // [begin, end)
 struct Span {
     Address begin, bytes;
 };
+
+// Where a module notes the accesses to [begin, begin + bytes), which lies in one page of `record_bytes` bytes. The page
+// has a bit for each byte that the kernel reads, and a bit for each byte that the kernel writes.
+struct Record {
+    Address begin, bytes;
+    unsigned long long *reads, *writes;
+};
+
+inline unsigned record_place(Address address) {
+    // Arrays often begin at multiples of a large power of two, so the lowest bits of a page say little.
+    return static_cast<unsigned>((address >> record_shift) * 0x9e3779b97f4a7c15ull >> 32) % record_count;
+}
 
 struct Parameter {
     // 'p' pointer, 'i' signed integer, 'u' unsigned integer, 'f' floating point, 'g' bfloat16, 'b' bool, 's' other
@@ -72,6 +87,7 @@ struct Module {
     Cursor *cursor;
     Services *services;
     Span *slots;          // [slot_count]: memory that accesses may use, by the page of the access
+    Record *records;      // [record_count], by record_place(); without memory unless the launch records accesses
     char *dynamic_shared; // [shared_capacity]
     Address *own_bytes;   // the memory of the module that ends where the dynamic shared memory begins
     unsigned *dynamic_shared_size;

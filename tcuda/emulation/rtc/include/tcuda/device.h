@@ -8,6 +8,7 @@
 #include "tcuda/launch.h"
 
 #include "tcuda/assertion.h"
+#include "tcuda/checks.h"
 #include "tcuda/memory.h"
 #include "tcuda/heap.h"
 #include "tcuda/output.h"

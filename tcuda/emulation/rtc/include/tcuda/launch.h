@@ -4,9 +4,10 @@
 #include "../../abi/tcuda_abi.h"
 
 #if defined(__clang__)
-#define TCUDA_UNSANITIZED __attribute__((no_sanitize("address", "kernel-address", "undefined")))
+#define TCUDA_UNSANITIZED __attribute__((no_sanitize("address", "kernel-address", "thread", "undefined")))
 #else
-#define TCUDA_UNSANITIZED __attribute__((no_sanitize("address", "kernel-address", "bounds", "integer-divide-by-zero")))
+#define TCUDA_UNSANITIZED                                                                                              \
+    __attribute__((no_sanitize("address", "kernel-address", "thread", "bounds", "integer-divide-by-zero")))
 #endif
 #define TCUDA_HIDDEN __attribute__((visibility("hidden")))
 
@@ -19,6 +20,7 @@ namespace tcuda {
 TCUDA_HIDDEN abi::Cursor cursor;
 TCUDA_HIDDEN abi::Services services;
 TCUDA_HIDDEN abi::Span slots[abi::slot_count];
+TCUDA_HIDDEN abi::Record records[abi::record_count];
 TCUDA_HIDDEN abi::Address own_bytes;
 TCUDA_HIDDEN unsigned shared_size;
 TCUDA_HIDDEN bool printed;
@@ -102,14 +104,30 @@ __attribute__((format(printf, 1, 2))) inline int print(const char *format, ...) 
     return written;
 }
 
-// Accesses to memory: the compiler calls the functions at the end of this header before each access.
+// Accesses to memory: the compiler calls the functions of checks.h before each access.
 
 inline TCUDA_UNSANITIZED abi::Span &slot_of(abi::Address address) {
     return slots[(address >> abi::page_shift) % abi::slot_count];
 }
 
+// Notes an access. False if the module has no record of the memory at hand.
+inline TCUDA_UNSANITIZED bool note(abi::Address address, unsigned long long size, bool write) {
+    const abi::Record &record = records[abi::record_place(address)];
+    const abi::Address offset = address - record.begin;
+    const unsigned bit = unsigned(address % abi::record_bytes), first = bit % 64;
+    if (offset >= record.bytes || record.bytes - offset < size || size - 1 >= 64 - first)
+        return false;
+    (write ? record.writes : record.reads)[bit / 64] |= ~0ull >> (64 - size) << first;
+    return true;
+}
+
+// Memory with a record is in no slot, so that each access to the memory comes here. A launch that records nothing pays
+// nothing for that.
 inline TCUDA_UNSANITIZED __attribute__((noinline, cold)) void resolve(abi::Address address, unsigned long long size,
                                                                       bool write) {
+    // Variables of the module are initialised before the first launch.
+    if (note(address, size, write) || services.resolve == nullptr)
+        return;
     slot_of(address) = services.resolve(services.grid, address, size, write);
 }
 
@@ -270,45 +288,13 @@ const tcuda::abi::Module tcuda_module = {
     &tcuda::cursor,
     &tcuda::services,
     tcuda::slots,
+    tcuda::records,
     tcuda::shared_memory,
     &tcuda::own_bytes,
     &tcuda::shared_size,
     &tcuda::printed,
     &tcuda::kernels,
 };
-
-#define TCUDA_CHECK(name, size, write)                                                                                 \
-    TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_##name##_noabort(tcuda::abi::Address address) {                         \
-        tcuda::check(address, size, write);                                                                            \
-    }
-TCUDA_CHECK(load1, 1, false)
-// The compiler calls these functions for types with this alignment. A type of 16 bytes may have an alignment of 8 bytes.
-#define TCUDA_ALIGNED_CHECK(name, size, write)                                                                         \
-    TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_##name##_noabort(tcuda::abi::Address address) {                         \
-        if (__builtin_expect(address % (size < 8 ? size : 8) != 0, 0))                                                 \
-            tcuda::fail_misaligned(address, size, write);                                                              \
-        tcuda::check(address, size, write);                                                                            \
-    }
-TCUDA_ALIGNED_CHECK(load2, 2, false)
-TCUDA_ALIGNED_CHECK(load4, 4, false)
-TCUDA_ALIGNED_CHECK(load8, 8, false)
-TCUDA_ALIGNED_CHECK(load16, 16, false)
-TCUDA_CHECK(store1, 1, true)
-TCUDA_ALIGNED_CHECK(store2, 2, true)
-TCUDA_ALIGNED_CHECK(store4, 4, true)
-TCUDA_ALIGNED_CHECK(store8, 8, true)
-TCUDA_ALIGNED_CHECK(store16, 16, true)
-#undef TCUDA_ALIGNED_CHECK
-#undef TCUDA_CHECK
-TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_loadN_noabort(tcuda::abi::Address address, __SIZE_TYPE__ size) {
-    tcuda::check(address, size, false);
-}
-TCUDA_HIDDEN TCUDA_UNSANITIZED void __asan_storeN_noabort(tcuda::abi::Address address, __SIZE_TYPE__ size) {
-    tcuda::check(address, size, true);
-}
-TCUDA_HIDDEN void __asan_handle_no_return() {}
-TCUDA_HIDDEN void __asan_before_dynamic_init(tcuda::abi::Address) {}
-TCUDA_HIDDEN void __asan_after_dynamic_init() {}
 
 // The beginning of the data that the compiler passes to a handler of -fsanitize=bounds and of
 // -fsanitize=integer-divide-by-zero.

@@ -24,7 +24,7 @@ int tcuda_host_memcmp(const void *, const void *, size_t) noexcept __asm__("memc
 
 }  // extern "C"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TCUDA_CHECKED 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(kernel_address_sanitizer)

@@ -1,0 +1,163 @@
+#include "host_kernels/access_recorder.hpp"
+
+#include <algorithm>
+
+namespace tcuda {
+
+// The part of a page that is in the range.
+abi::Range AccessRecorder::part(std::uintptr_t page, const abi::Range &known) {
+    const std::uintptr_t begin = page << abi::record_shift;
+    return {std::max(begin, known.begin), std::min(begin + abi::record_bytes, known.end)};
+}
+
+bool AccessRecorder::covers(std::uintptr_t address, std::uint64_t size, const abi::Range &known) const {
+    for (std::uintptr_t page = page_of(address); page <= page_of(address + size - 1); ++page) {
+        const auto found = pages_.find(page);
+        if (found == pages_.end())
+            return false;
+        const std::uintptr_t begin = part(page, known).begin;
+        const auto &before = found->second->before;
+        if (finds_changes_ &&
+            std::none_of(before.begin(), before.end(), [&](const auto &copy) { return copy.first == begin; }))
+            return false;
+    }
+    return true;
+}
+
+void AccessRecorder::cover(std::uintptr_t address, std::uint64_t size, const abi::Range &known) {
+    for (std::uintptr_t number = page_of(address); number <= page_of(address + size - 1); ++number) {
+        std::unique_ptr<Page> &page = pages_[number];
+        if (page == nullptr)
+            page.reset(new Page());
+        if (!finds_changes_)
+            continue;
+        const abi::Range copied = part(number, known);
+        if (copied.begin >= copied.end)
+            continue;
+        const auto *bytes = reinterpret_cast<const unsigned char *>(copied.begin);
+        page->before.emplace_back(copied.begin, std::vector<unsigned char>(bytes, bytes + (copied.end - copied.begin)));
+    }
+}
+
+void AccessRecorder::mark_page(unsigned long long *bits, unsigned first, unsigned last) {
+    for (unsigned word = first / 64; word <= (last - 1) / 64; ++word) {
+        const unsigned from = std::max(first, word * 64) - word * 64, to = std::min(last, word * 64 + 64) - word * 64;
+        bits[word] |= ~0ull >> (64 - (to - from)) << from;
+    }
+}
+
+void AccessRecorder::mark(std::uintptr_t address, std::uint64_t size, bool write) {
+    const std::uintptr_t end = address + size;
+    while (address < end) {
+        const std::uintptr_t number = page_of(address), begin = number << abi::record_shift;
+        const std::uintptr_t last = std::min<std::uintptr_t>(end, begin + abi::record_bytes);
+        Page &page = *pages_.find(number)->second;
+        mark_page(write ? page.writes : page.reads, static_cast<unsigned>(address - begin),
+                  static_cast<unsigned>(last - begin));
+        address = last;
+    }
+}
+
+abi::Record AccessRecorder::record_at(std::uintptr_t address, const abi::Range &known) {
+    Page &page = *pages_.find(page_of(address))->second;
+    const abi::Range noted = part(page_of(address), known);
+    return {noted.begin, noted.end - noted.begin, page.reads, page.writes};
+}
+
+void AccessRecorder::finish() {
+    order_.clear();
+    for (const auto &entry : pages_)
+        order_.push_back(entry.first);
+    std::sort(order_.begin(), order_.end());
+    for (auto &[number, page] : pages_) {
+        for (auto &[address, bytes] : page->before) {
+            const auto *now = reinterpret_cast<const unsigned char *>(address);
+            const unsigned first = static_cast<unsigned>(address % abi::record_bytes);
+            for (unsigned place = 0; place < bytes.size(); ++place) {
+                const unsigned bit = first + place;
+                if (bytes[place] != now[place] && (page->reads[bit / 64] >> bit % 64 & 1) != 0)
+                    page->writes[bit / 64] |= 1ull << bit % 64;
+            }
+        }
+        page->before.clear();
+    }
+}
+
+void AccessRecorder::add_runs(RegionBuilder &builder, const abi::Range &range, bool writes) const {
+    std::uintptr_t begin = 0, end = 0; // the run that may still grow
+    const auto first = std::lower_bound(order_.begin(), order_.end(), page_of(range.begin));
+    for (auto number = first; number != order_.end() && *number << abi::record_shift < range.end; ++number) {
+        const Page &page = *pages_.find(*number)->second;
+        const unsigned long long *bits = writes ? page.writes : page.reads;
+        for (unsigned word = 0; word < words; ++word) {
+            unsigned long long left = bits[word];
+            const std::uintptr_t start = (*number << abi::record_shift) + word * 64;
+            if (left == 0 || start + 64 <= range.begin || start >= range.end)
+                continue;
+            if (start < range.begin)
+                left &= ~0ull << (range.begin - start);
+            if (range.end - start < 64)
+                left &= ~(~0ull << (range.end - start));
+            while (left != 0) {
+                const auto low = static_cast<unsigned>(__builtin_ctzll(left));
+                const unsigned long long rest = ~(left >> low);
+                const unsigned length = rest == 0 ? 64 : static_cast<unsigned>(__builtin_ctzll(rest));
+                if (start + low != end) {
+                    if (begin != end)
+                        builder.add(begin, end);
+                    begin = start + low;
+                }
+                end = start + low + length;
+                left &= length + low == 64 ? 0 : ~0ull << (low + length);
+            }
+        }
+    }
+    if (begin != end)
+        builder.add(begin, end);
+}
+
+// Whether the launch reads and writes the same bytes of the range. The range ends and begins at most in one page each
+// that it shares with other ranges.
+bool AccessRecorder::same(const abi::Range &range) const {
+    const auto first = std::lower_bound(order_.begin(), order_.end(), page_of(range.begin));
+    for (auto number = first; number != order_.end() && *number << abi::record_shift < range.end; ++number) {
+        const Page &page = *pages_.find(*number)->second;
+        for (unsigned word = 0; word < words; ++word) {
+            const std::uintptr_t start = (*number << abi::record_shift) + word * 64;
+            unsigned long long differences = page.reads[word] ^ page.writes[word];
+            if (differences == 0 || start + 64 <= range.begin || start >= range.end)
+                continue;
+            if (start < range.begin)
+                differences &= ~0ull << (range.begin - start);
+            if (range.end - start < 64)
+                differences &= ~(~0ull << (range.end - start));
+            if (differences != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+std::vector<RecordedRegion> AccessRecorder::regions(const std::vector<std::uintptr_t> &cuts, std::size_t most) const {
+    std::vector<RecordedRegion> found;
+    const auto add = [&](const abi::Range &range, bool writes, RecordedRegion::Kind kind) {
+        RegionBuilder builder(most);
+        add_runs(builder, range, writes);
+        for (const Region &region : builder.take())
+            found.push_back({region, kind, builder.exact()});
+    };
+    for (std::size_t place = 0; place + 1 < cuts.size(); ++place) {
+        const abi::Range range{cuts[place], cuts[place + 1]};
+        if (range.begin >= range.end)
+            continue;
+        if (same(range)) {
+            add(range, true, RecordedRegion::both);
+        } else {
+            add(range, false, RecordedRegion::read);
+            add(range, true, RecordedRegion::write);
+        }
+    }
+    return found;
+}
+
+} // namespace tcuda

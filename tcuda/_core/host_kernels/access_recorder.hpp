@@ -1,0 +1,65 @@
+// The bytes of memory that a launch reads and writes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "host_kernels/region_builder.hpp"
+#include <tcuda_abi.h>
+
+namespace tcuda {
+
+// Bytes that the launch reads, writes, or reads and writes.
+struct RecordedRegion {
+    enum Kind : unsigned { read = 1, write = 2, both = 3 };
+
+    Region region;
+    Kind kind;
+    bool exact; // whether the launch has used all bytes of the region
+};
+
+class AccessRecorder {
+public:
+    // `finds_changes` is for modules whose compiler leaves out the check of a write after a read of the same memory: a
+    // byte that was read and has another value at the end was written.
+    explicit AccessRecorder(bool finds_changes) : finds_changes_(finds_changes) {}
+
+    // Whether mark() may be called for the access. `known` is the memory around the access.
+    bool covers(std::uintptr_t address, std::uint64_t size, const abi::Range &known) const;
+    // Makes covers() true. Takes memory of the host.
+    void cover(std::uintptr_t address, std::uint64_t size, const abi::Range &known);
+    void mark(std::uintptr_t address, std::uint64_t size, bool write);
+    // The record by which a module notes further accesses near `address` itself.
+    abi::Record record_at(std::uintptr_t address, const abi::Range &known);
+
+    // Called at the end of the launch, while the memory that the launch has used still exists.
+    void finish();
+    // The regions of each of the ranges between two neighbouring cuts, which are in ascending order. At most about
+    // `most` regions of a range are exact.
+    std::vector<RecordedRegion> regions(const std::vector<std::uintptr_t> &cuts, std::size_t most) const;
+
+private:
+    static constexpr unsigned words = abi::record_bytes / 64;
+
+    struct Page {
+        unsigned long long reads[words];
+        unsigned long long writes[words];
+        std::vector<std::pair<std::uintptr_t, std::vector<unsigned char>>> before; // the bytes at an address
+    };
+
+    static std::uintptr_t page_of(std::uintptr_t address) { return address >> abi::record_shift; }
+    static abi::Range part(std::uintptr_t page, const abi::Range &known);
+    static void mark_page(unsigned long long *bits, unsigned first, unsigned last);
+    static bool empty(const unsigned long long *bits, unsigned first, unsigned last);
+    void add_runs(RegionBuilder &builder, const abi::Range &range, bool writes) const;
+    bool same(const abi::Range &range) const;
+
+    const bool finds_changes_;
+    std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
+    std::vector<std::uintptr_t> order_; // the numbers of the pages in ascending order, after finish()
+};
+
+} // namespace tcuda

@@ -1,0 +1,93 @@
+"""Accesses of kernels: the regions of memory that a launch has read and written, for a race detector."""
+
+from __future__ import annotations
+
+import bisect
+from typing import TYPE_CHECKING, NamedTuple
+
+from tcuda._runtime.emulated.accesses import POSSIBLE, READ_AND_WRITE, Access
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tcuda import _core
+    from tcuda.emulation.strided import Strided
+
+_WORD = 8
+_MOST = 512
+"""The most exact regions of an argument. Beyond this number, the regions are a few ranges with all accesses in them."""
+
+_PREFIX = "_data_"
+"""The beginning of the names that the kernels of strings give to the pointers of their arrays."""
+
+
+class _Pointer(NamedTuple):
+    address: int
+    label: str
+
+
+def of_arrays(arrays: Iterable[Strided]) -> list[Access]:
+    """Return the accesses of a kernel that tells nothing: perhaps the kernel reads and writes all of ``arrays``."""
+    return [
+        (array._host.ctypes.data, array.itemsize, array.shape, array.strides, READ_AND_WRITE, "", POSSIBLE)
+        for array in arrays
+        if array.size
+    ]
+
+
+def of_launch(
+    launch: _core.HostLaunch,
+    parameters: Sequence[tuple[str, int, int]],
+    names: Sequence[str],
+    packed: bytes,
+    variables: Sequence[tuple[str, int, int]],
+) -> list[Access]:
+    """Return what a launch has read and written, each access with the name of a parameter or of a global variable.
+
+    Args:
+        launch: The launch, which is done.
+        parameters: The kind, the size and the offset of each parameter.
+        names: The names of the parameters; empty if they are not known.
+        packed: The bytes of the arguments.
+        variables: The name, the beginning and the end of each global variable.
+    """
+    ranges = launch.recorded
+    pointers = [_Pointer(begin, name) for name, begin, _ in variables]
+    pointers += _pointers(parameters, names, packed, ranges)
+    pointers.sort()
+    cuts = {address for address, _ in pointers}
+    for begin, end in ranges:
+        cuts.update((begin, end))
+    starts = [begin for begin, _ in ranges]
+    accesses: list[Access] = []
+    for address, itemsize, shape, strides, kind, exact in launch.accesses(sorted(cuts), _MOST):
+        begin, end = ranges[bisect.bisect_right(starts, address) - 1]
+        label = _label(address, begin, end, pointers)
+        access: Access = (address, itemsize, shape, strides, kind, label)
+        accesses.append(access if exact else (*access, POSSIBLE))
+    return accesses
+
+
+def _pointers(
+    parameters: Sequence[tuple[str, int, int]], names: Sequence[str], packed: bytes, ranges: Sequence[tuple[int, int]]
+) -> list[_Pointer]:
+    """Return the addresses of memory of devices among the arguments, also in structures."""
+    found = []
+    starts = [begin for begin, _ in ranges]
+    for place, (_, size, offset) in enumerate(parameters):
+        for word in range(offset, offset + size - _WORD + 1, _WORD):
+            address = int.from_bytes(packed[word : word + _WORD], "little")
+            index = bisect.bisect_right(starts, address) - 1
+            if index >= 0 and address < ranges[index][1]:
+                label = names[place].removeprefix(_PREFIX) if len(names) == len(parameters) else ""
+                found.append(_Pointer(address, label or f"args[{place}]"))
+    return found
+
+
+def _label(address: int, begin: int, end: int, pointers: Sequence[_Pointer]) -> str:
+    """Return the label of the last pointer before ``address`` in the same memory, or else of the first one after."""
+    place = bisect.bisect_right(pointers, address, key=lambda pointer: pointer.address)
+    for near in (place - 1, place):
+        if 0 <= near < len(pointers) and begin <= pointers[near].address < end:
+            return pointers[near].label
+    return ""

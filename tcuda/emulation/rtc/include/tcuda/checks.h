@@ -1,0 +1,123 @@
+// The functions that the compiler calls before each access to memory.
+#pragma once
+
+#include "tcuda/launch.h"
+
+extern "C" {
+
+#define TCUDA_CHECK(name, type, size, write)                                                                           \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type address) {                                                           \
+        tcuda::check((tcuda::abi::Address)address, size, write);                                     \
+    }
+// The compiler calls these functions for types with this alignment. A type of 16 bytes may have an alignment of 8 bytes.
+#define TCUDA_ALIGNED_CHECK(name, type, size, write)                                                                   \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place) {                                                             \
+        const auto address = (tcuda::abi::Address)place;                                             \
+        if (__builtin_expect(address % (size < 8 ? size : 8) != 0, 0))                                                 \
+            tcuda::fail_misaligned(address, size, write);                                                              \
+        tcuda::check(address, size, write);                                                                            \
+    }
+#define TCUDA_RANGE_CHECK(name, type, write)                                                                           \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type address, __SIZE_TYPE__ size) {                                       \
+        tcuda::check((tcuda::abi::Address)address, size, write);                                     \
+    }
+
+#ifdef __SANITIZE_THREAD__
+
+// gcc passes -fsanitize=thread for a launch that records accesses, because with -fsanitize=kernel-address gcc leaves out
+// the check of a write after a read of the same memory.
+#define TCUDA_CHECKS_OF(size)                                                                                          \
+    TCUDA_ALIGNED_CHECK(__tsan_read##size, void *, size, false)                                                        \
+    TCUDA_ALIGNED_CHECK(__tsan_write##size, void *, size, true)                                                        \
+    TCUDA_CHECK(__tsan_unaligned_read##size, void *, size, false)                                                      \
+    TCUDA_CHECK(__tsan_unaligned_write##size, void *, size, true)
+TCUDA_CHECK(__tsan_read1, void *, 1, false)
+TCUDA_CHECK(__tsan_write1, void *, 1, true)
+TCUDA_CHECKS_OF(2)
+TCUDA_CHECKS_OF(4)
+TCUDA_CHECKS_OF(8)
+TCUDA_CHECKS_OF(16)
+#undef TCUDA_CHECKS_OF
+TCUDA_RANGE_CHECK(__tsan_read_range, void *, false)
+TCUDA_RANGE_CHECK(__tsan_write_range, void *, true)
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_vptr_update(void **address, void *) {
+    tcuda::check((tcuda::abi::Address)address, sizeof(void *), true);
+}
+TCUDA_HIDDEN void __tsan_init() {}
+TCUDA_HIDDEN void __tsan_func_entry(void *) {}
+TCUDA_HIDDEN void __tsan_func_exit() {}
+
+// Nothing interrupts a thread between a load and a store, so plain accesses are atomic.
+#define TCUDA_ATOMIC_UPDATE(bits, name, expression)                                                                    \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED tcuda_bits##bits __tsan_atomic##bits##_##name(volatile tcuda_bits##bits *address,   \
+                                                                                 tcuda_bits##bits value, int) {        \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, false);                                 \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                  \
+        const tcuda_bits##bits old = *address;                                                                         \
+        *address = tcuda_bits##bits(expression);                                                                       \
+        return old;                                                                                                    \
+    }
+#define TCUDA_ATOMIC_COMPARE(bits, name)                                                                               \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED int __tsan_atomic##bits##_##name(                                                   \
+        volatile tcuda_bits##bits *address, tcuda_bits##bits *expected, tcuda_bits##bits value, int, int) {            \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, false);                                 \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                  \
+        const tcuda_bits##bits old = *address;                                                                         \
+        const bool same = old == *expected;                                                                            \
+        (same ? *address : *expected) = same ? value : old;                                                            \
+        return same;                                                                                                   \
+    }
+#define TCUDA_ATOMICS(bits, type)                                                                                      \
+    typedef type tcuda_bits##bits;                                                                                     \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED type __tsan_atomic##bits##_load(const volatile type *address, int) {                \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, false);                                 \
+        return *address;                                                                                               \
+    }                                                                                                                  \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_atomic##bits##_store(volatile type *address, type value, int) {         \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                  \
+        *address = value;                                                                                              \
+    }                                                                                                                  \
+    TCUDA_ATOMIC_UPDATE(bits, exchange, value)                                                                         \
+    TCUDA_ATOMIC_UPDATE(bits, fetch_add, old + value)                                                                  \
+    TCUDA_ATOMIC_UPDATE(bits, fetch_sub, old - value)                                                                  \
+    TCUDA_ATOMIC_UPDATE(bits, fetch_and, old & value)                                                                  \
+    TCUDA_ATOMIC_UPDATE(bits, fetch_or, old | value)                                                                   \
+    TCUDA_ATOMIC_UPDATE(bits, fetch_xor, old ^ value)                                                                  \
+    TCUDA_ATOMIC_UPDATE(bits, fetch_nand, ~(old & value))                                                              \
+    TCUDA_ATOMIC_COMPARE(bits, compare_exchange_strong)                                                                \
+    TCUDA_ATOMIC_COMPARE(bits, compare_exchange_weak)
+TCUDA_ATOMICS(8, unsigned char)
+TCUDA_ATOMICS(16, unsigned short)
+TCUDA_ATOMICS(32, unsigned int)
+TCUDA_ATOMICS(64, unsigned long long)
+#undef TCUDA_ATOMICS
+#undef TCUDA_ATOMIC_COMPARE
+#undef TCUDA_ATOMIC_UPDATE
+TCUDA_HIDDEN void __tsan_atomic_thread_fence(int) {}
+TCUDA_HIDDEN void __tsan_atomic_signal_fence(int) {}
+
+#else
+
+TCUDA_CHECK(__asan_load1_noabort, tcuda::abi::Address, 1, false)
+TCUDA_CHECK(__asan_store1_noabort, tcuda::abi::Address, 1, true)
+#define TCUDA_CHECKS_OF(size)                                                                                          \
+    TCUDA_ALIGNED_CHECK(__asan_load##size##_noabort, tcuda::abi::Address, size, false)                                 \
+    TCUDA_ALIGNED_CHECK(__asan_store##size##_noabort, tcuda::abi::Address, size, true)
+TCUDA_CHECKS_OF(2)
+TCUDA_CHECKS_OF(4)
+TCUDA_CHECKS_OF(8)
+TCUDA_CHECKS_OF(16)
+#undef TCUDA_CHECKS_OF
+TCUDA_RANGE_CHECK(__asan_loadN_noabort, tcuda::abi::Address, false)
+TCUDA_RANGE_CHECK(__asan_storeN_noabort, tcuda::abi::Address, true)
+TCUDA_HIDDEN void __asan_handle_no_return() {}
+TCUDA_HIDDEN void __asan_before_dynamic_init(tcuda::abi::Address) {}
+TCUDA_HIDDEN void __asan_after_dynamic_init() {}
+
+#endif
+
+#undef TCUDA_RANGE_CHECK
+#undef TCUDA_ALIGNED_CHECK
+#undef TCUDA_CHECK
+
+} // extern "C"
