@@ -65,8 +65,8 @@ def _synchronization(before: Frame | None, stream: StreamName | None) -> Missing
 
 def _kept_memory(stream: StreamName, freed: RaceAllocation) -> Missing:
     before = next(iter(freed.freed_stack or ()), None)
-    call = f"tcuda.memory.record_stream(x, {_code(stream)})"
-    where = f"{_line(before)}, which frees the array x," if before is not None else "the array x is freed"
+    call = f"tcuda.memory.record_stream(array, {_code(stream)})"
+    where = f"{_line(before)}, which frees the array," if before is not None else "the array is freed"
     if stream.is_code:
         return Missing(call, before, f"`{call}` before {where} orders them.")
     return Missing(

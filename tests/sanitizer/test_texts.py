@@ -135,7 +135,7 @@ def test_a_use_after_free_has_the_stack_of_the_free(runtime: Runtime) -> None:
             previous_allocation=freed,
         )
     )
-    assert race.missing.call == "tcuda.memory.record_stream(x, side)"
+    assert race.missing.call == "tcuda.memory.record_stream(array, side)"
     assert race.details.endswith(
         "Kind: use after free, write after read. Confidence: exact.\n"
         "Shared memory: 256 bytes. The current access: elements 0 to 63 of 64. The previous access: elements 0 to 63 "
@@ -145,7 +145,7 @@ def test_a_use_after_free_has_the_stack_of_the_free(runtime: Runtime) -> None:
         f'  File "{PROGRAM}", line 2, in make\n'
         "The memory of the previous access was freed with stack trace:\n"
         f'  File "{PROGRAM}", line 6, in step\n'
-        "Missing order: `tcuda.memory.record_stream(x, side)` before line 6 of program.py, which frees the array x, "
+        "Missing order: `tcuda.memory.record_stream(array, side)` before line 6 of program.py, which frees the array, "
         "orders them."
     )
 
