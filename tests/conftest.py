@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--races", action="store_true", help="fail a test in which the race detector finds a race (slow; see CONTRIBUTING)"
+        "--races",
+        action="store_true",
+        help="fail a test in which the race detector finds a race (slow; see CONTRIBUTING)",
     )
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 FOLDER = TESTS / "sanitizer" / "corpus"
 
-_MARK = re.compile(r"  # (first|second|freed|first launch|second launch)$")
-_MISSING = re.compile(r"^ *# missing: (.+)$")
+_MARK = re.compile(r"  # (first|second|freed|first launch|second launch|launch)$")
+_MISSING = re.compile(r"^ *# (missing|reported as): (.+)$")
 
 
 class Program(NamedTuple):
@@ -31,7 +31,7 @@ class Program(NamedTuple):
         first_launch: The line that launches the graph with the first access.
         second_launch: The line that launches the graph with the second access.
         freed: The line at which the memory of the first access is freed.
-        missing: The call that is missing.
+        missing: The call that is missing, as the report writes the call.
     """
 
     path: Path
@@ -68,13 +68,22 @@ def _read(path: Path) -> Program:
     missing = None
     for number, line in enumerate(text.splitlines(), 1):
         if mark := _MARK.search(line):
-            name = mark[1].replace(" ", "_")
-            assert name not in marks, f"{path.name} has two marks {mark[1]!r}"
-            marks[name] = number
+            names = ["first launch", "second launch"] if mark[1] == "launch" else [mark[1]]
+            for name in names:
+                assert name not in marks, f"{path.name} has two marks {name!r}"
+                marks[name] = number
         if call := _MISSING.match(line):
-            missing = call[1]
-    lines = {name: marks.get(name) for name in ("first", "second", "first_launch", "second_launch", "freed")}
-    return Program(path, 2 if "\n# needs two devices\n" in text else 1, **lines, missing=missing)
+            missing = call[2]
+    return Program(
+        path,
+        devices=2 if "\n# needs two devices\n" in text else 1,
+        first=marks.get("first"),
+        second=marks.get("second"),
+        first_launch=marks.get("first launch"),
+        second_launch=marks.get("second launch"),
+        freed=marks.get("freed"),
+        missing=missing,
+    )
 
 
 def run(program: Program) -> BaseException | None:

@@ -9,10 +9,11 @@ with tcuda.graph(graph):
     side.wait_stream(main)
     y = x + 1  # first
     # missing: side.wait_stream(main)
+    # reported as: wait_stream() in the capture
     with tcuda.stream(side):
         x.fill(100)  # second
     main.wait_stream(side)
 
-graph.replay()
+graph.replay()  # launch
 tcuda.synchronize()
 assert float(y.sum()) == 2000

@@ -15,6 +15,7 @@ with tcuda.stream(copying):
     tcuda.comm.broadcast(x, out=[y])  # first
 copied = tcuda.current_stream(0).record_event()
 # missing: reading.wait_event(copied)
+# reported as: reading.wait_stream(tcuda.default_stream(0))
 with tcuda.stream(reading):
     total = y.sum()  # second
 

@@ -12,10 +12,11 @@ def total():
     with tcuda.stream(side):
         result = local.sum()  # first
     # missing: tcuda.memory.record_stream(local, side)
+    # reported as: tcuda.memory.record_stream(x, side)
     return result
 
 
-result = total()
+result = total()  # freed
 z = xp.zeros(3003)  # second
 
 tcuda.synchronize()

@@ -16,6 +16,7 @@ def consume():
     array, written = arrays.get()
     with tcuda.stream(consuming):
         # missing: consuming.wait_event(written)
+        # reported as: consuming.wait_stream(producing)
         results.append(array * 2)  # second
 
 

@@ -11,6 +11,7 @@ tcuda.synchronize()
 with tcuda.stream(stream):
     x.fill(3)  # first
 # missing: same.wait_stream(stream)
+# reported as: other.wait_stream(stream)
 with tcuda.stream(same):
     xp.multiply(x, 2, out=y)  # second
 

@@ -12,10 +12,11 @@ def add_on_side(array):
     with tcuda.stream(side):
         result = array + 1  # first
     # missing: tcuda.memory.record_stream(array, side)
+    # reported as: tcuda.memory.record_stream(x, side)
     return result
 
 
-y = add_on_side(x * 10)
+y = add_on_side(x * 10)  # freed
 z = x * 0  # second
 
 tcuda.synchronize()

@@ -13,6 +13,7 @@ for step in range(4):
     buffer, done = buffers[step % 2], consumed[step % 2]
     with tcuda.stream(filling):
         # missing: filling.wait_event(done)
+        # reported as: filling.wait_stream(main)
         buffer.fill(step)  # second
     main.wait_stream(filling)
     sums.append(buffer.sum())  # first

@@ -10,6 +10,7 @@ tcuda.synchronize()
 x += 3  # first
 written = main.record_event()
 # missing: side.wait_event(written)
+# reported as: side.wait_stream(main)
 with tcuda.stream(side):
     y = x * 2  # second
 
