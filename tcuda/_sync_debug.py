@@ -11,6 +11,7 @@ import threading
 import warnings
 from typing import TYPE_CHECKING
 
+from tcuda._arguments import flag
 from tcuda._process import waits
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import _lazy_init
@@ -115,23 +116,23 @@ class sync_debug_mode(Scope):
 
     Raises:
         RuntimeError: ``debug_mode`` is another value.
+        TypeError: ``explicit`` is neither a truth value nor an integer.
     """
 
     def __init__(self, debug_mode: int | str, *, explicit: bool = False) -> None:
-        _mode_of(debug_mode)
-        self._arguments = debug_mode, explicit
+        self._arguments = _mode_of(debug_mode), flag(explicit, "explicit")
 
     def again(self) -> Self:
         """Return a new context manager with the same arguments."""
-        debug_mode, explicit = self._arguments
-        return type(self)(debug_mode, explicit=explicit)
+        mode, explicit = self._arguments
+        return type(self)(mode, explicit=explicit)
 
     def begin(self) -> None:
         """Set the mode."""
         _lazy_init()
-        debug_mode, explicit = self._arguments
+        mode, explicit = self._arguments
         self._settings = _thread.settings
-        self._setting = _Setting(_mode_of(debug_mode), explicit=explicit)
+        self._setting = _Setting(mode, explicit=explicit)
         with _lock:
             _of_scopes[id(self._setting)] = self._setting
             self._settings.append(self._setting)

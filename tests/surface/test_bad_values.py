@@ -89,6 +89,7 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     ".use_on_oom": INTEGERS,
     ".no_split": INTEGERS,
     ".thread": INTEGERS,
+    ".explicit": INTEGERS,
     "caching_allocator_enable.value": frozenset(["True"]),
     # torch takes any object as a truth value.
     ".including_emulation": ALL,
@@ -192,6 +193,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "stream_ptr": lambda: 0,
     "res": lambda: 0,
     "handle": lambda: bytes(64),
+    "debug_mode": lambda: 0,
     "event": lambda: tcuda.Event(),
     "end_event": lambda: tcuda.Event(enable_timing=True),
     "cycles": lambda: 1,
@@ -287,6 +289,7 @@ def state() -> dict[str, Any]:
         "caching": ledger.ledger().caching,
         "fractions": [tcuda.get_per_process_memory_fraction(device) for device in devices],
         "captures": list(captures),
+        "debug mode": tcuda.get_sync_debug_mode(),
         "observers": list(_out_of_memory._observers),
     }
 
