@@ -62,7 +62,9 @@ class Backend:
     def memory_source(self, name: str, ledger: _core.Ledger) -> _core.Source:
         """Return a pool that behaves like CuPy's ``MemoryPool`` (``"cupy"``) or ``MemoryAsyncPool``."""
         if name == "cudaMallocAsync":
-            return _core.PythonSource(MemoryAsyncPool(self._runtime.devices), reports_segments=False, unit=_POOL_UNIT)
+            return _core.PythonSource(
+                MemoryAsyncPool(self._runtime.devices, self._runtime.races), reports_segments=False, unit=_POOL_UNIT
+            )
         return _core.PythonSource(MemoryPool(ledger), reports_segments=True, unit=_POOL_UNIT)
 
     def array_type(self) -> type[Any]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from tcuda._core import Ledger
     from tcuda._runtime.emulated.devices import EmulatedDevice
+    from tcuda._runtime.emulated.watch import Watch
 
 
 class MemoryPool:
@@ -61,10 +62,12 @@ class MemoryAsyncPool:
 
     Args:
         devices: The devices whose memory the pool hands out.
+        races: The watch of a race detector.
     """
 
-    def __init__(self, devices: Sequence[EmulatedDevice]) -> None:
+    def __init__(self, devices: Sequence[EmulatedDevice], races: Watch) -> None:
         self._devices = devices
+        self._races = races
 
     def allocate(self, size: int, device: int, stream: int) -> Allocation:
         """Return memory of ``size`` bytes.
@@ -76,7 +79,13 @@ class MemoryAsyncPool:
         ptr = memory.allocate(size, exportable=False)
         if not ptr:
             raise MemoryError(size)
-        return Allocation(ptr, memory.release)
+
+        def release(ptr: int) -> None:
+            if self._races.detector is not None:
+                self._races.returned(ptr, size, device, stream)
+            memory.release(ptr)
+
+        return Allocation(ptr, release)
 
     def empty_cache(self, device: int) -> None:
         """Do nothing: the pool keeps no memory."""

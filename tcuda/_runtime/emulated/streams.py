@@ -77,6 +77,10 @@ class Streams:
             return self._per_thread.get((threading.get_ident(), device)) or self._new_per_thread(device)
         raise failure(Status.INVALID_RESOURCE_HANDLE, call)
 
+    def default(self, device: int) -> Timeline:
+        """Return the legacy default stream of ``device``."""
+        return self._devices[device].default
+
     def observe(self, handle: int, call: Call) -> Timeline:
         """Return the stream ``handle`` for a call that looks at its progress, which captures forbid.
 

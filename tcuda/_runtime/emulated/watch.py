@@ -199,15 +199,26 @@ class Watch:
             size: The size in bytes.
             timeline: The stream in whose order the driver takes the memory; None if the device is idle.
         """
-        if self.detector is None:
-            return
+        if self.detector is not None:
+            self.detector.memory_freed(address)
+            self._take_back(self.detector, address, size, timeline)
+
+    def returned(self, address: int, size: int, device: int, stream: int) -> None:
+        """Tell that the allocator gives memory back to the driver, in the order of a stream.
+
+        A stream that does not exist any more, and a stream of a thread that may be another one, order nothing here.
+        """
+        if self.detector is not None:
+            timeline = self._streams.default(device) if stream == 0 else self._streams.created.get(stream)
+            self._take_back(self.detector, address, size, timeline)
+
+    def _take_back(self, detector: _core.RaceDetector, address: int, size: int, timeline: Timeline | None) -> None:
         if timeline is not None:
             # Work that nothing orders before the free may use memory that belongs to somebody else by then. The driver
             # orders the next owner of the memory after the free, so the detector forgets the accesses.
             access = span(address, size, WRITE, "ptr")
-            self.detector.work(timeline.device, timeline.handle, "cudaFreeAsync", [access])
-        self.detector.memory_freed(address)
-        self.detector.memory_unmapped(address, size)
+            detector.work(timeline.device, timeline.handle, "cudaFreeAsync", [access])
+        detector.memory_unmapped(address, size)
 
     # Page-locked memory
 

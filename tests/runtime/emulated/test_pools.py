@@ -45,7 +45,7 @@ def pool(ledger: _core.Ledger) -> MemoryPool:
 
 @pytest.fixture
 def async_pool(devices: EmulatedRuntime) -> MemoryAsyncPool:
-    return MemoryAsyncPool(devices.devices)
+    return MemoryAsyncPool(devices.devices, devices.races)
 
 
 def used(devices: EmulatedRuntime) -> list[int]:
