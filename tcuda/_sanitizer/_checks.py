@@ -225,7 +225,7 @@ def _warn_of_refusal(error: RuntimeError) -> None:
 def _print(race: Race) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):  # a closed stderr must not hide the error
-            print(race, file=sys.stderr, flush=True)
+            print(f"{race}\n", end="", file=sys.stderr, flush=True)  # one write, so that threads do not mix lines
 
 
 def _forget_in_child() -> None:

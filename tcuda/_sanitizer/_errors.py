@@ -70,6 +70,9 @@ class CUDASanitizerErrors(Exception):
         super().__init__(errors)
         self.errors = errors
 
+    def __reduce__(self) -> tuple[type[CUDASanitizerErrors], tuple[Sequence[SynchronizationError]]]:
+        return type(self), (self.errors,)  # without the check, which stays in this process
+
     def __str__(self) -> str:
         return f"detected {len(self.errors)} errors"
 
@@ -83,3 +86,6 @@ class RaceWarning(UserWarning):
 
     race: Race | None = None
     _note_lost: Callable[[BaseException], object] | None = None
+
+    def __reduce__(self) -> tuple[type[RaceWarning], tuple[object, ...], dict[str, object]]:
+        return type(self), self.args, {"race": self.race}  # without the check, which stays in this process

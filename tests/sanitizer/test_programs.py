@@ -1,0 +1,173 @@
+"""Programs with arrays: what a race of a program says, and the state after an error."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from typing import Any
+
+import pytest
+
+import tcuda
+from tcuda._process import races
+from tcuda._process.ledger import ledger
+from tcuda.sanitizer import CUDASanitizerErrors, RaceWarning, check
+
+pytestmark = pytest.mark.emulated
+
+
+def test_a_missing_wait(xp: Any) -> None:
+    main, side = tcuda.current_stream(), tcuda.Stream()
+    with check(mode="collect") as report:
+        x = xp.arange(64, dtype="float32").reshape(8, 8)
+        with tcuda.stream(side):
+            x[2:4, 1:5] *= 2
+        tcuda.synchronize()
+    found = report[0]
+    assert found.missing.sentence.startswith("`side.wait_stream(main)` before line ")
+    assert found.current.place == found.missing.before
+    assert (found.current.stream, found.previous.stream) == (side.cuda_stream, main.cuda_stream)
+    assert (found.previous.operation, found.previous.elements) == ("arange", (17, 28))
+    assert found.allocation is not None
+    assert (found.allocation.address, found.allocation.device) == (x.data.ptr, x.device.id)
+    assert found.allocation.stack == found.previous.stack
+
+
+def test_a_missing_record_stream(xp: Any) -> None:
+    main, side = tcuda.current_stream(), tcuda.Stream()
+    with check(mode="collect") as report:
+        x = xp.ones(1000)
+        side.wait_stream(main)
+        with tcuda.stream(side):
+            x.sum()
+        del x
+        xp.zeros(1000)
+        tcuda.synchronize()
+    found = report[0]
+    assert found.use_after_free
+    assert found.missing.call == "tcuda.memory.record_stream(array, side)"
+    assert found.previous_allocation is not None
+    assert found.previous_allocation.freed_stack is not None
+    assert found.missing.before == found.previous_allocation.freed_stack[0]
+    assert found.missing.before.line == found.previous.stack[0].line + 1
+
+
+def test_a_missing_wait_before_a_launch(xp: Any) -> None:
+    main, side = tcuda.Stream(), tcuda.Stream()
+    x, graph = xp.zeros(10), tcuda.CUDAGraph()
+    with tcuda.graph(graph):
+        x += 1
+    tcuda.synchronize()
+    with check(mode="collect") as report:
+        with tcuda.stream(side):
+            x[:] = 5
+        with tcuda.stream(main):
+            graph.replay()
+        tcuda.synchronize()
+    found = report[0]
+    assert found.missing.sentence.startswith("`main.wait_stream(side)` before the launch in line ")
+    assert found.current.launch_stack is not None
+    assert found.missing.before == found.current.launch_stack[0]
+
+
+class TestStateAfterAnError:
+    @pytest.fixture
+    def raced(self, xp: Any) -> Any:
+        """An array with work of a stream that the current stream does not wait for."""
+        return xp.zeros(8)
+
+    def test_the_operation_is_done_and_the_stream_is_restored(self, raced: Any) -> None:
+        main, side = tcuda.current_stream(), tcuda.Stream()
+        with check():
+            raced += 1
+            with pytest.raises(CUDASanitizerErrors), tcuda.stream(side):
+                raced += 2
+            assert tcuda.current_stream() == main
+            tcuda.synchronize()
+            assert raced.get().tolist() == [3] * 8
+
+    def test_no_memory_is_lost(self, raced: Any) -> None:
+        with check():
+            raced += 1
+            before = tcuda.memory_allocated()
+            with pytest.raises(CUDASanitizerErrors), tcuda.stream(tcuda.Stream()):
+                raced + 2
+            tcuda.synchronize()
+        assert tcuda.memory_allocated() == before
+
+    def test_a_launch_is_done(self, raced: Any) -> None:
+        graph = tcuda.CUDAGraph()
+        with tcuda.graph(graph):
+            raced += 1
+        tcuda.synchronize()
+        with check():
+            raced += 1
+            with pytest.raises(CUDASanitizerErrors), tcuda.stream(tcuda.Stream()):
+                graph.replay()
+            tcuda.synchronize()
+            assert raced.get().tolist() == [2] * 8
+
+
+def test_a_pickled_error_has_its_race(xp: Any) -> None:
+    with check() as report:
+        x = xp.zeros(4)
+        with pytest.raises(CUDASanitizerErrors) as caught, tcuda.stream(tcuda.Stream()):
+            x += 1
+        tcuda.synchronize()
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert [str(error) for error in copied.errors] == [str(report[0])]
+    assert copied.errors[0].race == report[0]
+
+
+def test_a_pickled_warning_has_its_race(xp: Any) -> None:
+    with check(mode="warn") as report:
+        x = xp.zeros(4)
+        with pytest.raises(RaceWarning) as caught, tcuda.stream(tcuda.Stream()):
+            x += 1
+        tcuda.synchronize()
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert (str(copied), copied.race) == (str(report[0]), report[0])
+
+
+def test_after_the_check_nothing_is_told(xp: Any) -> None:
+    from tcuda import _core
+    from tcuda._runtime import emulated_runtime
+
+    with check(mode="collect"):
+        detector = races._started.detector  # type: ignore[union-attr]
+        xp.zeros(4)
+    before = detector.operations
+    xp.zeros(4)
+    assert detector.operations == before == 1
+    assert emulated_runtime().races.detector is None
+    another = _core.RaceDetector(print)
+    another.attach(ledger())  # raises an error if a detector is attached
+    another.detach()
+
+
+def test_checks_begin_and_end_while_other_threads_work(xp: Any) -> None:
+    done = threading.Event()
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            while not done.is_set():
+                with tcuda.stream(tcuda.Stream()) as _:
+                    x = xp.zeros(16)
+                    x += 1
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(50):
+            with check(mode="collect") as report:
+                xp.zeros(4)
+            assert not report
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert errors == []
