@@ -121,7 +121,8 @@ class _Packer:
             event["name"],
             None if event["event"] is None else hex(event["event"]),
             bool(event.get("whole_device")),
-            self._stack(event.get("stack")),
+            event["file"],
+            event["line"],
         )
         return self._events.setdefault(key, len(self._events))
 

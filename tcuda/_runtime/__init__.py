@@ -54,6 +54,16 @@ def emulate(devices: int, memory: int) -> None:
         before = _decide(before, made)
 
 
+def gpus() -> int:
+    """Return the number of GPUs that CUDA shows to this process; the choice of the runtime stays open."""
+    from tcuda._runtime.cuda import CudaRuntime
+
+    try:
+        return CudaRuntime().visibleDeviceCount()
+    except RuntimeError:  # CuPy cannot be imported
+        return 0
+
+
 def environment() -> dict[str, str]:
     """Return the environment variables that give another process the same kind of devices as this process has.
 

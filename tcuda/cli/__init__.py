@@ -1,4 +1,4 @@
-"""The command line: ``tcuda info``, ``tcuda demo``, ``tcuda memory-viz``, ``tcuda graph-viz``."""
+"""The command line: ``tcuda info``, ``tcuda demo``, ``tcuda sanitize``, ``tcuda memory-viz``, ``tcuda graph-viz``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tcuda import _command
+from tcuda.cli.messages import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,10 +23,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; those of the process if None.
 
     Returns:
-        The exit code: 0 after success, 1 if the command failed, 130 if the user interrupted the command. Bad usage
-        exits with 2.
+        The exit code: 0 after success, 1 if the command failed, 130 if the user interrupted the command, or a code of
+        the command's own. Bad usage exits with 2.
     """
     command = "tcuda"
+    status = 0
     try:
         _import_commands()
         from tcuda.cli.interrupt import interruptible
@@ -34,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with interruptible():
             options = parse(argv)
             command = f"tcuda {options.command}"
-            options.run(options)
+            status = options.run(options) or 0
             if sys.stdout is not None:
                 sys.stdout.flush()
     except KeyboardInterrupt:
@@ -45,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if _began_as_interrupt(error):
             return _interrupted()
-        message = _message(error)
+        message = in_one_line(error)
         if message is None:
             raise
         print(f"{command}: {message}", file=sys.stderr)
@@ -54,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if _command.is_command():  # The process only has to end now, and Ctrl-C must print no traceback.
             _command.end_at_ctrl_c()
-    return 0
+    return status
 
 
 def _import_commands() -> None:
@@ -79,20 +81,6 @@ def _began_as_interrupt(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _message(error: Exception) -> str | None:
-    """Return a message of one line for ``error``; None if ``error`` comes from a bug in tcuda."""
-    if isinstance(error, MemoryError):
-        text = "There is not enough memory."
-    elif isinstance(error, OSError) and error.strerror:
-        text = error.strerror if error.filename is None else f"{error.strerror}: {str(error.filename)!r}"
-    elif isinstance(error, OSError | RuntimeError | ValueError):
-        text = str(error)
-    else:
-        return None
-    # The name or the content of a file may have characters that control a terminal.
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(text.split()))
 
 
 def _flush_or_drop_output() -> None:

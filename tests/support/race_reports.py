@@ -57,7 +57,8 @@ def step(number: int, kind: str, stream: int, name: str = "", event: int | None 
         "name": name,
         "event": event,
         "whole_device": False,
-        "stack": [frame("step", FILE, number)],
+        "file": FILE,
+        "line": number,
         **more,
     }
 
@@ -142,7 +143,7 @@ def nasty() -> dict[str, Any]:
             allocation=allocation(stack=stack),
             current=access("x", "read", SIDE, 14) | names,
             previous=access("x", "write", MAIN, 12) | names,
-            neighbours=[step(12, "work", MAIN, NASTY, stack=stack), step(13, "record", SIDE, NASTY, event=1)],
+            neighbours=[step(12, "work", MAIN, NASTY, file=NASTY), step(13, "record", SIDE, NASTY, event=1)],
         ),
         syncs=[{"call": NASTY, "file": NASTY, "line": 1, "count": 1}],
         program={"arguments": [NASTY], "status": 1, "failure": NASTY},

@@ -49,11 +49,13 @@ const raceView = (() => {
   }
 
   function fixBox(race) {
-    const where = race.before ? ` before ${baseName(race.before[0])}:${race.before[1]}` : "";
+    const [file, line] = race.before ?? [];
+    const where = race.before ? ` before ${baseName(file)}:${line}` : "";
+    const saysMore = race.advice && !(race.before && race.advice === `\`${race.missing}\` before line ${line} of ${baseName(file)} orders them.`);
     return element("div", { className: "fix" },
       element("h3", {}, "Missing"),
       element("p", {}, ...(race.missing ? [code(race.missing), where] : [race.advice || "No order leads from the first access to the second."])),
-      ...(race.missing && race.advice ? [element("p", { className: "hint" }, race.advice)] : []));
+      ...(race.missing && saysMore ? [element("p", { className: "hint" }, race.advice)] : []));
   }
 
   function memorySection(race) {

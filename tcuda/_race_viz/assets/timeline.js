@@ -35,7 +35,7 @@ function stepsOf(race) {
   );
   const made = (access) => ({
     number: access.number, device: access.device, stream: access.stream, kind: "work", name: access.operation,
-    event: null, wholeDevice: false, stack: access.launchStack || access.stack,
+    event: null, wholeDevice: false, site: accessSite(access),
   });
   let previous = stepFor(race.previous);
   if (!previous) shown.unshift(previous = made(race.previous));
@@ -134,8 +134,8 @@ function boxOf(row, plan, race) {
   const words = stepWords(row, plan);
   const half = halfOf(row);
   const [x, y] = [laneCentre(row.lane), row.y];
-  const site = placeText(siteOf(step.stack));
-  const isKnown = siteOf(step.stack) !== null;
+  const site = placeText(step.site);
+  const isKnown = step.site !== null;
   const name = shape("text", { x: x - half + 8, y: y + 4 }, short(words, step.kind === "work" ? (isKnown ? 17 : 28) : Math.floor(half / 3.6)));
   const line = step.kind === "work" && isKnown ? [shape("text", { class: "where", x: x + half - 8, y: y + 4 }, short(site, 15))] : [];
   return shape("g", { class: `step ${step.kind}${access ? " access" : ""}` },
@@ -178,6 +178,6 @@ function timelineTable(plan, race) {
         element("td", {}, countText(row.step.number)),
         element("td", {}, plan.lanes[row.lane].name),
         element("td", {}, stepWords(row, plan) + (access ? `, ${VERBS[access.kind]} ${argumentText(access)}` : "")),
-        element("td", {}, placeText(siteOf(row.step.stack))));
+        element("td", {}, placeText(row.step.site)));
     })));
 }

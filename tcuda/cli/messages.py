@@ -1,0 +1,24 @@
+"""Errors of the user, and texts of other programs, in one line of a terminal."""
+
+from __future__ import annotations
+
+
+def in_one_line(error: Exception) -> str | None:
+    """Return a message of one line for ``error``; None if ``error`` comes from a bug in tcuda."""
+    if isinstance(error, MemoryError):
+        text = "There is not enough memory."
+    elif isinstance(error, OSError) and error.strerror:
+        text = error.strerror if error.filename is None else f"{error.strerror}: {str(error.filename)!r}"
+    elif isinstance(error, OSError | RuntimeError | ValueError):
+        text = str(error)
+    else:
+        return None
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """Return ``text`` in one line, without characters that control a terminal, as names of files may have."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(text.split()))
+
+
+__all__ = ["in_one_line", "printable"]

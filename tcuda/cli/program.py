@@ -1,0 +1,237 @@
+"""A Python program that runs in this process as ``python PROGRAM`` or ``python -m MODULE`` runs the program."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import os
+import pkgutil
+import sys
+import threading
+import traceback
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Sequence
+    from types import CodeType, FrameType, TracebackType
+
+_INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_IMPORT = "<frozen importlib"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a program ended.
+
+    Attributes:
+        status: The exit status.
+        failure: The exception that ended the program, in one line; None if no exception did.
+    """
+
+    status: int
+    failure: str | None = None
+
+
+def require_program(path: str) -> None:
+    """Require that ``path`` is a file that can be read, or a folder or an archive with a ``__main__.py``.
+
+    Raises:
+        OSError: There is no such file, or the file cannot be read.
+    """
+    if not Path(path).is_dir():
+        Path(path).open("rb").close()  # a pipe is allowed: the shell makes one for <(...)
+
+
+def run_file(path: str, arguments: Sequence[str]) -> Ending:
+    """Run the file, folder or archive ``path``, and wait for the threads of the program."""
+    _take_arguments([path, *arguments])
+    full = os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118  # as Python does, without normalising
+    importer = pkgutil.get_importer(full)
+    if importer is None:
+        _take_first_path(os.path.dirname(os.path.realpath(full)))  # noqa: PTH120
+        return _ending(lambda: _run_script(full))
+    _take_first_path(full)
+    return _ending(lambda: _run_spec(_spec_in(importer, path)))
+
+
+def run_module(name: str, arguments: Sequence[str]) -> Ending:
+    """Run the module ``name``, or the ``__main__`` of the package ``name``, and wait for the threads of the program."""
+    _take_arguments(["-m", *arguments])
+    _take_first_path(os.getcwd())  # noqa: PTH109
+    return _ending(lambda: _run_spec(_spec_of(name), takes_name=True))
+
+
+@contextlib.contextmanager
+def before_abrupt_exit(finish: Callable[[int], int]) -> Iterator[None]:
+    """Call ``finish`` before ``os._exit`` ends this process; ``finish`` may change the exit status.
+
+    A child process that this process forks ends as ever.
+    """
+    leave, owner = os._exit, os.getpid()
+
+    def _exit(status: int) -> None:
+        if os.getpid() == owner:
+            os._exit = leave
+            try:
+                status = finish(status)
+            except BaseException:
+                traceback.print_exc()
+        leave(status)
+
+    os._exit = _exit  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        os._exit = leave
+
+
+def callers() -> frozenset[str]:
+    """Return the files of the functions that run now: those of the command."""
+    frame: FrameType | None = sys._getframe()
+    files = set()
+    while frame is not None:
+        files.add(frame.f_code.co_filename)
+        frame = frame.f_back
+    return frozenset(files)
+
+
+def without_callers(stack: Sequence[dict[str, Any]], files: Container[str]) -> list[dict[str, Any]]:
+    """Return ``stack``, whose innermost frame is first, without the outermost frames that are in ``files``."""
+    kept = list(stack)
+    while kept and kept[-1]["filename"] in files:
+        kept.pop()
+    return kept
+
+
+def _take_arguments(arguments: list[str]) -> None:
+    sys.argv[:] = arguments
+
+
+def _take_first_path(entry: str) -> None:
+    """Put the folder of the program first on the path of imports, in the place of the folder of the command."""
+    if getattr(sys.flags, "safe_path", False) or sys.flags.isolated:
+        return  # Python added no folder for the command, and would add none for the program
+    sys.path[:1] = [entry]
+
+
+def _run_script(path: str) -> None:
+    loader = SourceFileLoader("__main__", path)
+    with io.open_code(path) as file:
+        code = loader.source_to_code(file.read(), path)
+    main = _new_main(path)
+    main.__loader__ = loader
+    _execute(code, main)
+
+
+def _run_spec(spec: ModuleSpec, *, takes_name: bool = False) -> None:
+    """Run a module; with ``takes_name``, the file of the module becomes the first argument."""
+    loader: Any = spec.loader
+    code = loader.get_code(spec.name)
+    if code is None:
+        raise ImportError(f"No code object available for {spec.name}")
+    if takes_name and spec.origin is not None:
+        sys.argv[0] = spec.origin
+    main = _new_main(spec.origin)
+    main.__loader__, main.__spec__, main.__package__ = loader, spec, spec.parent
+    main.__dict__["__cached__"] = spec.cached
+    _execute(code, main)
+
+
+def _spec_of(name: str) -> ModuleSpec:
+    """Return the spec of the module ``name``, or of the ``__main__`` of the package ``name``.
+
+    Raises:
+        ImportError: There is no such module, or the module has no Python code.
+    """
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        package, name = name, f"{name}.__main__"
+        spec = importlib.util.find_spec(name)
+        if spec is None:
+            raise ImportError(f"No module named {name}; {package!r} is a package and cannot be directly executed")
+    if spec is None:
+        raise ImportError(f"No module named {name}")
+    if not hasattr(spec.loader, "get_code"):
+        raise ImportError(f"{name!r} is no module of Python code")
+    return spec
+
+
+def _spec_in(importer: Any, path: str) -> ModuleSpec:
+    spec: ModuleSpec | None = importer.find_spec("__main__")
+    if spec is None:
+        raise ImportError(f"can't find '__main__' module in {path!r}")
+    return spec
+
+
+def _new_main(file: str | None) -> ModuleType:
+    main = ModuleType("__main__")
+    main.__file__ = file
+    main.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={}, __cached__=None)
+    sys.modules["__main__"] = main
+    return main
+
+
+def _execute(code: CodeType, main: ModuleType) -> None:
+    exec(code, main.__dict__)
+
+
+def _ending(run: Callable[[], None]) -> Ending:
+    """Run a program to its end, threads included, and report an exception as Python does."""
+    ended = _guarded(run)
+    of_threads = _guarded(threading._shutdown)  # type: ignore[attr-defined]
+    return of_threads if of_threads.status and not ended.status else ended
+
+
+def _guarded(run: Callable[[], None]) -> Ending:
+    try:
+        run()
+    except SystemExit as exit:
+        return Ending(_status(exit.code))
+    except BaseException as error:
+        failure = _in_one_line(error)
+        _print_traceback(error)
+        return Ending(_INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1, failure)
+    return Ending(0)
+
+
+def _status(code: object) -> int:
+    """Return the exit status of ``SystemExit(code)``; a code that is no number is a message, which is printed."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # stdout or stderr may be None or closed
+        sys.stdout.flush()
+        print(code, file=sys.stderr)
+    return 1
+
+
+def _in_one_line(error: BaseException) -> str:
+    return traceback.format_exception_only(type(error), error)[-1].strip()
+
+
+def _print_traceback(error: BaseException) -> None:
+    """Print the traceback without the frames of this module."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stdout.flush()
+    shown = _of_program(error.__traceback__)
+    try:
+        sys.excepthook(type(error), error.with_traceback(shown), shown)
+    except SystemExit:
+        pass
+    except BaseException:  # the program may have set a hook of its own
+        traceback.print_exc()
+
+
+def _of_program(frames: TracebackType | None) -> TracebackType | None:
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith((__file__, _IMPORT)):
+        frames = frames.tb_next
+    return frames
+
+
+__all__ = ["Ending", "before_abrupt_exit", "callers", "require_program", "run_file", "run_module", "without_callers"]

@@ -1,0 +1,228 @@
+"""``tcuda sanitize``: run a program under the race detector."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from tcuda._files import require_writable
+from tcuda._runtime import gpus
+from tcuda._runtime.emulated import settings
+from tcuda._sanitizer._suppressions import VARIABLE, read_suppressions
+from tcuda.cli.messages import in_one_line
+from tcuda.cli.program import (
+    Ending,
+    before_abrupt_exit,
+    callers,
+    require_program,
+    run_file,
+    run_module,
+    without_callers,
+)
+from tcuda.cli.race_report import STDOUT, Output
+from tcuda.cli.terminal import console
+from tcuda.sanitizer import check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Sequence
+
+_NAME = "sanitize"
+_WITH_VALUE = ("--html", "--suppress")
+"""The options that take the next argument as their value. All other options take a value only after ``=``."""
+
+_DEVICES = 2
+_FOUND = 1
+_LONGEST_NUMBER = 15
+
+_PARTS = ("current", "previous", "allocation", "previous_allocation")
+_STACKS = {"stack", "launch_stack", "freed_stack"}
+"""The parts of a race that have stacks, and the names of the stacks."""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        _NAME,
+        usage="tcuda sanitize [options] (PROGRAM | -m MODULE) [ARGUMENT ...]",
+        help="run a program, and find missing waits between streams",
+        description="Run a program as python does, and report each race: two operations on the same memory, one of "
+        "them a write, that no wait orders. The exit status is 1 if there was a race, else the status of the program.",
+        epilog="The options of the command come before the program. All later arguments are the program's.",
+        allow_abbrev=False,
+    )
+    # The program is split off before. These two arguments are for the help only.
+    parser.add_argument("program", metavar="PROGRAM", nargs="?", help="the file, folder or archive to run")
+    parser.add_argument("-m", metavar="MODULE", dest="module", help="run a module instead, such as pytest")
+    reaction = parser.add_mutually_exclusive_group()
+    reaction.add_argument(
+        "--raise",
+        dest="mode",
+        action="store_const",
+        const="raise",
+        help="raise CUDASanitizerErrors in the operation that makes a race",
+    )
+    reaction.add_argument(
+        "--warn", dest="mode", action="store_const", const="warn", help="also warn at each race while the program runs"
+    )
+    parser.add_argument(
+        "--suppress", metavar="FILE", type=Path, action="append", default=[], help="leave out the races that FILE names"
+    )
+    parser.add_argument("--syncs", action="store_true", help="count the calls that make the host wait, by line")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const=STDOUT,
+        help="write the report as JSON to FILE, with '=' before FILE; without FILE to stdout, and the output of the "
+        "program to stderr",
+    )
+    parser.add_argument("--html", metavar="PAGE", type=Path, help="write a page that shows the races on a timeline")
+    parser.add_argument(
+        "--emulated",
+        metavar="N",
+        nargs="?",
+        type=_count,
+        const=_DEVICES,
+        help=f"run on N emulated devices, with '=' before N ({_DEVICES}); the default if there is no GPU",
+    )
+    parser.set_defaults(run=run, mode="collect", usage_error=parser.error)
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments of the command, and the program with its arguments.
+
+    The program begins with ``-m`` or with the name of a file. For other commands there is no program.
+    """
+    own = list(arguments)
+    if not own or own[0] != _NAME:
+        return own, []
+    place = 1
+    while place < len(own):
+        argument = own[place]
+        if argument == "--":
+            return own[:place], own[place + 1 :]
+        if argument.startswith("-m") or argument == "-" or not argument.startswith("-"):
+            return own[:place], own[place:]
+        place += 2 if argument in _WITH_VALUE else 1
+    return own, []
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command, and return the exit status.
+
+    Raises:
+        OSError: The report cannot be written.
+        RuntimeError: The devices in use cannot be watched.
+    """
+    if not options.program:
+        options.usage_error("give the program to run, or -m and a module")
+    try:
+        start = _program(options.program)
+        for path in options.suppress:
+            read_suppressions({VARIABLE: str(path)})
+        for path in (options.html, options.json and options.json != STDOUT and Path(options.json)):
+            if path:
+                require_writable(path)
+    except (OSError, ValueError) as error:
+        options.usage_error(in_one_line(error))
+    screen = console(stderr=True)
+    told = _choose_devices(options.emulated)
+    if told:
+        screen.print(told)
+    with _stdout_for_json(options.json) as stdout:
+        return _run(options, start, Output(screen, stdout, options.json, options.html, options.syncs))
+
+
+def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Output) -> int:
+    owner, command = os.getpid(), callers()
+    with check(options.mode) as report:
+
+        def finish(ending: Ending) -> int:
+            found = _of_program(report.as_dict(), command)
+            found["program"] = {"arguments": options.program, "status": ending.status, "failure": ending.failure}
+            output.write(found)
+            return _FOUND if found["races"] else ending.status
+
+        with before_abrupt_exit(lambda status: finish(Ending(status))):
+            ending = start()
+        # A child process that the program forked may end here, too. The report belongs to the parent.
+        return finish(ending) if os.getpid() == owner else ending.status
+
+
+def _of_program(report: dict[str, Any], command: Container[str]) -> dict[str, Any]:
+    """Take the frames of the command away from the stacks of ``report``, and return ``report``."""
+    for race in report["races"]:
+        for part in filter(None, (race[name] for name in _PARTS)):
+            for name in _STACKS & part.keys():
+                part[name] = part[name] and without_callers(part[name], command)
+    return report
+
+
+def _program(words: Sequence[str]) -> Callable[[], Ending]:
+    """Return the function that runs the program.
+
+    Raises:
+        OSError: The program cannot be read.
+        ValueError: There is no name after ``-m``.
+    """
+    first, *arguments = words
+    if not first.startswith("-m"):
+        require_program(first)
+        return lambda: run_file(first, arguments)
+    name = first[2:]
+    if not name:
+        if not arguments:
+            raise ValueError("give the name of a module after -m")
+        name, *arguments = arguments
+    return lambda: run_module(name, arguments)
+
+
+def _choose_devices(emulated: int | None) -> str | None:
+    """Let the program run on emulated devices if the user asks for them, or if there is no other device.
+
+    The choice is stored in the environment: a program may still call ``tcuda.emulation.enable()``, which goes first.
+
+    Returns:
+        A message for the user; None if the user chose the devices.
+    """
+    told = None
+    if emulated is None:
+        if "TCUDA_RUNTIME" in os.environ or gpus():
+            return None
+        emulated = _DEVICES
+        told = f"There is no GPU: using {emulated} emulated devices."
+    os.environ.update(TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES=str(emulated))
+    return told
+
+
+@contextlib.contextmanager
+def _stdout_for_json(json: str | None) -> Iterator[TextIO]:
+    """Give a file that writes to stdout; if the JSON goes there, the output of the program goes to stderr."""
+    if json != STDOUT:
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with open(kept, "w", encoding="utf-8", closefd=False) as file:
+            yield file
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _count(text: str) -> int:
+    """Return the number of devices in ``text``."""
+    try:
+        devices, memory = settings.from_environment({"TCUDA_EMULATED_DEVICES": text})
+        settings.check(devices, memory)
+    except ValueError:
+        shown = text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
+        raise argparse.ArgumentTypeError(f"{shown!r} is not a number of devices that can be emulated") from None
+    return devices
