@@ -37,6 +37,15 @@ class Access:
     allocation: int | None
 
 
+def _without(access: Access, begin: int, end: int) -> Access | None:
+    first, last = min(access.touched), max(access.touched)
+    if last < begin or end <= first:
+        return access
+    left = access.touched.difference(range(begin, end))
+    contiguous = len(access.touched) == last + 1 - first
+    return dataclasses.replace(access, touched=left) if contiguous and left else None
+
+
 @dataclasses.dataclass
 class Graph:
     """An executable graph: the accesses and the dependencies of each node, and what comes before a next launch."""
@@ -165,10 +174,8 @@ class Program:
         self._allocations[address] = size, next(self._numbers)
 
     def unmap(self, address: int, size: int) -> None:
-        """Give memory back to the driver."""
-        gone = frozenset(range(address, address + size))
-        kept = (dataclasses.replace(access, touched=access.touched - gone) for access in self.accesses)
-        self.accesses = [access for access in kept if access.touched]
+        """Give memory back to the driver. A strided access of a part of the memory is forgotten as a whole."""
+        self.accesses = [kept for access in self.accesses if (kept := _without(access, address, address + size))]
         self._forget_allocations(address, size)
 
     def allocation_at(self, address: int) -> int | None:

@@ -22,26 +22,38 @@ namespace {
 using Self = PythonRaceDetector;
 using races::RaceDetector;
 
-// The accesses of an operation, which Python passes as a sequence of tuples.
-class Uses {
-public:
-    explicit Uses(nb::handle sequence) : tuple_(nb::steal(PySequence_Tuple(sequence.ptr()))) {
-        if (!tuple_.is_valid() || !read_uses(tuple_.ptr(), &uses_))
-            nb::raise_python_error();
-    }
-    const std::vector<RaceDetector::NamedUse> &get() const { return uses_; }
-
-private:
-    nb::object tuple_; // keeps the labels alive
-    std::vector<RaceDetector::NamedUse> uses_;
-};
-
 nb::object tuple_of(nb::handle sequence) {
     nb::object tuple = nb::steal(PySequence_Tuple(sequence.ptr()));
     if (!tuple.is_valid())
         nb::raise_python_error();
     return tuple;
 }
+
+// The accesses of an operation, which Python passes as a sequence of tuples. Each thread keeps one vector of accesses,
+// for its memory. Python code that runs during the reading may come back here; that call then has another vector.
+class Uses {
+public:
+    explicit Uses(nb::handle sequence) : tuple_(tuple_of(sequence)) {
+        std::swap(uses_, spare());
+        if (!read_uses(tuple_.ptr(), &uses_, &count_))
+            nb::raise_python_error();
+    }
+    ~Uses() { std::swap(uses_, spare()); }
+    Uses(const Uses &) = delete;
+    Uses &operator=(const Uses &) = delete;
+
+    RaceDetector::NamedUses get() { return {uses_.data(), count_}; }
+
+private:
+    static std::vector<RaceDetector::NamedUse> &spare() {
+        static thread_local std::vector<RaceDetector::NamedUse> spare;
+        return spare;
+    }
+
+    nb::object tuple_; // keeps the labels alive
+    std::vector<RaceDetector::NamedUse> uses_;
+    std::size_t count_ = 0;
+};
 
 std::string_view text_of(nb::handle text) {
     std::string_view read;
@@ -51,19 +63,19 @@ std::string_view text_of(nb::handle text) {
 }
 
 void work(Self &self, int device, Stream stream, nb::handle name, nb::handle accesses) {
-    const Uses uses(accesses);
+    Uses uses(accesses);
     self.tell(self.detector.work(device, key_of(stream), text_of(name), uses.get(), note_python_stack()));
 }
 
 void work_together(Self &self, std::vector<RaceDetector::DeviceStream> streams, nb::handle name, nb::handle accesses) {
-    const Uses uses(accesses);
+    Uses uses(accesses);
     for (auto &[device, stream] : streams)
         stream = key_of(stream);
     self.tell(self.detector.work_together(streams, text_of(name), uses.get(), note_python_stack()));
 }
 
 void host_access(Self &self, nb::handle name, nb::handle accesses) {
-    const Uses uses(accesses);
+    Uses uses(accesses);
     self.tell(self.detector.host_access(text_of(name), uses.get(), note_python_stack()));
 }
 

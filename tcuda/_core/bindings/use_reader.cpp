@@ -81,13 +81,20 @@ bool read_text(PyObject *text, const char *noun, std::string_view *read) {
     return true;
 }
 
-bool read_uses(PyObject *tuple, std::vector<races::RaceDetector::NamedUse> *uses) {
-    const Py_ssize_t count = PyTuple_Size(tuple);
-    uses->resize(static_cast<std::size_t>(count));
-    for (Py_ssize_t place = 0; place < count; ++place)
-        if (!read_use(PyTuple_GetItem(tuple, place), &(*uses)[static_cast<std::size_t>(place)]))
+bool read_uses(PyObject *tuple, std::vector<races::RaceDetector::NamedUse> *uses, std::size_t *count) {
+    *count = static_cast<std::size_t>(PyTuple_Size(tuple));
+    if (uses->size() < *count)
+        uses->resize(*count);
+    for (std::size_t place = 0; place < *count; ++place)
+        if (!read_use(PyTuple_GetItem(tuple, static_cast<Py_ssize_t>(place)), &(*uses)[place]))
             return false;
     return true;
+}
+
+bool read_uses(PyObject *tuple, std::vector<races::RaceDetector::NamedUse> *uses) {
+    std::size_t count;
+    uses->clear();
+    return read_uses(tuple, uses, &count);
 }
 
 } // namespace tcuda

@@ -17,4 +17,7 @@ bool read_text(PyObject *text, const char *noun, std::string_view *read);
 // confidence). The labels live as long as the tuple. False, with a Python error set, if that fails.
 bool read_uses(PyObject *tuple, std::vector<races::RaceDetector::NamedUse> *uses);
 
+// As read_uses(), but the vector only grows: `*count` says how many uses there are.
+bool read_uses(PyObject *tuple, std::vector<races::RaceDetector::NamedUse> *uses, std::size_t *count);
+
 } // namespace tcuda

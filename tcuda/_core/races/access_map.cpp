@@ -5,11 +5,11 @@
 
 namespace tcuda::races {
 
-Access *AccessMap::make(const Operation &operation, const Use &use) {
+Access *AccessMap::make(const Operation &operation, Use &use) {
     Access *const access = recycler_.take();
     access->operation = operation;
-    access->use = use;
-    access->allocation = allocations_.use(use.region.begin());
+    std::swap(access->use, use);
+    access->allocation = allocations_.use(access->use.region.begin());
     return access;
 }
 
@@ -40,18 +40,22 @@ void AccessMap::append(Piece &piece, Access *access) {
     ++entries_;
 }
 
-// Joins neighbours with the same accesses, from the piece before `begin` to the piece behind `end`.
+AccessMap::Pieces::iterator AccessMap::erase(Pieces::iterator piece) {
+    if (Cached &cached = cached_at(piece->first); cached.begin == piece->first)
+        cached = {};
+    return pieces_.erase(piece);
+}
+
+// Joins the neighbours with the same accesses in a range.
 void AccessMap::merge(Address begin, Address end) {
     auto piece = pieces_.lower_bound(begin);
-    if (piece != pieces_.begin())
-        --piece;
-    while (piece != pieces_.end() && piece->first <= end) {
+    while (piece != pieces_.end() && piece->first < end) {
         if (piece->second.entries.empty()) {
-            piece = pieces_.erase(piece);
+            piece = erase(piece);
             continue;
         }
         const auto next = std::next(piece);
-        if (next == pieces_.end())
+        if (next == pieces_.end() || next->first >= end)
             break;
         if (next->first != piece->second.end || !(next->second.entries == piece->second.entries)) {
             piece = next;
@@ -60,7 +64,7 @@ void AccessMap::merge(Address begin, Address end) {
         piece->second.end = next->second.end;
         for (const Entry &entry : next->second.entries)
             remove(entry);
-        pieces_.erase(next);
+        erase(next);
     }
 }
 
@@ -97,6 +101,7 @@ void AccessMap::drop(Access *access) noexcept {
 }
 
 template <typename Unwanted> void AccessMap::remove_entries(Unwanted unwanted) {
+    cache_.fill({});
     for (Pieces *const all : {&pieces_, &clusters_})
         for (auto piece = all->begin(); piece != all->end();) {
             auto &entries = piece->second.entries;
@@ -129,7 +134,7 @@ void AccessMap::forget(Address begin, Address end) {
     while (piece != pieces_.end() && piece->first < end) {
         for (const Entry &entry : piece->second.entries)
             remove(entry);
-        piece = pieces_.erase(piece);
+        piece = erase(piece);
     }
     for (auto cluster = clusters_.begin(); cluster != clusters_.end() && cluster->first < end;) {
         if (cluster->second.end <= begin) {

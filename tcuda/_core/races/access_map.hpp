@@ -1,6 +1,7 @@
 // The accesses that later operations may race with, by address.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <vector>
@@ -27,8 +28,9 @@ public:
     AccessMap(const AccessMap &) = delete;
     AccessMap &operator=(const AccessMap &) = delete;
 
-    // An access for add(), with the allocation that its region is in.
-    Access *make(const Operation &operation, const Use &use);
+    // An access for add() or look(), with the allocation that its region is in. Takes the region over: `use` gets
+    // another one, whose memory can be used again.
+    Access *make(const Operation &operation, Use &use);
 
     // Adds `access` to the map, and calls `race(earlier access)` for each access that races with it. The caller no
     // longer owns `access` after the call.
@@ -110,6 +112,13 @@ private:
     template <typename Report>
     void check_pieces_of_range(Access *access, const Horizon &horizon, Report race, bool keep) {
         const Address begin = access->use.region.begin(), end = access->use.region.end();
+        const auto whole = [](const Entry &) { return true; };
+        Cached &cached = cached_at(begin);
+        if (keep && cached.begin == begin && cached.piece->second.end == end) {
+            check_entries(cached.piece->second.entries, access, horizon, race, whole);
+            append(cached.piece->second, access);
+            return;
+        }
         auto piece = first_piece(begin, end);
         Address place = begin;
         while (place < end) {
@@ -123,13 +132,15 @@ private:
                 place = gap_end;
                 continue;
             }
-            check_entries(piece->second.entries, access, horizon, race, [](const Entry &) { return true; });
+            check_entries(piece->second.entries, access, horizon, race, whole);
             if (keep)
                 append(piece->second, access);
             place = piece->second.end;
             ++piece;
         }
         merge(begin, end);
+        if (piece = pieces_.find(begin); keep && piece->second.end == end)
+            cached = {begin, piece};
     }
 
     template <typename Report> void check_pieces_around(Access *access, const Horizon &horizon, Report race) {
@@ -162,6 +173,14 @@ private:
         }
     }
 
+    // The piece that begins at an address, if that piece was looked at lately.
+    struct Cached {
+        Address begin = ~Address(0); // no access begins there
+        Pieces::iterator piece;
+    };
+    Cached &cached_at(Address begin) { return cache_[(begin >> 9 ^ begin >> 2) % cache_.size()]; }
+
+    Pieces::iterator erase(Pieces::iterator piece);
     Pieces::iterator first_piece(Address begin, Address end);
     Pieces::iterator split(Pieces::iterator piece, Address place);
     void append(Piece &piece, Access *access);
@@ -175,6 +194,7 @@ private:
     Allocations &allocations_;
     Recycler<Access> recycler_;
     Pieces pieces_, clusters_;
+    std::array<Cached, 4096> cache_;
     std::size_t entries_ = 0;
     std::size_t next_sweep_ = 4096;
 };

@@ -17,7 +17,10 @@ struct Allocation {
     StackId stack = 0;
     StackId freed_stack = 0;
     bool freed = false;
+    bool listed = false; // whether Allocations finds it by its address
     std::size_t users = 0;
+
+    bool contains(Address place) const { return place - address < size; }
 };
 
 } // namespace tcuda::races

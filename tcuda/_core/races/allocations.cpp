@@ -14,6 +14,7 @@ void Allocations::add(Address address, std::size_t size, int device, Stream stre
     made->stack = stack;
     made->freed_stack = 0;
     made->freed = false;
+    made->listed = true;
     by_address_.emplace(address, made);
 }
 
@@ -33,6 +34,7 @@ void Allocations::forget(Address begin, Address end) {
             next = before;
     }
     while (next != by_address_.end() && next->first < end) {
+        next->second->listed = false;
         drop(next->second);
         next = by_address_.erase(next);
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 
 #include "races/allocation.hpp"
@@ -22,14 +23,15 @@ public:
 
     // The allocation around `address`, for one more user; null if none is known.
     Allocation *use(Address address) {
-        auto after = by_address_.upper_bound(address);
-        if (after == by_address_.begin())
-            return nullptr;
-        Allocation *const found = (--after)->second;
-        if (address - found->address >= found->size)
-            return nullptr;
-        ++found->users;
-        return found;
+        Allocation *&cached = cache_[(address >> 9) % cache_.size()];
+        if (cached == nullptr || !cached->listed || !cached->contains(address)) {
+            auto after = by_address_.upper_bound(address);
+            if (after == by_address_.begin() || !(--after)->second->contains(address))
+                return nullptr;
+            cached = after->second;
+        }
+        ++cached->users;
+        return cached;
     }
     void drop(Allocation *allocation) noexcept {
         if (allocation != nullptr)
@@ -41,6 +43,7 @@ public:
 private:
     std::map<Address, Allocation *> by_address_;
     Recycler<Allocation> recycler_;
+    std::array<Allocation *, 1024> cache_{}; // objects of `recycler_` that were found lately; each may have changed
 };
 
 } // namespace tcuda::races

@@ -12,7 +12,7 @@ namespace tcuda::races {
 // The names of operations and arguments, each kept once under a number.
 class Names {
 public:
-    Names() { number(""); }
+    Names() { number(""); } // 0 is the number of the empty text
 
     NameId number(std::string_view text) {
         const auto known = numbers_.find(text);

@@ -21,14 +21,14 @@ void RaceDetector::stream_synchronized(int device, Stream stream, StackId stack)
     const std::lock_guard lock(mutex_);
     order_.finish_stream(order_.stream(device, stream));
     settle_page_locked();
-    note(Kind::sync, "", device, stream, stack);
+    note(Kind::sync, 0, device, stream, stack);
 }
 
 void RaceDetector::device_synchronized(int device, StackId stack) {
     const std::lock_guard lock(mutex_);
     order_.finish_device(device);
     settle_page_locked();
-    note(Kind::sync, "", device, 0, stack, nullptr, true);
+    note(Kind::sync, 0, device, 0, stack, nullptr, true);
 }
 
 // Events
@@ -36,20 +36,20 @@ void RaceDetector::device_synchronized(int device, StackId stack) {
 void RaceDetector::event_recorded(std::uintptr_t event, int device, Stream stream, StackId stack) {
     const std::lock_guard lock(mutex_);
     order_.record(event, order_.stream(device, stream));
-    note(Kind::record, "", device, stream, stack, &event);
+    note(Kind::record, 0, device, stream, stack, &event);
 }
 
 void RaceDetector::event_waited(std::uintptr_t event, int device, Stream stream, StackId stack) {
     const std::lock_guard lock(mutex_);
     order_.wait_for(event, order_.stream(device, stream));
-    note(Kind::wait, "", device, stream, stack, &event);
+    note(Kind::wait, 0, device, stream, stack, &event);
 }
 
 void RaceDetector::event_synchronized(std::uintptr_t event, StackId stack) {
     const std::lock_guard lock(mutex_);
     order_.finish_event(event);
     settle_page_locked();
-    note(Kind::sync, "", -1, 0, stack, &event);
+    note(Kind::sync, 0, -1, 0, stack, &event);
 }
 
 void RaceDetector::event_destroyed(std::uintptr_t event) {
@@ -60,18 +60,18 @@ void RaceDetector::event_destroyed(std::uintptr_t event) {
 // Work
 
 RaceDetector::Races RaceDetector::work(int device, Stream stream, std::string_view name,
-                                       const std::vector<NamedUse> &uses, StackId stack) {
+                                       NamedUses uses, StackId stack) {
     const std::lock_guard lock(mutex_);
     Races found;
     OrderedStream &ordered = order_.stream(device, stream);
     const Operation operation = operation_in(ordered, name, stack);
-    for (const NamedUse &named : uses)
+    for (NamedUse &named : uses)
         check(operation, numbered(named), order_.horizon_of(ordered), found);
     return found;
 }
 
 RaceDetector::Races RaceDetector::work_together(const std::vector<DeviceStream> &streams, std::string_view name,
-                                                const std::vector<NamedUse> &uses, StackId stack) {
+                                                NamedUses uses, StackId stack) {
     const std::lock_guard lock(mutex_);
     Races found;
     if (streams.empty())
@@ -80,7 +80,7 @@ RaceDetector::Races RaceDetector::work_together(const std::vector<DeviceStream> 
     for (const auto &[device, stream] : streams)
         order_.wait(first, order_.moment_of(order_.stream(device, stream)));
     const Operation operation = operation_in(first, name, stack);
-    for (const NamedUse &named : uses)
+    for (NamedUse &named : uses)
         check(operation, numbered(named), order_.horizon_of(first), found);
     const Moment end = order_.moment_of(first);
     for (const auto &[device, stream] : streams)
@@ -88,15 +88,14 @@ RaceDetector::Races RaceDetector::work_together(const std::vector<DeviceStream> 
     return found;
 }
 
-RaceDetector::Races RaceDetector::host_access(std::string_view name, const std::vector<NamedUse> &uses,
-                                              StackId stack) {
+RaceDetector::Races RaceDetector::host_access(std::string_view name, NamedUses uses, StackId stack) {
     const std::lock_guard lock(mutex_);
     Races found;
     Operation operation;
     operation.name = names_.number(name);
     operation.stack = stack;
     operation.number = ++operations_;
-    for (const NamedUse &named : uses) {
+    for (NamedUse &named : uses) {
         Access *const access = accesses_.make(operation, numbered(named));
         raced_.clear();
         accesses_.look(access, order_.host_horizon(),
@@ -112,8 +111,10 @@ std::unique_ptr<GraphPlan> RaceDetector::add_graph(const std::vector<NamedNode> 
     std::vector<GraphNode> numbered_nodes;
     for (const NamedNode &node : nodes) {
         GraphNode made{names_.number(node.name), node.stack, {}, node.dependencies};
-        for (const NamedUse &named : node.uses)
-            made.uses.push_back(numbered(named));
+        for (const NamedUse &named : node.uses) {
+            made.uses.push_back(named.use);
+            made.uses.back().label = names_.number(named.label);
+        }
         numbered_nodes.push_back(std::move(made));
     }
     auto plan = std::make_unique<GraphPlan>(std::move(numbered_nodes));
@@ -154,7 +155,7 @@ RaceDetector::Races RaceDetector::launch(GraphPlan &graph, int device, Stream st
         operation.slot = slots[node.chain];
         operation.epoch = begins[node.chain] + node.place;
         for (const Use &use : node.uses)
-            check(operation, use, order_.horizon_of(operation.slot, clock), found);
+            check(operation, of_node_ = use, order_.horizon_of(operation.slot, clock), found);
         for (const auto &[chain, place] : node.after)
             clock.set(slots[chain], begins[chain]);
     }
@@ -253,17 +254,17 @@ Operation RaceDetector::operation_in(OrderedStream &stream, std::string_view nam
     operation.device = stream.device;
     operation.stream = stream.key;
     operation.slot = stream.slot;
-    note(Kind::work, name, stream.device, stream.key, stack);
+    note(Kind::work, operation.name, stream.device, stream.key, stack);
     return operation;
 }
 
-void RaceDetector::note(Kind kind, std::string_view name, int device, Stream stream, StackId stack,
+void RaceDetector::note(Kind kind, NameId name, int device, Stream stream, StackId stack,
                         const std::uintptr_t *event, bool whole_device) {
     RecentSteps::Step step;
     step.kind = kind;
     step.whole_device = whole_device;
     step.device = device;
-    step.name = names_.number(name);
+    step.name = name;
     step.stack = stack;
     step.number = operations_;
     step.stream = stream;
@@ -272,13 +273,12 @@ void RaceDetector::note(Kind kind, std::string_view name, int device, Stream str
     recent_.add(step);
 }
 
-Use RaceDetector::numbered(const NamedUse &named) {
-    Use use = named.use;
-    use.label = names_.number(named.label);
-    return use;
+Use &RaceDetector::numbered(NamedUse &named) {
+    named.use.label = names_.number(named.label);
+    return named.use;
 }
 
-void RaceDetector::check(const Operation &operation, const Use &use, const Horizon &horizon, Races &found) {
+void RaceDetector::check(const Operation &operation, Use &use, const Horizon &horizon, Races &found) {
     Access *const access = accesses_.make(operation, use);
     raced_.clear();
     accesses_.add(access, horizon, [&](const Access *previous) { found_race(*previous, *access, found); });

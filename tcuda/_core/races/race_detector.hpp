@@ -34,6 +34,14 @@ public:
         Use use;
         std::string_view label;
     };
+    // The uses of an operation. The detector takes their regions over, and leaves other regions there, whose memory the
+    // caller can use again.
+    struct NamedUses {
+        NamedUse *first;
+        std::size_t count;
+        NamedUse *begin() const { return first; }
+        NamedUse *end() const { return first + count; }
+    };
     struct NamedNode {
         std::string_view name;
         StackId stack;
@@ -55,11 +63,11 @@ public:
     void event_destroyed(std::uintptr_t event);
 
     // Work
-    Races work(int device, Stream stream, std::string_view name, const std::vector<NamedUse> &uses, StackId stack);
+    Races work(int device, Stream stream, std::string_view name, NamedUses uses, StackId stack);
     // An operation on several streams that wait for each other.
     Races work_together(const std::vector<DeviceStream> &streams, std::string_view name,
-                        const std::vector<NamedUse> &uses, StackId stack);
-    Races host_access(std::string_view name, const std::vector<NamedUse> &uses, StackId stack);
+                        NamedUses uses, StackId stack);
+    Races host_access(std::string_view name, NamedUses uses, StackId stack);
 
     // Graphs. Throws std::out_of_range if a dependency is no earlier node.
     std::unique_ptr<GraphPlan> add_graph(const std::vector<NamedNode> &nodes);
@@ -92,11 +100,11 @@ private:
     using Kind = RecentStep::Kind;
 
     Operation operation_in(OrderedStream &stream, std::string_view name, StackId stack);
-    void note(Kind kind, std::string_view name, int device, Stream stream, StackId stack,
-              const std::uintptr_t *event = nullptr, bool whole_device = false);
-    Use numbered(const NamedUse &named);
+    void note(Kind kind, NameId name, int device, Stream stream, StackId stack, const std::uintptr_t *event = nullptr,
+              bool whole_device = false);
+    Use &numbered(NamedUse &named);
+    void check(const Operation &operation, Use &use, const Horizon &horizon, Races &found);
     void settle_page_locked() { page_locked_.settle(order_.host_horizon()); }
-    void check(const Operation &operation, const Use &use, const Horizon &horizon, Races &found);
     void found_race(const Access &previous, const Access &current, Races &found);
     void report(const Access &previous, const Access &current, Races &found);
     RaceAccess described(const Access &access) const;
@@ -109,8 +117,8 @@ private:
     PageLocked page_locked_;
     RaceTable races_;
     RecentSteps recent_;
-    std::uint64_t steps_ = 0;
     std::uint64_t operations_ = 0;
+    Use of_node_; // a copy of the use that is checked now, if the use belongs to a graph
     std::vector<const Access *> raced_; // the accesses that race with the access that is checked now
 };
 

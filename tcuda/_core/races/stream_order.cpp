@@ -42,7 +42,7 @@ OrderedStream &StreamOrder::add(int device, Stream key, bool blocking) {
                 owner.dirty.push_back(other);
             }
     }
-    return *streams_.emplace(std::pair(device, key), std::move(made)).first->second;
+    return *streams_.emplace(Key(device, key), std::move(made)).first->second;
 }
 
 void StreamOrder::erase(OrderedStream &stream) {

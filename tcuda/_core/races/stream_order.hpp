@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -89,6 +88,12 @@ public:
     std::size_t events() const { return events_.size(); }
 
 private:
+    using Key = std::pair<int, Stream>; // the device and the key of a stream
+    struct Hash {
+        std::size_t operator()(const Key &key) const {
+            return (key.second >> 1 ^ static_cast<std::size_t>(key.first)) * 0x9E3779B97F4A7C15ull >> 16;
+        }
+    };
     struct Device {
         std::vector<OrderedStream *> streams;
         OrderedStream *legacy = nullptr;
@@ -118,7 +123,7 @@ private:
     Clock host_;
     const Clock nothing_;
     std::vector<Device> devices_;
-    std::map<std::pair<int, Stream>, std::unique_ptr<OrderedStream>> streams_;
+    std::unordered_map<Key, std::unique_ptr<OrderedStream>, Hash> streams_;
     OrderedStream *last_ = nullptr; // the stream that was asked for last
     std::unordered_map<std::uintptr_t, Moment> events_;
 };
