@@ -17,7 +17,7 @@ for number in range(4):
     main.wait_stream(loading)
     sums.append(batch.sum())  # first
     # missing: tcuda.memory.record_stream(batch, main)
-    # reported as: tcuda.memory.record_stream(x, main)
+    # reported as: tcuda.memory.record_stream(array, main)
 
 tcuda.synchronize()
 assert [float(total) for total in sums] == [0, 3007, 6014, 9021]

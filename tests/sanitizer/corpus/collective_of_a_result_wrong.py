@@ -14,7 +14,7 @@ for device in (0, 1):
 with tcuda.stream(side):
     arrays[1].fill(2)  # first
 # missing: tcuda.current_stream(1).wait_stream(side)
-# reported as: tcuda.default_stream(0).wait_stream(side)
+# reported as: tcuda.default_stream().wait_stream(side)
 tcuda.nccl.all_reduce(arrays)  # second
 
 for device in (0, 1):

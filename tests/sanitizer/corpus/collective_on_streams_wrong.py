@@ -13,7 +13,7 @@ for device in (0, 1):
 
 tcuda.nccl.all_reduce(arrays, streams=streams)  # first
 # missing: tcuda.current_stream(0).wait_stream(streams[0])
-# reported as: tcuda.default_stream(0).wait_stream(streams[0])
+# reported as: tcuda.default_stream().wait_stream(streams[0])
 doubled = arrays[0] * 2  # second
 
 for device in (0, 1):

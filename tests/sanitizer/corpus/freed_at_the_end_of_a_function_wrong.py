@@ -12,7 +12,7 @@ def total():
     with tcuda.stream(side):
         result = local.sum()  # first
     # missing: tcuda.memory.record_stream(local, side)
-    # reported as: tcuda.memory.record_stream(x, side)
+    # reported as: tcuda.memory.record_stream(array, side)
     return result
 
 

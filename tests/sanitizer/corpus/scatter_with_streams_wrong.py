@@ -10,7 +10,7 @@ tcuda.synchronize()
 
 _, part = tcuda.comm.scatter(rows, [0, 1], streams=[None, loading])  # first
 # missing: tcuda.current_stream(1).wait_stream(loading)
-# reported as: tcuda.default_stream(1).wait_stream(tcuda.default_stream(0))
+# reported as: tcuda.default_stream().wait_stream(tcuda.default_stream(0))
 with tcuda.device(1):
     doubled = part * 2  # second
 

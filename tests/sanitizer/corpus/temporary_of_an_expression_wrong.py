@@ -12,7 +12,6 @@ def add_on_side(array):
     with tcuda.stream(side):
         result = array + 1  # first
     # missing: tcuda.memory.record_stream(array, side)
-    # reported as: tcuda.memory.record_stream(x, side)
     return result
 
 
