@@ -31,7 +31,7 @@ def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         main(["--help"])
     assert exit.value.code == 0
-    assert {"info", "demo", "memory-viz", "graph-viz"} <= set(capsys.readouterr().out.split())
+    assert {"info", "demo", "sanitize", "memory-viz", "graph-viz"} <= set(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,378 @@
+"""``tcuda sanitize``: programs with and without a race, and what the command prints, writes and returns."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.browser import needs_browser, show_page
+from support.environments import NO_GPU, environment
+from support.race_reports import race, report
+from tcuda.cli import main
+from tcuda.cli.race_report import Output
+from tcuda.cli.sanitize import split
+from tcuda.cli.terminal import console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Sanitize = Callable[..., subprocess.CompletedProcess[str]]
+
+RACY = """\
+import sys
+import tcuda
+from tcuda import xp
+
+main, side = tcuda.default_stream(), tcuda.Stream()
+x = xp.zeros(1000, dtype="float32")
+
+
+def step():
+    x.fill(1)
+    with tcuda.stream(side):
+        return x + 1
+
+
+kept = [step() for _ in range(3)]
+"""
+CLEAN = """\
+import tcuda
+from tcuda import xp
+
+main, side = tcuda.default_stream(), tcuda.Stream()
+x = xp.zeros(1000, dtype="float32")
+x.fill(1)
+side.wait_stream(main)
+with tcuda.stream(side):
+    y = x + 1
+"""
+MISSING = "side.wait_stream(main) before program.py:12"
+
+
+@pytest.fixture
+def sanitize(tmp_path: Path) -> Sanitize:
+    """Return a function that writes a program and runs the command with the program, on emulated devices."""
+
+    def sanitize(
+        program: str, *arguments: str, options: Any = ("program.py",), **more: Any
+    ) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "program.py").write_text(program)
+        variables = {"TCUDA_RUNTIME": "emulated", "TCUDA_EMULATED_DEVICES": "2", **NO_GPU, **more.pop("variables", {})}
+        return subprocess.run(
+            [sys.executable, "-m", "tcuda", "sanitize", *options, *arguments],
+            cwd=tmp_path,
+            env=environment(**variables),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            **more,
+        )
+
+    return sanitize
+
+
+def test_a_race_is_found_and_named(sanitize: Sanitize) -> None:
+    done = sanitize(RACY + "print('the program ends')")
+    assert (done.returncode, done.stdout) == (1, "the program ends\n")
+    lines = [line.strip() for line in done.stderr.splitlines()]
+    assert f"missing: {MISSING}" in lines
+    assert "program.py:10  fill writes a on main of device 0" in lines
+    assert "program.py:12  add reads x1 on side of device 0" in lines
+    assert re.fullmatch(r"\d races, seen \d+ times, in \d+ operations\.", lines[-1])
+
+
+def test_a_program_without_a_race_keeps_its_status(sanitize: Sanitize) -> None:
+    done = sanitize(CLEAN + "raise SystemExit(7)")
+    assert (done.returncode, done.stdout) == (7, "")
+    assert re.fullmatch(r"No race in \d operations\.\n", done.stderr)
+
+
+ENDINGS = {
+    "return": ("", 0, None),
+    "status": ("sys.exit(7)", 7, None),
+    "message": ("sys.exit('no luck')", 1, None),
+    "exception": ("raise ValueError('no luck')", 1, "ValueError: no luck"),
+    "os._exit": ("import os; sys.stdout.write('kept'); sys.stdout.flush(); os._exit(8)", 8, None),
+    "os._exit in a thread": ("import os, threading; threading.Thread(target=os._exit, args=[8]).start()", 8, None),
+    "interrupt": ("raise KeyboardInterrupt", 130, "KeyboardInterrupt"),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_program_that_ends_in_any_way_gets_its_report(name: str, sanitize: Sanitize, tmp_path: Path) -> None:
+    code, status, failure = ENDINGS[name]
+    for program, found in ((RACY, True), ("import sys\n" + CLEAN, False)):
+        done = sanitize(program + code, options=["--json=report.json", "program.py"])
+        assert done.returncode == (1 if found else status), done.stderr
+        content = json.loads((tmp_path / "report.json").read_text())
+        assert bool(content["races"]) == found
+        assert content["program"] == {"arguments": ["program.py"], "status": status, "failure": failure}
+        assert ("No race in" in done.stderr) != found
+        if failure is not None:
+            assert f"The program failed: {failure}" in done.stderr
+            assert "tcuda/cli" not in done.stderr
+
+
+def test_the_work_of_threads_that_outlive_the_program_counts(sanitize: Sanitize) -> None:
+    thread = "import threading\ngo = threading.Event()\nthreading.Thread(target=lambda: go.wait() and step()).start()\n"
+    done = sanitize(RACY.replace("kept = [step() for _ in range(3)]", thread + "go.set()"))
+    assert done.returncode == 1
+    assert MISSING in done.stderr
+
+
+def test_a_forked_child_writes_no_report(sanitize: Sanitize) -> None:
+    fork = "import os, sys\nchild = os.fork()\nif child: print(os.waitpid(child, 0)[1] >> 8)\nelse: sys.exit(5)\n"
+    done = sanitize(fork)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "5\n", "No race in 0 operations.\n")
+
+
+def test_a_child_that_leaves_by_os_exit_writes_no_report(sanitize: Sanitize) -> None:
+    fork = "import os\nchild = os.fork()\nif child: print(os.waitpid(child, 0)[1] >> 8)\nelse: os._exit(5)\n"
+    done = sanitize(fork)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "5\n", "No race in 0 operations.\n")
+
+
+@pytest.mark.parametrize("options", [["-m", "program"], ["-mprogram"]], ids=" ".join)
+def test_a_module_is_run(options: list[str], sanitize: Sanitize) -> None:
+    done = sanitize(RACY + "print(sys.argv[1:], __spec__.name)", "-m", "--json", options=options)
+    assert (done.returncode, done.stdout) == (1, "['-m', '--json'] program\n")
+    assert MISSING in done.stderr
+
+
+def test_pytest_is_run(sanitize: Sanitize, tmp_path: Path) -> None:
+    (tmp_path / "test_racy.py").write_text(RACY.replace("kept = [step() for _ in range(3)]", "def test_it(): step()"))
+    done = sanitize("", "-q", "-p", "no:cacheprovider", "test_racy.py", options=["-m", "pytest"])
+    assert "1 passed" in done.stdout
+    assert done.returncode == 1
+    assert "side.wait_stream(main) before test_racy.py:12" in done.stderr
+
+
+def test_arguments_after_the_program_are_the_programs(sanitize: Sanitize, tmp_path: Path) -> None:
+    arguments = ["--json", "--html", "page.html", "--help", "--", "-m", "--version", "--emulated=9", "--no-such-option"]
+    done = sanitize("import sys; print(sys.argv)", *arguments)
+    assert (done.returncode, done.stdout) == (0, f"{['program.py', *arguments]}\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py"]
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "program"),
+    [
+        ("sanitize a.py --json", "sanitize", "a.py --json"),
+        ("sanitize --json a.py", "sanitize --json", "a.py"),
+        ("sanitize --json=x a.py", "sanitize --json=x", "a.py"),
+        ("sanitize --html x a.py", "sanitize --html x", "a.py"),
+        ("sanitize --html=x --emulated a.py -m", "sanitize --html=x --emulated", "a.py -m"),
+        ("sanitize --suppress x -m a -m b", "sanitize --suppress x", "-m a -m b"),
+        ("sanitize --warn -- -odd.py x", "sanitize --warn", "-odd.py x"),
+        ("sanitize --html", "sanitize --html", ""),
+        ("sanitize", "sanitize", ""),
+        ("demo --json a.py", "demo --json a.py", ""),
+        ("", "", ""),
+    ],
+)
+def test_the_program_begins_with_the_first_argument_that_is_no_option(given: str, own: str, program: str) -> None:
+    assert split(given.split()) == (own.split(), program.split())
+
+
+def test_the_json_has_the_whole_report(sanitize: Sanitize, tmp_path: Path) -> None:
+    done = sanitize(RACY, options=["--json=report.json", "program.py", "x y"])
+    assert done.returncode == 1
+    content = json.loads((tmp_path / "report.json").read_text())
+    assert content["version"] == 1
+    assert content["program"] == {"arguments": ["program.py", "x y"], "status": 0, "failure": None}
+    assert {"operations", "suppressed", "syncs"} <= content.keys()
+    first = content["races"][0]
+    assert (first["kind"], first["count"], first["use_after_free"]) == ("read after write", 3, False)
+    assert first["missing"] == "side.wait_stream(main)"
+    assert first["before"] == {"file": str(tmp_path / "program.py"), "line": 12}
+    assert first["element_range"] == [0, 999]
+    for name, operation, kind, line in (("previous", "fill", "write", 10), ("current", "add", "read", 12)):
+        access = first[name]
+        assert (access["operation"], access["kind"], access["stack"][0]["line"]) == (operation, kind, line)
+        files = {frame["filename"] for frame in access["stack"]}
+        assert files == {str(tmp_path / "program.py")}  # no frame of the command
+
+
+def test_json_on_stdout_stands_alone(sanitize: Sanitize) -> None:
+    print_more = "import os, subprocess\nprint('said')\nos.system('echo by a child')\nsys.exit(3)"
+    done = sanitize(RACY + print_more, options=["--json", "program.py"])
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["program"]["status"] == 3
+    assert "said\n" in done.stderr
+    assert "by a child\n" in done.stderr
+
+
+def test_json_on_stdout_survives_an_abrupt_exit(sanitize: Sanitize) -> None:
+    done = sanitize(RACY + "import os; os._exit(3)", options=["--json", "program.py"])
+    assert (done.returncode, json.loads(done.stdout)["program"]["status"]) == (1, 3)
+
+
+def test_raise_ends_the_program_at_the_first_race(sanitize: Sanitize) -> None:
+    done = sanitize(RACY + "print('unreached')", options=["--raise", "program.py"])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Traceback (most recent call last):" in done.stderr
+    assert 'program.py", line 12, in step' in done.stderr
+    assert re.search(r"The program failed: \S*CUDASanitizerErrors", done.stderr)
+    assert "tcuda/cli" not in done.stderr
+
+
+def test_warn_warns_at_the_line_and_goes_on(sanitize: Sanitize, tmp_path: Path) -> None:
+    done = sanitize(RACY + "print('reached')", options=["--warn", "program.py"])
+    assert (done.returncode, done.stdout) == (1, "reached\n")
+    assert f"{tmp_path / 'program.py'}:12: RaceWarning" in done.stderr
+
+
+def test_suppressed_races_are_left_out_and_counted(sanitize: Sanitize, tmp_path: Path) -> None:
+    (tmp_path / "known.txt").write_text("# on purpose\nfile=program.py function=step\n")
+    done = sanitize(RACY, options=["--suppress", "known.txt", "program.py"])
+    assert done.returncode == 0
+    assert re.fullmatch(r"No race in \d+ operations; \d races? suppressed\.\n", done.stderr)
+    (tmp_path / "other.txt").write_text("file=other.py\n")
+    assert sanitize(RACY, options=["--suppress=other.txt", "program.py"]).returncode == 1
+
+
+# Devices
+
+
+@pytest.mark.parametrize(("option", "devices"), [("--emulated", 2), ("--emulated=3", 3)])
+def test_the_program_runs_on_emulated_devices_on_demand(option: str, devices: int, sanitize: Sanitize) -> None:
+    code = "import tcuda; print(tcuda.device_count(), tcuda.emulation.clock() is not None)"
+    done = sanitize(code, options=[option, "program.py"], variables={"TCUDA_RUNTIME": "cuda"})
+    assert (done.returncode, done.stdout) == (0, f"{devices} True\n")
+    assert "There is no GPU" not in done.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--emulated=3"]], ids=str)
+def test_a_program_may_choose_its_devices(options: list[str], tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import tcuda; tcuda.emulation.enable(devices=5); print(tcuda.device_count())\n" + CLEAN
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "tcuda", "sanitize", *options, "program.py"],
+        cwd=tmp_path,
+        env=environment(**NO_GPU),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
+    assert ("There is no GPU: using 2 emulated devices." in done.stderr) == (not options)
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give the program to run, or -m and a module"),
+        (["-m"], "give the name of a module after -m"),
+        (["absent.py"], "No such file or directory: 'absent.py'"),
+        (["--html", "absent/page.html", "good.py"], "No such file or directory: 'absent/page.html'"),
+        (["--json=.", "good.py"], "Is a directory: '.'"),
+        (["--html=.", "good.py"], "Is a directory: '.'"),
+        (["--suppress", "absent.txt", "good.py"], "absent.txt"),
+        (["--suppress", "bad.txt", "good.py"], "bad.txt:2: 'color=red' is not a condition"),
+        (["--raise", "--warn", "good.py"], "not allowed with argument"),
+        (["--emulated=0", "good.py"], "'0' is not a number of devices that can be emulated"),
+        (["--emulated=x", "good.py"], "'x' is not a number of devices that can be emulated"),
+        (["--emulated=" + "9" * 5000, "good.py"], "is not a number of devices that can be emulated"),
+        (["--frobnicate", "good.py"], "unrecognized arguments: --frobnicate"),
+        (["-c", "pass"], "unrecognized arguments: -c"),
+        (["--htm=x", "good.py"], "unrecognized arguments: --htm=x"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
+)
+def test_bad_usage_exits_with_2_before_the_program(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.py").write_text("raise SystemExit('the program ran')")
+    (tmp_path / "bad.txt").write_text("file=a.py\ncolor=red\n")
+    with pytest.raises(SystemExit) as exit:
+        main(["sanitize", *arguments])
+    assert exit.value.code == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert message in output.err
+    assert "the program ran" not in output.err
+    assert len(output.err) < 1500
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "good.py"]
+
+
+# The summary
+
+
+def summary(content: dict[str, Any], capsys: pytest.CaptureFixture[str], **more: Any) -> list[str]:
+    content = {"program": {"arguments": ["a.py"], "status": 0, "failure": None}, **content}
+    Output(console(stderr=True), sys.stdout, None, None, syncs=more.get("syncs", False)).write(content)
+    return capsys.readouterr().err.splitlines()
+
+
+def test_the_summary_shows_the_first_races_and_counts_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = summary(report(*(race(count=number) for number in range(1, 14)), suppressed=1), capsys)
+    assert [line for line in lines if re.match(r"\d+\. ", line)] == [
+        "1. read after write",
+        *(f"{number}. read after write, {number} times" for number in range(2, 11)),
+    ]
+    assert "and 3 more races; --json and --html show all" in lines
+    assert lines[-1] == "13 races, seen 91 times, in 20 operations; 1 race suppressed."
+
+
+def test_no_text_of_a_program_controls_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "a\x1b[2J\x07\n\u202e[red]b"
+    names = {"operation": hostile, "argument": hostile, "stream_name": hostile}
+    found = race(missing=hostile, before={"file": hostile, "line": 1})
+    found["current"] |= names
+    found["current"]["stack"] = [{"name": hostile, "filename": f"/{hostile}.py", "line": 1}]
+    content = report(found, syncs=[{"call": hostile, "file": hostile, "line": 1, "count": 1}])
+    content["program"] = {"arguments": [hostile], "status": 1, "failure": hostile}
+    lines = summary(content, capsys, syncs=True)
+    assert all(line.isprintable() for line in lines)
+    assert sum("[red]b" in line for line in lines) >= 4
+
+
+def test_the_summary_counts_synchronizations_by_line(capsys: pytest.CaptureFixture[str]) -> None:
+    syncs = [{"call": f"call {line}", "file": "/a/b.py", "line": line, "count": line} for line in range(1, 13)]
+    lines = summary(report(syncs=syncs), capsys, syncs=True)
+    assert [line.split() for line in lines[:3]] == [
+        ["host", "waited", "call", "line"],
+        ["12", "call", "12", "/a/b.py:12"],
+        ["11", "call", "11", "/a/b.py:11"],
+    ]
+    assert "and 2 more lines; --json and --html show all" in lines
+    assert summary(report(), capsys, syncs=True)[0] == "No call made the host wait."
+
+
+# The page
+
+
+@needs_browser
+def test_the_page_shows_the_race_of_the_program(sanitize: Sanitize, tmp_path: Path) -> None:
+    done = sanitize(RACY, options=["--html", "races.html", "program.py", "--epochs", "3"])
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "wrote races.html")
+    document = show_page((tmp_path / "races.html").read_text(encoding="utf-8"), tmp_path)
+    assert document.text_of("title") == "program.py --epochs 3"
+    assert "side.wait_stream(main)| before program.py:12" in document.words
+    here = re.findall(r'<span class="here"[^>]*><i>(\d+)</i>(.*?)\n', document.body)
+    assert here == [("10", "    x.fill(1)"), ("12", "        return x + 1")]
+    assert document.attribute("timeline", "data-lanes") == "2"
+
+
+def test_a_page_without_races_is_written(sanitize: Sanitize, tmp_path: Path) -> None:
+    done = sanitize(CLEAN, options=["--html=races.html", "program.py"])
+    assert done.returncode == 0
+    assert "wrote races.html" in done.stderr
+    assert (tmp_path / "races.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
