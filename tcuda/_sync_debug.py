@@ -39,7 +39,7 @@ _PROTOTYPE = "Synchronization debug mode is a prototype feature and does not yet
 
 
 class _Setting:
-    """A debug mode, of the process or of a scope.
+    """A debug mode, of the process or of a block.
 
     Attributes:
         mode: 0, 1 or 2.
@@ -72,8 +72,8 @@ _lock = threading.RLock()
 def set_sync_debug_mode(debug_mode: int | str) -> None:
     """Set what happens at calls that let the host wait for a device (``torch.cuda.set_sync_debug_mode``).
 
-    The mode holds for all threads. Inside of a scope of :class:`sync_debug_mode`, the call changes the mode of the
-    scope instead. ``Event.synchronize()`` and ``tcuda.synchronize()`` are no such calls, as in torch.
+    The mode holds for all threads. Inside of a block of :func:`sync_debug_mode`, the call changes the mode of the
+    block instead. ``Event.synchronize()`` and ``tcuda.synchronize()`` are no such calls, as in torch.
 
     On emulated devices every wait is seen. On CUDA, a wait is seen if tcuda begins it; if CuPy copies an array to the
     host, as ``array.get()``, ``float(array)``, printing and boolean indexing do; or if the wait is the
@@ -104,11 +104,12 @@ def get_sync_debug_mode() -> int:
     return _in_force().mode
 
 
-class sync_debug_mode(Scope):
-    """Context manager and decorator that sets the debug mode for a part of a program, in one thread.
+def sync_debug_mode(debug_mode: int | str, *, explicit: bool = False) -> Scope:
+    """Return a context manager and decorator that sets the debug mode for a part of a program, in one thread.
 
-    The mode of the process does not change, and other threads do not see the mode of the scope. Scopes can be nested;
-    the innermost one holds. See :func:`tcuda.set_sync_debug_mode` for the modes and for the calls that are seen.
+    The mode of the process does not change, and other threads do not see the mode of the block. Blocks can be nested;
+    the mode of the innermost block holds. See :func:`tcuda.set_sync_debug_mode` for the modes and for the calls that
+    are seen.
 
     Args:
         debug_mode: 0, 1 or 2, or ``"default"``, ``"warn"`` or ``"error"``.
@@ -118,36 +119,35 @@ class sync_debug_mode(Scope):
         RuntimeError: ``debug_mode`` is another value.
         TypeError: ``explicit`` is neither a truth value nor an integer.
     """
+    return _ModeScope(_mode_of(debug_mode), flag(explicit, "explicit"))
 
-    def __init__(self, debug_mode: int | str, *, explicit: bool = False) -> None:
-        self._arguments = _mode_of(debug_mode), flag(explicit, "explicit")
 
-    def again(self) -> Self:
-        """Return a new context manager with the same arguments."""
-        mode, explicit = self._arguments
-        return type(self)(mode, explicit=explicit)
+class _ModeScope(Scope):
+    """The block of :func:`sync_debug_mode`."""
+
+    def __init__(self, mode: int, explicit: bool) -> None:
+        self._mode = mode
+        self._explicit = explicit
+        self._settings: list[_Setting] = []
+        self._setting = _Setting(mode, explicit=explicit)
 
     def begin(self) -> None:
-        """Set the mode."""
         _lazy_init()
-        mode, explicit = self._arguments
         self._settings = _thread.settings
-        self._setting = _Setting(mode, explicit=explicit)
         with _lock:
             _of_scopes[id(self._setting)] = self._setting
             self._settings.append(self._setting)
             _adapt()
 
     def undo(self) -> None:
-        """Take the mode back."""
-        setting = getattr(self, "_setting", None)
-        if setting is None:
-            return
         with _lock:
-            if setting in self._settings:
-                self._settings.remove(setting)
-            _of_scopes.pop(id(setting), None)
+            if self._setting in self._settings:
+                self._settings.remove(self._setting)
+            _of_scopes.pop(id(self._setting), None)
             _adapt()
+
+    def again(self) -> _ModeScope:
+        return _ModeScope(self._mode, self._explicit)
 
 
 class SyncCounter:
