@@ -837,6 +837,13 @@ class RaceDetector:
         Raises:
             IndexError: A dependency is no earlier node.
         """
+    def set_node(self, graph: RaceGraph, place: int, accesses: Sequence[RaceUse]) -> None:
+        """Replace the accesses of the node at ``place`` of ``graph`` for the next launches.
+
+        Raises:
+            IndexError: The graph has no such node.
+            ValueError: The graph belongs to another detector.
+        """
     def launch(self, graph: RaceGraph, device: int, stream: int) -> None:
         """Note a launch of a graph, and compare the accesses of its nodes with those before.
 

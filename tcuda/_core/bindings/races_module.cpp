@@ -99,6 +99,13 @@ PythonRaceGraph *graph(nb::handle_t<Self> self, nb::handle nodes) {
     return new PythonRaceGraph(nb::borrow(self), detector, detector.add_graph(named));
 }
 
+void set_node(Self &self, PythonRaceGraph &graph, std::size_t place, nb::handle accesses) {
+    if (&graph.detector != &self.detector)
+        throw nb::value_error("the graph belongs to another detector");
+    const Uses uses(accesses);
+    self.detector.set_node(*graph.plan, place, uses.get());
+}
+
 void launch(Self &self, PythonRaceGraph &graph, int device, Stream stream) {
     if (&graph.detector != &self.detector)
         throw nb::value_error("the graph belongs to another detector");
@@ -200,6 +207,7 @@ void bind_races(nb::module_ &module) {
         .def("work_together", work_together, nb::arg("streams"), nb::arg("name"), nb::arg("accesses"))
         .def("host_access", host_access, nb::arg("name"), nb::arg("accesses"))
         .def("graph", graph, nb::arg("nodes"))
+        .def("set_node", set_node, nb::arg("graph"), nb::arg("place"), nb::arg("accesses"))
         .def("launch", launch, nb::arg("graph"), nb::arg("device"), nb::arg("stream"))
         // Memory
         .def("memory_allocated",

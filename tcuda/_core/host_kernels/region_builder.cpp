@@ -36,9 +36,7 @@ void RegionBuilder::add(std::uintptr_t begin, std::uintptr_t end) {
 // A level joins regions of `level` axes along one more axis.
 void RegionBuilder::push(unsigned level, const Region &region) {
     if (level == Region::most_axes) {
-        regions_.push_back(region);
-        if (regions_.size() > most_)
-            give_up();
+        keep(region);
         return;
     }
     Pending &pending = pending_[level];
@@ -65,6 +63,21 @@ void RegionBuilder::push(unsigned level, const Region &region) {
     }
     pending.used = true;
     pending.region = region;
+}
+
+// Two runs are no pattern yet, and readers have less work with two ranges than with one region with a gap.
+void RegionBuilder::keep(Region region) {
+    const bool pair = region.axes == 1 && region.lengths[0] == 2;
+    const std::uintptr_t second = region.address + region.strides[0];
+    if (pair)
+        region.axes = 0;
+    regions_.push_back(region);
+    if (pair) {
+        region.address = second;
+        regions_.push_back(region);
+    }
+    if (regions_.size() > most_)
+        give_up();
 }
 
 void RegionBuilder::flush(unsigned level) {

@@ -39,6 +39,7 @@ private:
     static constexpr std::size_t most_ranges = 32;
 
     void push(unsigned level, const Region &region);
+    void keep(Region region);
     void flush(unsigned level);
     void give_up();
     void widen();

@@ -36,6 +36,8 @@ public:
     explicit GraphPlan(std::vector<GraphNode> nodes);
 
     const std::vector<Node> &nodes() const { return nodes_; }
+    // Replaces the accesses of a node. Throws std::out_of_range if there is no such node.
+    void set_uses(std::size_t place, std::vector<Use> uses) { nodes_.at(place).uses = std::move(uses); }
     const std::vector<Epoch> &lengths() const { return lengths_; } // of the chains
 
     std::vector<Slot> slots; // of the chains; the detector sets them

@@ -13,7 +13,7 @@ from tcuda._runtime.emulated.shared_events import SharedEvent
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tcuda._runtime.emulated.accesses import Accesses
+    from tcuda._runtime.emulated.accesses import Access, Accesses
     from tcuda._runtime.emulated.events import Event
     from tcuda._runtime.emulated.graphs import Executable, Graph
     from tcuda._runtime.emulated.handles import Handles
@@ -29,12 +29,14 @@ class WatchedGraph(NamedTuple):
         graph: The graph of the detector.
         waits: The events that external nodes of the graph wait for.
         records: The events that external nodes of the graph record.
+        measured: The nodes whose accesses only a launch tells, with their places.
     """
 
     detector: _core.RaceDetector
     graph: _core.RaceGraph
     waits: list[Event]
     records: list[Event]
+    measured: list[tuple[int, Callable[[], Sequence[Access]]]]
 
 
 class Watch:
@@ -179,6 +181,8 @@ class Watch:
         # and is recorded as a whole: no right program is accused.
         for event in watched.waits:
             self.waited(event, timeline)
+        for place, accesses in watched.measured:
+            detector.set_node(watched.graph, place, accesses())
         detector.launch(watched.graph, timeline.device, timeline.handle)
         for event in watched.records:
             self.recorded(event, timeline)
@@ -254,7 +258,7 @@ def _watched(graph: Graph, detector: _core.RaceDetector) -> WatchedGraph:
     """Make ``graph`` known to ``detector``."""
     nodes = []
     recorded: dict[int, int] = {}
-    waits, records = [], []
+    waits, records, measured = [], [], []
     for place, (node, dependencies) in enumerate(zip(graph.nodes, graph.dependencies, strict=True)):
         before = set(dependencies)
         if isinstance(node, ExternalRecord):
@@ -264,5 +268,8 @@ def _watched(graph: Graph, detector: _core.RaceDetector) -> WatchedGraph:
             waits.append(node.event)
             if node.event.handle in recorded:  # the node waits for the record in the same launch
                 before.add(recorded[node.event.handle])
-        nodes.append((node.name, listed(node.accesses), sorted(before), node.stack))
-    return WatchedGraph(detector, detector.graph(nodes), waits, records)
+        if callable(node.accesses):
+            measured.append((place, node.accesses))
+        accesses = () if callable(node.accesses) else node.accesses
+        nodes.append((node.name, accesses, sorted(before), node.stack))
+    return WatchedGraph(detector, detector.graph(nodes), waits, records, measured)
