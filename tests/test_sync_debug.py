@@ -422,6 +422,20 @@ print([(row["call"], row["line"], row["count"]) for row in counter.counts()])
 """
         assert output_of(program).splitlines() == ["False", "[('ndarray.get', 7, 1)]"]
 
+    def test_a_forked_child_goes_on_counting(self, output_of: OutputOf) -> None:
+        program = """
+import os
+import tcuda
+counter = tcuda.SyncCounter()
+counter.start()
+if os.fork():
+    os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
+tcuda.Stream().synchronize()
+print([(row["call"], row["line"], row["count"]) for row in counter.counts()], flush=True)
+os._exit(0)
+"""
+        assert output_of(program) == "[('Stream.synchronize', 8, 1)]"
+
     def test_the_waits_of_a_clean_up_are_not_counted(self) -> None:
         from tcuda._transfers.order import Queue, settle
 

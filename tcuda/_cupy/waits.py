@@ -3,7 +3,8 @@
 CuPy calls a Python function before each copy of an array to the host and before each wait for a device, for the sake of
 ``cupyx.allow_synchronize``, which CuPy has deprecated. Such a copy is made by ``float(array)``, ``array.item()``,
 printing, boolean indexing and every other function of CuPy that reads an array. The classes of streams and events are
-Python classes. So tcuda replaces these functions. CuPy's other waits are made by C functions, which cannot be replaced.
+Python classes, and the calls of ``cupy.cuda.runtime`` are members of a module. So tcuda replaces these functions. The
+other waits of CuPy are made by C functions, which cannot be replaced.
 """
 
 from __future__ import annotations
@@ -27,17 +28,16 @@ def begin(cupy: Any) -> None:
     with _lock:
         if _undo:
             return
-        detect = cupy._core.syncdetect
-        streams = cupy.cuda.stream
         # The two modules of CuPy find the function by these names, so that each of them can get a function of its own.
-        _replace(cupy._core.core, "syncdetect", _declaring(detect, lambda: waits.announce_next("ndarray.get")))
-        _replace(
-            cupy.cuda.device,
-            "syncdetect",
-            _declaring(detect, lambda: waits.notice("Device.synchronize", explicit=True)),
-        )
+        _declare(cupy._core.core, lambda: waits.announce_next("ndarray.get"))
+        _declare(cupy.cuda.device, lambda: waits.notice("Device.synchronize", explicit=True))
+        streams, runtime = cupy.cuda.stream, cupy.cuda.runtime
         _precede(streams._BaseStream, lambda: waits.notice("Stream.synchronize"))
         _precede(streams.Event, lambda: waits.notice("Event.synchronize", explicit=True))
+        # CuPy's compiled code does not find the calls of the runtime here. Programs do.
+        for name in waits.CALLS:
+            if hasattr(runtime, name):
+                _replace(runtime, name, waits.noticing(name, getattr(runtime, name)))
 
 
 def end() -> None:
@@ -47,14 +47,17 @@ def end() -> None:
             _undo.pop()()
 
 
-def _declaring(detect: Any, tell: Callable[[], None]) -> SimpleNamespace:
-    """Return a stand-in for ``detect``, the module in which CuPy finds the function that it calls before a wait."""
+def _declare(owner: Any, tell: Callable[[], None]) -> None:
+    """Let ``owner``, a module of CuPy, call ``tell`` where ``owner`` looks whether a wait is allowed."""
+    detect = getattr(owner, "syncdetect", None)
+    if detect is None:  # CuPy may take its deprecated functions away
+        return
 
     def declare() -> None:
         detect._declare_synchronize()  # raises an error if a program has forbidden the wait by CuPy's means
         tell()
 
-    return SimpleNamespace(_declare_synchronize=declare)
+    _replace(owner, "syncdetect", SimpleNamespace(_declare_synchronize=declare))
 
 
 def _precede(owner: Any, tell: Callable[[], None]) -> None:

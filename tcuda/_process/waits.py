@@ -9,6 +9,7 @@ The watcher may raise an exception. The wait is then not begun.
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -148,27 +149,29 @@ def _adapt() -> None:
         members = vars(cuda)
         if watched and not _replaced:
             backend.watch_waits(True)
-            for name, (call, waits, explicit) in _CALLS.items():
+            for name in CALLS:
                 _replaced[name] = members[name]
-                members[name] = _noticing(members[name], call, waits, explicit)
+                members[name] = noticing(name, members[name])
         elif not watched and _replaced:
             backend.watch_waits(False)
             members.update(_replaced)
             _replaced.clear()
 
 
-def _noticing(
-    function: Callable[..., Any], call: str, waits: Callable[..., bool], explicit: bool
-) -> Callable[..., Any]:
-    def noticed(*args: Any) -> Any:
-        if waits(*args):
+def noticing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``function``, the call ``name`` of the runtime, with a notice of each call that waits."""
+    call, waits, explicit = CALLS[name]
+
+    @functools.wraps(function)
+    def noticed(*args: Any, **kwargs: Any) -> Any:
+        if waits(*args, **kwargs):
             notice(call, explicit=explicit)
-        return function(*args)
+        return function(*args, **kwargs)
 
     return noticed
 
 
-def _always(*args: int) -> bool:
+def _always(*args: int, **kwargs: int) -> bool:
     return True
 
 
@@ -192,7 +195,7 @@ def _waits_to_copy(dst: int, kind: int) -> bool:
     return to_host and not cuda.pointerIsPageLocked(dst)
 
 
-_CALLS: dict[str, tuple[str, Callable[..., bool], bool]] = {
+CALLS: dict[str, tuple[str, Callable[..., bool], bool]] = {
     "deviceSynchronize": ("synchronize", _always, True),
     "eventSynchronize": ("Event.synchronize", _always, True),
     "memcpy": ("cudaMemcpy", _copies, False),

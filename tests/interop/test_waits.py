@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +50,9 @@ class StandIn:
         detect = SimpleNamespace(_declare_synchronize=self._declare)
         self._core = SimpleNamespace(syncdetect=detect, core=SimpleNamespace(syncdetect=detect))
         device = SimpleNamespace(syncdetect=detect)
-        self.cuda = SimpleNamespace(device=device, stream=SimpleNamespace(_BaseStream=BaseStream, Event=Event))
+        streams = SimpleNamespace(_BaseStream=BaseStream, Event=Event)
+        runtime = SimpleNamespace(streamSynchronize=lambda stream: done.append("runtime"), getDevice=lambda: 0)
+        self.cuda = SimpleNamespace(device=device, stream=streams, runtime=runtime)
         self.stream, self.event = BaseStream(), Event()
 
     def _declare(self) -> None:
@@ -122,6 +123,22 @@ class TestAStandIn:
         assert told == [("Event.synchronize", True), ("Device.synchronize", True)]
         assert cupy.done == ["event", "device"]
 
+    def test_calls_of_the_runtime_by_the_program_are_told(self, cupy: StandIn, told: list[tuple[str, bool]]) -> None:
+        cupy.cuda.runtime.getDevice()
+        cupy.cuda.runtime.streamSynchronize(0)
+        cupy.cuda.runtime.streamSynchronize(stream=0)
+        assert told == [("Stream.synchronize", False)] * 2
+        assert cupy.done == ["runtime"] * 2
+
+    def test_a_cupy_that_announces_no_waits_tells_of_the_others(self, told: list[tuple[str, bool]]) -> None:
+        cupy_waits.end()
+        stand_in = StandIn()
+        del stand_in._core.core.syncdetect, stand_in.cuda.device.syncdetect
+        cupy_waits.begin(stand_in)
+        stand_in.stream.synchronize()
+        cupy_waits.end()
+        assert told == [("Stream.synchronize", False)]
+
     def test_an_error_of_the_watcher_comes_before_the_wait(self, cupy: StandIn) -> None:
         def refuse(wait: object) -> None:
             raise RuntimeError("refused")
@@ -143,7 +160,8 @@ class TestAStandIn:
         cupy_waits.end()
         stand_in = StandIn()
         streams = stand_in.cuda.stream
-        owners = (stand_in._core.core, stand_in.cuda.device, streams._BaseStream, streams.Event)
+        runtime = stand_in.cuda.runtime
+        owners = (stand_in._core.core, stand_in.cuda.device, streams._BaseStream, streams.Event, runtime)
         before = [dict(vars(owner)) for owner in owners]
         cupy_waits.begin(stand_in)
         changed = [dict(vars(owner)) for owner in owners]
@@ -198,7 +216,16 @@ class TestCuPy:
 
         x, host = cupy.arange(4.0), np.empty(4)
         x.data.copy_to_host(host.ctypes.data, host.nbytes)
-        with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):
-            cupy.cuda.runtime.streamSynchronize(0)
         assert host.tolist() == [0, 1, 2, 3]
         assert told == []
+
+    def test_calls_of_the_runtime_by_the_program_are_told(self, told: list[tuple[str, bool]]) -> None:
+        import cupy
+        import numpy as np
+
+        x, host = cupy.arange(4.0), np.empty(4)
+        runtime = cupy.cuda.runtime
+        runtime.streamSynchronize(0)
+        runtime.memcpy(host.ctypes.data, x.data.ptr, host.nbytes, runtime.memcpyDeviceToHost)
+        runtime.deviceSynchronize()
+        assert told == [("Stream.synchronize", False), ("cudaMemcpy", False), ("synchronize", True)]
