@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+import tcuda
 from tcuda._files import require_writable
 from tcuda._runtime import gpus
 from tcuda._runtime.emulated import settings
@@ -139,10 +140,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Output) -> int:
     owner, command = os.getpid(), callers()
-    with check(options.mode) as report:
+    with contextlib.ExitStack() as watching:
+        report = watching.enter_context(check(options.mode))
+        counter = watching.enter_context(tcuda.SyncCounter()) if options.syncs else None
 
         def finish(ending: Ending) -> int:
             found = _of_program(report.as_dict(), command)
+            if counter is not None:
+                found["syncs"] = counter.counts()
             found["program"] = {"arguments": options.program, "status": ending.status, "failure": ending.failure}
             output.write(found)
             return _FOUND if found["races"] else ending.status

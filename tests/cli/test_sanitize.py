@@ -238,6 +238,17 @@ def test_suppressed_races_are_left_out_and_counted(sanitize: Sanitize, tmp_path:
     assert sanitize(RACY, options=["--suppress=other.txt", "program.py"]).returncode == 1
 
 
+def test_synchronizations_are_counted_by_line_on_demand(sanitize: Sanitize, tmp_path: Path) -> None:
+    waits = CLEAN + "tcuda.synchronize()\nfor _ in range(3):\n    float(y[0])\n"
+    assert "host waited" not in sanitize(waits).stderr
+    done = sanitize(waits, options=["--syncs", "--json=report.json", "program.py"])
+    assert done.returncode == 0
+    rows = [line.split() for line in done.stderr.splitlines()]
+    assert ["host", "waited", "call", "line"] in rows
+    counted = {(sync["line"], sync["count"]) for sync in json.loads((tmp_path / "report.json").read_text())["syncs"]}
+    assert counted == {(10, 1), (12, 3)}
+
+
 # Devices
 
 
