@@ -86,11 +86,11 @@ PythonRaceGraph *graph(nb::handle_t<Self> self, nb::handle nodes) {
     for (const nb::handle node : kept.front()) {
         kept.push_back(tuple_of(node));
         const nb::handle parts = kept.back();
-        if (nb::len(parts) != 4)
-            throw nb::value_error("a node is (name, accesses, places of dependencies, number of the stack)");
+        RaceDetector::NamedNode made;
+        if (nb::len(parts) != 4 || !nb::try_cast(parts[2], made.dependencies) || !nb::try_cast(parts[3], made.stack))
+            throw nb::type_error("a node is (name, accesses, places of dependencies, number of the stack)");
+        made.name = text_of(parts[0]);
         kept.push_back(tuple_of(parts[1]));
-        RaceDetector::NamedNode made{text_of(parts[0]), nb::cast<StackId>(parts[3]), {},
-                                     nb::cast<std::vector<std::size_t>>(parts[2])};
         if (!read_uses(kept.back().ptr(), &made.uses))
             nb::raise_python_error();
         named.push_back(std::move(made));
