@@ -202,6 +202,21 @@ class HostFunction:
     def argument_bytes(self) -> int:
         """Return the size of the buffer in which the arguments lie at their offsets."""
 
+def regions_of_items(
+    places: bytes, itemsize: int, most: int
+) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...], bool]]:
+    """Return the regions of items at given addresses.
+
+    Args:
+        places: The addresses in ascending order, each in 8 bytes of the order of the machine.
+        itemsize: The bytes of an item.
+        most: The most exact regions. Beyond this number, the regions are a few ranges with all items in them.
+
+    Returns:
+        The address, the bytes of an item, the lengths and the strides of each region, and whether the region has no
+        bytes but those of the items.
+    """
+
 class HostLaunch:
     """A launch of a kernel on the processor.
 

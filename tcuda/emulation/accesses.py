@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda._runtime.emulated.accesses import READ, READ_AND_WRITE, WRITE, Access
+from tcuda import _core
+from tcuda._runtime.emulated.accesses import POSSIBLE, READ, READ_AND_WRITE, WRITE, Access
+from tcuda.emulation import selected_elements
+from tcuda.emulation.operands import Operands, alias_of
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
     Regions = Mapping[int, Sequence[npt.NDArray[Any]]]
     """The regions that a function uses of an array, as NumPy arrays over the memory, by the ``id`` of the array."""
+
+_MOST = 512
+"""The most exact regions of selected elements. Beyond this number, the regions are a few ranges around the elements."""
 
 _UFUNC_PARAMETERS = {1: ("x",), 2: ("x1", "x2")}
 _METHOD_PARAMETERS = {"at": ("a", "indices", "b"), "reduceat": ("array", "indices")}
@@ -48,23 +55,35 @@ def of_call(
         writes: The arrays that the function writes. An array that is no argument is a result of the function.
     """
     options = kwargs or {}
-    if _overwrites_input(function, args, options):
-        writes = [*reads[:1], *writes]
-    labels = _labels(function, args, options)
     parts = PARTIAL.get(function, _whole)(args, options)
+    accesses: dict[Any, Access] = {}
+    for array, kind, label in _uses(function, args, options, reads, writes):
+        _add(accesses, array, kind, label, parts)
+    return list(accesses.values())
+
+
+def _uses(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    reads: Sequence[Strided],
+    writes: Sequence[Strided],
+) -> Iterator[tuple[Strided, int, str]]:
+    """Yield the arrays that ``function`` uses, each with the kind of the access and the name of the parameter."""
+    if _overwrites_input(function, args, kwargs):
+        writes = [*reads[:1], *writes]
+    labels = _labels(function, args, kwargs)
     written = {id(array) for array in writes}
     read = {id(array) for array in reads}
-    outs = options.get("out")
+    outs = kwargs.get("out")
     outputs = {id(out) for out in (outs if isinstance(outs, tuple) else (outs,))}
-    accesses: dict[Any, Access] = {}
     for array in reads:
         if id(array) not in written:
-            _add(accesses, array, READ, labels.get(id(array), ""), parts)
+            yield array, READ, labels.get(id(array), "")
     for array in writes:
         place = id(array)
         label = "out" if place in outputs else labels.get(place, "out")
-        _add(accesses, array, READ_AND_WRITE if place in read else WRITE, label, parts)
-    return list(accesses.values())
+        yield array, READ_AND_WRITE if place in read else WRITE, label
 
 
 def _add(accesses: dict[Any, Access], array: Strided, kind: int, label: str, parts: Regions) -> None:
@@ -73,6 +92,71 @@ def _add(accesses: dict[Any, Access], array: Strided, kind: int, label: str, par
         if host.size:
             address, shape, strides = host.ctypes.data, host.shape, host.strides
             accesses.setdefault((address, shape, strides, kind), (address, host.itemsize, shape, strides, kind, label))
+
+
+class Measured:
+    """Work whose accesses depend on the contents of arrays, so that only a run of the work tells the accesses.
+
+    Args:
+        work: The work.
+        watched: Returns whether a race detector watches now.
+        call: The function that computes, its arguments and its keyword arguments, with arrays of a device.
+        reads: The arrays that the function reads.
+        writes: The arrays that the function writes.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[], object],
+        watched: Callable[[], bool],
+        call: tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any]],
+        reads: Sequence[Strided],
+        writes: Sequence[Strided],
+    ) -> None:
+        function, args, kwargs = call
+        operands = Operands(alias_of)  # A graph keeps the work, and the work must keep no memory alive.
+        self._work = work
+        self._watched = watched
+        self._function = function
+        self._arguments = operands.take(args, kwargs)
+        hosts: dict[int, npt.NDArray[Any]] = {}
+        for array, host in zip(operands.arrays, operands.hosts, strict=True):
+            # If an array is two arguments, the function may use all elements of one of them.
+            hosts[id(array)] = alias_of(array) if id(array) in hosts else host
+        self._uses = [
+            (hosts[id(array)] if id(array) in hosts else alias_of(array), kind, label)
+            for array, kind, label in _uses(function, args, kwargs, reads, writes)
+        ]
+        self._found: dict[int, list[Access]] = {}
+        """The accesses of the last run in each thread, until they are asked for."""
+
+    def __call__(self) -> None:
+        """Do the work."""
+        if self._watched():
+            self._found[threading.get_ident()] = self._measured()
+        self._work()
+
+    def accesses(self) -> list[Access]:
+        """Return the accesses of the last run in this thread."""
+        return self._found.pop(threading.get_ident(), [])
+
+    def _measured(self) -> list[Access]:
+        used = selected_elements.selected(self._function, *self._arguments)
+        found: list[Access] = []
+        for host, kind, label in self._uses:
+            addresses = used.get(id(host))
+            if addresses is not None:
+                found += _of_elements(addresses, host.itemsize, kind, label)
+            elif host.size:
+                found.append((host.ctypes.data, host.itemsize, host.shape, host.strides, kind, label))
+        return found
+
+
+def _of_elements(addresses: npt.NDArray[np.intp], itemsize: int, kind: int, label: str) -> Iterator[Access]:
+    places = np.unique(addresses).astype(np.int64, copy=False).tobytes()
+    for address, size, shape, strides, exact in _core.regions_of_items(places, itemsize, _MOST):
+        access: Access = (address, size, shape, strides, kind, label)
+        yield access if exact else (*access, POSSIBLE)
 
 
 def _overwrites_input(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tcuda.emulation import accesses, catalogue, creation, numpy_work, refusals, transfer
+from tcuda.emulation import accesses, catalogue, creation, numpy_work, refusals, selected_elements, transfer
 from tcuda.emulation.filling import scalar
 from tcuda.emulation.strided import Strided
 
@@ -122,11 +122,9 @@ def _assign(a: npt.NDArray[Any], index: tuple[Any, ...], value: Any) -> None:
 def _indexed(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Regions:
     """Return the elements that an index selects, which are the second argument and the first."""
     array, index = args[:2]
-    if any(isinstance(item, Strided) for item in index):
-        return {}
     return {id(array): (array._host[index],)}
 
 
-accesses.PARTIAL[_assign] = _indexed
-for _name in catalogue.CHANGING:
-    accesses.PARTIAL[getattr(np, _name).at] = _indexed
+for _function in (_select, _assign, *(getattr(np, name).at for name in catalogue.CHANGING)):
+    accesses.PARTIAL[_function] = _indexed
+    selected_elements.enter_indexed(_function)

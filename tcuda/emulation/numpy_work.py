@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation import accesses
+from tcuda.emulation import accesses, selected_elements
 from tcuda.emulation.operands import Operands, Results, StandIns, alias_of, parts
 from tcuda.emulation.strided import Strided, too_large
 
@@ -109,13 +109,19 @@ def launch(
             if size:
                 nbytes += size
                 addresses.append(block.ptr)
+        arguments, options = (Operands(alias_of) if recorded else Operands()).take(args, kwargs)
+        todo: Callable[[], object] = functools.partial(_quietly, work, arguments, options)
         regions: Accesses = ()
         if recorded or _runtime.races.detector is not None:
-            regions = accesses.of_call(*(told or (work, args, kwargs)), reads, (*writes, *fresh))
-        arguments, options = (Operands(alias_of) if recorded else Operands()).take(args, kwargs)
+            function, given, named = told or (work, args, kwargs)
+            if selected_elements.depends_on_contents(function, given, named or {}):
+                todo = accesses.Measured(todo, _watched, (function, given, named or {}), reads, (*writes, *fresh))
+                regions = todo.accesses
+            else:
+                regions = accesses.of_call(function, given, named, reads, (*writes, *fresh))
         _runtime.launch(
             backend.current_stream(current).ptr,
-            functools.partial(_quietly, work, arguments, options),
+            todo,
             nbytes,
             flops,
             name=name or _name_of(work),
@@ -125,6 +131,10 @@ def launch(
     except BaseException:
         discard(fresh)
         raise
+
+
+def _watched() -> bool:
+    return _runtime.races.detector is not None
 
 
 def discard(arrays: Iterable[Strided]) -> None:

@@ -1,4 +1,4 @@
-"""A node of a graph may use other memory at each launch, as a kernel whose accesses depend on the contents of arrays."""
+"""A node of a graph may use other memory at each launch, as a kernel does whose accesses depend on arrays."""
 
 from __future__ import annotations
 

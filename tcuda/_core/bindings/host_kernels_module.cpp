@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -28,6 +29,45 @@ abi::Index index_of(const Triple &triple) {
 }
 
 Triple triple_of(abi::Index index) { return {index.x, index.y, index.z}; }
+
+// The bytes of an item of a region.
+std::uint64_t item_of(const Region &region) { return region.axes == 0 ? 1 : region.run; }
+
+// The lengths and the strides of a region.
+std::pair<nb::tuple, nb::tuple> layout_of(const Region &region) {
+    if (region.axes == 0)
+        return {nb::make_tuple(region.run), nb::make_tuple(1)};
+    nb::list lengths, strides;
+    for (unsigned axis = region.axes; axis-- != 0;) {
+        lengths.append(region.lengths[axis]);
+        strides.append(region.strides[axis]);
+    }
+    return {nb::tuple(lengths), nb::tuple(strides)};
+}
+
+nb::list regions_of_items(const nb::bytes &places, std::uint64_t itemsize, std::size_t most) {
+    const auto *const begin = static_cast<const char *>(places.data());
+    RegionBuilder builder(most);
+    std::uintptr_t start = 0, end = 0; // the run that may still grow
+    for (std::size_t place = 0; place + sizeof(std::uint64_t) <= places.size(); place += sizeof(std::uint64_t)) {
+        std::uint64_t address;
+        std::memcpy(&address, begin + place, sizeof address);
+        if (address > end || end == 0) {
+            if (end != 0)
+                builder.add(start, end);
+            start = static_cast<std::uintptr_t>(address);
+        }
+        end = static_cast<std::uintptr_t>(address + itemsize);
+    }
+    if (end != 0)
+        builder.add(start, end);
+    nb::list found;
+    for (const Region &region : builder.take()) {
+        const auto [lengths, strides] = layout_of(region);
+        found.append(nb::make_tuple(region.address, item_of(region), lengths, strides, builder.exact()));
+    }
+    return found;
+}
 
 // A kernel, which keeps its module.
 struct HostFunction {
@@ -104,18 +144,9 @@ public:
             regions = grid_.recorder()->regions(cuts, most);
         }
         for (const auto &[region, kind, exact] : regions) {
-            const bool plain = region.axes == 0;
-            nb::list lengths, strides;
-            for (unsigned axis = region.axes; axis-- != 0;) {
-                lengths.append(region.lengths[axis]);
-                strides.append(region.strides[axis]);
-            }
-            if (plain) {
-                lengths.append(region.run);
-                strides.append(1);
-            }
-            found.append(nb::make_tuple(region.address, plain ? 1 : region.run, nb::tuple(lengths), nb::tuple(strides),
-                                        static_cast<unsigned>(kind), exact));
+            const auto [lengths, strides] = layout_of(region);
+            found.append(nb::make_tuple(region.address, item_of(region), lengths, strides, static_cast<unsigned>(kind),
+                                        exact));
         }
         return found;
     }
@@ -169,6 +200,8 @@ private:
 } // namespace
 
 void bind_host_kernels(nb::module_ &module) {
+    module.def("regions_of_items", regions_of_items, nb::arg("places"), nb::arg("itemsize"), nb::arg("most"));
+
     nb::class_<HostFunction>(module, "HostFunction")
         .def_prop_ro("name", &HostFunction::name)
         .def_prop_ro("parameters", &HostFunction::parameters)
