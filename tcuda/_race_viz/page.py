@@ -88,6 +88,7 @@ class _Packer:
             "confidence": access["confidence"],
             "number": access["number"],
             "shape": access.get("shape"),
+            "isBytes": access.get("itemsize") == 1 and len(access.get("shape", ())) == 1,
             "elements": access.get("element_range"),
             "extent": _extent_of(access, allocation),
             "stack": self._stack(access["stack"]),
@@ -120,7 +121,7 @@ class _Packer:
             event["kind"],
             event["name"],
             None if event["event"] is None else hex(event["event"]),
-            bool(event.get("whole_device")),
+            event["stream"] is None,  # a wait for the whole device
             event["file"],
             event["line"],
         )

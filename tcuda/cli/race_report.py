@@ -91,9 +91,9 @@ def _race(number: int, race: Mapping[str, Any]) -> Iterator[str]:
     yield f"{number}. {kind}{times}"
     for access in (race["previous"], race["current"]):
         yield f"   {_place(access)}  {printable(_access(access))}"
-    if race["element_range"] is not None:
-        first, last = race["element_range"]
-        yield f"   both touch {f'element {first:,}' if first == last else f'elements {first:,} to {last:,}'}"
+    touched = _touched(race)
+    if touched is not None:
+        yield f"   both touch {touched}"
     if race["missing"]:
         yield f"   missing: {printable(race['missing'])}{_before(race['before'])}"
     else:
@@ -119,6 +119,18 @@ def _place(access: Mapping[str, Any]) -> str:
     """Return the line of the program that caused an access: in a graph, the line of the launch."""
     frame = site(access["launch_stack"] or access["stack"])
     return "unknown line" if frame is None else _line(frame["filename"], frame["line"])
+
+
+def _touched(race: Mapping[str, Any]) -> str | None:
+    """Return the elements that both accesses touch, in words, as the access with the larger elements counts them."""
+    counted = [access for access in (race["current"], race["previous"]) if access["element_range"] is not None]
+    if not counted:
+        return None
+    access = max(counted, key=lambda access: int(access["itemsize"]))
+    first, last = access["element_range"]
+    noun = "byte" if access["itemsize"] == 1 and len(access["shape"]) == 1 else "element"
+    where = f" of {printable(access['argument'])}" if access["argument"] else ""
+    return f"{noun} {first:,}{where}" if first == last else f"{noun}s {first:,} to {last:,}{where}"
 
 
 def _before(before: Mapping[str, Any] | None) -> str:

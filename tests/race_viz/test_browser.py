@@ -87,8 +87,8 @@ def test_a_browser_draws_the_timeline(show: Callable[..., Document]) -> None:
     assert counts == ["6", "2", "1"]  # the other stream is left out
     assert timeline(document) == [
         ["8", "main", "fill", "train.py:8"],
-        ["9", "main", "records event A", "train.py:9"],
-        ["10", "side", "waits for event A", "train.py:10"],
+        ["", "main", "records event A", "train.py:9"],
+        ["", "side", "waits for event A", "train.py:10"],
         ["11", "side", "copy", "train.py:11"],
         ["12", "main", "add, writes out", "train.py:12"],
         ["14", "side", "multiply, reads a", "train.py:14"],
@@ -225,7 +225,7 @@ def test_the_search_leaves_matching_races(tmp_path: Path) -> None:
           find.dispatchEvent(new Event("input"));
           return document.getElementById("list").dataset.rows;
         };
-        return [count("host"), count("free"), count("kernel train"), count("absent"), count("")].join(" ");
+        return [count("host"), count("free"), count("kernel train"), count("no such word"), count("")].join(" ");
     """
     assert after(code, several(), tmp_path) == "1 1 1 0 4"
 

@@ -8,7 +8,7 @@ from support.snapshots import NASTY, frame
 
 BASE = 0x7F0000000000
 MAIN, SIDE, OTHER = 0, 0x51, 0x62
-FILE = "/home/ada/train.py"
+FILE = "/absent/train.py"  # no such file, so a page has no lines of the program
 
 
 def access(operation: str, kind: str, stream: int, line: int, **more: Any) -> dict[str, Any]:
@@ -47,7 +47,9 @@ def allocation(**more: Any) -> dict[str, Any]:
     }
 
 
-def step(number: int, kind: str, stream: int, name: str = "", event: int | None = None, **more: Any) -> dict[str, Any]:
+def step(
+    number: int, kind: str, stream: int | None, name: str = "", event: int | None = None, **more: Any
+) -> dict[str, Any]:
     """Return something that the program did shortly before a race."""
     return {
         "number": number,
@@ -56,7 +58,6 @@ def step(number: int, kind: str, stream: int, name: str = "", event: int | None 
         "kind": kind,
         "name": name,
         "event": event,
-        "whole_device": False,
         "file": FILE,
         "line": number,
         **more,
@@ -114,7 +115,7 @@ def several() -> dict[str, Any]:
             kind="write after write",
             allocation=allocation(size=512),
             previous_allocation=allocation(freed_stack=[frame("release", FILE, 30)]),
-            neighbours=[*waits, step(13, "sync", MAIN, whole_device=True), step(14, "work", SIDE, "multiply")],
+            neighbours=[*waits, step(13, "sync", None), step(14, "work", SIDE, "multiply")],
         ),
         race(
             allocation=None,

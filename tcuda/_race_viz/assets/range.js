@@ -10,18 +10,17 @@ function shape(tag, attributes, ...children) {
   return made;
 }
 
-function elementsText([first, last]) {
-  return first === last ? `element ${countText(first)}` : `elements ${countText(first)} to ${countText(last)}`;
+/** Return the words for the elements of a view that both accesses touch. */
+function elementsText({ elements, isBytes, shape }) {
+  const noun = isBytes ? "byte" : "element";
+  const whole = shape?.length ? ` of ${shape.map(countText).join(" × ")}` : "";
+  if (!elements) return `some ${noun}s${whole}`;
+  const [first, last] = elements;
+  return (first === last ? `${noun} ${countText(first)}` : `${noun}s ${countText(first)} to ${countText(last)}`) + whole;
 }
-
-const shapeText = (access) => (access.shape && access.shape.length ? ` of ${access.shape.map(countText).join(" × ")}` : "");
 
 /** Return the words for the memory that both accesses touch. */
-function rangeWords(race) {
-  return [race.previous, race.current].map((access) => (
-    `${access.operation}: ${access.elements ? elementsText(access.elements) + shapeText(access) : `some elements${shapeText(access)}`}`
-  ));
-}
+const rangeWords = (race) => [race.previous, race.current].map((access) => `${access.operation}: ${elementsText(access)}`);
 
 /** Return a picture of bytes in an allocation; null without an allocation. */
 function rangePicture(race) {

@@ -1,6 +1,7 @@
 // The timeline of a race: a lane for each stream, time goes down, and the missing order is a dashed line.
 
 const LANE = 230;
+const WIDE_LANE = 300; // for up to three lanes
 const LEFT = 64;
 const TOP = 44;
 const ROW = 32;
@@ -68,7 +69,7 @@ function layOut(race, everything) {
     step, lane: laneOf.get(step.kind === "sync" ? HOST : laneKey(step)), y: TOP + row * ROW + ROW / 2 + (row < secondAt ? 0 : GAP),
   }));
   return {
-    lanes, rows, edges: edgesOf(rows, lanes), events: eventNames(shown),
+    lanes, rows, laneWidth: lanes.length > 3 ? LANE : WIDE_LANE, edges: edgesOf(rows, lanes), events: eventNames(shown),
     previous: rows.find(({ step }) => step === all.previous),
     current: rows.find(({ step }) => step === all.current),
     others: all.shown.some((step) => !own.has(laneKey(step))),
@@ -106,23 +107,27 @@ function stepWords({ step }, plan) {
   return `waits for ${plan.lanes.find(({ key }) => key === laneKey(step))?.name ?? streamText(step.stream)}`;
 }
 
-const laneCentre = (lane) => LEFT + lane * LANE + LANE / 2;
+const laneCentre = ({ laneWidth }, lane) => LEFT + (lane + 0.5) * laneWidth;
 
 /** Return half of the width of a box; 0 for a point on a lane. */
-const halfOf = ({ step }) => (!step ? 0 : step.kind === "work" ? LANE / 2 - PAD : step.kind === "sync" ? 78 : 62);
+function halfOf({ laneWidth }, { step }) {
+  if (!step) return 0;
+  return step.kind === "work" ? laneWidth / 2 - PAD : step.kind === "sync" ? 92 : 70;
+}
 
-function orderPath(from, to) {
+function orderPath(plan, { from, to }) {
   const side = to.lane > from.lane ? 1 : -1;
-  const [x1, x2] = [laneCentre(from.lane) + side * halfOf(from), laneCentre(to.lane) - side * halfOf(to)];
+  const [x1, x2] = [laneCentre(plan, from.lane) + side * halfOf(plan, from), laneCentre(plan, to.lane) - side * halfOf(plan, to)];
   const middle = (x1 + x2) / 2;
   return `M${x1} ${from.y} C${middle} ${from.y} ${middle} ${to.y} ${x2} ${to.y}`;
 }
 
 /** Return the path of the missing order: out of the first access, down between the lanes, and into the second. */
-function missingPath({ previous, current }) {
-  const [x, y, top] = [laneCentre(current.lane), current.y - GAP / 2 - ROW / 2 + 10, current.y - BOX / 2];
+function missingPath(plan) {
+  const { previous, current } = plan;
+  const [x, y, top] = [laneCentre(plan, current.lane), current.y - GAP / 2 - ROW / 2 + 10, current.y - BOX / 2];
   const side = current.lane < previous.lane ? -1 : 1;
-  const out = laneCentre(previous.lane) + side * halfOf(previous);
+  const out = laneCentre(plan, previous.lane) + side * halfOf(plan, previous);
   const gutter = out + side * PAD;
   const turn = x < gutter ? -CORNER : CORNER;
   return `M${out} ${previous.y} Q${gutter} ${previous.y} ${gutter} ${previous.y + CORNER} V${y - CORNER} Q${gutter} ${y} ${gutter + turn} ${y} H${x - turn} Q${x} ${y} ${x} ${y + CORNER} V${top}`;
@@ -132,24 +137,25 @@ function boxOf(row, plan, race) {
   const { step } = row;
   const access = row === plan.current ? race.current : row === plan.previous ? race.previous : null;
   const words = stepWords(row, plan);
-  const half = halfOf(row);
-  const [x, y] = [laneCentre(row.lane), row.y];
-  const site = placeText(step.site);
+  const half = halfOf(plan, row);
+  const [x, y] = [laneCentre(plan, row.lane), row.y];
   const isKnown = step.site !== null;
-  const name = shape("text", { x: x - half + 8, y: y + 4 }, short(words, step.kind === "work" ? (isKnown ? 17 : 28) : Math.floor(half / 3.6)));
-  const line = step.kind === "work" && isKnown ? [shape("text", { class: "where", x: x + half - 8, y: y + 4 }, short(site, 15))] : [];
+  const site = short(placeText(step.site), Math.floor(half / 5));
+  const room = 2 * half - 16 - (isKnown && step.kind === "work" ? 6.8 * site.length + 8 : 0);
+  const name = shape("text", { x: x - half + 8, y: y + 4 }, short(words, Math.floor(room / 6.8)));
+  const line = step.kind === "work" && isKnown ? [shape("text", { class: "where", x: x + half - 8, y: y + 4 }, site)] : [];
   return shape("g", { class: `step ${step.kind}${access ? " access" : ""}` },
-    shape("title", {}, `${step.number}: ${words}${isKnown ? `, ${site}` : ""}${access ? `; ${VERBS[access.kind]} ${argumentText(access)}` : ""}`),
+    shape("title", {}, `${words}${isKnown ? `, ${step.site.file}:${step.site.line}` : ""}${access ? `; ${VERBS[access.kind]} ${argumentText(access)}` : ""}`),
     shape("rect", { x: x - half, y: y - BOX / 2, width: 2 * half, height: BOX, rx: step.kind === "work" ? 4 : BOX / 2 }),
     name, ...line);
 }
 
 /** Return the picture of a timeline. The table beside the picture has the same steps in words. */
 function timelinePicture(race, plan) {
-  const width = LEFT + plan.lanes.length * LANE + PAD;
+  const width = LEFT + plan.lanes.length * plan.laneWidth + PAD;
   const height = TOP + plan.rows.length * ROW + GAP + PAD;
   const { previous, current } = plan;
-  const side = current.lane < previous.lane || current.lane === previous.lane ? 1 : -1;
+  const side = current.lane <= previous.lane ? -1 : 1;
   return shape("svg", {
     class: "timeline", width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": `Timeline of ${countOf(plan.lanes.length, "stream")} with ${countOf(plan.rows.length, "step")}. No order leads from ${race.previous.operation} on ${streamOf(race.previous)} to ${race.current.operation} on ${streamOf(race.current)}.`,
@@ -158,24 +164,24 @@ function timelinePicture(race, plan) {
     shape("marker", { id: `tip-${name}`, class: name, markerUnits: "userSpaceOnUse", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 10, markerHeight: 10, orient: "auto" }, shape("path", { d: "M0 0 L8 4 L0 8 z" }))
   ))),
   ...plan.lanes.flatMap(({ name }, lane) => [
-    shape("line", { class: "lane", x1: laneCentre(lane), y1: TOP - 8, x2: laneCentre(lane), y2: height }),
-    shape("text", { class: "lane-name", x: laneCentre(lane), y: 22 }, shape("title", {}, name), short(name, 30)),
+    shape("line", { class: "lane", x1: laneCentre(plan, lane), y1: TOP - 8, x2: laneCentre(plan, lane), y2: height }),
+    shape("text", { class: "lane-name", x: laneCentre(plan, lane), y: 22 }, shape("title", {}, name), short(name, 30)),
   ]),
-  ...plan.rows.map((row) => shape("text", { class: "number", x: LEFT - 12, y: row.y + 4 }, countText(row.step.number))),
-  ...plan.edges.map(({ from, to }) => shape("path", { class: "order", d: orderPath(from, to), "marker-end": "url(#tip-order)" })),
+  ...plan.rows.filter(({ step }) => step.kind === "work").map((row) => shape("text", { class: "number", x: LEFT - 12, y: row.y + 4 }, countText(row.step.number))),
+  ...plan.edges.map((edge) => shape("path", { class: "order", d: orderPath(plan, edge), "marker-end": "url(#tip-order)" })),
   ...plan.rows.map((row) => boxOf(row, plan, race)),
   shape("path", { class: "missing", d: missingPath(plan), "marker-end": "url(#tip-missing)" }),
-  shape("text", { class: "missing-name", x: laneCentre(current.lane) + side * 52, y: current.y - GAP / 2 - ROW / 2 + 3 }, "missing order"));
+  shape("text", { class: "missing-name", x: laneCentre(plan, current.lane) - side * 56, y: current.y - GAP / 2 - ROW / 2 + 3 }, "missing order"));
 }
 
 function timelineTable(plan, race) {
   const accessOf = (row) => (row === plan.current ? race.current : row === plan.previous ? race.previous : null);
   return element("table", { className: "words" },
-    element("thead", {}, element("tr", {}, ...["Number", "Stream", "Step", "Line"].map((name) => element("th", { scope: "col" }, name)))),
+    element("thead", {}, element("tr", {}, ...["Operation", "Stream", "Step", "Line"].map((name) => element("th", { scope: "col" }, name)))),
     element("tbody", {}, ...plan.rows.map((row) => {
       const access = accessOf(row);
       return element("tr", { className: access ? "access" : "" },
-        element("td", {}, countText(row.step.number)),
+        element("td", {}, row.step.kind === "work" ? countText(row.step.number) : ""),
         element("td", {}, plan.lanes[row.lane].name),
         element("td", {}, stepWords(row, plan) + (access ? `, ${VERBS[access.kind]} ${argumentText(access)}` : "")),
         element("td", {}, placeText(row.step.site)));
