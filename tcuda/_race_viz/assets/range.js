@@ -22,28 +22,23 @@ function elementsText({ elements, isBytes, shape }) {
 /** Return the words for the memory that both accesses touch. */
 const rangeWords = (race) => [race.previous, race.current].map((access) => `${access.operation}: ${elementsText(access)}`);
 
-/** Return a picture of bytes in an allocation; null without an allocation. */
+/** Return a picture of the bytes in the allocation: a bar for each view, and a bar for what both touch. */
 function rangePicture(race) {
   const { allocation, overlap } = race;
   if (!allocation || !overlap || !(allocation.size > 0)) return null;
   const WIDTH = 1000;
-  const scale = WIDTH / allocation.size;
-  const bar = (name, y, height, [offset, size], title) => {
-    const left = Math.max(0, Math.min(WIDTH, offset * scale));
-    const right = Math.max(0, Math.min(WIDTH, (offset + size) * scale));
+  const part = (name, [offset, size]) => {
+    const [left, right] = [offset, offset + size].map((place) => Math.max(0, Math.min(WIDTH, (place / allocation.size) * WIDTH)));
     const width = Math.max(right - left, 3);
-    return shape("rect", { class: name, x: Math.min(left, WIDTH - width), y, width, height }, shape("title", {}, title));
+    return shape("rect", { class: name, x: Math.min(left, WIDTH - width), y: 0, width, height: 12 });
   };
-  const rows = [race.previous, race.current].filter((access) => access.extent);
-  const top = rows.length * 16;
-  return shape("svg", {
-    class: "memory", viewBox: `0 0 ${WIDTH} ${top + 22}`, preserveAspectRatio: "none", role: "img",
+  const row = (name, ...parts) => element("div", { className: "bar" }, element("span", {}, name),
+    shape("svg", { viewBox: `0 0 ${WIDTH} 12`, preserveAspectRatio: "none", "aria-hidden": "true" }, shape("rect", { class: "allocation", x: 0, y: 0, width: WIDTH, height: 12 }), ...parts));
+  const views = [race.previous, race.current].filter((access) => access.extent);
+  return element("div", {
+    className: "memory", role: "img",
     "aria-label": `Bytes ${countText(overlap[0])} to ${countText(overlap[0] + overlap[1] - 1)} of ${exactBytesText(allocation.size)}`,
   },
-  ...rows.map((access, row) => (
-    bar(`view${access.extent[2] < access.extent[1] ? " gaps" : ""}`, row * 16, 11, access.extent, `${access.operation} ${VERBS[access.kind]} ${argumentText(access)}`)
-  )),
-  shape("rect", { class: "allocation", x: 0, y: top, width: WIDTH, height: 22 }),
-  bar("overlap", top, 22, overlap, "both accesses"),
-  ...rows.map((access, row) => bar("overlap", row * 16, 11, overlap, "both accesses")));
+  ...views.map((access) => row(access.operation, part(access.extent[2] < access.extent[1] ? "view gaps" : "view", access.extent))),
+  row("both", part("overlap", overlap)));
 }

@@ -1,7 +1,7 @@
 // The timeline of a race: a lane for each stream, time goes down, and the missing order is a dashed line.
 
 const LANE = 230;
-const WIDE_LANE = 300; // for up to three lanes
+const WIDE_LANE = 288; // for up to three lanes
 const LEFT = 64;
 const TOP = 44;
 const ROW = 32;
