@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _MOST_ITEMS = 64
 """The number of items of a list, a dict or an object that are looked at."""
 
+_FUNCTION = 1
+"""The flag CO_OPTIMIZED of code whose variables are not those of a module or a class."""
+
 _LEGACY = (0, 1)  # both handles mean the legacy default stream
 
 
@@ -76,7 +79,19 @@ def stream_names(current: tuple[int, int] | None, previous: tuple[int, int] | No
 
 def _known(frame: FrameType, stream: tuple[int, int]) -> StreamName | None:
     """Return the name that a function has for a stream."""
-    return _find(frame.f_locals, *stream) or _find(frame.f_globals, *stream) or _default(*stream)
+    return _find(_variables(frame), *stream) or _find(frame.f_globals, *stream) or _default(*stream)
+
+
+def _variables(frame: FrameType) -> Mapping[str, Any]:
+    """Return the variables of a function that runs, without keeping them alive in the frame."""
+    variables = frame.f_locals
+    # Before Python 3.13 a frame keeps the dict that it returns, so that a `del x` of the program would free no array. A
+    # debugger writes that dict back into the variables of the function, and then the dict must stay as it is.
+    if not frame.f_code.co_flags & _FUNCTION or sys.version_info >= (3, 13) or sys.gettrace() or threading.gettrace():
+        return variables
+    found = dict(variables)
+    variables.clear()
+    return found
 
 
 def _default(device: int, handle: int) -> StreamName | None:
@@ -103,12 +118,13 @@ def _frames_of_this_thread() -> Iterator[FrameType]:
 
 def _frames_of_threads() -> Iterator[FrameType]:
     """Yield the innermost frame of the program in each other thread."""
-    own = threading.get_ident()
-    for thread, innermost in sys._current_frames().items():
+    running = sys._current_frames()
+    del running[threading.get_ident()]  # a reference of this frame to itself would keep all variables alive
+    for innermost in running.values():
         frame: FrameType | None = innermost
         while frame is not None and is_library(frame.f_code.co_filename):
             frame = frame.f_back
-        if frame is not None and thread != own:
+        if frame is not None:
             yield frame
 
 

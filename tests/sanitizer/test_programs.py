@@ -171,3 +171,16 @@ def test_checks_begin_and_end_while_other_threads_work(xp: Any) -> None:
         for thread in threads:
             thread.join()
     assert errors == []
+
+
+def test_a_race_keeps_no_variable_of_the_program_alive(xp: Any) -> None:
+    before = tcuda.memory_allocated()
+    x = xp.zeros(1000)
+    with check(mode="collect") as report:
+        x += 1
+        with tcuda.stream(tcuda.Stream()):
+            x += 1
+        tcuda.synchronize()
+    del x
+    assert len(report) == 1
+    assert tcuda.memory_allocated() == before

@@ -304,3 +304,11 @@ def test_the_demo_is_a_program_of_a_user(runtime: Runtime) -> None:
     demo = f"{PACKAGE}/demo/train.py"
     race = described(FoundRace(FoundAccess(stack=stack(("step", demo, 5))), FoundAccess()))
     assert race.missing.before == ("step", demo, 5)
+
+
+def test_a_stream_of_cupy_waits_for_an_event(runtime: Runtime) -> None:
+    like_cupys = type("Stream", (), {"__module__": "cupy.cuda.stream", "ptr": 0xABC0, "device_id": 0})
+    main, side = tcuda.Stream(), like_cupys()
+    race = described(FoundRace(written(0xABC0, 2), written(main.cuda_stream, 1)))
+    assert race.missing.call == "side.wait_event(main.record())"
+    assert side.ptr == 0xABC0
