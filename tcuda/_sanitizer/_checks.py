@@ -21,6 +21,7 @@ from tcuda._sanitizer._errors import CUDASanitizerErrors, RaceWarning, Unsynchro
 from tcuda._sanitizer._lost import note_lost_errors, stop_noting
 from tcuda._sanitizer._stacks import is_library, living_frames
 from tcuda._sanitizer._suppressions import is_suppressed, read_suppressions
+from tcuda._warnings import stacklevel
 
 if TYPE_CHECKING:
     from tcuda import _core
@@ -120,7 +121,7 @@ class ActiveCheck:
             RaceWarning: The mode is ``"warn"``, and the program makes errors of warnings.
         """
         if self.mode == "raise":
-            self._raise(_found_together(found))
+            self._raise(found)
             return
         race, is_new = self._note(found)
         if race is not None and is_new and self.mode == "warn":
@@ -139,17 +140,22 @@ class ActiveCheck:
         self.report._add(stacks.key, race, found)
         return race, True
 
-    def _raise(self, found: list[_core.Race]) -> None:
-        told = []
-        for one in found:
-            race, is_new = self._note(one)
-            if race is not None:
-                told.append(race)
-                if is_new:
-                    _print(race)
-        if told:
+    def _raise(self, found: _core.Race) -> None:
+        told: list[Race] = []
+        self._print(found, told)
+        if told:  # after an error the detector tells no further race of the call
+            for other in _later_of_one_call(found):
+                self._print(other, told)
             races.forget()  # an operation that makes the same race again raises an error again
             raise self._errors(*told)
+
+    def _print(self, found: _core.Race, told: list[Race]) -> None:
+        """Add a race to ``told`` unless the race is suppressed, and print the race if it is new."""
+        race, is_new = self._note(found)
+        if race is not None:
+            told.append(race)
+            if is_new:
+                _print(race)
 
     def _operations(self) -> int:
         return races.operations() - self._before
@@ -193,11 +199,11 @@ def _on_race(found: _core.Race) -> None:
         (own or active)[-1].receive(found)
 
 
-def _found_together(found: _core.Race) -> list[_core.Race]:
-    """Return ``found`` and the later races of the same call, which the detector does not tell after an error."""
-    known = races.known()
-    first = next((place for place, race in enumerate(known) if race.current.number == found.current.number), None)
-    return [found] if first is None else [race for race in known[first:] if _is_one_call(race, found)]
+def _later_of_one_call(found: _core.Race) -> list[_core.Race]:
+    """Return the races that the call that found ``found`` has found later."""
+    known, key = races.known(), stacks_of(found).key
+    place = next((place for place, race in enumerate(known) if stacks_of(race).key == key), len(known))
+    return [race for race in known[place + 1 :] if _is_one_call(race, found)]
 
 
 def _is_one_call(one: _core.Race, other: _core.Race) -> bool:
@@ -219,7 +225,7 @@ def _refused(error: RuntimeError) -> bool:
 
 
 def _warn_of_refusal(error: RuntimeError) -> None:
-    warnings.warn(f"The race detector stays off: {error}", RuntimeWarning, stacklevel=2)
+    warnings.warn(f"The race detector stays off: {error}", RuntimeWarning, stacklevel=stacklevel())
 
 
 def _print(race: Race) -> None:

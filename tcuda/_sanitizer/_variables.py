@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ def enable_as_asked(environment: Mapping[str, str]) -> None:
         return
     cuda_sanitizer._enable(mode, may_be_refused=True)
     if mode == "collect":
-        atexit.register(_print_report)
+        atexit.register(_print_report, os.getpid())
 
 
 def _mode(environment: Mapping[str, str]) -> str | None:
@@ -43,6 +44,6 @@ def _mode(environment: Mapping[str, str]) -> str | None:
     return None if environment.get(TORCHS, "") in _OFF else "raise"
 
 
-def _print_report() -> None:
-    if sys.stderr is not None:
+def _print_report(process: int) -> None:
+    if sys.stderr is not None and os.getpid() == process:  # a forked child has found nothing
         print(cuda_sanitizer.report, file=sys.stderr)

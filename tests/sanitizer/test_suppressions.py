@@ -11,7 +11,7 @@ import pytest
 import tcuda
 from support.made_races import access, race, tell
 from tcuda._sanitizer import _suppressions
-from tcuda.sanitizer import Report, check, suppress, suppressed
+from tcuda.sanitizer import CUDASanitizerErrors, Report, check, suppress, suppressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,6 +90,23 @@ def test_a_race_that_was_suppressed_is_told_later() -> None:
         for _ in range(2):
             warm_up()
     assert report.count(report[0]) == 2
+
+
+def test_other_races_of_an_operation_are_raised() -> None:
+    main, side = tcuda.Stream(), tcuda.Stream()
+
+    def fill_on_purpose(place: int) -> None:
+        tell(main, "fill", access(place, label=f"x{place}"))
+
+    def fill(place: int) -> None:
+        tell(main, "fill", access(place, label=f"x{place}"))
+
+    with check() as report, suppress(function="fill_on_purpose"):
+        for place in range(6):
+            (fill if place in (2, 4) else fill_on_purpose)(place)
+        with pytest.raises(CUDASanitizerErrors, match="detected 2 errors"):
+            tell(side, "add", *[access(place, label=f"x{place}") for place in range(6)])
+    assert ([found.current.argument for found in report], report.suppressed) == (["x2", "x4"], 4)
 
 
 def test_the_decorator_suppresses_the_races_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:

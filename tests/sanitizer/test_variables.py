@@ -162,6 +162,14 @@ def test_a_forked_child_has_no_detector(output_of: OutputOf) -> None:
     assert output_of(code, TCUDA_SANITIZER="1") == ""
 
 
+@emulated
+def test_a_forked_child_prints_no_report(program: str, run_python: RunPython) -> None:
+    code = f"{program}\nimport os\npid = os.fork()\nif pid: os.waitpid(pid, 0)"
+    done = run_python(code, TCUDA_SANITIZER="collect")
+    assert done.returncode == 0
+    assert done.stderr.count("CSAN detected") == 1
+
+
 REFUSING = """
 import tcuda, warnings
 from tcuda._runtime import runtime
@@ -182,9 +190,9 @@ class TestARuntimeWithoutRaces:
             "    warnings.simplefilter('always')\n"
             "    tcuda.init()\n"
             "    tcuda.Stream()\n"
-            "print(*[f'{one.category.__name__}: {one.message}' for one in caught])"
+            "print(*[f'{one.filename}: {one.category.__name__}: {one.message}' for one in caught])"
         )
-        expected = "RuntimeWarning: The race detector stays off: These devices tell nothing."
+        expected = "<string>: RuntimeWarning: The race detector stays off: These devices tell nothing."
         assert output_of(code, TORCH_CUDA_SANITIZER="1") == expected
 
     def test_a_check_raises_the_error(self, output_of: OutputOf) -> None:
