@@ -18,6 +18,10 @@ namespace {
 PyObject *seen_function = nullptr; // kept until another function takes its place
 
 void call_seen(std::uintptr_t address, bool write) {
+    // A thread of a library, such as one of BLAS, must not wait for Python's lock: the thread that holds the lock may
+    // wait for the thread of the library.
+    if (PyGILState_GetThisThreadState() == nullptr)
+        return;
     const nb::gil_scoped_acquire lock;
     const nb::error_scope before; // the access may be part of code that handles an error
     const nb::object function = nb::borrow(seen_function);

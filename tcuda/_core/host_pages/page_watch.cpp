@@ -166,9 +166,10 @@ void handler(int number, siginfo_t *info, void *context) {
     static thread_local std::uintptr_t unknown = 0;
     const int error = errno;
     const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-    if (state().handle(address, is_write(context))) {
+    const bool forbidden = info->si_code == SEGV_ACCERR; // the memory exists
+    if (forbidden && state().handle(address, is_write(context))) {
         unknown = 0;
-    } else if (address != unknown) {
+    } else if (forbidden && address != unknown) {
         unknown = address; // try once more: another thread may have ended the watch of this address just now
     } else {
         unknown = 0;

@@ -287,11 +287,11 @@ Use &RaceDetector::numbered(NamedUse &named) {
 }
 
 void RaceDetector::check(const Operation &operation, Use &use, const Horizon &horizon, Races &found) {
+    if (!page_locked_.empty())
+        page_locked_.add_use(operation, use);
     Access *const access = accesses_.make(operation, use);
     raced_.clear();
     accesses_.add(access, horizon, [&](const Access *previous) { found_race(*previous, *access, found); });
-    if (!page_locked_.empty())
-        page_locked_.add_use(operation, use);
 }
 
 // The map may find the same access in several pieces.
