@@ -102,7 +102,7 @@ PythonRaceGraph *graph(nb::handle_t<Self> self, nb::handle nodes) {
 void set_node(Self &self, PythonRaceGraph &graph, std::size_t place, nb::handle accesses) {
     if (&graph.detector != &self.detector)
         throw nb::value_error("the graph belongs to another detector");
-    const Uses uses(accesses);
+    Uses uses(accesses);
     self.detector.set_node(*graph.plan, place, uses.get());
 }
 

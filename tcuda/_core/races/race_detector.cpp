@@ -130,10 +130,10 @@ void RaceDetector::remove_graph(const GraphPlan &graph) noexcept {
         order_.retire_slot(slot);
 }
 
-void RaceDetector::set_node(GraphPlan &graph, std::size_t place, const std::vector<NamedUse> &uses) {
+void RaceDetector::set_node(GraphPlan &graph, std::size_t place, NamedUses uses) {
     const std::lock_guard lock(mutex_);
     std::vector<Use> made;
-    for (const NamedUse &named : uses)
+    for (NamedUse &named : uses)
         made.push_back(numbered(named));
     graph.set_uses(place, std::move(made));
 }

@@ -73,7 +73,7 @@ public:
     std::unique_ptr<GraphPlan> add_graph(const std::vector<NamedNode> &nodes);
     void remove_graph(const GraphPlan &graph) noexcept;
     // Replaces the accesses of a node for the next launches. Throws std::out_of_range if there is no such node.
-    void set_node(GraphPlan &graph, std::size_t place, const std::vector<NamedUse> &uses);
+    void set_node(GraphPlan &graph, std::size_t place, NamedUses uses);
     Races launch(GraphPlan &graph, int device, Stream stream, StackId stack);
 
     // Memory. A size of 0 stands for the allocation that begins at the address.
