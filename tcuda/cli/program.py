@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import io
 import os
@@ -38,13 +39,16 @@ class Ending:
 
 
 def require_program(path: str) -> None:
-    """Require that ``path`` is a file that can be read, or a folder or an archive with a ``__main__.py``.
+    """Require that ``path`` is a file that can be read, or a folder.
+
+    The file is not opened, because a pipe, which a shell makes for ``<(...)``, can be opened only once.
 
     Raises:
-        OSError: There is no such file, or the file cannot be read.
+        OSError: There is no such file, or the permission to read the file is missing.
     """
-    if not Path(path).is_dir():
-        Path(path).open("rb").close()  # a pipe is allowed: the shell makes one for <(...)
+    Path(path).stat()
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 def run_file(path: str, arguments: Sequence[str]) -> Ending:

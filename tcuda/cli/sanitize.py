@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import tcuda
-from tcuda._files import require_writable
+from tcuda._files import read_regular_file, require_writable
 from tcuda._runtime import gpus
 from tcuda._runtime.emulated import settings
 from tcuda._sanitizer._suppressions import VARIABLE, read_suppressions
@@ -38,6 +38,7 @@ _WITH_VALUE = ("--html", "--suppress")
 _DEVICES = 2
 _FOUND = 1
 _LONGEST_NUMBER = 15
+_MOST_SUPPRESSIONS = 1 << 20  # bytes of a file
 
 _PARTS = ("current", "previous", "allocation", "previous_allocation")
 _STACKS = {"stack", "launch_stack", "freed_stack"}
@@ -124,6 +125,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         start = _program(options.program)
         for path in options.suppress:
+            read_regular_file(path, _MOST_SUPPRESSIONS)  # a pipe would be waited for
             read_suppressions({VARIABLE: str(path)})
         for path in (options.html, options.json and options.json != STDOUT and Path(options.json)):
             if path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -249,6 +250,15 @@ def test_synchronizations_are_counted_by_line_on_demand(sanitize: Sanitize, tmp_
     assert counted == {(10, 1), (12, 3)}
 
 
+def test_a_program_in_a_pipe_is_run(sanitize: Sanitize) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"print('from a pipe')")
+    os.close(writer)
+    done = sanitize("", options=[f"/dev/fd/{reader}"], pass_fds=[reader])
+    os.close(reader)
+    assert (done.returncode, done.stdout) == (0, "from a pipe\n")
+
+
 # Devices
 
 
@@ -292,6 +302,8 @@ def test_a_program_may_choose_its_devices(options: list[str], tmp_path: Path) ->
         (["--html=.", "good.py"], "Is a directory: '.'"),
         (["--suppress", "absent.txt", "good.py"], "absent.txt"),
         (["--suppress", "bad.txt", "good.py"], "bad.txt:2: 'color=red' is not a condition"),
+        (["--suppress", "pipe", "good.py"], "it is not a regular file"),
+        (["--suppress", "binary", "good.py"], "codec can't decode"),
         (["--raise", "--warn", "good.py"], "not allowed with argument"),
         (["--emulated=0", "good.py"], "'0' is not a number of devices that can be emulated"),
         (["--emulated=x", "good.py"], "'x' is not a number of devices that can be emulated"),
@@ -312,6 +324,8 @@ def test_bad_usage_exits_with_2_before_the_program(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.py").write_text("raise SystemExit('the program ran')")
     (tmp_path / "bad.txt").write_text("file=a.py\ncolor=red\n")
+    (tmp_path / "binary").write_bytes(b"\xff")
+    os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SystemExit) as exit:
         main(["sanitize", *arguments])
     assert exit.value.code == 2
@@ -320,7 +334,7 @@ def test_bad_usage_exits_with_2_before_the_program(
     assert message in output.err
     assert "the program ran" not in output.err
     assert len(output.err) < 1500
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "good.py"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "binary", "good.py", "pipe"]
 
 
 # The summary
