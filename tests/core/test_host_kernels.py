@@ -132,17 +132,22 @@ except RuntimeError as error:
 
 
 @functools.cache
-def library() -> str:
-    return str(build(SOURCE)[0])
+def library(recorded: bool = False) -> str:
+    return str(build(SOURCE, recorded=recorded)[0])
 
 
-@pytest.fixture
-def module() -> HostModule:
-    return HostModule(library())
+@pytest.fixture(params=["plain", "recorded"])
+def module(request: pytest.FixtureRequest) -> Iterator[HostModule]:
+    """A module, whose launches note all accesses in the second form."""
+    Launch.recorded = request.param == "recorded"
+    yield HostModule(library(Launch.recorded))
+    Launch.recorded = False
 
 
 class Launch:
     """A launch of the kernel ``name``, whose arrays are memory that the kernel may use."""
+
+    recorded = False
 
     def __init__(
         self,
@@ -172,6 +177,7 @@ class Launch:
             bytes(packed),
             shared,
             found if ranges is None else ranges,
+            recorded=self.recorded,
             **options,
         )
 

@@ -87,6 +87,7 @@ class Module:
         self._globals = global_variables.variables(library, source)
         self.mapping = {name: name for name in names}
         self._functions: dict[str, Function] = {}
+        self._recorded_kernels: dict[str, RecordedKernel] = {}
         self._variables: dict[str, MemoryPointer] = {}
 
     def get_function(self, name: str) -> Function:
@@ -119,6 +120,9 @@ class Module:
         """
         if not self._checks.memory:
             return None
+        found = self._recorded_kernels.get(name)
+        if found is not None:
+            return found
         if self._recorded is None and not self._globals:
             try:
                 self._recorded = _core.HostModule(str(self._build(recorded=True)[0]))
@@ -129,7 +133,7 @@ class Module:
         host = library.function(name)
         assert host is not None
         complete = self._recorded is not None and not self._incomplete
-        return RecordedKernel(host, complete, self._ranges(library))
+        return self._recorded_kernels.setdefault(name, RecordedKernel(host, complete, self._ranges(library)))
 
     def _ranges(self, library: _core.HostModule) -> list[tuple[str, int, int]]:
         """Return the name, the beginning and the end of each global variable of ``library``."""

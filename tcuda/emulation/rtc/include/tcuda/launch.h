@@ -11,6 +11,14 @@
 #endif
 #define TCUDA_HIDDEN __attribute__((visibility("hidden")))
 
+// Functions of the headers need no check, but a function that differs from its caller in this is not inlined. The usual
+// checks leave out the variables of the module by themselves.
+#ifdef __SANITIZE_THREAD__
+#define TCUDA_UNRECORDED TCUDA_UNSANITIZED
+#else
+#define TCUDA_UNRECORDED
+#endif
+
 TCUDA_HIDDEN uint3 threadIdx, blockIdx;
 TCUDA_HIDDEN dim3 blockDim, gridDim;
 static const int warpSize = 32;
@@ -31,7 +39,7 @@ alignas(4096) TCUDA_HIDDEN char shared_memory[abi::shared_capacity];
 
 // Threads
 
-inline bool next_thread() {
+inline TCUDA_UNRECORDED bool next_thread() {
     if (cursor.started == cursor.count)
         return false;
     ++cursor.started;
