@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -209,6 +210,22 @@ class TestStreams:
         assert watch.kinds() == ["read after write"]
 
 
+class TestPerThreadDefaultStream:
+    def test_is_another_stream_in_each_thread(self, watch: Watch) -> None:
+        thread = threading.Thread(target=watch.detector.work, args=(0, 2, "fill", [write()]))
+        thread.start()
+        thread.join()
+        watch.detector.work(0, 2, "sum", [read()])
+        (race,) = watch.races
+        assert (race.previous.stream, race.current.stream) == (2, 2)
+
+    def test_orders_itself_with_the_legacy_default_stream(self, watch: Watch) -> None:
+        watch.detector.work(0, 2, "fill", [write()])
+        watch.detector.work(0, 0, "add", [read(), write()])
+        watch.detector.work(0, 2, "sum", [read()])
+        assert watch.races == []
+
+
 class TestLegacyDefaultStream:
     @pytest.mark.parametrize("legacy", [0, 1])
     def test_orders_the_blocking_streams(self, watch: Watch, legacy: int) -> None:
@@ -244,6 +261,14 @@ class TestLegacyDefaultStream:
         watch.detector.stream_destroyed(0, main)
         watch.detector.work(0, 0, "add", [read(), write()])
         watch.detector.work(0, side, "sum", [read()])
+        assert watch.races == []
+
+    def test_stays_the_same_when_it_is_announced_again(self, watch: Watch) -> None:
+        (main,) = watch.streams(1, blocking=True)
+        watch.detector.work(0, 0, "fill", [write()])
+        watch.detector.stream_created(0, 0, False)
+        watch.detector.stream_destroyed(0, 0)
+        watch.detector.work(0, main, "sum", [read()])
         assert watch.races == []
 
     def test_a_wait_for_it_includes_the_blocking_streams(self, watch: Watch) -> None:

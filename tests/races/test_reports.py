@@ -163,6 +163,7 @@ def test_a_detector_and_its_function_may_refer_to_each_other() -> None:
     class Owner:
         def __init__(self) -> None:
             self.detector = _core.RaceDetector(self.take)
+            self.graph = self.detector.graph([])
 
         def take(self, race: _core.Race) -> None:
             raise NotImplementedError

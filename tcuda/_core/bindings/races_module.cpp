@@ -142,14 +142,12 @@ nb::list races_of(Self &self) {
     return made;
 }
 
-int traverse(PyObject *object, visitproc visit, void *arg) {
-#if PY_VERSION_HEX >= 0x03090000
+// Python's garbage collector has to know which objects an instance refers to. A graph keeps its detector until the end,
+// because the end of the graph needs the detector, so only the detector's reference is given up to break a circle.
+template <typename Owner, nb::object Owner::*held> int traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(object));
-#endif
-    if (!nb::inst_ready(object))
-        return 0;
-    const Self *const self = nb::inst_ptr<Self>(object);
-    Py_VISIT(self->on_race.ptr());
+    if (nb::inst_ready(object))
+        Py_VISIT((nb::inst_ptr<Owner>(object)->*held).ptr());
     return 0;
 }
 
@@ -158,16 +156,18 @@ int clear(PyObject *object) {
     return 0;
 }
 
-PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)},
-                       {Py_tp_clear, reinterpret_cast<void *>(clear)},
-                       {0, nullptr}};
+PyType_Slot detector_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse<Self, &Self::on_race>)},
+                                {Py_tp_clear, reinterpret_cast<void *>(clear)},
+                                {0, nullptr}};
+PyType_Slot graph_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void *>(traverse<PythonRaceGraph, &PythonRaceGraph::owner>)}, {0, nullptr}};
 
 } // namespace
 
 void bind_races(nb::module_ &module) {
     bind_race(module);
-    nb::class_<PythonRaceGraph>(module, "RaceGraph");
-    nb::class_<Self>(module, "RaceDetector", nb::type_slots(slots))
+    nb::class_<PythonRaceGraph>(module, "RaceGraph", nb::type_slots(graph_slots));
+    nb::class_<Self>(module, "RaceDetector", nb::type_slots(detector_slots))
         .def(nb::init<nb::object>(), nb::arg("on_race"))
         // Streams
         .def("stream_created",

@@ -274,7 +274,12 @@ bool DeviceLedger::release_imported(Address address) {
     if (shutdown_.is_abandoned() || shutdown_.is_closed())
         return true;
     Lock lock(mutex_);
-    return imported_.close(lock, address);
+    std::size_t size = 0;
+    if (!imported_.close(lock, address, &size))
+        return false;
+    if (MemoryObserver *const observer = observer_.load(std::memory_order_relaxed))
+        observer->memory_unmapped(address, size, device_, false);
+    return true;
 }
 
 // Streams

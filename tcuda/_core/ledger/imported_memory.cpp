@@ -30,11 +30,12 @@ Address ImportedMemory::open(Lock &lock, const std::vector<Piece> &pieces) {
     throw DriverError(status, "importing the memory of another process");
 }
 
-bool ImportedMemory::close(Lock &lock, Address address) {
+bool ImportedMemory::close(Lock &lock, Address address, std::size_t *size) {
     const auto found = segments_.find(address);
     if (found == segments_.end() || found->second.unwanted)
         return false;
     lock.leave_interpreter();
+    *size = found->second.size;
     found->second.unwanted = true;
     if (unmap(address, found->second))
         segments_.erase(found);

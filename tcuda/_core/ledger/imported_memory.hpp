@@ -25,9 +25,9 @@ public:
     // Throws DriverError.
     Address open(Lock &lock, const std::vector<Piece> &pieces);
 
-    // Unmaps the memory that was opened at `address`. False, with nothing changed, if none was. Memory that the driver
-    // fails to unmap stays known until retry().
-    bool close(Lock &lock, Address address);
+    // Unmaps the memory that was opened at `address`, which has `*size` bytes. False, with nothing changed, if none was.
+    // Memory that the driver fails to unmap stays known until retry().
+    bool close(Lock &lock, Address address, std::size_t *size);
 
     // Offers the driver the memory again that it failed to take back.
     void retry();

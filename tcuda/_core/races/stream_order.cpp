@@ -3,16 +3,25 @@
 #include <algorithm>
 
 namespace tcuda::races {
+namespace {
+
+// Whether the key is that of a default stream. Default streams exist from the beginning, and are blocking.
+bool is_default(Stream key) { return key == 0 || (key & 1) != 0; }
+
+} // namespace
 
 void StreamOrder::create(int device, Stream key, bool blocking) {
-    if (streams_.count({device, key}) != 0)
-        destroy(device, key);
+    if (is_default(key)) {
+        stream(device, key);
+        return;
+    }
+    destroy(device, key);
     add(device, key, blocking);
 }
 
 void StreamOrder::destroy(int device, Stream key) {
     const auto known = streams_.find({device, key});
-    if (known == streams_.end())
+    if (known == streams_.end() || known->second->legacy)
         return;
     const Moment end = moment_of(*known->second);
     Device &owner = device_of(device);
@@ -37,7 +46,7 @@ OrderedStream &StreamOrder::add(int device, Stream key, bool blocking) {
     if (made->legacy) {
         owner.legacy = made.get();
         for (OrderedStream *other : owner.streams)
-            if (other->blocking && !other->legacy) {
+            if (other->blocking && !other->legacy && !other->dirty) {
                 other->dirty = true;
                 owner.dirty.push_back(other);
             }
@@ -50,8 +59,6 @@ void StreamOrder::erase(OrderedStream &stream) {
     owner.streams.erase(std::find(owner.streams.begin(), owner.streams.end(), &stream));
     if (stream.dirty)
         owner.dirty.erase(std::find(owner.dirty.begin(), owner.dirty.end(), &stream));
-    if (stream.legacy)
-        owner.legacy = nullptr;
     if (last_ == &stream)
         last_ = nullptr;
     slots_.retire(stream.slot);

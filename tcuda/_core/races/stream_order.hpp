@@ -38,7 +38,9 @@ public:
         last_ = known != streams_.end() ? known->second.get() : &add(device, key, true);
         return *last_;
     }
+    // A handle that is created again is another stream. A default stream stays the same stream.
     void create(int device, Stream key, bool blocking);
+    // The legacy default stream is never destroyed. The per-thread default stream ends with its thread.
     void destroy(int device, Stream key);
 
     // Begins an operation in the stream: waits for what the stream has to wait for, and takes the next epoch.
