@@ -125,7 +125,12 @@ class ActiveCheck:
             return
         race, is_new = self._note(found)
         if race is not None and is_new and self.mode == "warn":
-            self._warn(race)
+            try:
+                self._warn(race)
+            except BaseException:  # after an error the detector tells no further race of the call
+                for other in _later_of_one_call(found):
+                    self._note(other)
+                raise
 
     def _note(self, found: _core.Race) -> tuple[Race | None, bool]:
         """Add a race to the report; return the race, unless it is suppressed, and whether it is new."""

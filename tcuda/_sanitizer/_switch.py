@@ -48,7 +48,11 @@ class CUDASanitizer:
         if not self.enabled:
             self.report = Report()
             check = ActiveCheck(mode, self.report, may_be_refused=may_be_refused)
-            check.begin()
+            try:
+                check.begin()
+            except BaseException:
+                check.end()
+                raise
             self._check = check
 
     def disable(self) -> None:

@@ -99,6 +99,11 @@ class TestWarn:
             race()  # the test suite makes errors of warnings
         assert len(report) == 1
 
+    def test_the_other_races_of_an_operation_are_in_the_report(self) -> None:
+        with check(mode="warn") as report, pytest.raises(RaceWarning):
+            race(arrays=3)
+        assert [found.current.argument for found in report] == ["x0", "x1", "x2"]
+
 
 class TestCollect:
     def test_nothing_is_printed_and_nothing_is_raised(self, capsys: pytest.CaptureFixture[str]) -> None:

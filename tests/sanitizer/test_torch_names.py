@@ -73,3 +73,15 @@ def test_a_new_start_has_a_new_report() -> None:
             race()
         sanitizer.disable()
         assert len(sanitizer.report) == 1
+
+
+def test_a_refused_sanitizer_stays_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise RuntimeError("no races here")
+
+    sanitizer = CUDASanitizer()
+    monkeypatch.setattr(races, "_attach", refuse)
+    with pytest.raises(RuntimeError, match="no races here"):
+        sanitizer.enable()
+    assert not sanitizer.enabled
+    assert races._started is None

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.environments import NO_GPU
+from tcuda._process import races
 from tcuda._sanitizer._variables import _mode
+from tcuda.sanitizer import check
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from support.fixture_types import OutputOf, RunPython
+    from tcuda._runtime.protocol import Runtime
 
 RACE = """
 import sys, tcuda
@@ -131,6 +134,17 @@ def test_a_check_from_before_initialisation_finds_races(program: str, output_of:
     assert output_of(code) == ""
 
 
+def test_the_devices_can_be_chosen_in_a_check(output_of: OutputOf) -> None:
+    code = (
+        "import tcuda.emulation, tcuda.sanitizer\n"
+        "with tcuda.sanitizer.check(mode='collect') as report:\n"
+        "    tcuda.emulation.enable(devices=1)\n"
+        "    tcuda.xp.zeros(4)\n"
+        "print(report.operations)"
+    )
+    assert output_of(code, TCUDA_RUNTIME=None) == "1"
+
+
 @emulated
 def test_older_memory_has_no_stack(program: str, output_of: OutputOf) -> None:
     code = (
@@ -219,6 +233,13 @@ class TestARuntimeWithoutRaces:
             "tcuda.init()"
         )
         assert output_of(code) == "These devices tell nothing."
+
+
+@pytest.mark.gpu
+def test_cuda_devices_refuse_a_check(runtime: Runtime) -> None:
+    with pytest.raises(RuntimeError, match="watches emulated devices only"), check():
+        pass
+    assert races._started is None
 
 
 def test_without_devices_a_check_is_allowed(output_of: OutputOf) -> None:
