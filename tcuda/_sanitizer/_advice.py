@@ -34,6 +34,8 @@ def missing_order(
         return _synchronization(before, names.current or names.previous)
     if _is_one_launch(current, previous):
         return _inside_graph(current, previous)
+    if (current.device, current.stream) == (previous.device, previous.stream):
+        return _other_thread(before, previous)
     return _wait(before, names.current, names.previous, is_launch=current.launch_stack is not None)
 
 
@@ -72,6 +74,13 @@ def _kept_memory(stream: StreamName, freed: RaceAllocation) -> Missing:
     return Missing(
         call, before, f"A call of tcuda.memory.record_stream() for {stream.text} before {where} orders them."
     )
+
+
+def _other_thread(before: Frame | None, previous: RaceAccess) -> Missing:
+    """Return the order between per-thread default streams, which have one handle, and which only their thread names."""
+    call = "tcuda.current_stream().synchronize()"
+    after = _line(previous.place)
+    return Missing(call, before, f"`{call}` in the other thread, after {after}, orders them.")
 
 
 def _inside_graph(current: RaceAccess, previous: RaceAccess) -> Missing:

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda._process.lazy import backend, cuda
+from tcuda._runtime.protocol import STREAM_PER_THREAD
 from tcuda._sanitizer._stacks import Frame, is_library, living_frames
 from tcuda.streams import Stream
 
@@ -61,6 +62,11 @@ def stream_names(current: tuple[int, int] | None, previous: tuple[int, int] | No
         current: The device and the handle of the stream of this thread's operation; None for the host.
         previous: The device and the handle of the other stream; None for the host.
     """
+    if current == previous and current is not None and current[1] == STREAM_PER_THREAD:
+        alone = stream_names(current, None)
+        return alone._replace(
+            previous=StreamName(f"the stream {STREAM_PER_THREAD:#x} of another thread", is_code=False)
+        )
     for frame in _frames_of_this_thread():
         known = [_known(frame, stream) for stream in (current, previous) if stream is not None]
         if None not in known:

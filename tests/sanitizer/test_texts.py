@@ -181,6 +181,17 @@ def test_branches_of_a_graph_must_wait_in_the_capture(runtime: Runtime) -> None:
     )
 
 
+def test_per_thread_default_streams_are_synchronized_by_their_threads(runtime: Runtime) -> None:
+    own = tcuda.ExternalStream(2)
+    race = described(FoundRace(written(own.cuda_stream, 9), written(2, 4)))
+    assert race.missing.call == "tcuda.current_stream().synchronize()"
+    assert race.missing.before == ("step", PROGRAM, 9)
+    assert race.missing.sentence == (
+        "`tcuda.current_stream().synchronize()` in the other thread, after line 4 of program.py, orders them."
+    )
+    assert race.previous.stream_name == "the stream 0x2 of another thread"
+
+
 def test_streams_without_names_are_named_by_their_handles(runtime: Runtime) -> None:
     race = described(FoundRace(written(0xABC0, 2), written(0xABD0, 1)))
     assert race.missing.sentence == (
