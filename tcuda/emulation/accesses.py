@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import types
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -194,11 +195,22 @@ def _name(value: Any, name: str, found: dict[int, str]) -> None:
             _name(item, f"{name}[{place}]", found)
 
 
-@functools.lru_cache(maxsize=1024)
 def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
     """Return the names of the parameters that take positional arguments, and of the parameter that takes the rest."""
     if isinstance(function, np.ufunc):
         return _UFUNC_PARAMETERS.get(function.nin, ()), ""
+    if isinstance(function, functools.partial):
+        return (), ""
+    if isinstance(function, types.FunctionType):  # a closure, which may hold arrays, must not get into a cache
+        code = function.__code__
+        names = code.co_varnames
+        rest = names[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & inspect.CO_VARARGS else ""
+        return names[: code.co_argcount], rest
+    return _parameters_of_numpy(function)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters_of_numpy(function: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

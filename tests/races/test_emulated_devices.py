@@ -381,19 +381,29 @@ def test_a_copy_to_another_device_waits_for_both_sides(found: Found) -> None:
     assert found == []
 
 
-def test_a_copy_between_devices_without_a_wait_is_found(runtime: EmulatedRuntime, found: Found) -> None:
+def test_a_copy_between_devices_without_a_wait_is_found(
+    runtime: EmulatedRuntime, found: Found, side: tcuda.Stream
+) -> None:
     x = xp.ones(8)
     with tcuda.device(1):
         y = xp.empty(8)
-    runtime.memcpyPeerAsync(y.data.ptr, 1, x.data.ptr, 0, 64, 0)
+    side.wait_stream(tcuda.current_stream())
+    runtime.memcpyPeerAsync(y.data.ptr, 1, x.data.ptr, 0, 64, side.cuda_stream)
     with tcuda.device(1):
         z = y + 1
     assert found.take() == [("read after write", "add", "memcpy")]
     x.fill(2)
-    assert found.take() == []
-    with tcuda.device(1):
-        tcuda.synchronize()
+    assert found.take() == [("write after read", "fill", "memcpy")]
     del z
+
+
+def test_a_copy_between_devices_on_a_default_stream_is_in_order_on_both_devices(found: Found) -> None:
+    x = xp.ones(8) * 2
+    with tcuda.device(1):
+        y = xp.asarray(x)
+        y += 1
+    x.fill(2)
+    assert found == []
 
 
 def test_a_collective_waits_for_its_own_streams_only(found: Found, side: tcuda.Stream) -> None:

@@ -20,7 +20,7 @@ from tcuda._runtime.protocol import (
 from tcuda._status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tcuda._runtime.emulated.accesses import Access
     from tcuda._runtime.emulated.calls import Call
@@ -97,6 +97,11 @@ class Memory:
                 return device
         found = self._variable_at(ptr) if self._variables else None
         return None if found is None else found[0]
+
+    def devices_of(self, addresses: Iterable[int]) -> set[int]:
+        """Return the devices on which ``addresses`` lie."""
+        owners = map(self.owner, addresses)
+        return {owner.index for owner in owners if owner is not None}
 
     def add_variable(self, ptr: int, size: int, device: EmulatedDevice) -> None:
         """Take note of a global variable of a module of ``device``."""

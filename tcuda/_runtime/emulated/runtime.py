@@ -555,7 +555,7 @@ class EmulatedRuntime:
         if timeline.capture is None:
             self.races.do(node.work)
             if self.races.detector is not None:
-                self.races.work(timeline, node.name, node.accesses)
+                self.races.moved(timeline, node, self._memory.devices_of(node.addresses))
         return end
 
     # Events

@@ -11,11 +11,11 @@ from tcuda._runtime.emulated.host_watch import HostWatch
 from tcuda._runtime.emulated.shared_events import SharedEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from tcuda._runtime.emulated.accesses import Access, Accesses
     from tcuda._runtime.emulated.events import Event
-    from tcuda._runtime.emulated.graphs import Executable, Graph
+    from tcuda._runtime.emulated.graphs import Executable, Graph, Node
     from tcuda._runtime.emulated.handles import Handles
     from tcuda._runtime.emulated.streams import Streams
     from tcuda._runtime.emulated.timeline import Timeline
@@ -160,6 +160,23 @@ class Watch:
         if detector is not None:
             detector.work(timeline.device, timeline.handle, name, listed(accesses))
             self._look_at_host()
+
+    def moved(self, timeline: Timeline, node: Node, devices: Collection[int]) -> None:
+        """Tell of a copy or a memset on a stream.
+
+        A copy between devices on a legacy default stream waits for the legacy default streams of both devices, which
+        wait for the copy ("Peer-to-Peer Memory Copy" in the CUDA C++ Programming Guide).
+
+        Args:
+            timeline: The stream.
+            node: The operation.
+            devices: The devices whose memory the operation accesses.
+        """
+        if timeline.handle == 0 and len(devices) > 1:
+            defaults = [self._streams.default(device) for device in sorted({timeline.device, *devices})]
+            self.work_together(defaults, node.name, node.accesses)
+        else:
+            self.work(timeline, node.name, node.accesses)
 
     def work_together(self, timelines: Sequence[Timeline], name: str, accesses: Accesses) -> None:
         """Tell of one operation on several streams that wait for each other."""

@@ -158,9 +158,15 @@ def test_a_copy_between_devices_is_work_of_its_stream(r: EmulatedRuntime, record
     here = r.malloc(8)
     r.setDevice(1)
     there = r.malloc(8)
+    stream = new_stream(r)
     recorder.take()
+    accesses = [span(there, 8, WRITE, "dst"), span(here, 8, READ, "src")]
+    r.memcpyPeerAsync(there, 1, here, 0, 8, stream)
+    assert recorder.take() == [("work", 1, stream, "memcpy", accesses)]
     r.memcpyPeerAsync(there, 1, here, 0, 8, 0)
-    assert recorder.take() == [("work", 1, 0, "memcpy", [span(there, 8, WRITE, "dst"), span(here, 8, READ, "src")])]
+    assert recorder.take() == [("work_together", [(0, 0), (1, 0)], "memcpy", accesses)]
+    r.memcpyAsync(there, here, 8, MEMCPY_DEFAULT, 0)
+    assert recorder.take() == [("work_together", [(0, 0), (1, 0)], "memcpy", accesses)]
 
 
 def test_pageable_memory_is_accessed_by_the_host(r: EmulatedRuntime, recorder: RaceRecorder) -> None:
@@ -224,8 +230,8 @@ def test_a_free_in_the_order_of_a_stream_is_a_write(r: EmulatedRuntime, recorder
     r.freeAsync(ptr, stream)
     assert recorder.take() == [
         ("memory_allocated", ptr, 24, 0, stream),
-        ("work", 0, stream, "cudaFreeAsync", [span(ptr, 24, WRITE, "ptr")]),
         ("memory_freed", ptr),
+        ("work", 0, stream, "cudaFreeAsync", [span(ptr, 24, WRITE, "ptr")]),
         ("memory_unmapped", ptr, 24),
     ]
 
