@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             options = parse(argv)
             command = f"tcuda {options.command}"
             status = options.run(options) or 0
-            if sys.stdout is not None:
+            if not getattr(sys.stdout, "closed", True):  # a program that the command ran may have closed stdout
                 sys.stdout.flush()
     except KeyboardInterrupt:
         return _interrupted()

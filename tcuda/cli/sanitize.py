@@ -125,25 +125,29 @@ def run(options: argparse.Namespace) -> int:
     try:
         start = _program(options.program)
         for path in options.suppress:
-            read_regular_file(path, _MOST_SUPPRESSIONS)  # a pipe would be waited for
-            read_suppressions({VARIABLE: str(path)})
+            _suppress(path)
         for path in (options.html, options.json and options.json != STDOUT and Path(options.json)):
             if path:
                 require_writable(path)
     except (OSError, ValueError) as error:
         options.usage_error(in_one_line(error))
     screen = console(stderr=True)
+    screen.file = sys.stderr  # the program may put another file there
     told = _choose_devices(options.emulated)
     if told:
         screen.print(told)
     with _stdout_for_json(options.json) as stdout:
-        return _run(options, start, Output(screen, stdout, options.json, options.html, options.syncs))
+        return _run(options, start, Output(screen, stdout, options.json, options.html, options.syncs, Path.cwd()))
 
 
 def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Output) -> int:
     owner, command = os.getpid(), callers()
     with contextlib.ExitStack() as watching:
-        report = watching.enter_context(check(options.mode))
+        watch = check(options.mode)
+        report = watch.__enter__()
+        watching.callback(
+            watch.__exit__
+        )  # without arguments, the check does not raise errors that a destructor dropped
         counter = watching.enter_context(tcuda.SyncCounter()) if options.syncs else None
 
         def finish(ending: Ending) -> int:
@@ -188,6 +192,20 @@ def _program(words: Sequence[str]) -> Callable[[], Ending]:
     return lambda: run_module(name, arguments)
 
 
+def _suppress(path: Path) -> None:
+    """Suppress the races that a file names.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: The file is a pipe, which could be waited for without end, or has a line that is no suppression.
+    """
+    try:
+        read_regular_file(path, _MOST_SUPPRESSIONS).decode()
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r} holds no suppressions: {error}") from error
+    read_suppressions({VARIABLE: str(path)})
+
+
 def _choose_devices(emulated: int | None) -> str | None:
     """Let the program run on emulated devices if the user asks for them, or if there is no other device.
 
@@ -219,7 +237,8 @@ def _stdout_for_json(json: str | None) -> Iterator[TextIO]:
         with open(kept, "w", encoding="utf-8", closefd=False) as file:
             yield file
     finally:
-        sys.stdout.flush()
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # the program may have closed stdout
+            sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,13 +16,12 @@ from support.browser import needs_browser, show_page
 from support.environments import NO_GPU, environment
 from support.race_reports import race, report
 from tcuda.cli import main
-from tcuda.cli.race_report import Output
+from tcuda.cli.race_summary import Summary
 from tcuda.cli.sanitize import split
 from tcuda.cli.terminal import console
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     Sanitize = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -250,6 +250,34 @@ def test_synchronizations_are_counted_by_line_on_demand(sanitize: Sanitize, tmp_
     assert counted == {(10, 1), (12, 3)}
 
 
+def test_a_program_may_change_its_folder_and_its_files(sanitize: Sanitize, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    change = (
+        "import io, os\nos.chdir('other')\nsys.stderr = io.StringIO()\nsys.stdout = io.StringIO()\nsys.stdout.close()"
+    )
+    done = sanitize(RACY + change, options=["--json=report.json", "--html=page.html", "program.py"])
+    assert done.returncode == 1
+    assert MISSING in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "page.html", "program.py", "report.json"]
+    done = sanitize(RACY + change, options=["--json", "program.py"])
+    assert (done.returncode, len(json.loads(done.stdout)["races"]) > 0) == (1, True)
+
+
+def test_a_program_may_close_its_files(sanitize: Sanitize, tmp_path: Path) -> None:
+    done = sanitize(RACY + "sys.stderr.close(); sys.stdout.close()", options=["--json=report.json", "program.py"])
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    assert json.loads((tmp_path / "report.json").read_text())["races"]
+
+
+def test_an_error_that_a_destructor_drops_is_in_the_report(sanitize: Sanitize) -> None:
+    destructor = "class Late:\n    def __del__(self): step()\nlate = Late()\ndel late\nprint('reached')\n"
+    program = RACY.replace("kept = [step() for _ in range(3)]\n", destructor)
+    done = sanitize(program, options=["--raise", "program.py"])
+    assert (done.returncode, done.stdout) == (1, "reached\n")
+    assert MISSING in done.stderr
+    assert "tcuda sanitize:" not in done.stderr
+
+
 def test_a_program_in_a_pipe_is_run(sanitize: Sanitize) -> None:
     reader, writer = os.pipe()
     os.write(writer, b"print('from a pipe')")
@@ -302,8 +330,8 @@ def test_a_program_may_choose_its_devices(options: list[str], tmp_path: Path) ->
         (["--html=.", "good.py"], "Is a directory: '.'"),
         (["--suppress", "absent.txt", "good.py"], "absent.txt"),
         (["--suppress", "bad.txt", "good.py"], "bad.txt:2: 'color=red' is not a condition"),
-        (["--suppress", "pipe", "good.py"], "it is not a regular file"),
-        (["--suppress", "binary", "good.py"], "codec can't decode"),
+        (["--suppress", "pipe", "good.py"], "'pipe' holds no suppressions: it is not a regular file"),
+        (["--suppress", "binary", "good.py"], "'binary' holds no suppressions: 'utf-8' codec can't decode"),
         (["--raise", "--warn", "good.py"], "not allowed with argument"),
         (["--emulated=0", "good.py"], "'0' is not a number of devices that can be emulated"),
         (["--emulated=x", "good.py"], "'x' is not a number of devices that can be emulated"),
@@ -342,7 +370,7 @@ def test_bad_usage_exits_with_2_before_the_program(
 
 def summary(content: dict[str, Any], capsys: pytest.CaptureFixture[str], **more: Any) -> list[str]:
     content = {"program": {"arguments": ["a.py"], "status": 0, "failure": None}, **content}
-    Output(console(stderr=True), sys.stdout, None, None, syncs=more.get("syncs", False)).write(content)
+    Summary(console(stderr=True), Path.cwd()).show(content, syncs=more.get("syncs", False))
     return capsys.readouterr().err.splitlines()
 
 

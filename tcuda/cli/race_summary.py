@@ -1,0 +1,129 @@
+"""The summary of ``tcuda sanitize``: the first races, in a few lines each."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from tcuda._race_viz import site
+from tcuda.cli.messages import printable
+from tcuda.cli.terminal import print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from rich.console import Console
+
+_MOST_SHOWN = 10
+"""The most races and the most lines with synchronisations that a summary shows."""
+
+_VERBS = {"read": "reads", "write": "writes", "read and write": "reads and writes"}
+
+
+class Summary:
+    """The summary of a report.
+
+    Args:
+        screen: The console on which the summary is shown.
+        folder: The folder from which the names of files count.
+    """
+
+    def __init__(self, screen: Console, folder: Path) -> None:
+        self._screen = screen
+        self._folder = os.path.join(folder, "")  # noqa: PTH118  # ends with a separator
+
+    def show(self, report: Mapping[str, Any], *, syncs: bool) -> None:
+        """Show a report; with ``syncs``, the lines that made the host wait too."""
+        failure = report["program"]["failure"]
+        if failure is not None:
+            self._screen.print(f"The program failed: {printable(failure)}")
+        for number, race in enumerate(report["races"][:_MOST_SHOWN], 1):
+            self._screen.print()
+            for line in self._race(number, race):
+                self._screen.print(line)
+        more = len(report["races"]) - _MOST_SHOWN
+        if more > 0:
+            self._screen.print(f"\nand {_several(more, 'more race')}; --json and --html show all")
+        if report["races"]:
+            self._screen.print()
+        if syncs:
+            self._show_syncs(report["syncs"])
+        self._screen.print(_total(report))
+
+    def _race(self, number: int, race: Mapping[str, Any]) -> Iterator[str]:
+        kind = "use after free" if race["use_after_free"] else race["kind"]
+        times = "" if race["count"] == 1 else f", {race['count']:,} times"
+        yield f"{number}. {kind}{times}"
+        for access in (race["previous"], race["current"]):
+            yield f"   {self._place(access)}  {printable(_access(access))}"
+        touched = _touched(race)
+        if touched is not None:
+            yield f"   both touch {touched}"
+        before = race["before"]
+        where = f" before {self._line(before['file'], before['line'])}" if before else ""
+        yield (
+            f"   missing: {printable(race['missing'])}{where}" if race["missing"] else f"   {printable(race['advice'])}"
+        )
+
+    def _place(self, access: Mapping[str, Any]) -> str:
+        """Return the line of the program that caused an access: in a graph, the line of the launch."""
+        frame = site(access["launch_stack"] or access["stack"])
+        return "unknown line" if frame is None else self._line(frame["filename"], frame["line"])
+
+    def _line(self, file: str, line: int) -> str:
+        return f"{printable(file.removeprefix(self._folder))}:{line}"
+
+    def _show_syncs(self, syncs: list[Mapping[str, Any]]) -> None:
+        if not syncs:
+            self._screen.print("No call made the host wait.")
+            return
+        most = sorted(syncs, key=lambda sync: -sync["count"])[:_MOST_SHOWN]
+        rows = [
+            (f"{sync['count']:,}", printable(sync["call"]), self._line(sync["file"], sync["line"])) for sync in most
+        ]
+        print_table(self._screen, ("host waited", "call", "line"), rows)
+        if len(syncs) > _MOST_SHOWN:
+            self._screen.print(f"and {_several(len(syncs) - _MOST_SHOWN, 'more line')}; --json and --html show all")
+        self._screen.print()
+
+
+def _access(access: Mapping[str, Any]) -> str:
+    what = f" {access['argument']}" if access["argument"] else " memory"
+    doubt = " (possibly)" if access["confidence"] == "possible" else ""
+    return f"{access['operation']} {_VERBS[access['kind']]}{what}{doubt} on {_stream(access)}"
+
+
+def _stream(access: Mapping[str, Any]) -> str:
+    if access["device"] < 0:
+        return "the host"
+    return f"{access['stream_name']} of device {access['device']}"
+
+
+def _touched(race: Mapping[str, Any]) -> str | None:
+    """Return the elements that both accesses touch, in words, as the access with the larger elements counts them."""
+    counted = [access for access in (race["current"], race["previous"]) if access["element_range"] is not None]
+    if not counted:
+        return None
+    access = max(counted, key=lambda access: int(access["itemsize"]))
+    first, last = access["element_range"]
+    noun = "byte" if access["itemsize"] == 1 and len(access["shape"]) == 1 else "element"
+    where = f" of {printable(access['argument'])}" if access["argument"] else ""
+    return f"{noun} {first:,}{where}" if first == last else f"{noun}s {first:,} to {last:,}{where}"
+
+
+def _total(report: Mapping[str, Any]) -> str:
+    races = report["races"]
+    operations = _several(report["operations"], "operation")
+    suppressed = f"; {_several(report['suppressed'], 'race')} suppressed" if report["suppressed"] else ""
+    if not races:
+        return f"No race in {operations}{suppressed}."
+    times = sum(race["count"] for race in races)
+    return f"{_several(len(races), 'race')}, seen {_several(times, 'time')}, in {operations}{suppressed}."
+
+
+def _several(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+__all__ = ["Summary"]
