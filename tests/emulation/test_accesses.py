@@ -284,7 +284,7 @@ def test_random_numbers_are_written(recorder: RaceRecorder) -> None:
 
 
 def test_a_fused_function_reads_and_writes_its_arguments_once(recorder: RaceRecorder) -> None:
-    @tcuda.emulation.fusion.fuse()  # type: ignore[attr-defined]
+    @xp.fuse()
     def step(x: Any, y: Any) -> Any:
         y += x * 2
         return y - 1
@@ -293,6 +293,24 @@ def test_a_fused_function_reads_and_writes_its_arguments_once(recorder: RaceReco
     recorder.take()
     c = step(a, b)
     assert recorder.operations() == [("step", [whole(a, READ, "x"), whole(b, BOTH, "y"), whole(c, WRITE, "out")])]
+
+
+def test_a_fused_function_does_not_read_an_argument_that_it_only_writes(recorder: RaceRecorder) -> None:
+    def negate(x: Any, out: Any) -> None:
+        out[...] = -x
+
+    fused, a, b = xp.fuse(negate), xp.ones(4), xp.ones(4)
+    assert told(recorder, lambda: fused(a, b)) == ("negate", [whole(a, READ, "x"), whole(b, WRITE, "out")])
+
+
+def test_a_fused_function_that_writes_through_a_view_writes_its_argument(recorder: RaceRecorder) -> None:
+    def reverse(x: Any, y: Any) -> None:
+        view = y[::-1]
+        view += x
+
+    fused, a, b = xp.fuse(reverse), xp.ones(4), xp.arange(4.0)
+    assert told(recorder, lambda: fused(a, b)) == ("reverse", [whole(a, READ, "x"), whole(b, BOTH, "y")])
+    assert b.tolist() == [1, 2, 3, 4]
 
 
 # Collectives

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import tcuda
+from tcuda import _core
 from tcuda._runtime import cuda
 from tcuda._runtime.cuda import visible_devices
 from tcuda._runtime.cuda.translation import translating
@@ -68,3 +69,10 @@ def test_an_index_beyond_a_c_int_is_an_invalid_device() -> None:
     with pytest.raises(tcuda.AcceleratorError, match=r"cudaSetDevice\(2147483648\) failed") as caught:
         translated(2**31)
     assert caught.value.error_code == 101
+
+
+def test_a_race_detector_is_refused() -> None:
+    runtime = runtime_with()
+    with pytest.raises(RuntimeError, match="watches emulated devices only, and this process uses CUDA devices"):
+        runtime.watchRaces(_core.RaceDetector(print))
+    runtime.watchRaces(None)
