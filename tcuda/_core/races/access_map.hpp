@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "races/access.hpp"
+#include "races/address_hash.hpp"
 #include "races/allocations.hpp"
 #include "races/clock.hpp"
 #include "races/recycler.hpp"
@@ -173,12 +174,14 @@ private:
         }
     }
 
+    static constexpr unsigned cache_bits = 12;
+
     // The piece that begins at an address, if that piece was looked at lately.
     struct Cached {
         Address begin = ~Address(0); // no access begins there
         Pieces::iterator piece;
     };
-    Cached &cached_at(Address begin) { return cache_[(begin >> 9 ^ begin >> 2) % cache_.size()]; }
+    Cached &cached_at(Address begin) { return cache_[place_of<cache_bits>(begin)]; }
 
     Pieces::iterator erase(Pieces::iterator piece);
     Pieces::iterator first_piece(Address begin, Address end);
@@ -194,7 +197,7 @@ private:
     Allocations &allocations_;
     Recycler<Access> recycler_;
     Pieces pieces_, clusters_;
-    std::array<Cached, 4096> cache_;
+    std::array<Cached, std::size_t(1) << cache_bits> cache_;
     std::size_t entries_ = 0;
     std::size_t next_sweep_ = 4096;
 };

@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 
+#include "races/address_hash.hpp"
 #include "races/allocation.hpp"
 #include "races/recycler.hpp"
 
@@ -23,7 +24,7 @@ public:
 
     // The allocation around `address`, for one more user; null if none is known.
     Allocation *use(Address address) {
-        Allocation *&cached = cache_[(address >> 9) % cache_.size()];
+        Allocation *&cached = cache_[place_of<cache_bits>(address)];
         if (cached == nullptr || !cached->listed || !cached->contains(address)) {
             auto after = by_address_.upper_bound(address);
             if (after == by_address_.begin() || !(--after)->second->contains(address))
@@ -41,9 +42,11 @@ public:
     std::size_t size() const { return recycler_.used(); }
 
 private:
+    static constexpr unsigned cache_bits = 12;
+
     std::map<Address, Allocation *> by_address_;
     Recycler<Allocation> recycler_;
-    std::array<Allocation *, 1024> cache_{}; // objects of `recycler_` that were found lately; each may have changed
+    std::array<Allocation *, std::size_t(1) << cache_bits> cache_{}; // objects of `recycler_` that were found lately; each may have changed
 };
 
 } // namespace tcuda::races
