@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.happens_before import Graph, Program, bytes_of
+from support.happens_before import Graph, Program, Race, bytes_of
 from support.races import Watch
 
 if TYPE_CHECKING:
@@ -94,16 +94,25 @@ class Both:
         self.program.create(*STREAMS[place], BLOCKING[place])
 
     def run(self, name: str, *arguments: Any) -> None:
-        step: Callable[..., set[tuple[int, str, str]] | None] = getattr(self, name)
+        step: Callable[..., set[Race] | None] = getattr(self, name)
         expected = step(*arguments) or set()
         self.compare(expected)
 
-    def compare(self, expected: set[tuple[int, str, str]]) -> None:
+    def compare(self, expected: set[Race]) -> None:
         races = self.watch.taken()
-        found = {(race.previous.number, race.previous.label, race.current.label) for race in races}
+        found = {
+            Race(
+                race.previous.number,
+                race.previous.label,
+                race.current.number,
+                race.current.label,
+                race.use_after_free,
+            )
+            for race in races
+        }
         assert found <= expected
         # The detector forgets an access only if each race with it is a race with a later access too.
-        assert {own for _, _, own in found} == {own for _, _, own in expected}
+        assert {(race.current, race.label) for race in found} == {(race.current, race.label) for race in expected}
         for race in races:
             before, after = race.previous.region, race.current.region
             common = bytes_of((*before, 1, "")) & bytes_of((*after, 1, ""))
@@ -113,20 +122,20 @@ class Both:
 
     # The steps
 
-    def work(self, place: int, accesses: list[_core.RaceUse]) -> set[tuple[int, str, str]]:
+    def work(self, place: int, accesses: list[_core.RaceUse]) -> set[Race]:
         self.detector.work(*STREAMS[place], "work", accesses)
         return self.program.work([STREAMS[place]], accesses)
 
-    def together(self, places: list[int], accesses: list[_core.RaceUse]) -> set[tuple[int, str, str]]:
+    def together(self, places: list[int], accesses: list[_core.RaceUse]) -> set[Race]:
         keys = [STREAMS[place] for place in places]
         self.detector.work_together(keys, "together", accesses)
         return self.program.work(keys, accesses)
 
-    def host(self, accesses: list[_core.RaceUse]) -> set[tuple[int, str, str]]:
+    def host(self, accesses: list[_core.RaceUse]) -> set[Race]:
         self.detector.host_access("host", accesses)
         return self.program.host_access(accesses)
 
-    def launch(self, graph: int, place: int) -> set[tuple[int, str, str]]:
+    def launch(self, graph: int, place: int) -> set[Race]:
         detected, modelled = self.graphs[graph]
         self.detector.launch(detected, *STREAMS[place])
         return self.program.launch(modelled, *STREAMS[place])

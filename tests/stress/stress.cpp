@@ -34,6 +34,7 @@
 #include "driver/host_memory.hpp"
 #include "ledger/ledger.hpp"
 #include "ledger/library_source.hpp"
+#include "races/race_detector.hpp"
 
 namespace {
 
@@ -577,6 +578,7 @@ private:
     void check_tracker();
     void look();
     void change_history();
+    void change_observer();
     void take_segment();
     void free_segment();
     void ask_for_nonsense();
@@ -611,6 +613,7 @@ public:
     Streams streams;
     Unfinished unfinished;
     CountingDriver driver{memory, streams, unfinished};
+    races::RaceDetector detector;
     Ledger ledger{driver, 1, settings};
     std::shared_ptr<ExternalSource> library_source = std::make_shared<LibrarySource>(library_allocate, library_free);
     std::vector<Work *> shared_streams;
@@ -702,6 +705,8 @@ void Worker::operate() {
         look();
     } else if (is(30)) {
         change_history();
+    } else if (is(30)) {
+        change_observer();
     } else if (is(30)) {
         ask_for_nonsense();
     } else if (is(15)) {
@@ -1028,6 +1033,20 @@ void Worker::change_history() {
         ledger_.record_history(static_cast<Stacks>(chance.below(4)), capacities[chance.below(4)],
                                chance.one_in(2) ? 0 : 1u << static_cast<unsigned>(Action::alloc), chance.one_in(2));
     }
+}
+
+// The races are those of a program without any order, so nothing is expected of them.
+void Worker::change_observer() {
+    ledger_.observe(chance.one_in(3) ? nullptr : &all_.detector);
+    if (held.empty())
+        return;
+    const Held &used = held[chance.below(held.size())];
+    races::RaceDetector::NamedUse use;
+    use.use.region.set(used.address, used.size, {});
+    use.use.kind = chance.one_in(2) ? races::AccessKind::read : races::AccessKind::write;
+    all_.detector.work(0, number_ * 16, "use", {&use, 1}, 0);
+    if (chance.one_in(10))
+        all_.detector.device_synchronized(0, 0);
 }
 
 void Worker::take_segment() {

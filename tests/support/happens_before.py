@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,6 +35,24 @@ class Access:
     kind: int
     touched: frozenset[int]
     allocation: int | None
+
+
+class Race(NamedTuple):
+    """Two accesses that race.
+
+    Attributes:
+        previous: The number of the operation of the first access.
+        previous_label: The label of the first access.
+        current: The number of the operation of the second access.
+        label: The label of the second access.
+        use_after_free: Whether the memory was handed out again between the accesses.
+    """
+
+    previous: int
+    previous_label: str
+    current: int
+    label: str
+    use_after_free: bool
 
 
 def _without(access: Access, begin: int, end: int) -> Access | None:
@@ -126,11 +144,11 @@ class Program:
 
     # Work
 
-    def work(self, streams: Sequence[tuple[int, int]], uses: Sequence[_core.RaceUse]) -> set[tuple[int, str, str]]:
+    def work(self, streams: Sequence[tuple[int, int]], uses: Sequence[_core.RaceUse]) -> set[Race]:
         """Queue an operation on one stream, or on several that wait for each other.
 
         Returns:
-            For each race of the operation, the number and the label of the other access, and the own label.
+            All races of the operation.
         """
         own = [self._streams[key] for key in streams]
         before = 0
@@ -141,19 +159,19 @@ class Program:
             stream.before |= before | 1 << number
         return races
 
-    def host_access(self, uses: Sequence[_core.RaceUse]) -> set[tuple[int, str, str]]:
+    def host_access(self, uses: Sequence[_core.RaceUse]) -> set[Race]:
         """Let the host access memory."""
         number, races = self._operation(self.host, uses)
         self.host |= 1 << number
         return races
 
-    def launch(self, graph: Graph, device: int, handle: int) -> set[tuple[int, str, str]]:
+    def launch(self, graph: Graph, device: int, handle: int) -> set[Race]:
         """Launch a graph."""
         stream = self._streams[device, handle]
         before = self._start(stream) | graph.last | self.host
         self._operations += 1
         ends: list[int] = []
-        races: set[tuple[int, str, str]] = set()
+        races: set[Race] = set()
         for uses, dependencies in graph.nodes:
             known = before
             for place in dependencies:
@@ -205,17 +223,19 @@ class Program:
             before |= legacy.before if legacy is not None else 0
         return before
 
-    def _operation(self, before: int, uses: Iterable[_core.RaceUse]) -> tuple[int, set[tuple[int, str, str]]]:
+    def _operation(self, before: int, uses: Iterable[_core.RaceUse]) -> tuple[int, set[Race]]:
         self._operations += 1
         number = self._operations
         before |= self.host | 1 << number
-        races = set()
+        races: set[Race] = set()
         for use in uses:
             touched, kind, label = bytes_of(use), use[4], use[5]
+            allocation = self.allocation_at(min(touched)) if touched else None
             for other in self.accesses:
                 unordered = not before >> other.operation & 1
                 if unordered and (kind | other.kind) & 2 and touched & other.touched:
-                    races.add((other.operation, other.label, label))
+                    reused = None not in (allocation, other.allocation) and allocation != other.allocation
+                    races.add(Race(other.operation, other.label, number, label, reused))
             if touched:
-                self.accesses.append(Access(number, label, kind, touched, self.allocation_at(min(touched))))
+                self.accesses.append(Access(number, label, kind, touched, allocation))
         return number, races
