@@ -13,7 +13,7 @@ from tcuda.demo import loader
 from tcuda.demo.config import KERNELS, Config
 from tcuda.demo.train import train
 
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("runtime")]  # the detector does not watch CUDA yet
 
 WAIT = "self._copy_stream.wait_stream(self._compute_stream)"
 

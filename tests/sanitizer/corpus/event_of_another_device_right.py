@@ -18,6 +18,6 @@ reading.wait_event(copied)
 with tcuda.stream(reading):
     total = y.sum()
 
-for device in (0, 1):
+for device in (1, 0):
     tcuda.synchronize(device)
 assert float(total) == 3000

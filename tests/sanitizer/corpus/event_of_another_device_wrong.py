@@ -19,6 +19,6 @@ copied = tcuda.current_stream(0).record_event()
 with tcuda.stream(reading):
     total = y.sum()  # second
 
-for device in (0, 1):
+for device in (1, 0):
     tcuda.synchronize(device)
 assert float(total) == 3000

@@ -13,7 +13,7 @@ tcuda.current_stream(1).wait_stream(loading)
 with tcuda.device(1):
     doubled = part * 2
 
-for device in (0, 1):
+for device in (1, 0):
     tcuda.synchronize(device)
 with tcuda.device(1):
     assert doubled.tolist() == [8, 10, 12, 14]

@@ -14,7 +14,7 @@ _, part = tcuda.comm.scatter(rows, [0, 1], streams=[None, loading])  # first
 with tcuda.device(1):
     doubled = part * 2  # second
 
-for device in (0, 1):
+for device in (1, 0):
     tcuda.synchronize(device)
 with tcuda.device(1):
     assert doubled.tolist() == [8, 10, 12, 14]

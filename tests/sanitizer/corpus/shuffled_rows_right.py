@@ -1,4 +1,4 @@
-"""The main stream adds up x after the side stream has shuffled x."""
+"""The main stream copies the beginning of x after the side stream has shuffled x."""
 
 import tcuda
 from tcuda import xp
@@ -10,7 +10,7 @@ tcuda.synchronize()
 with tcuda.stream(side):
     xp.random.shuffle(x)
 main.wait_stream(side)
-total = x.sum()
+begin = x[:100].copy()
 
 tcuda.synchronize()
-assert int(total) == 499_500
+assert begin.tolist() != list(range(100))
