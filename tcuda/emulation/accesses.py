@@ -138,8 +138,11 @@ class Measured:
         self._work()
 
     def accesses(self) -> list[Access]:
-        """Return the accesses of the last run in this thread."""
-        return self._found.pop(threading.get_ident(), [])
+        """Return the accesses of the last run in this thread; all elements are possible if there was no run."""
+        found = self._found.pop(threading.get_ident(), None)
+        if found is None:
+            found = [(*_whole_access(host, kind, label), POSSIBLE) for host, kind, label in self._uses if host.size]
+        return found
 
     def _measured(self) -> list[Access]:
         used = selected_elements.selected(self._function, *self._arguments)
@@ -149,12 +152,18 @@ class Measured:
             if addresses is not None:
                 found += _of_elements(addresses, host.itemsize, kind, label)
             elif host.size:
-                found.append((host.ctypes.data, host.itemsize, host.shape, host.strides, kind, label))
+                found.append(_whole_access(host, kind, label))
         return found
 
 
+def _whole_access(
+    host: npt.NDArray[Any], kind: int, label: str
+) -> tuple[int, int, tuple[int, ...], tuple[int, ...], int, str]:
+    return host.ctypes.data, host.itemsize, host.shape, host.strides, kind, label
+
+
 def _of_elements(addresses: npt.NDArray[np.intp], itemsize: int, kind: int, label: str) -> Iterator[Access]:
-    places = np.unique(addresses).astype(np.int64, copy=False).tobytes()
+    places = np.sort(addresses, axis=None).astype(np.int64, copy=False).tobytes()
     for address, size, shape, strides, exact in _core.regions_of_items(places, itemsize, _MOST):
         access: Access = (address, size, shape, strides, kind, label)
         yield access if exact else (*access, POSSIBLE)

@@ -24,19 +24,22 @@ The arguments are NumPy arrays over memory of a device. The function uses all el
 """
 
 
-def addresses_of(host: npt.NDArray[Any]) -> Addresses:
-    """Return the address of each element of ``host``, in an array of the same shape."""
-    addresses = np.full(host.shape, host.ctypes.data, np.intp)
+def moved(host: npt.NDArray[Any], move: Callable[[npt.NDArray[Any]], Any]) -> Addresses:
+    """Return the addresses of the elements of ``host`` in ``move(host)``, a function that only moves elements.
+
+    The function is called with the distances along each axis, which are arrays without memory of their own. So a
+    function that selects few elements of a large array takes little time.
+    """
+    addresses = np.asarray(move(np.broadcast_to(np.intp(host.ctypes.data), host.shape)), np.intp)
     for axis, (length, stride) in enumerate(zip(host.shape, host.strides, strict=True)):
         steps = np.arange(length, dtype=np.intp) * stride
-        addresses += steps.reshape(length, *[1] * (host.ndim - axis - 1))
+        addresses = addresses + move(np.broadcast_to(steps.reshape(length, *[1] * (host.ndim - axis - 1)), host.shape))
     return addresses
 
 
 def of_index(host: npt.NDArray[Any], index: Any) -> Addresses:
     """Return the addresses of the elements of ``host[index]``."""
-    selected: Addresses = addresses_of(host)[index]
-    return selected
+    return moved(host, lambda places: places[index])
 
 
 def of_mask(host: npt.NDArray[Any], mask: npt.NDArray[Any]) -> Addresses:
@@ -44,58 +47,67 @@ def of_mask(host: npt.NDArray[Any], mask: npt.NDArray[Any]) -> Addresses:
     return of_index(np.broadcast_to(host, mask.shape), mask)
 
 
-def _moved(place: int, name: str) -> Callable[[Callable[..., Any]], None]:
+def _enter_moving(place: int, name: str) -> Callable[[Callable[..., Any]], None]:
     """Enter functions that return elements of one argument, wherever these come to lie in the result.
 
-    The function is called with the addresses in the place of the elements.
+    Args:
+        place: The place of the argument among the positional arguments.
+        name: The name of the argument.
     """
 
     def enter(function: Callable[..., Any]) -> None:
         def select(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Selected:
             options = {key: value for key, value in kwargs.items() if key != "out"}
-            arguments = list(args)
-            host = arguments[place] if place < len(args) else options[name]
-            if place < len(args):
-                arguments[place] = addresses_of(host)
-            else:
-                options[name] = addresses_of(host)
-            return {id(host): np.asarray(function(*arguments, **options))}
+            by_place = place < len(args)
+            host = args[place] if by_place else options[name]
+
+            def move(places: npt.NDArray[Any]) -> Any:
+                if by_place:
+                    return function(*args[:place], places, *args[place + 1 :], **options)
+                return function(*args, **{**options, name: places})
+
+            return {id(host): moved(host, move)}
 
         SELECTIONS[function] = select
 
     return enter
 
 
-_moved(0, "a")(np.take)
-_moved(0, "arr")(np.take_along_axis)
-_moved(0, "arr")(np.delete)
-_moved(1, "a")(np.compress)
-_moved(1, "arr")(np.extract)
+_enter_moving(0, "a")(np.take)
+_enter_moving(0, "arr")(np.take_along_axis)
+_enter_moving(0, "arr")(np.delete)
+_enter_moving(1, "a")(np.compress)
+_enter_moving(1, "arr")(np.extract)
 
 
 def _at_index(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Selected:
     return {id(args[0]): of_index(args[0], args[1])}
 
 
+def _of_flat(host: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> Addresses:
+    """Return the addresses of the elements with the given numbers in row-major order."""
+    return moved(host, lambda places: np.take(places, numbers))
+
+
 def _put(a: Any, ind: Any, v: Any, mode: str = "wrap") -> Selected:
-    return {id(a): np.take(addresses_of(a), ind, mode=mode)}  # type: ignore[call-overload]
+    return {id(a): moved(a, lambda places: np.take(places, ind, mode=mode))}  # type: ignore[call-overload]
 
 
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any = None) -> Selected:
-    return {id(arr): np.take_along_axis(addresses_of(arr), indices, axis)}
+    return {id(arr): moved(arr, lambda places: np.take_along_axis(places, indices, axis))}
 
 
 def _place(arr: Any, mask: Any, vals: Any) -> Selected:
-    used = {id(arr): np.extract(mask, addresses_of(arr))}
+    used = {id(arr): moved(arr, lambda places: np.extract(mask, places))}
     if isinstance(vals, np.ndarray):
-        used[id(vals)] = addresses_of(vals).reshape(-1)[: np.count_nonzero(mask)]
+        used[id(vals)] = _of_flat(vals, np.arange(min(vals.size, int(np.count_nonzero(mask)))))
     return used
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> Selected:
-    used = {id(a): np.extract(mask, addresses_of(a))}
+    used = {id(a): moved(a, lambda places: np.extract(mask, places))}
     if isinstance(values, np.ndarray) and values.size:
-        used[id(values)] = addresses_of(values).reshape(-1)[np.flatnonzero(mask) % values.size]
+        used[id(values)] = _of_flat(values, np.flatnonzero(mask) % values.size)
     return used
 
 
@@ -108,7 +120,7 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
 
 
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Selected:
-    return {id(choices): np.choose(a, addresses_of(choices), mode=mode)}  # type: ignore[call-overload]
+    return {id(choices): moved(choices, lambda places: np.choose(a, places, mode=mode))}  # type: ignore[call-overload]
 
 
 def _spread(function: Callable[..., Selected]) -> Callable[[Sequence[Any], Mapping[str, Any]], Selected]:

@@ -77,7 +77,6 @@ class Function:
         self.name = name
         self._host = host
         self._barriers = checks.barriers
-        self._checked = checks.memory
         self._parameter_names: list[str] | None = None
         self.max_threads_per_block = max_threads_per_block
         self.shared_size_bytes = shared_size_bytes
@@ -166,8 +165,8 @@ class Function:
         )
         ranges = [] if captured else memory_access.ranges_of(arrays, device)
         work = _Work(self, grid, block, packed, shared, ranges, device)
-        if (captured or _runtime.races.detector is not None) and not self._checked:
-            work.known = kernel_accesses.of_arrays(arrays)
+        if captured or _runtime.races.detector is not None:
+            work.known = kernel_accesses.of_arrays(arrays, self.parameters, self.parameter_names, packed)
         _runtime.launch(
             backend.current_stream(device).ptr if stream is None else stream.ptr,
             work,
@@ -252,10 +251,10 @@ class _Work:
         self._recorded: dict[int, list[Access]] = {}
         """The accesses of the last run in each thread, until they are asked for."""
         self.known: list[Access] = []
-        """The accesses of a kernel without checks, whose launches note nothing."""
+        """The accesses that are possible, for a run that has noted nothing."""
 
     def accesses(self) -> list[Access]:
-        """Return what the last run in this thread has read and written."""
+        """Return what the last run in this thread has read and written, or else what is possible."""
         return self._recorded.pop(threading.get_ident(), self.known)
 
     def __call__(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tcuda._runtime.emulated.accesses import POSSIBLE, READ_AND_WRITE, Access
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tcuda import _core
     from tcuda.emulation.strided import Strided
@@ -26,12 +26,25 @@ class _Pointer(NamedTuple):
     label: str
 
 
-def of_arrays(arrays: Iterable[Strided]) -> list[Access]:
-    """Return the accesses of a kernel that tells nothing: perhaps the kernel reads and writes all of ``arrays``."""
+def of_arrays(
+    arrays: Iterable[Strided], parameters: Sequence[tuple[str, int, int]], names: Sequence[str], packed: bytes
+) -> list[Access]:
+    """Return the accesses of a kernel that tells nothing: perhaps the kernel reads and writes all of its arrays.
+
+    Args:
+        arrays: The arrays among the arguments.
+        parameters: The kind, the size and the offset of each parameter.
+        names: The names of the parameters; empty if they are not known.
+        packed: The bytes of the arguments.
+    """
+    used = [array for array in arrays if array.size]
+    labels: dict[int, str] = {}
+    for place, (_, size, offset) in enumerate(parameters):
+        for address in _words(packed, offset, size):
+            labels.setdefault(address, _name(place, parameters, names))
     return [
-        (array._host.ctypes.data, array.itemsize, array.shape, array.strides, READ_AND_WRITE, "", POSSIBLE)
-        for array in arrays
-        if array.size
+        (address, array.itemsize, array.shape, array.strides, READ_AND_WRITE, labels.get(address, ""), POSSIBLE)
+        for array, address in zip(used, [array._host.ctypes.data for array in used], strict=True)
     ]
 
 
@@ -75,13 +88,23 @@ def _pointers(
     found = []
     starts = [begin for begin, _ in ranges]
     for place, (_, size, offset) in enumerate(parameters):
-        for word in range(offset, offset + size - _WORD + 1, _WORD):
-            address = int.from_bytes(packed[word : word + _WORD], "little")
+        for address in _words(packed, offset, size):
             index = bisect.bisect_right(starts, address) - 1
             if index >= 0 and address < ranges[index][1]:
-                label = names[place].removeprefix(_PREFIX) if len(names) == len(parameters) else ""
-                found.append(_Pointer(address, label or f"args[{place}]"))
+                found.append(_Pointer(address, _name(place, parameters, names)))
     return found
+
+
+def _words(packed: bytes, offset: int, size: int) -> Iterator[int]:
+    """Yield the numbers in an argument that may be addresses."""
+    for word in range(offset, offset + size - _WORD + 1, _WORD):
+        yield int.from_bytes(packed[word : word + _WORD], "little")
+
+
+def _name(place: int, parameters: Sequence[object], names: Sequence[str]) -> str:
+    """Return the name of the parameter at ``place``."""
+    name = names[place].removeprefix(_PREFIX) if len(names) == len(parameters) else ""
+    return name or f"args[{place}]"
 
 
 def _label(address: int, begin: int, end: int, pointers: Sequence[_Pointer]) -> str:
