@@ -1,7 +1,6 @@
 #include "bindings/races_module.hpp"
 
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
