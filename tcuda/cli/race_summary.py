@@ -10,7 +10,7 @@ from tcuda.cli.messages import printable
 from tcuda.cli.terminal import print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rich.console import Console
@@ -56,7 +56,7 @@ class Summary:
         times = "" if race["count"] == 1 else f", {race['count']:,} times"
         yield f"{number}. {kind}{times}"
         for access in (race["previous"], race["current"]):
-            yield f"   {self._place(access)}  {printable(_access(access))}"
+            yield f"   {self._place(access['stack'])}  {printable(_access(access))}{self._launch(access)}"
         touched = _touched(race)
         if touched is not None:
             yield f"   both touch {touched}"
@@ -66,10 +66,14 @@ class Summary:
             f"   missing: {printable(race['missing'])}{where}" if race["missing"] else f"   {printable(race['advice'])}"
         )
 
-    def _place(self, access: Mapping[str, Any]) -> str:
-        """Return the line of the program that caused an access: in a graph, the line of the launch."""
-        frame = site(access["launch_stack"] or access["stack"])
+    def _place(self, stack: Sequence[dict[str, Any]]) -> str:
+        """Return the line of the program to which a stack belongs."""
+        frame = site(stack)
         return "unknown line" if frame is None else self._line(frame["filename"], frame["line"])
+
+    def _launch(self, access: Mapping[str, Any]) -> str:
+        """Return where the graph of an access was launched, if the access is in a graph."""
+        return f", in the graph launched at {self._place(access['launch_stack'])}" if access["launch_stack"] else ""
 
     def _line(self, file: str, line: int) -> str:
         return f"{printable(file.removeprefix(self._folder))}:{line}"

@@ -384,6 +384,15 @@ def test_the_summary_shows_the_first_races_and_counts_the_others(capsys: pytest.
     assert lines[-1] == "13 races, seen 91 times, in 20 operations; 1 race suppressed."
 
 
+def test_the_summary_names_the_capture_and_the_launch(capsys: pytest.CaptureFixture[str]) -> None:
+    found = race()
+    found["current"]["launch_stack"] = [{"name": "f", "filename": "/a/b.py", "line": 40}]
+    lines = summary(report(found), capsys)
+    file = found["before"]["file"]
+    assert f"   {file}:14  multiply reads a on side of device 0, in the graph launched at /a/b.py:40" in lines
+    assert f"   {file}:12  add writes out on main of device 0" in lines
+
+
 def test_no_text_of_a_program_controls_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "a\x1b[2J\x07\n\u202e[red]b"
     names = {"operation": hostile, "argument": hostile, "stream_name": hostile}

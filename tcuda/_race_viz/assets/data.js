@@ -33,5 +33,5 @@ const VERBS = { read: "reads", write: "writes", "read and write": "reads and wri
 
 const argumentText = (access) => access.argument || "the memory";
 
-/** Return the line that an access belongs to: in a graph, the line of the launch. */
-const accessSite = (access) => siteOf(access.launchStack) ?? siteOf(access.stack);
+/** Return the line of an access: in a graph, the line that was captured, if it is known. */
+const accessSite = (access) => siteOf(access.stack) ?? siteOf(access.launchStack);

@@ -6,6 +6,9 @@ const raceView = (() => {
 
   const code = (text) => element("code", {}, text);
 
+  /** Return a text whose parts between backquotes are code. */
+  const withCode = (text) => text.split("`").map((part, place) => (place % 2 ? code(part) : part));
+
   function sourceLines(frame) {
     const lines = frame && data.sources[frame.file];
     if (!lines) return [];
@@ -32,12 +35,14 @@ const raceView = (() => {
 
   function accessCard(title, access) {
     const site = accessSite(access);
+    const launch = siteOf(access.launchStack);
     const certain = access.confidence === "possible" ? "may have been, because it is not known whether the operation touches this memory" : "";
     return element("section", { className: "access" },
       element("h3", {}, title),
       element("p", { className: "what" }, element("b", {}, access.operation), ` ${VERBS[access.kind]} `, code(argumentText(access)), " on ", code(streamOf(access)),
         !isHost(access) && deviceCount() > 1 ? `, device ${access.device}` : ""),
       element("p", { className: "place" }, site ? `${site.file}:${site.line}` : "No stack was recorded."),
+      ...(launch ? [element("p", { className: "place" }, `in the graph launched at ${launch.file}:${launch.line}`)] : []),
       ...(certain ? [element("p", { className: "doubt" }, `The access ${certain}.`)] : []),
       ...sourceLines(site),
       ...stackFold(data.stacks[access.launchStack].length ? "Stack of the capture" : "Stack", access.stack),
@@ -51,11 +56,12 @@ const raceView = (() => {
   function fixBox(race) {
     const [file, line] = race.before ?? [];
     const where = race.before ? ` before ${baseName(file)}:${line}` : "";
-    const saysMore = race.advice && !(race.before && race.advice === `\`${race.missing}\` before line ${line} of ${baseName(file)} orders them.`);
+    // The usual sentence says no more than the call and the line.
+    const saysMore = race.advice && !(race.advice.startsWith(`\`${race.missing}\` before `) && /:? line \d+ of \S+ orders them\.$/.test(race.advice));
     return element("div", { className: "fix" },
       element("h3", {}, "Missing"),
-      element("p", {}, ...(race.missing ? [code(race.missing), where] : [race.advice || "No order leads from the first access to the second."])),
-      ...(race.missing && saysMore ? [element("p", { className: "hint" }, race.advice)] : []));
+      element("p", {}, ...(race.missing ? [code(race.missing), where] : (race.advice ? withCode(race.advice) : ["No order leads from the first access to the second."]))),
+      ...(race.missing && saysMore ? [element("p", { className: "hint" }, ...withCode(race.advice))] : []));
   }
 
   function memorySection(race) {

@@ -12,9 +12,17 @@ const CORNER = 8;
 const LETTERS = 26;
 
 const HOST = "host";
+const SECOND = "second";
 const laneKey = (thing) => (isHost(thing) ? HOST : `${thing.device} ${thing.stream}`);
 
 const short = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
+
+/** Return a place in which the line stays, however long the name of the file is. */
+function shortPlace(site, length) {
+  if (site === null) return placeText(site);
+  const line = `:${site.line}`;
+  return short(baseName(site.file), Math.max(length - line.length, 4)) + line;
+}
 
 /** Return the name of an event by the order of events: A, B, ..., Z, A1, ... */
 function eventNames(shown) {
@@ -31,18 +39,19 @@ function eventNames(shown) {
 /** Return the steps around a race, the steps of both accesses included, in the order in which they happened. */
 function stepsOf(race) {
   const shown = race.events.map((place) => steps[place]);
-  const stepFor = (access) => (
-    shown.find((step) => step.kind === "work" && step.number === access.number && laneKey(step) === laneKey(access))
-  );
-  const made = (access) => ({
-    number: access.number, device: access.device, stream: access.stream, kind: "work", name: access.operation,
-    event: null, wholeDevice: false, site: accessSite(access),
-  });
-  let previous = stepFor(race.previous);
-  if (!previous) shown.unshift(previous = made(race.previous));
-  let current = stepFor(race.current);
-  if (!current || current === previous) shown.push(current = made(race.current));
-  return { shown, previous, current };
+  // The steps may begin after the first access, and have one step for all operations of a graph.
+  const stepFor = (access) => {
+    const known = shown.find((step) => step.kind === "work" && step.number === access.number && laneKey(step) === laneKey(access));
+    if (known) return known;
+    const made = {
+      number: access.number, device: access.device, stream: access.stream, kind: "work", name: access.operation,
+      event: null, wholeDevice: false, site: accessSite(access),
+    };
+    const later = shown.findIndex((step) => step.number > made.number);
+    shown.splice(later < 0 ? shown.length : later, 0, made);
+    return made;
+  };
+  return { shown, previous: stepFor(race.previous), current: stepFor(race.current) };
 }
 
 /** Return the timeline of a race: its lanes, its rows and its edges. With `everything`, all streams have a lane. */
@@ -54,11 +63,16 @@ function layOut(race, everything) {
   const own = new Set([HOST, ...names.keys()]);
   const isShown = (step) => everything || own.has(laneKey(step));
   const shown = all.shown.filter(isShown);
-  const keys = [laneKey(race.previous), laneKey(race.current), ...shown.map(laneKey)];
+  // Branches of a graph are on one stream, and the default streams of threads have one handle.
+  const second = names.size > 1 ? laneKey(race.current) : SECOND;
+  names.set(second, streamOf(race.current) + (names.size > 1 ? "" : race.current.launchStack ? ", another branch" : ", another thread"));
+  const keyOf = (step) => (step === all.current ? second : laneKey(step));
+  const keys = [laneKey(race.previous), second, ...shown.map(keyOf)];
   if (shown.some(({ kind }) => kind === "sync")) keys.push(HOST);
   const found = [...new Set(keys)].sort((one, other) => (other === HOST) - (one === HOST));
   const lanes = found.map((key) => {
     if (key === HOST) return { key, name: "the host" };
+    if (key === SECOND) return { key, name: names.get(key) };
     const [device, stream] = key.split(" ");
     const name = names.get(key) ?? streamText(stream);
     return { key, name: devices.size > 1 ? `${name}, device ${device}` : name, device: Number(device) };
@@ -66,7 +80,7 @@ function layOut(race, everything) {
   const laneOf = new Map(lanes.map(({ key }, place) => [key, place]));
   const secondAt = shown.indexOf(all.current);
   const rows = shown.map((step, row) => ({
-    step, lane: laneOf.get(step.kind === "sync" ? HOST : laneKey(step)), y: TOP + row * ROW + ROW / 2 + (row < secondAt ? 0 : GAP),
+    step, lane: laneOf.get(step.kind === "sync" ? HOST : keyOf(step)), y: TOP + row * ROW + ROW / 2 + (row < secondAt ? 0 : GAP),
   }));
   return {
     lanes, rows, laneWidth: lanes.length > 3 ? LANE : WIDE_LANE, edges: edgesOf(rows, lanes), events: eventNames(shown),
@@ -140,7 +154,7 @@ function boxOf(row, plan, race) {
   const half = halfOf(plan, row);
   const [x, y] = [laneCentre(plan, row.lane), row.y];
   const isKnown = step.site !== null;
-  const site = short(placeText(step.site), Math.floor(half / 5));
+  const site = shortPlace(step.site, Math.floor(half / 5));
   const room = 2 * half - 16 - (isKnown && step.kind === "work" ? 6.8 * site.length + 8 : 0);
   const name = shape("text", { x: x - half + 8, y: y + 4 }, short(words, Math.floor(room / 6.8)));
   const line = step.kind === "work" && isKnown ? [shape("text", { class: "where", x: x + half - 8, y: y + 4 }, site)] : [];
@@ -165,7 +179,7 @@ function timelinePicture(race, plan) {
   ))),
   ...plan.lanes.flatMap(({ name }, lane) => [
     shape("line", { class: "lane", x1: laneCentre(plan, lane), y1: TOP - 8, x2: laneCentre(plan, lane), y2: height }),
-    shape("text", { class: "lane-name", x: laneCentre(plan, lane), y: 22 }, shape("title", {}, name), short(name, 30)),
+    shape("text", { class: "lane-name", x: laneCentre(plan, lane), y: 22 }, shape("title", {}, name), short(name, Math.floor(plan.laneWidth / 7.4))),
   ]),
   ...plan.rows.filter(({ step }) => step.kind === "work").map((row) => shape("text", { class: "number", x: LEFT - 12, y: row.y + 4 }, countText(row.step.number))),
   ...plan.edges.map((edge) => shape("path", { class: "order", d: orderPath(plan, edge), "marker-end": "url(#tip-order)" })),
