@@ -112,7 +112,8 @@ def _touched(race: Mapping[str, Any]) -> str | None:
     access = max(counted, key=lambda access: int(access["itemsize"]))
     first, last = access["element_range"]
     noun = "byte" if access["itemsize"] == 1 and len(access["shape"]) == 1 else "element"
-    where = f" of {printable(access['argument'])}" if access["argument"] else ""
+    is_same = all(other["element_range"] == access["element_range"] for other in counted)
+    where = "" if is_same or not access["argument"] else f" of {printable(access['argument'])}"
     return f"{noun} {first:,}{where}" if first == last else f"{noun}s {first:,} to {last:,}{where}"
 
 

@@ -384,6 +384,26 @@ def test_the_summary_shows_the_first_races_and_counts_the_others(capsys: pytest.
     assert lines[-1] == "13 races, seen 91 times, in 20 operations; 1 race suppressed."
 
 
+@pytest.mark.parametrize(
+    ("previous", "current", "words"),
+    [
+        (([0, 63], 4, [64]), ([0, 63], 4, [64]), "elements 0 to 63"),
+        (([5, 5], 4, [8, 8]), ([5, 5], 4, [64]), "element 5"),
+        (([0, 255], 1, [256]), ([16, 79], 4, [256]), "elements 16 to 79 of a"),
+        (([16, 79], 4, [256]), ([0, 255], 1, [256]), "elements 16 to 79 of out"),
+        (([0, 1023], 1, [2048]), ([0, 1023], 1, [1024]), "bytes 0 to 1,023"),
+        (([0, 3], 1, [2, 2]), (None, 4, [2]), "elements 0 to 3"),
+    ],
+)
+def test_the_summary_counts_the_larger_elements(
+    previous: Any, current: Any, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = race()
+    for access, values in (("previous", previous), ("current", current)):
+        found[access] |= dict(zip(("element_range", "itemsize", "shape"), values, strict=True))
+    assert f"   both touch {words}" in summary(report(found), capsys)
+
+
 def test_the_summary_names_the_capture_and_the_launch(capsys: pytest.CaptureFixture[str]) -> None:
     found = race()
     found["current"]["launch_stack"] = [{"name": "f", "filename": "/a/b.py", "line": 40}]
