@@ -73,8 +73,8 @@ class Imports:
         self._opened[ptr] = key, self._opened.get(ptr, (key, 0))[1] + 1
         return ptr
 
-    def close(self, ptr: int, call: Call) -> None:
-        """Undo one :meth:`open` of the block at ``ptr``.
+    def close(self, ptr: int, call: Call) -> bool:
+        """Undo one :meth:`open` of the block at ``ptr``, and return whether this was the last one.
 
         Raises:
             AcceleratorError: No opened block begins at ``ptr`` (1).
@@ -84,9 +84,10 @@ class Imports:
         key, count = self._opened[ptr]
         if count > 1:
             self._opened[ptr] = key, count - 1
-            return
+            return False
         del self._opened[ptr], self._by_handle[key]
         self._devices[key[1]].memory.close_import(ptr)
+        return True
 
     def _import(self, handle: bytes, device: EmulatedDevice, call: Call) -> int:
         place = _PLACE.unpack_from(handle, len(_MARK) + SIZE)

@@ -296,7 +296,10 @@ class EmulatedRuntime:
 
     def ipcCloseMemHandle(self, ptr: int) -> None:
         with self._lock:
-            self._imports.close(ptr, ("cudaIpcCloseMemHandle({:#x})", ptr))
+            block = None if self.races.detector is None else self._memory.block_from(ptr)
+            closed = self._imports.close(ptr, ("cudaIpcCloseMemHandle({:#x})", ptr))
+            if closed and block is not None:
+                self.races.unmapped(*block)
 
     def _allocate(self, size: int, stream: int, call: Call, *, exportable: bool = True) -> int:
         ptr = self.devices[self.thread.device].memory.allocate(size, exportable)

@@ -241,6 +241,11 @@ class Watch:
             detector.work(timeline.device, timeline.handle, "cudaFreeAsync", [access])
         detector.memory_unmapped(address, size)
 
+    def unmapped(self, address: int, size: int) -> None:
+        """Tell that devices cannot reach memory any more: memory of the host, or of another process."""
+        if self.detector is not None:
+            self.detector.memory_unmapped(address, size)
+
     # Page-locked memory
 
     def registered(self, address: int, size: int) -> None:
@@ -253,8 +258,7 @@ class Watch:
 
     def unregistered(self, address: int, size: int) -> None:
         """Tell that memory of the host is not page-locked any more."""
-        if self.detector is not None:
-            self.detector.memory_unmapped(address, size)
+        self.unmapped(address, size)
         if self._host is not None:
             self._host.unregistered(address)
 

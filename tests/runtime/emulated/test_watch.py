@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from support.emulated_streams import new_stream
 from support.race_recorder import BOTH, READ, WRITE, RaceRecorder, span
 from tcuda import AcceleratorError
+from tcuda._runtime.emulated import EmulatedRuntime
 from tcuda._runtime.emulated.driver_streams import DriverStreams
+from tcuda._runtime.emulated.process_files import ProcessFile
 from tcuda._runtime.protocol import (
     CAPTURE_RELAXED,
     EVENT_DISABLE_TIMING,
@@ -25,9 +28,6 @@ from tcuda._runtime.protocol import (
     STREAM_DEFAULT,
     STREAM_PER_THREAD,
 )
-
-if TYPE_CHECKING:
-    from tcuda._runtime.emulated import EmulatedRuntime
 
 pytestmark = pytest.mark.emulated
 
@@ -272,6 +272,23 @@ def test_an_event_of_the_allocator_from_before_the_watch_stays_valid(r: Emulated
     r.clock.advance(1_000_000)
     assert driver.query(0, before) == driver.query(0, during) == 0
     assert recorder.take() == []
+
+
+def test_memory_of_another_process_is_forgotten_at_the_last_close(
+    r: EmulatedRuntime, recorder: RaceRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, other = r.malloc(24), EmulatedRuntime(devices=1, memory=1 << 20)
+    handle = other.ipcGetMemHandle(other.malloc(24))
+    monkeypatch.setattr(ProcessFile, "open", lambda name: os.dup(other.devices[0].memory.descriptor()))
+    opened = r.ipcOpenMemHandle(handle)
+    assert r.ipcOpenMemHandle(handle) == opened != here
+    recorder.take()
+    r.ipcCloseMemHandle(opened)
+    assert recorder.take() == []
+    r.ipcCloseMemHandle(opened)
+    [(name, address, size)] = recorder.take()
+    assert (name, address) == ("memory_unmapped", opened)
+    assert size >= 24
 
 
 # Launches and graphs
