@@ -13,7 +13,6 @@ def produce():
     with tcuda.stream(tcuda.ExternalStream(2)):  # cudaStreamPerThread
         x.fill(3)  # first
         # missing: tcuda.current_stream().synchronize()
-        # reported as: tcuda.current_stream().wait_stream(<the stream 0x2>)
 
 
 thread = threading.Thread(target=produce)

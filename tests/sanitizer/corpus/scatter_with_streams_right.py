@@ -4,11 +4,12 @@ import tcuda
 from tcuda import xp
 
 # needs two devices
-loading = tcuda.Stream(device=1)
+sending, loading = tcuda.Stream(device=0), tcuda.Stream(device=1)
 rows = xp.arange(8.0)
 tcuda.synchronize()
 
-_, part = tcuda.comm.scatter(rows, [0, 1], streams=[None, loading])
+with tcuda.stream(sending):
+    _, part = tcuda.comm.scatter(rows, [0, 1], streams=[None, loading])
 tcuda.current_stream(1).wait_stream(loading)
 with tcuda.device(1):
     doubled = part * 2

@@ -15,6 +15,7 @@ terms[0].fill(1)
 with tcuda.stream(side):
     terms[1].fill(2)  # first
 # missing: main.wait_stream(side)
+# reported as: tcuda.default_stream(0).wait_stream(side)
 total = tcuda.comm.reduce_add(terms, destination=0)  # second
 
 for device in (0, 1):
