@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation.translation import IN_PLACE_OF
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -127,12 +125,16 @@ def _spread(function: Callable[..., Selected]) -> Callable[[Sequence[Any], Mappi
     return lambda args, kwargs: function(*args, **kwargs)
 
 
-SELECTIONS[IN_PLACE_OF[np.put]] = _spread(_put)
 SELECTIONS[np.put_along_axis] = _spread(_put_along_axis)
 SELECTIONS[np.place] = _spread(_place)
 SELECTIONS[np.putmask] = _spread(_putmask)
 SELECTIONS[np.copyto] = _spread(_copyto)
 SELECTIONS[np.choose] = _spread(_choose)
+
+
+def enter_put(function: Callable[..., Any]) -> None:
+    """Enter a function with the parameters of ``numpy.put``."""
+    SELECTIONS[function] = _spread(_put)
 
 
 def enter_indexed(function: Callable[..., Any]) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda.emulation import selected_elements
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -144,6 +146,9 @@ def _pinv(a: Any, rcond: Any = 1e-15) -> Any:
 
 def _put(a: Any, ind: Any, v: Any, mode: Any = "wrap") -> None:
     np.put(a, ind, v, mode)
+
+
+selected_elements.enter_put(_put)
 
 
 def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "wrap", order: Any = "C") -> Any:

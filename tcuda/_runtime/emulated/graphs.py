@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.emulated.accesses import Accesses
     from tcuda._runtime.emulated.allocation import Allocation
-    from tcuda._runtime.emulated.watch import WatchedGraph
 
 Places: TypeAlias = frozenset[int]
 """Nodes of a graph, by their places in the order of the capture."""
@@ -141,13 +140,11 @@ class Executable:
     Attributes:
         graph: The graph.
         ready: The emulated time, in nanoseconds, at which the last launch is complete.
-        watched: The graph as a race detector knows the graph; None before the first launch under a detector.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.ready = 0
-        self.watched: WatchedGraph | None = None
         # The lock is reentrant because a finalizer that runs meanwhile in this thread may launch the graph.
         self._lock = threading.RLock()
 

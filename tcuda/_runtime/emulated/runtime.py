@@ -860,8 +860,6 @@ class EmulatedRuntime:
     def watchRaces(self, detector: _core.RaceDetector | None) -> None:
         with self._lock:
             self.races.begin(detector, self._memory.page_locked)
-            for executable in self._executables.values():
-                executable.watched = None
 
     def memoryDriver(self) -> _core.Driver:
         streams = DriverStreams(self._streams, self.clock, self.races)

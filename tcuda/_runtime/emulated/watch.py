@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 from tcuda import _core
 from tcuda._runtime.emulated.accesses import WRITE, listed, span
@@ -25,14 +26,12 @@ class WatchedGraph(NamedTuple):
     """An executable graph, as a detector knows the graph.
 
     Attributes:
-        detector: The detector.
         graph: The graph of the detector.
         waits: The events that external nodes of the graph wait for.
         records: The events that external nodes of the graph record.
         measured: The nodes whose accesses only a launch tells, with their places.
     """
 
-    detector: _core.RaceDetector
     graph: _core.RaceGraph
     waits: list[Event]
     records: list[Event]
@@ -53,12 +52,14 @@ class Watch:
         detector: The detector; None while no detector watches.
     """
 
-    __slots__ = ("_handles", "_host", "_others", "_streams", "detector")
+    __slots__ = ("_graphs", "_handles", "_host", "_others", "_streams", "detector")
 
     def __init__(self, streams: Streams, handles: Handles) -> None:
         self.detector: _core.RaceDetector | None = None
         self._streams = streams
         self._handles = handles
+        self._graphs: WeakKeyDictionary[Executable, WatchedGraph] = WeakKeyDictionary()
+        """The executable graphs that the detector knows."""
         self._host: HostWatch | None = None
         """The watch of page-locked memory; None while no memory is page-locked."""
         self._others: tuple[int, int] | None = None
@@ -72,6 +73,7 @@ class Watch:
             page_locked: The size of each range of the host's memory that is page-locked, by address.
         """
         self._others = None
+        self._graphs.clear()
         if self._host is not None:
             self._host = None
             _core.end_watch_of_pages()
@@ -191,9 +193,9 @@ class Watch:
         detector = self.detector
         if detector is None:
             return
-        watched = executable.watched
-        if watched is None or watched.detector is not detector:
-            watched = executable.watched = _watched(executable.graph, detector)
+        watched = self._graphs.get(executable)
+        if watched is None:
+            watched = self._graphs[executable] = _watched(executable.graph, detector)
         # The detector orders whole launches and events, but no event within a launch. So the launch as a whole waits,
         # and is recorded as a whole: no right program is accused.
         for event in watched.waits:
@@ -293,4 +295,4 @@ def _watched(graph: Graph, detector: _core.RaceDetector) -> WatchedGraph:
             measured.append((place, node.accesses))
         accesses = () if callable(node.accesses) else node.accesses
         nodes.append((node.name, accesses, sorted(before), node.stack))
-    return WatchedGraph(detector, detector.graph(nodes), waits, records, measured)
+    return WatchedGraph(detector.graph(nodes), waits, records, measured)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tcuda import _core
 from tcuda._errors import AcceleratorError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Access
-    from tcuda.emulation.kernels.module import Module
+    from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
     from tcuda.emulation.rtc.checks import Checks
     from tcuda.emulation.strided import Strided
 
@@ -42,6 +42,17 @@ _BARRIER = (
     "threads that have returned. Let all threads of the block reach the barrier, or turn this check off with "
     "TCUDA_EMULATED_CHECKS=memory."
 )
+
+
+class _Module(Protocol):
+    """The module of a kernel."""
+
+    @property
+    def source(self) -> str:
+        """The source."""
+
+    def recorded(self, name: str) -> RecordedKernel | None:
+        """Return the kernel ``name`` in the form that notes its accesses; None without such a form."""
 
 
 class Function:
@@ -66,7 +77,7 @@ class Function:
 
     def __init__(
         self,
-        module: Module,
+        module: _Module,
         host: _core.HostFunction,
         name: str,
         max_threads_per_block: int,

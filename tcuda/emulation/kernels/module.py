@@ -7,7 +7,7 @@ import ctypes
 import functools
 import struct
 import threading
-from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from tcuda import _core
 from tcuda._errors import AcceleratorError
@@ -16,6 +16,7 @@ from tcuda._runtime.emulated import launch_limits
 from tcuda._status import Status
 from tcuda.emulation import rtc
 from tcuda.emulation.kernels.function import Function
+from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
 from tcuda.emulation.memory import ForeignBlock, MemoryPointer
 from tcuda.emulation.rtc import CompileException, global_variables, launch_bounds, static_memory
 
@@ -26,20 +27,6 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated import EmulatedRuntime
 
 _runtime = cast("EmulatedRuntime", cuda)
-
-
-class RecordedKernel(NamedTuple):
-    """A kernel in the form whose launches note what the kernel reads and writes.
-
-    Attributes:
-        host: The kernel.
-        complete: Whether every access has a check. If not, the check of a write after a read may be missing.
-        variables: The name, the beginning and the end of each global variable of the module, by address.
-    """
-
-    host: _core.HostFunction
-    complete: bool
-    variables: list[tuple[str, int, int]]
 
 
 class Module:
