@@ -279,7 +279,7 @@ class EmulatedRuntime:
         with self._lock:
             fill = self._memory.plan_set(ptr, value, size, call)
             node = Node("memset", costs.kernel(size), fill, (ptr,) if size else (), size)
-            if size and self._keeps_accesses():
+            if size and (self.races.detector is not None or self._captures.in_progress):
                 node.accesses = [span(ptr, size, WRITE, "ptr")]
             self._run(self._streams.find(stream, call), node, call)
 
@@ -334,13 +334,10 @@ class EmulatedRuntime:
 
     def _copying(self, copy: Copy) -> Node:
         node = Node("memcpy", copy.duration, copy.make, copy.addresses, copy.size)
-        if self._keeps_accesses():
+        # A detector that begins to watch later needs the accesses of the nodes of graphs.
+        if self.races.detector is not None or self._captures.in_progress:
             node.accesses = self._memory.accesses(copy)
         return node
-
-    def _keeps_accesses(self) -> bool:
-        """Return whether the accesses of an operation are needed: a detector watches, or may watch the graph later."""
-        return self.races.detector is not None or bool(self._captures.in_progress)
 
     # Streams
 
