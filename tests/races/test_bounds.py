@@ -76,6 +76,30 @@ def test_accesses_that_the_host_knows_are_forgotten(watch: Watch) -> None:
     assert watch.detector.sizes()["intervals"] <= 4200
 
 
+def test_the_oldest_accesses_are_forgotten_where_nothing_supersedes_them(watch: Watch) -> None:
+    main, side = watch.streams(2)
+    count = 300_000
+    for first in range(0, count, 1000):
+        places = range(first, first + 1000)
+        watch.detector.work(0, main, "fill", [access(WRITE, X + 8 * place, 4) for place in places])
+    assert watch.detector.sizes()["accesses"] <= 1 << 18
+    watch.detector.work(0, side, "sum", [access(READ, X, 4)])
+    assert watch.races == []
+    watch.detector.work(0, side, "sum", [access(READ, X + 8 * (count - 1), 4)])
+    assert watch.kinds() == ["read after write"]
+
+
+def test_the_table_of_races_has_a_limit(watch: Watch) -> None:
+    main, side = watch.streams(2)
+    watch.detector.work(0, main, "fill", [access(WRITE, X, 4)])
+    for number in range(5000):
+        watch.detector.work(0, side, f"sum {number}", [access(READ, X, 4)])
+    assert len(watch.races) == watch.detector.sizes()["races"] == 4096
+    watch.detector.forget_races()
+    watch.detector.work(0, side, "sum", [access(READ, X, 4)])
+    assert len(watch.races) == 4097
+
+
 def test_streams_that_come_and_go_share_slots(watch: Watch) -> None:
     for turn in range(1000):
         streams = [0x100 + 2 * place for place in range(4)]
