@@ -2,8 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
-#include <vector>
 
 #include "races/allocation.hpp"
 #include "races/clock.hpp"

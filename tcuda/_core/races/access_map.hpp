@@ -1,8 +1,10 @@
 // The accesses that later operations may race with, by address.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <vector>
 

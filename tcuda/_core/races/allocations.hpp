@@ -46,7 +46,8 @@ private:
 
     std::map<Address, Allocation *> by_address_;
     Recycler<Allocation> recycler_;
-    std::array<Allocation *, std::size_t(1) << cache_bits> cache_{}; // objects of `recycler_` that were found lately; each may have changed
+    // Objects of `recycler_` that were found lately. Each may stand for another allocation by now.
+    std::array<Allocation *, std::size_t(1) << cache_bits> cache_{};
 };
 
 } // namespace tcuda::races

@@ -319,8 +319,8 @@ void RaceDetector::report(const Access &previous, const Access &current, Races &
         if (access.allocation == nullptr)
             return std::nullopt;
         const Allocation &known = *access.allocation;
-        return RaceAllocation{known.address, known.size,  known.device,
-                              known.stream,  known.stack, known.freed ? std::optional(known.freed_stack) : std::nullopt};
+        const auto freed_stack = known.freed ? std::optional(known.freed_stack) : std::nullopt;
+        return RaceAllocation{known.address, known.size, known.device, known.stream, known.stack, freed_stack};
     };
     race->allocation = allocation_of(current);
     if (use_after_free)

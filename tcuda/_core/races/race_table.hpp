@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <tuple>
-#include <map>
+#include <utility>
 #include <vector>
 
 #include "races/access.hpp"

@@ -145,7 +145,8 @@ private:
             const Found one = find(left.item(ahead), right.item(0));
             if (!one.any)
                 continue;
-            const std::int64_t first = std::max<std::int64_t>(0, -ahead), last = std::min(lefts - 1 - ahead, rights - 1);
+            const std::int64_t first = std::max<std::int64_t>(0, -ahead);
+            const std::int64_t last = std::min(lefts - 1 - ahead, rights - 1);
             found.add(one.begin + first * stride, one.end + last * stride);
         }
         return found;

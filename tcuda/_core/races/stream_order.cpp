@@ -72,7 +72,8 @@ StreamOrder::Device &StreamOrder::device_of(int device) {
 }
 
 void StreamOrder::join(OrderedStream &stream, const Moment &moment) {
-    if (horizon_of(stream).is_before(moment.slot, moment.epoch)) // whoever knows an epoch knows all that comes before it
+    // Whoever knows an epoch knows all that comes before the epoch.
+    if (horizon_of(stream).is_before(moment.slot, moment.epoch))
         return;
     stream.before.join(moment.before);
     stream.before.raise(moment.slot, moment.epoch);

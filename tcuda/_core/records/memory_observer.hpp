@@ -8,7 +8,8 @@
 namespace tcuda {
 
 // Gets to know what happens to the memory of a device. The functions are called under the lock of the device's ledger,
-// so they take no lock of another ledger, and call neither Python nor a driver. `stream` is a key that key_of() has made.
+// so they take no lock of another ledger, and call neither Python nor a driver. Streams are keys that key_of() has
+// made.
 class MemoryObserver {
 public:
     virtual void memory_allocated(Address address, std::size_t size, int device, Stream stream,
