@@ -51,9 +51,11 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that need the other runtime or more devices."""
+    """Deselect the tests that need the other runtime, the other schedule or more devices."""
     on_cuda = os.environ["TCUDA_RUNTIME"] == "cuda"
     absent = {"emulated"} if on_cuda else {"gpu"}
+    if not on_cuda and os.environ.get("TCUDA_EMULATED_SCHEDULE", "eager") != "eager":
+        absent.add("eager")
     if not on_cuda or _cuda_devices() < 2:
         absent.add("multigpu")
     left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in absent)]

@@ -44,6 +44,16 @@ class HostMemory:
         """
     def close_import(self, address: int) -> bool:
         """Unmap the imported block that begins at ``address``; return False if no such block begins there."""
+    def keep_freed(self) -> None:
+        """Keep memory accessible that is freed or unmapped from now on, for work that still has to be done.
+
+        The memory counts as free. Its addresses are not used again before :meth:`give_back`.
+        """
+    def give_back(self) -> None:
+        """Give the kept memory back to the system."""
+    @property
+    def kept(self) -> int:
+        """Return the bytes that :meth:`keep_freed` keeps."""
     @property
     def limit(self) -> int: ...
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda._runtime.emulated.settings import Schedule
     from tcuda._runtime.protocol import Runtime
 
 _in_use: Runtime | None = None
@@ -31,8 +32,8 @@ def runtime() -> Runtime:
     return _in_use or _decide(None, _from_environment())
 
 
-def emulate(devices: int, memory: int) -> None:
-    """Choose ``devices`` emulated devices with ``memory`` bytes each.
+def emulate(devices: int, memory: int, schedule: Schedule) -> None:
+    """Choose ``devices`` emulated devices with ``memory`` bytes each, and the name and the seed of their schedule.
 
     A program may look for GPUs first. If the CUDA runtime is in use and has no device, the emulated runtime replaces
     the CUDA runtime, because a program cannot have used CUDA without a device.
@@ -40,9 +41,9 @@ def emulate(devices: int, memory: int) -> None:
     Raises:
         RuntimeError: A runtime with devices is already in use.
     """
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda._runtime.emulated import make
 
-    made: Runtime = EmulatedRuntime(devices, memory)
+    made: Runtime = make(devices, memory, schedule)
     before: Runtime | None = None
     while before is not made:
         before = _in_use
@@ -110,7 +111,7 @@ def _from_environment() -> Runtime:
 
         return CudaRuntime()
     if choice == "emulated":
-        from tcuda._runtime.emulated import EmulatedRuntime, from_environment
+        from tcuda._runtime.emulated import made_from_environment
 
-        return EmulatedRuntime(*from_environment(os.environ))
+        return made_from_environment()
     raise ValueError(f"TCUDA_RUNTIME is {choice!r}; it can be 'cuda' or 'emulated'.")

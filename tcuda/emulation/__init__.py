@@ -13,10 +13,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from tcuda._runtime import emulate, emulated_runtime
-from tcuda._runtime.emulated import parse_memory
+from tcuda._runtime.emulated import parse_memory, parse_schedule
 from tcuda._runtime.emulated.clock import Clock
 
 if TYPE_CHECKING:
@@ -24,22 +25,30 @@ if TYPE_CHECKING:
     from tcuda.emulation._ndarray import ndarray
 
 
-def enable(devices: int = 1, memory: int | str = "2GiB") -> None:
+def enable(
+    devices: int = 1, memory: int | str = "2GiB", *, schedule: str | None = None, seed: int | None = None
+) -> None:
     """Use emulated devices in this process; call it before anything that needs a device.
 
     The environment can ask for the same: ``TCUDA_RUNTIME=emulated``, ``TCUDA_EMULATED_DEVICES``,
-    ``TCUDA_EMULATED_MEMORY``.
+    ``TCUDA_EMULATED_MEMORY``, ``TCUDA_EMULATED_SCHEDULE``.
 
     Args:
         devices: The number of devices.
         memory: The memory of each device: bytes, or a text such as ``"512MiB"``.
+        schedule: When work is done. With ``"eager"``, a call does the work that it launches. With ``"late"``, work is
+            done only when the host waits for it, in an order that shows missing waits. If None, the environment
+            variable ``TCUDA_EMULATED_SCHEDULE`` decides, and the schedule is ``"eager"`` without the variable.
+        seed: The order of work that nothing orders, for the late schedule: with 0, later work goes first; every other
+            seed stands for a random order. If None, the environment variable decides, and the seed is 0 without it.
 
     Raises:
         RuntimeError: The process already uses CUDA devices or emulated devices.
-        TypeError: ``devices`` is not an integer, or ``memory`` is neither an integer nor a text.
-        ValueError: ``devices`` or ``memory`` is too large or not positive, or the text is not a size.
+        TypeError: An argument has a wrong type.
+        ValueError: ``devices`` or ``memory`` is too large or not positive, the text is not a size, ``schedule`` is
+            unknown, or ``seed`` is out of range.
     """
-    emulate(devices, parse_memory(memory))
+    emulate(devices, parse_memory(memory), parse_schedule(schedule, seed, os.environ))
 
 
 def clock() -> Clock:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from tcuda._process.lazy import cuda
 from tcuda._status import Status
 from tcuda.random._philox import WORD
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tcuda._core import PhiloxState
+    from tcuda._runtime.emulated import EmulatedRuntime
 
 
 class CapturedState:
@@ -29,7 +31,12 @@ class CapturedState:
 
     def prepare(self, exec: int) -> int:
         """Move the generator past the draws of the graph, for the next launch of ``exec``; return a status."""
-        self._begin = self._state.advance(self._taken)
+        begin = self._state.advance(self._taken)
+
+        def begin_there() -> None:
+            self._begin = begin
+
+        cast("EmulatedRuntime", cuda).prepareLaunch(exec, self, begin_there)
         return Status.SUCCESS
 
     def place(self, increment: int) -> Callable[[], tuple[int, int]]:

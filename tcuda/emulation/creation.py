@@ -225,7 +225,10 @@ def _from_array(source: Strided, dtype: npt.DTypeLike | None, copy: bool | None,
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     target = empty_like(source, kind, order)
-    numpy_work.launch(np.copyto, (target, source), {"casting": "unsafe"}, reads=[source], fresh=[target])
+    casting = {"casting": "unsafe"}
+    numpy_work.launch(
+        np.copyto, (target, source), casting, reads=[source], fresh=[target], rehearsed=not numpy_work.capturing()
+    )
     return target
 
 

@@ -19,6 +19,8 @@ from tcuda.emulation.ufunc import ufunc
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from tcuda.emulation.refusals import Guard
+
 Function = Callable[..., Any]
 _MANY = 1 << 24
 Work = Callable[[Sequence[Any], Mapping[str, Any]], Any]
@@ -189,9 +191,12 @@ def _bound(name: str, function: Function, work: Work, rules: str = "") -> Functi
         if admitted is None:
             arguments, options = translated(args, kwargs)
             return function(*arguments, **options)
-        if guard is not None and numpy_work.capturing():
-            guard(*admitted)
-        elif reads is not None and reads(*admitted):
+        if guard is not None and numpy_work.defers() and guard(*admitted):
+            if reads is not None and reads(*admitted):
+                transfer.wait_for_contents(name)
+            with numpy_work.with_contents():
+                return work(*translated(*admitted))
+        if reads is not None and reads(*admitted):
             transfer.wait_for_contents(name)
         return work(*translated(*admitted))
 

@@ -27,6 +27,9 @@ def getitem(array: Strided, index: Any) -> Any:
     for item in items:
         if isinstance(item, Strided):
             _wait_for_masks(items)
+            if refusals.needs_contents(items):
+                with numpy_work.with_contents():
+                    return numpy_work.call(_select, (array, items))
             return numpy_work.call(_select, (array, items))
     return numpy_work.view(_select, (array, items))
 
@@ -44,7 +47,11 @@ def setitem(array: Strided, index: Any, value: Any) -> None:
         _wait_for_masks(items)
     if not isinstance(value, Strided):
         value = creation.array(value, dtype=array.dtype) if with_arrays else scalar(value, array.dtype)
-    numpy_work.modify(_assign, (array, items, value))
+    if refusals.needs_contents(items):
+        with numpy_work.with_contents():
+            numpy_work.modify(_assign, (array, items, value))
+    else:
+        numpy_work.modify(_assign, (array, items, value))
 
 
 def prepare(index: Any) -> tuple[Any, ...]:

@@ -64,10 +64,10 @@ class Block:
             in_use = ledger()
             self._release = in_use.free
             self.ptr, self.size = in_use.allocate_block(self.device, nbytes, backend.current_stream(self.device).ptr)
-            if _runtime.capturing(backend.current_stream):
-                # No work is done before the graph is launched. An earlier reader must see that the memory has no
+            if _runtime.defers(backend.current_stream):
+                # The work that writes the memory is done later. An earlier reader must see that the memory has no
                 # contents.
-                ctypes.memset(self.ptr, _POISON, self.size)
+                _runtime.poison(self.ptr, self.size, _POISON, backend.current_stream().ptr)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

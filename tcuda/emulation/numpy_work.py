@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -14,12 +15,14 @@ from tcuda.emulation.strided import Strided, too_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     import numpy.typing as npt
 
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Accesses
+    from tcuda._runtime.emulated.late_runtime import LateRuntime
 
 
 _runtime = cast("EmulatedRuntime", cuda)
@@ -56,12 +59,26 @@ def capturing() -> bool:
     return _runtime.capturing(backend.current_stream)
 
 
+def defers() -> bool:
+    """Return whether the work of the current stream is done later than in the call that launches the work."""
+    return _runtime.defers(backend.current_stream)
+
+
+def with_contents() -> AbstractContextManager[None]:
+    """Wait for the current stream, and return a scope in which work is done at once.
+
+    The scope is for work that needs what arrays contain: CuPy waits for the stream there, too. Call this function only
+    if :func:`defers` and not :func:`capturing`.
+    """
+    return cast("LateRuntime", _runtime).prompt(backend.current_stream().ptr)
+
+
 def memory_of(array: Strided) -> npt.NDArray[Any]:
     """Return a NumPy array over the memory of ``array``, for work that is launched now.
 
-    If the current stream captures, the NumPy array does not keep the memory alive.
+    If the work is deferred, the NumPy array does not keep the memory alive.
     """
-    return alias_of(array) if _runtime.capturing(backend.current_stream) else array._host
+    return alias_of(array) if _runtime.defers(backend.current_stream) else array._host
 
 
 def launch(
@@ -88,8 +105,8 @@ def launch(
         fresh: The new arrays that the work writes. The arrays are discarded if the launch fails.
         flops: The number of floating-point operations, for the model of the time.
         name: The name of the work; the name of ``work`` if None.
-        rehearsed: Whether to call ``work`` with zeros if the stream captures, so that errors are raised now and not at
-            a launch of the graph.
+        rehearsed: Whether to call ``work`` with zeros if the work is deferred, so that errors are raised now and not
+            when the work is done.
         told: The function and its arguments that a race detector is told of; those of the work if None.
 
     Raises:
@@ -97,8 +114,8 @@ def launch(
         AcceleratorError: The current stream refuses work now.
     """
     try:
-        recorded = _runtime.capturing(backend.current_stream)
-        if rehearsed and recorded:
+        deferred = _runtime.defers(backend.current_stream)
+        if rehearsed and deferred:
             _quietly(work, *StandIns().take(args, kwargs))
         current = cuda.getDevice()
         nbytes, addresses = 0, []
@@ -109,10 +126,11 @@ def launch(
             if size:
                 nbytes += size
                 addresses.append(block.ptr)
-        arguments, options = (Operands(alias_of) if recorded else Operands()).take(args, kwargs)
-        todo: Callable[[], object] = functools.partial(_quietly, work, arguments, options)
+        arguments, options = (Operands(alias_of) if deferred else Operands()).take(args, kwargs)
+        quietly = _silently if rehearsed and _runtime.is_late else _quietly
+        todo: Callable[[], object] = functools.partial(quietly, work, arguments, options)
         regions: Accesses = ()
-        if recorded or _runtime.races.detector is not None:
+        if _runtime.races.detector is not None or capturing():
             function, given, named = told or (work, args, kwargs)
             if selected_elements.depends_on_contents(function, given, named or {}):
                 todo = accesses.Measured(todo, _watched, (function, given, named or {}), reads, (*writes, *fresh))
@@ -192,8 +210,8 @@ def call(
 
     Results that are views of the memory of an argument stay views. Work of the stream stores all other results in new
     arrays. The shapes of the results are known only after the computation, so NumPy computes the results in memory of
-    the host before the launch. In a capture, NumPy computes with zeros now, and with the arguments at every launch of
-    the graph.
+    the host before the launch. If the work is deferred, NumPy computes with zeros now, and with the arguments when the
+    work is done.
 
     Args:
         function: The function.
@@ -205,7 +223,7 @@ def call(
     Returns:
         The results of ``function`` as arrays of the device; a scalar becomes an array without axes.
     """
-    operands = StandIns() if _runtime.capturing(backend.current_stream) else Operands()
+    operands = StandIns() if _runtime.defers(backend.current_stream) else Operands()
     arguments, options = operands.take(args, kwargs)
     require_current_device(operands.arrays)
     out = (kwargs or {}).get("out")
@@ -282,6 +300,13 @@ _quietly = np.errstate(all="ignore")(_called)
 """The function ``_called`` without warnings: a division by zero gives inf without a warning, as on a device."""
 
 
+def _silently(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call the NumPy function ``function`` without the warnings that a rehearsal has given before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _quietly(function, args, kwargs)
+
+
 def _name_of(function: Callable[..., object]) -> str:
     name: str = getattr(function, "__name__", "kernel")
     owner = getattr(function, "__self__", None)
@@ -315,7 +340,7 @@ def _store(
     """Return ``results``, which ``function`` gave for its arguments, with new arrays for the results without memory."""
     arrays = new_each([(host.shape, host.dtype, "F" if host.flags.fnc else "C") for host in results.fresh])
     name, told = _name_of(function), (function, args, kwargs)
-    if _runtime.capturing(backend.current_stream):
+    if _runtime.defers(backend.current_stream):
         aliases = [alias_of(array) for array in arrays]
         work = functools.partial(_compute_into, aliases, results.places, function)
         launch(work, args, kwargs, reads=operands.arrays, fresh=arrays, flops=flops, name=name, told=told)

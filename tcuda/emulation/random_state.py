@@ -322,6 +322,10 @@ class RandomState(Draws):
             random = np.random.Generator(np.random.Philox(key=seed))
             return np.asarray(getattr(random, name)(*parameters, shape)).astype(dtype)
 
+        if numpy_work.defers() and any(isinstance(parameter, ndarray) for parameter in arrays):
+            refusals.require_download()
+            with numpy_work.with_contents():  # NumPy's generators check the parameters
+                return cast("ndarray", numpy_work.call(draw, arrays))
         return cast("ndarray", numpy_work.call(draw, arrays))
 
     # By kernels
@@ -347,6 +351,8 @@ class RandomState(Draws):
         capturing = cuda.streamIsCapturing(backend.current_stream().ptr)
         place = self._captured_state().place if capturing else self._place
         begins = [place(increment) for *_, increment in passes]
+        if not capturing and numpy_work.defers():  # the draw takes its numbers now, as on CUDA
+            begins = [functools.partial(tuple, begin()) for begin in begins]
         flat = numpy_work.memory_of(out).reshape(-1)
 
         def work() -> None:

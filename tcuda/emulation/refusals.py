@@ -17,7 +17,7 @@ from tcuda.emulation.strided import Strided
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    Guard = Callable[[Sequence[Any], Mapping[str, Any]], None]
+    Guard = Callable[[Sequence[Any], Mapping[str, Any]], bool]
     Condition = Callable[[Sequence[Any], Mapping[str, Any]], bool]
 
 
@@ -61,8 +61,8 @@ def guard_of(name: str) -> Guard | None:
     """Return a guard that refuses the calls of the function ``name`` that cannot be captured.
 
     Returns:
-        The guard, which is called with the positional arguments and the keyword arguments of a call while the current
-        stream captures; None if all calls can be captured.
+        The guard, which is called with the positional arguments and the keyword arguments of a call whose work is
+        deferred. The guard returns whether the call needs what arrays contain now. None if all calls can be captured.
     """
     reads = condition_to_read(name)
     solves = name in catalogue.SOLVING
@@ -70,13 +70,16 @@ def guard_of(name: str) -> Guard | None:
     if not (solves or reads or copies_if or solves_if):
         return None
 
-    def guard(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        if solves or (solves_if and solves_if(args, kwargs)):
+    def guard(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        solving = solves or bool(solves_if and solves_if(args, kwargs))
+        reading = bool(reads and reads(args, kwargs))
+        if solving:
             _require_solver(name)
-        if reads and reads(args, kwargs):
+        if reading:
             _require_contents(name)
         if copies_if and copies_if(args, kwargs):
             require_upload()
+        return solving or reading
 
     return guard
 
@@ -99,6 +102,11 @@ def require_indices(items: Sequence[Any]) -> None:
     """
     if numpy_work.capturing() and any(_is_mask(item) for item in items):
         _require_contents("indexing with a mask")
+
+
+def needs_contents(items: Sequence[Any]) -> bool:
+    """Return whether work with the indices ``items`` is deferred and needs what a mask contains."""
+    return numpy_work.defers() and any(_is_mask(item) for item in items)
 
 
 def _captures(stream: int | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -110,10 +111,21 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
 def to_current_device(source: Strided, order: str) -> Strided:
     """Return a copy of ``source``, an array of another device, on the current device."""
     order = _order(source, "A" if order == "K" else order)
+    if source.flags.c_contiguous if order == "C" else source.flags.f_contiguous:
+        return _copied_to_current_device(source, source, order)
     with device(source._block.device):
-        contiguous = source
-        if not (source.flags.c_contiguous if order == "C" else source.flags.f_contiguous):
+        # Nothing orders the copy between the devices after the copy that makes the elements contiguous.
+        at_once = numpy_work.defers() and not numpy_work.capturing()
+        with numpy_work.with_contents() if at_once else contextlib.nullcontext():
             contiguous = numpy_work.call(np.array, (source,), {"order": order})
+    copied = _copied_to_current_device(source, contiguous, order)
+    if at_once:
+        synchronize(copied)  # the memory of `contiguous` is free now
+    return copied
+
+
+def _copied_to_current_device(source: Strided, contiguous: Strided, order: str) -> Strided:
+    """Return an array like ``source`` on the current device, with a copy of the memory of ``contiguous``."""
     target = numpy_work.new(source.shape, source.dtype, order)
     here, there = target.data, contiguous.data
     with numpy_work.unfinished(target):

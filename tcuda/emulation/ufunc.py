@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import active_trace, catalogue, creation, flops, indexing, numpy_work
+from tcuda.emulation import active_trace, catalogue, creation, flops, indexing, numpy_work, refusals
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.signatures import Setting
 from tcuda.emulation.strided import Strided, shortened
@@ -120,7 +120,12 @@ class ufunc:
         if isinstance(b, (list, tuple)):
             b = creation.asarray(b)
         require_operands([b])
-        numpy_work.modify(self._function.at, (a, indexing.prepare(indices), b), reads_target=True)
+        items = indexing.prepare(indices)
+        if refusals.needs_contents(items):
+            with numpy_work.with_contents():
+                numpy_work.modify(self._function.at, (a, items, b), reads_target=True)
+        else:
+            numpy_work.modify(self._function.at, (a, items, b), reads_target=True)
 
     def __reduce__(self) -> str:
         return str(self.__name__)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tcuda
-from support.devices import allocated
+from support.devices import allocated, synchronized
 from support.emulated_streams import new_stream
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 from tcuda.emulation import xp
@@ -120,6 +120,7 @@ def test_new_memory_is_poisoned_until_the_graph_runs(captured: Captured) -> None
     assert bytes_of(empty) == POISON * 8, "nothing writes to it"
 
 
+@pytest.mark.eager
 def test_memory_outside_a_capture_is_not_poisoned(runtime: EmulatedRuntime) -> None:
     host = np.full(SIZE, 1, np.uint8)
     address = xp.asarray(host).data.ptr
@@ -395,7 +396,7 @@ def test_an_index_out_of_bounds_raises_at_the_launch(captured: Captured) -> None
     x, indices = xp.arange(8.0), xp.asarray(np.array([1, 2]))
     _, launch = captured(lambda: x[indices])
     indices.fill(8)
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError), synchronized():
         launch()
 
 

@@ -71,6 +71,7 @@ def test_operations_that_run_out_of_memory_leave_nothing(function):
     assert array.tolist() == [1] * 1000
 
 
+@pytest.mark.eager
 def test_a_kernel_that_fails_leaves_no_memory_and_no_time(runtime):
     array, exponent = xp.arange(1000), xp.full(1000, -1)
     runtime.sleep(MILLISECOND, 0)
@@ -130,4 +131,5 @@ def test_an_array_outlives_its_stream(runtime, backend):
         backend.enter_stream(stream)
         array = xp.ones(100)
         backend.exit_stream()
+        runtime.streamSynchronize(stream.ptr)
     assert array.sum().item() == 100

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from support.devices import synchronized
 from support.emulated_arrays import assert_same_array, numbers
 from tcuda.emulation import ndarray, xp
 
@@ -95,9 +96,9 @@ def test_indices_of_several_kinds_can_be_combined():
 @pytest.mark.parametrize("index", [4, -5, (0, 0), 1.5, "a", (..., ...), [0, 4], [1.5]], ids=lambda index: repr(index))
 def test_indices_that_do_not_fit_are_refused(index):
     array = xp.arange(4)
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError), synchronized():
         array[index]
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError), synchronized():
         array[index] = 0
     with pytest.raises(IndexError, match="integer or boolean type"):
         array[xp.asarray([1.0])]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.devices import synchronized
 from tcuda.emulation import xp
 
 if TYPE_CHECKING:
@@ -18,11 +19,15 @@ pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")
 
 def test_a_raw_index_outside_of_the_array_is_an_error_that_names_the_thread() -> None:
     kernel = xp.ElementwiseKernel("raw T x", "T y", "y = x[i + (i == 3) * 100000000]", "far")
-    with pytest.raises(tcuda.AcceleratorError, match=r"far\) failed with cudaErrorIllegalAddress") as caught:
+    with (
+        pytest.raises(tcuda.AcceleratorError, match=r"far\) failed with cudaErrorIllegalAddress") as caught,
+        synchronized(),
+    ):
         kernel(xp.ones(5), size=5)
     assert "by thread (3, 0, 0) of block (0, 0, 0)" in str(caught.value)
 
 
+@pytest.mark.eager
 def test_memory_that_was_freed_is_not_read() -> None:
     kernel = xp.ElementwiseKernel("uint64 address", "float64 y", "y = *(double*)address", "stale", no_return=True)
     x = xp.ones(5)

@@ -7,6 +7,7 @@ import operator
 import numpy as np
 import pytest
 
+import tcuda
 from support.emulated_arrays import assert_same_array, numbers
 from tcuda.emulation import xp
 
@@ -42,7 +43,9 @@ def either(function, *operands):
     """Return the result of ``function``, or the type of the exception that ``function`` raises."""
     with np.errstate(all="ignore"):
         try:
-            return function(*operands)
+            result = function(*operands)
+            tcuda.synchronize()
+            return result
         except (TypeError, ValueError) as error:
             return TypeError if isinstance(error, TypeError) else ValueError
 

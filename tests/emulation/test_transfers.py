@@ -69,6 +69,7 @@ def test_views_and_copies_to_the_host_work_from_any_device(runtime):
 @pytest.mark.parametrize("view", [lambda array: array, lambda array: array.T, lambda array: array[:, ::2]])
 def test_copies_go_to_the_current_device(runtime, copying, view):
     array = view(xp.arange(12.0).reshape(3, 4))
+    runtime.deviceSynchronize()
     with on_device(runtime, 1):
         copied = copying(array)
         assert copied.device.index == 1
@@ -249,6 +250,7 @@ def test_dlpack_shares_the_memory_with_numpy(runtime):
     before = allocated()
     host = np.from_dlpack(array[:, 1:])
     array += 1
+    runtime.deviceSynchronize()
     assert host.tolist() == [[2, 3], [5, 6]]
     del array
     gc.collect()

@@ -360,6 +360,7 @@ class TestDeadStreams:
         self.announce(runtime, handle)
         with tcuda.stream(tcuda.ExternalStream(handle)):
             array = xp.arange(1000)
+        runtime.streamSynchronize(handle)
         self.destroy(runtime, handle)
         assert int(array.sum()) == 499_500
         del array

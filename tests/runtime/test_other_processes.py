@@ -194,6 +194,7 @@ class TestOpenedMemory:
         pages = "__import__('os').fstat(r.devices[0].memory.descriptor()).st_blocks * 512"
         block = peer.value("r.malloc(512 << 20)")
         peer.value(f"r.memsetAsync({block}, 1, 512 << 20, 0)")
+        peer.value("r.deviceSynchronize()")
         assert peer.value(pages) >= 512 << 20
         peer.value(f"r.free({block})")
         assert peer.value(pages) < 128 << 20

@@ -80,6 +80,9 @@ void bind_driver(nb::module_ &module) {
              },
              nb::arg("descriptor"), nb::arg("offset"), nb::arg("size"))
         .def("close_import", &HostMemory::close_import, nb::arg("address"))
+        .def("keep_freed", &HostMemory::keep_freed)
+        .def("give_back", &HostMemory::give_back, nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("kept", &HostMemory::kept)
         .def_prop_ro("limit", &HostMemory::limit)
         .def_prop_ro("used", &HostMemory::used)
         .def_prop_ro("live", &HostMemory::live);

@@ -43,6 +43,9 @@ HostMemory::~HostMemory() {
         munmap(pointer(block.mapping.address), block.mapping.size);
     for (const auto &[address, size] : reservations_)
         munmap(pointer(address), size);
+    for (const Kept &kept : kept_)
+        if (kept.how == Return::unreserve)
+            munmap(pointer(kept.range.address), kept.range.size);
     if (in_child())
         return;
     for (const auto &[number, physical] : physical_)
@@ -103,10 +106,58 @@ bool HostMemory::release(std::uintptr_t address) {
     if (found == blocks_.end())
         return false;
     const std::size_t size = rounded(found->second.size);
+    if (keeps_freed_)
+        kept_.reserve(kept_.size() + 1);
     blocks_.erase(found);
     used_ -= size;
-    arena_->release(address, size);
+    if (keeps_freed_)
+        keep(Return::release, address, size);
+    else
+        arena_->release(address, size);
     return true;
+}
+
+void HostMemory::keep_freed() {
+    const std::lock_guard lock(mutex_);
+    keeps_freed_ = true;
+}
+
+std::size_t HostMemory::kept() const {
+    const std::lock_guard lock(mutex_);
+    return kept_bytes_;
+}
+
+void HostMemory::give_back() {
+    if (in_child())
+        return;
+    const std::lock_guard lock(mutex_);
+    for (const auto &[how, range] : kept_) {
+        if (how == Return::release)
+            arena_->release(range.address, range.size);
+        else if (how == Return::unreserve)
+            munmap(pointer(range.address), range.size);
+        else if (is_reserved_and_unmapped(range))
+            replace(range.address, range.size, PROT_NONE);
+    }
+    kept_.clear();
+    kept_bytes_ = 0;
+}
+
+// The caller has reserved room for one more element.
+void HostMemory::keep(Return how, std::uintptr_t address, std::size_t size) noexcept {
+    kept_.push_back({how, {address, size}});
+    kept_bytes_ += size;
+}
+
+bool HostMemory::is_reserved_and_unmapped(Block range) const {
+    const auto reservation = reservations_.upper_bound(range.address);
+    if (reservation == reservations_.begin() ||
+        range.address - std::prev(reservation)->first >= std::prev(reservation)->second)
+        return false;
+    const auto next = mappings_.lower_bound(range.address);
+    const bool overlaps_next = next != mappings_.end() && next->first < range.address + range.size;
+    return !overlaps_next && (next == mappings_.begin() ||
+                              std::prev(next)->first + std::prev(next)->second.size <= range.address);
 }
 
 std::optional<HostMemory::Block> HostMemory::block_at(std::uintptr_t address) const {
@@ -230,7 +281,12 @@ bool HostMemory::unreserve(std::uintptr_t address, std::size_t size) {
     const bool mapped = mapping != mappings_.end() && mapping->first < address + size;
     if (found == reservations_.end() || found->second != size || mapped)
         return false;
-    munmap(pointer(address), size);
+    if (keeps_freed_) {
+        kept_.reserve(kept_.size() + 1);
+        keep(Return::unreserve, address, size);
+    } else {
+        munmap(pointer(address), size);
+    }
     reservations_.erase(found);
     return true;
 }
@@ -297,8 +353,14 @@ bool HostMemory::unmap(std::uintptr_t address, std::size_t size) {
         return false;
     const std::lock_guard lock(mutex_);
     const auto found = mappings_.find(address);
-    if (found == mappings_.end() || found->second.size != size || !replace(address, size, PROT_NONE))
+    if (found == mappings_.end() || found->second.size != size)
         return false;
+    if (keeps_freed_)
+        kept_.reserve(kept_.size() + 1);
+    if (!replace(address, size, keeps_freed_ ? PROT_READ | PROT_WRITE : PROT_NONE))
+        return false;
+    if (keeps_freed_)
+        keep(Return::unmap, address, size);
     drop(*found->second.physical);
     mappings_.erase(found);
     return true;

@@ -49,6 +49,15 @@ public:
     // Frees the block that begins at `address`. False, with nothing changed, if no live block begins there.
     bool release(std::uintptr_t address);
 
+    // Keeps memory accessible that is freed, unreserved or unmapped from now on, for work that still has to be done. The
+    // memory counts as free, but its addresses are not used again before give_back(), except that a reserved range may be
+    // mapped again. Unmapped memory has other contents at once.
+    void keep_freed();
+    // The bytes that are kept.
+    std::size_t kept() const;
+    // Gives the kept memory back to the system.
+    void give_back();
+
     // The live block, the imported block, or the mapped range without a gap, that contains `address`.
     std::optional<Block> block_at(std::uintptr_t address) const;
 
@@ -113,7 +122,16 @@ private:
     static constexpr unsigned nobody = ~0U;
 
     static std::size_t rounded(std::size_t size) { return (size + alignment - 1) / alignment * alignment; }
+    // What is done with kept memory when the memory is given back.
+    enum class Return { release, unreserve, unmap };
+    struct Kept {
+        Return how;
+        Block range;
+    };
+
     bool in_child() const;
+    void keep(Return how, std::uintptr_t address, std::size_t size) noexcept;
+    bool is_reserved_and_unmapped(Block range) const;
     const std::shared_ptr<SharedFile> &file();
     HostArena &arena();
     void drop(Physical &physical);
@@ -131,6 +149,9 @@ private:
     std::map<std::uintptr_t, Mapping> mappings_;
     std::map<std::uint64_t, std::shared_ptr<Physical>> physical_; // by number
     std::vector<Place> abandoned_; // destroyed physical memory that another process or a descriptor still held
+    bool keeps_freed_ = false;
+    std::vector<Kept> kept_;
+    std::size_t kept_bytes_ = 0;
     std::uint64_t next_physical_ = 1;
     std::size_t next_offset_;
     std::size_t used_ = 0; // the sum of the rounded sizes

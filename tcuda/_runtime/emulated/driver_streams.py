@@ -14,6 +14,7 @@ from tcuda._status import Status
 if TYPE_CHECKING:
     from tcuda._runtime.emulated.clock import Clock
     from tcuda._runtime.emulated.streams import Streams
+    from tcuda._runtime.emulated.timeline import Timeline
     from tcuda._runtime.emulated.watch import Watch
 
 _SOME_CAPTURE = 2**64 - 1
@@ -119,6 +120,9 @@ class DriverStreams:
         detector = self._races.detector
         if detector is not None and event >= _WATCHED:
             detector.event_synchronized(event)
+
+    def _timeline(self, device: int, stream: int) -> Timeline:
+        return self._streams.find(stream, (_CALL, stream), device)
 
     def _status(self, ready: int) -> int:
         return Status.SUCCESS if ready <= self._clock.now() else Status.NOT_READY

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.captures import Capture, Captures
     from tcuda._runtime.emulated.handles import Handles
+    from tcuda._runtime.emulated.schedule import Operation
 
 
 class Event:
@@ -28,11 +29,12 @@ class Event:
             recorded, or was last recorded in a capture.
         capture: The capture in which the event was last recorded; None if the last record was outside captures.
         places: The nodes of that capture for which the event stands.
+        operation: The operation of the late schedule that is done when the event is complete.
         timed: Whether ``cudaEventElapsedTime`` takes the event.
         interprocess: Whether the event has an IPC handle.
     """
 
-    __slots__ = ("capture", "device", "handle", "interprocess", "places", "time", "timed")
+    __slots__ = ("capture", "device", "handle", "interprocess", "operation", "places", "time", "timed")
 
     def __init__(self, handle: int, device: int, flags: int) -> None:
         self.handle = handle
@@ -42,6 +44,7 @@ class Event:
         self.time: int | None = None
         self.capture: Capture | None = None
         self.places: Places = frozenset()
+        self.operation: Operation | None = None
 
 
 class ExternalRecord(Node):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.emulated.accesses import Accesses
     from tcuda._runtime.emulated.allocation import Allocation
+    from tcuda._runtime.emulated.schedule import Operation
 
 Places: TypeAlias = frozenset[int]
 """Nodes of a graph, by their places in the order of the capture."""
@@ -31,6 +32,7 @@ class Node:
         addresses: The device memory that the operation reads and writes.
         nbytes: The bytes of memory that the operation moves.
         accesses: The memory that the operation reads and writes, for a race detector.
+        meets: Whether the work waits for other threads or processes.
 
     Attributes:
         stack: The Python stack of the capture, as the number that a race detector has given; 0 if none watched.
@@ -44,6 +46,8 @@ class Node:
         addresses: Iterable[int] = (),
         nbytes: int = 0,
         accesses: Accesses = (),
+        *,
+        meets: bool = False,
     ) -> None:
         self.name = name
         self.duration = duration
@@ -52,6 +56,7 @@ class Node:
         self.nbytes = nbytes
         self.accesses = accesses
         self.stack = 0
+        self.meets = meets
 
     def complete(self, start: int) -> int:
         """Return when the operation is complete, given that it may start at ``start``."""
@@ -140,11 +145,15 @@ class Executable:
     Attributes:
         graph: The graph.
         ready: The emulated time, in nanoseconds, at which the last launch is complete.
+        preparations: The functions that prepare a launch, each by its owner.
+        last: The last launch in the late schedule.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.ready = 0
+        self.preparations: dict[object, Callable[[], object]] = {}
+        self.last: Operation | None = None
         # The lock is reentrant because a finalizer that runs meanwhile in this thread may launch the graph.
         self._lock = threading.RLock()
 

@@ -10,6 +10,7 @@ A method finds the objects of the handles, refuses the calls that CUDA refuses, 
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,8 @@ class EmulatedRuntime:
     """
 
     name = "emulated"
+    is_late = False
+    """Whether work may be done later than in the call that launches the work."""
 
     def __init__(self, devices: int, memory: int) -> None:
         settings.check(devices, memory)
@@ -463,7 +466,10 @@ class EmulatedRuntime:
                     return
                 self._streams.forbid_implicit(timeline, call)
         # The lock is not held, because the work may be slow, and may free arrays.
-        self.races.do(work)
+        if self._is_deferring():
+            self._defer([timeline], work)
+        else:
+            self.races.do(work)
         with self._lock:
             self._streams.occupy(timeline, duration)
         if self.races.detector is not None:
@@ -479,6 +485,7 @@ class EmulatedRuntime:
         addresses: Iterable[int],
         nbytes: int,
         accesses: Accesses = (),
+        meets: bool = False,
     ) -> None:
         """Run ``work`` as kernels on several streams that wait for each other, as the kernels of a collective do.
 
@@ -492,6 +499,7 @@ class EmulatedRuntime:
             addresses: The device memory that the kernels read and write.
             nbytes: The bytes of memory that the kernels move.
             accesses: What the kernels read and write, for a race detector.
+            meets: Whether the work waits for other threads or processes.
         """
         call = ("cudaLaunchKernel()",)
         with self._lock:
@@ -502,7 +510,7 @@ class EmulatedRuntime:
             if capture is not None:
                 if not capture.valid:
                     raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
-                node = Node(name, duration, work, addresses, nbytes, accesses)
+                node = Node(name, duration, work, addresses, nbytes, accesses, meets=meets)
                 if self.races.detector is not None:
                     node.stack = self.races.detector.note_stack()
                 capture.add_together([timeline.handle for timeline in timelines], node)
@@ -511,7 +519,10 @@ class EmulatedRuntime:
                 for timeline in timelines:
                     self._streams.forbid_implicit(timeline, call)
         # The lock is not held, because the work may be slow, and may wait for another thread or process.
-        self.races.do(work)
+        if self._is_deferring():
+            self._defer(timelines, work, meets=meets)
+        else:
+            self.races.do(work)
         with self._lock:
             self._streams.occupy_together(timelines, duration)
         if self.races.detector is not None:
@@ -553,10 +564,30 @@ class EmulatedRuntime:
         """Add an operation to ``timeline``, do its work unless the stream captures, and return the time of its end."""
         end = self._enqueue(timeline, node, call)
         if timeline.capture is None:
+            if self._is_deferring():
+                self._defer([timeline], node.work)
+                return end
             self.races.do(node.work)
             if self.races.detector is not None:
                 self.races.moved(timeline, node, self._memory.devices_of(node.addresses))
         return end
+
+    # The late schedule, which `LateRuntime` has
+
+    def _is_deferring(self) -> bool:
+        return self.is_late and self.races.detector is None
+
+    def _defer(self, timelines: Sequence[Timeline], work: Callable[[], object], *, meets: bool = False) -> None:
+        """Do ``work`` of ``timelines``, which do not capture, when the host waits for it."""
+        raise NotImplementedError
+
+    def _defer_launch(self, executable: Executable, timeline: Timeline) -> None:
+        """Do the work of ``executable`` on ``timeline``, which does not capture, when the host waits for it."""
+        raise NotImplementedError
+
+    def poison(self, ptr: int, size: int, value: int, stream: int) -> None:
+        """Set all bytes of memory that was allocated for ``stream``, whose work is deferred, to ``value``."""
+        ctypes.memset(ptr, value, size)
 
     # Events
 
@@ -733,6 +764,12 @@ class EmulatedRuntime:
             return False
         return self._streams.find(current_stream().ptr, ("cudaStreamIsCapturing()",)).capture is not None
 
+    defers = capturing
+    """Return whether the work of a stream is done later than in the call that launches the work.
+
+    Such work must keep no memory alive. The argument is that of :meth:`capturing`.
+    """
+
     def _capture_of(self, stream: int, call: Call) -> Capture | None:
         """Return the capture in which ``stream`` takes part; refuse a default stream if another stream captures."""
         timeline = self._streams.find(stream, call)
@@ -784,6 +821,10 @@ class EmulatedRuntime:
         self._replay(executable, timeline)
         return Status.SUCCESS
 
+    def prepareLaunch(self, graphExec: int, owner: object, prepare: Callable[[], object]) -> None:
+        """Let the next launches of an executable graph call ``prepare`` first, once for each owner."""
+        prepare()
+
     def graphExecDestroy(self, graphExec: int) -> None:
         if self._executables.pop(graphExec, None) is None:
             raise failure(Status.INVALID_VALUE, ("cudaGraphExecDestroy({:#x})", graphExec))
@@ -808,7 +849,10 @@ class EmulatedRuntime:
     def _replay(self, executable: Executable, timeline: Timeline) -> None:
         """Run ``executable`` on ``timeline``, which does not capture."""
         # The lock is not held, because the work may be slow while another thread launches its own.
-        self.races.do(executable.run)
+        if self._is_deferring():
+            self._defer_launch(executable, timeline)
+        else:
+            self.races.do(executable.run)
         with self._lock:
             start, end = executable.complete(self._streams.start(timeline))
             timeline.ready = end
@@ -859,8 +903,10 @@ class EmulatedRuntime:
             self.races.begin(detector, self._memory.page_locked)
 
     def memoryDriver(self) -> _core.Driver:
-        streams = DriverStreams(self._streams, self.clock, self.races)
-        return _core.HostDriver([device.memory for device in self.devices], streams)
+        return _core.HostDriver([device.memory for device in self.devices], self._driver_streams())
+
+    def _driver_streams(self) -> DriverStreams:
+        return DriverStreams(self._streams, self.clock, self.races)
 
     def nvml(self) -> EmulatedNvml:
         return EmulatedNvml(self.devices, self.clock)

@@ -1,4 +1,4 @@
-"""The number of emulated devices, and their memory."""
+"""The settings of emulated devices: their number, their memory, and the time at which their work is done."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import TypeAlias
+
+    Schedule: TypeAlias = tuple[str, int]
 
 _MAX_DEVICES = 64
 _MAX_MEMORY = 1 << 40
 _MAX_DIGITS = 15
 _UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+
+SCHEDULES = ("eager", "late")
+_MAX_SEED = (1 << 32) - 1
 
 
 def from_environment(environ: Mapping[str, str]) -> tuple[int, int]:
@@ -25,6 +31,48 @@ def from_environment(environ: Mapping[str, str]) -> tuple[int, int]:
         shown = devices if len(devices) <= 40 else f"{devices[:40]}..."
         raise ValueError(f"TCUDA_EMULATED_DEVICES is {shown!r}; it takes a number of devices, such as 2.")
     return int(devices), parse_memory(environ.get("TCUDA_EMULATED_MEMORY", "2GiB"))
+
+
+def schedule_of_environment(environ: Mapping[str, str]) -> Schedule:
+    """Return the name and the seed in ``TCUDA_EMULATED_SCHEDULE``, which is such as ``late`` or ``late:7``.
+
+    Raises:
+        ValueError: The value of the variable is no schedule.
+    """
+    text = environ.get("TCUDA_EMULATED_SCHEDULE", "eager")
+    name, colon, seed = text.partition(":")
+    digits = seed.isascii() and seed.isdecimal() and len(seed) <= _MAX_DIGITS and int(seed) <= _MAX_SEED
+    if name not in SCHEDULES or (colon and not (name == "late" and digits)):
+        shown = text if len(text) <= 40 else f"{text[:40]}..."
+        raise ValueError(
+            f"TCUDA_EMULATED_SCHEDULE is {shown!r}; it can be 'eager' or 'late', or 'late:7' with a seed from 0 to "
+            f"{_MAX_SEED}."
+        )
+    return name, int(seed or 0)
+
+
+def parse_schedule(schedule: str | None, seed: int | None, environ: Mapping[str, str]) -> Schedule:
+    """Return the name of the schedule, and the seed.
+
+    Args:
+        schedule: The name; None for that in the environment.
+        seed: The seed; None for that in the environment, or for 0 if ``schedule`` is given.
+        environ: The environment.
+
+    Raises:
+        TypeError: ``schedule`` is not a text, or ``seed`` is not an integer.
+        ValueError: ``schedule`` is no schedule, or ``seed`` is out of range.
+    """
+    if schedule is not None and not isinstance(schedule, str):
+        raise TypeError(f"schedule is {schedule!r}, a {type(schedule).__name__}; it takes 'eager' or 'late'.")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        raise TypeError(f"seed is {seed!r}, a {type(seed).__name__}; it takes an integer.")
+    if schedule is not None and schedule not in SCHEDULES:
+        raise ValueError(f"schedule is {schedule!r}; it can be 'eager' or 'late'.")
+    if seed is not None and not 0 <= seed <= _MAX_SEED:
+        raise ValueError(f"seed is {seed}; it can be 0 to {_MAX_SEED}.")
+    name, number = (schedule, 0) if schedule is not None else schedule_of_environment(environ)
+    return name, number if seed is None else seed
 
 
 def check(devices: int, memory: int) -> None:

@@ -119,6 +119,10 @@ class Streams:
         if timeline in blocking:
             blocking.remove(timeline)
 
+    def rest(self, timeline: Timeline) -> Timeline:
+        """Return the stream that stands for the destroyed streams of the same kind as ``timeline``."""
+        return self._rest[timeline.device, timeline.flags]
+
     def _new_per_thread(self, device: int) -> Timeline:
         key = threading.get_ident(), device
         timeline = self._per_thread.setdefault(key, Timeline(STREAM_PER_THREAD, device, STREAM_DEFAULT))

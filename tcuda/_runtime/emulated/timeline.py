@@ -8,6 +8,7 @@ from tcuda._runtime.protocol import STREAM_NON_BLOCKING
 
 if TYPE_CHECKING:
     from tcuda._runtime.emulated.captures import Capture
+    from tcuda._runtime.emulated.schedule import Operation
 
 
 class Timeline:
@@ -23,9 +24,10 @@ class Timeline:
     Attributes:
         blocking: Whether the stream and the default stream of its device wait for each other.
         capture: The capture in which the stream takes part.
+        last: The last operation of the stream in the late schedule.
     """
 
-    __slots__ = ("blocking", "capture", "device", "flags", "handle", "priority", "ready")
+    __slots__ = ("blocking", "capture", "device", "flags", "handle", "last", "priority", "ready")
 
     def __init__(self, handle: int, device: int, flags: int, priority: int = 0, ready: int = 0) -> None:
         self.handle = handle
@@ -35,3 +37,4 @@ class Timeline:
         self.ready = ready
         self.blocking = not flags & STREAM_NON_BLOCKING
         self.capture: Capture | None = None
+        self.last: Operation | None = None

@@ -175,6 +175,8 @@ class Function:
             _runtime.capturing(backend.current_stream) if stream is None else _runtime.streamIsCapturing(stream.ptr)
         )
         ranges = [] if captured else memory_access.ranges_of(arrays, device)
+        if _runtime.is_late and not captured:
+            ranges += memory_access.ranges_of_pointers(self.parameters, packed, device)
         work = _Work(self, grid, block, packed, shared, ranges, device)
         if captured or _runtime.races.detector is not None:
             work.known = kernel_accesses.of_arrays(arrays, self.parameters, self.parameter_names, packed)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _runtime = cast("EmulatedRuntime", cuda)
 _PAGE = 4096
+_POINTER_BYTES = 8
 _NEAR = 4096
 """A block that ends this many bytes before a wrong address is likely the block that the kernel meant."""
 
@@ -29,6 +30,22 @@ def ranges_of(arrays: Iterable[Strided], device: int) -> list[tuple[int, int]]:
     ]
 
 
+def ranges_of_pointers(parameters: Iterable[tuple[str, int, int]], packed: bytes, device: int) -> list[tuple[int, int]]:
+    """Return the ranges that kernels of ``device`` may use now, of the addresses among the arguments of a launch.
+
+    Args:
+        parameters: The kind, the size and the offset of each parameter, as ``HostFunction`` has them.
+        packed: The bytes of the arguments.
+        device: The index of the device.
+    """
+    ranges = []
+    for _, size, offset in parameters:
+        if size == _POINTER_BYTES:
+            address = int.from_bytes(packed[offset : offset + size], "little")
+            ranges.append(range_at(device, address, 1) if address else None)
+    return [found for found in ranges if found is not None]
+
+
 def range_at(device: int, address: int, size: int) -> tuple[int, int] | None:
     """Return the range around an access that kernels of ``device`` may use; None if they may not make the access."""
     found = _runtime.memoryAt(address)
@@ -41,8 +58,10 @@ def range_at(device: int, address: int, size: int) -> tuple[int, int] | None:
         block = ledger().block_at(owner, address)
         if block is not None:
             begin, requested, whole, allocated, private = block
-            # A graph uses the memory of its pool also after the arrays of the capture are gone.
-            end = begin + (whole if private else requested if allocated else 0)
+            # A graph uses the memory of its pool also after the arrays of the capture are gone. With the late schedule,
+            # the program may have freed the memory after the launch, which is legal.
+            in_order = private or (_runtime.is_late and not allocated)
+            end = begin + (whole if in_order else requested if allocated else 0)
     return (begin, end) if begin <= address and address + size <= end else None
 
 

@@ -120,7 +120,8 @@ class EmulatedNccl:
             for communicator, rank in zip(members, ranks, strict=True)
         ]
         work: Callable[[], None] = functools.partial(_compute, operation, parts)
-        if isinstance(members[0], Member):
+        meets = isinstance(members[0], Member)
+        if meets:
             work = functools.partial(_meet, operation, parts, members)
         self._runtime.launchTogether(
             [(rank.device, rank.stream) for rank in ranks],
@@ -130,6 +131,7 @@ class EmulatedNccl:
             addresses=[address for rank in ranks for address in (rank.source, rank.target) if address],
             nbytes=(given + got) * operation.dtype.itemsize * len(ranks),
             accesses=functools.partial(_accesses, operation, ranks, size),
+            meets=meets,
         )
 
 

@@ -1,0 +1,337 @@
+"""Emulated devices with the late schedule: work is done only when the host waits for it.
+
+Only the doing is late. Every call is checked, and gets its emulated time, when it is made.
+
+A work is done by the call that waits for it, or that finds it complete: synchronisation, a query with success, a copy
+to pageable memory of the host, the release of memory to the system, and a call that returns what an array contains.
+Nothing else is done then, except the work that must come before. Work that fails raises its error in the call that
+waits. Beyond :data:`~tcuda._runtime.emulated.schedule.MOST_PENDING` operations, the oldest ones are done.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from tcuda._errors import AcceleratorError
+from tcuda._runtime.emulated.events import ExternalRecord, ExternalWait
+from tcuda._runtime.emulated.late_copies import LateMemory, PageableCopy
+from tcuda._runtime.emulated.late_driver_streams import LateDriverStreams
+from tcuda._runtime.emulated.runtime import EmulatedRuntime
+from tcuda._runtime.emulated.schedule import Schedule
+from tcuda._runtime.emulated.shared_events import SharedEvent
+from tcuda._status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tcuda import _core
+    from tcuda._runtime.emulated.calls import Call
+    from tcuda._runtime.emulated.driver_streams import DriverStreams
+    from tcuda._runtime.emulated.graphs import Executable, Graph
+    from tcuda._runtime.emulated.memory import Copy
+    from tcuda._runtime.emulated.schedule import Operation
+    from tcuda._runtime.emulated.timeline import Timeline
+
+_SYNCHRONIZE = ("cudaStreamSynchronize()",)
+
+
+class _Prompt(threading.local):
+    """The scopes of this thread in which work is done at once."""
+
+    depth = 0
+
+
+class _prompt:
+    """Context manager in whose scope the calling thread does work at once."""
+
+    def __init__(self, state: _Prompt) -> None:
+        self._state = state
+
+    def __enter__(self) -> None:
+        self._state.depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._state.depth -= 1
+
+
+class LateRuntime(EmulatedRuntime):
+    """Emulated devices with the late schedule.
+
+    Args:
+        devices: The number of devices.
+        memory: The bytes of memory of each device.
+        seed: The order of the operations that nothing orders: 0 for the later ones first, another number for a random
+            order.
+
+    Attributes:
+        schedule: The pending work.
+    """
+
+    is_late = True
+
+    def __init__(self, devices: int, memory: int, seed: int = 0) -> None:
+        super().__init__(devices, memory)
+        self._seed = seed
+        self._memory = LateMemory(self.devices)
+        for device in self.devices:
+            device.memory.keep_freed()
+        self.schedule = Schedule(self._lock, seed)
+        self._prompt = _Prompt()
+        self._failures: list[Exception] = []
+        """The errors of work that a call has done that does not report errors; the next call that waits raises them."""
+        forget = weakref.WeakMethod(self._forget)
+        os.register_at_fork(after_in_child=lambda: (forget() or _nothing)())
+
+    def environment(self) -> dict[str, str]:
+        return {**super().environment(), "TCUDA_EMULATED_SCHEDULE": f"late:{self._seed}"}
+
+    def _forget(self) -> None:
+        """Forget the pending work in a forked child, which must not do the work of its parent."""
+        self.schedule = Schedule(self._lock, self._seed)
+
+    # Doing work
+
+    def prompt(self, stream: int) -> _prompt:
+        """Wait for ``stream``, and return a scope in which the calling thread does work at once.
+
+        The clock does not wait. The scope is for calls that need what arrays contain.
+        """
+        self._wait([self._streams.find(stream, _SYNCHRONIZE).last])
+        return _prompt(self._prompt)
+
+    def defers(self, current_stream: Callable[[], Any]) -> bool:
+        return self._is_deferring() and not self._prompt.depth or self.capturing(current_stream)
+
+    def poison(self, ptr: int, size: int, value: int, stream: int) -> None:
+        fill = functools.partial(ctypes.memset, ptr, value, size)
+        try:
+            timeline = self._streams.find(stream, _SYNCHRONIZE)
+        except AcceleratorError:  # the program has destroyed the stream, and gets no work done on it
+            timeline = None
+        if timeline is None or timeline.capture is not None:
+            # No operation may come after the launch of a graph that is not captured yet.
+            self._settle_all()
+            fill()
+        else:
+            self._defer([timeline], fill)
+
+    def _defer(self, timelines: Sequence[Timeline], work: Callable[[], object], *, meets: bool = False) -> None:
+        if meets:
+            # Other ranks may be threads of this process, which must be able to do their own work meanwhile.
+            self._wait([last for timeline in timelines for last in self._before(timeline)])
+            work()
+        else:
+            self._add(timelines, work.staged() if type(work) is PageableCopy else work)
+
+    def _defer_launch(self, executable: Executable, timeline: Timeline) -> None:
+        prepare = tuple(executable.preparations.values())
+        graph = executable.graph
+        waits = [node.event.operation for node in graph.nodes if isinstance(node, ExternalWait)]
+        before = [executable.last, *waits]
+        if any(node.meets for node in graph.nodes):
+            self._wait([*self._before(timeline), *before])
+            for each in prepare:
+                each()
+            self._run_nodes(graph)
+            return
+
+        def launch() -> None:
+            for each in prepare:
+                each()
+            self._run_nodes(graph)
+
+        operation = executable.last = self._add([timeline], launch, before)
+        for node in graph.nodes:
+            if isinstance(node, ExternalRecord):
+                node.event.operation = operation
+
+    def _run_nodes(self, graph: Graph) -> None:
+        """Do the work of the nodes of ``graph`` in the order of the schedule, as far as the graph leaves it open."""
+        for place in self.schedule.order(graph.dependencies):
+            node = graph.nodes[place]
+            if node.meets:
+                node.work()
+            else:
+                with self._lock:
+                    node.work()
+
+    def _add(
+        self, timelines: Sequence[Timeline], work: Callable[[], object], before: Iterable[Operation | None] = ()
+    ) -> Operation:
+        """Add an operation to ``timelines``, which come after ``before`` too."""
+        if any(device.memory.kept for device in self.devices):
+            self._settle_all()  # as cudaFree, which has waited for the device
+        with self._lock:
+            earlier = [last for timeline in timelines for last in self._before(timeline)]
+            operation = self.schedule.add(timelines[0].device, work, (*earlier, *before))
+            for timeline in timelines:
+                timeline.last = operation
+        if self._prompt.depth:
+            self.schedule.do([operation])
+        else:
+            try:
+                self.schedule.shorten()
+            except Exception as error:
+                self._failures.append(error)
+        return operation
+
+    def _before(self, timeline: Timeline) -> list[Operation | None]:
+        """Return the operations for which the next operation of ``timeline`` waits."""
+        before = [timeline.last]
+        if timeline.blocking:
+            device = self.devices[timeline.device]
+            if timeline is device.default:
+                before += [other.last for other in device.blocking]
+            else:
+                before.append(device.default.last)
+        return before
+
+    def _wait(self, operations: Iterable[Operation | None]) -> bool:
+        """Do ``operations``, raise the error of work that has failed, and return whether all are done."""
+        done = self.schedule.do(operations)
+        if self._failures:
+            raise self._failures.pop(0)
+        return done
+
+    def _settle(self, operations: Iterable[Operation | None]) -> bool:
+        """Do ``operations``, keep their errors for the next call that waits, and return whether all are done."""
+        wanted = list(operations)
+        while True:
+            try:
+                return self.schedule.do(wanted)
+            except Exception as error:
+                self._failures.append(error)
+
+    def _settle_all(self) -> None:
+        """Do all pending work, and give the memory back that was freed before."""
+        with self._lock:
+            if self._settle(self.schedule.pending()):
+                for device in self.devices:
+                    if device.memory.kept:
+                        device.memory.give_back()
+
+    def watchRaces(self, detector: _core.RaceDetector | None) -> None:
+        # What a kernel accesses is known when the kernel has run. So work runs at once while a detector watches.
+        self._settle_all()
+        super().watchRaces(detector)
+
+    # Devices
+
+    def deviceSynchronize(self) -> None:
+        super().deviceSynchronize()
+        with self._lock:
+            self._wait(self.schedule.of_device(self.thread.device))
+
+    # Memory
+
+    def free(self, ptr: int) -> None:
+        super().free(ptr)
+        self._settle_all()
+
+    def hostUnregister(self, ptr: int) -> None:
+        super().hostUnregister(ptr)
+        self._settle_all()
+
+    def ipcCloseMemHandle(self, ptr: int) -> None:
+        self._settle_all()
+        super().ipcCloseMemHandle(ptr)
+
+    def memcpy(self, dst: int, src: int, size: int, kind: int) -> None:
+        super().memcpy(dst, src, size, kind)
+        self._wait([self.devices[self.thread.device].default.last])
+
+    def _copy(self, copy: Copy, stream: int, call: Call) -> None:
+        super()._copy(copy, stream, call)
+        if copy.host_waits:
+            timeline = self._streams.find(stream, call)
+            if timeline.capture is None:
+                self._wait([timeline.last])
+
+    # Streams
+
+    def streamDestroy(self, stream: int) -> None:
+        timeline = self._streams.created.get(stream)
+        super().streamDestroy(stream)
+        if timeline is not None:
+            with self._lock:
+                rest = self._streams.rest(timeline)
+                rest.last = self.schedule.joined(rest.device, (rest.last, timeline.last))
+
+    def streamQuery(self, stream: int) -> int:
+        status = super().streamQuery(stream)
+        if status == Status.SUCCESS:
+            status = self._query(self._streams.find(stream, _SYNCHRONIZE).last)
+        return status
+
+    def streamSynchronize(self, stream: int) -> None:
+        super().streamSynchronize(stream)
+        self._wait([self._streams.find(stream, _SYNCHRONIZE).last])
+
+    def streamWaitEvent(self, stream: int, event: int, flags: int = 0) -> None:
+        super().streamWaitEvent(stream, event, flags)
+        with self._lock:
+            timeline = self._streams.find(stream, _SYNCHRONIZE)
+            recorded = self._events.by_handle.get(event)
+            if recorded is not None and timeline.capture is None:
+                timeline.last = self.schedule.joined(timeline.device, (timeline.last, recorded.operation))
+
+    # Events
+
+    def eventRecord(self, event: int, stream: int) -> None:
+        super().eventRecord(event, stream)
+        with self._lock:
+            recorded, timeline = self._events.by_handle[event], self._streams.find(stream, _SYNCHRONIZE)
+            if timeline.capture is not None:
+                recorded.operation = None
+                return
+            timeline.last = self.schedule.joined(timeline.device, self._before(timeline))
+            recorded.operation = timeline.last
+        if isinstance(recorded, SharedEvent):  # no other process can do the work of this process
+            self._settle([recorded.operation])
+
+    def eventQuery(self, event: int) -> int:
+        status = super().eventQuery(event)
+        if status == Status.SUCCESS:
+            status = self._query(self._events.by_handle[event].operation)
+        return status
+
+    def eventSynchronize(self, event: int) -> None:
+        super().eventSynchronize(event)
+        self._wait([self._events.by_handle[event].operation])
+
+    def eventElapsedTime(self, start: int, end: int) -> float:
+        elapsed = super().eventElapsedTime(start, end)
+        self._wait([self._events.by_handle[event].operation for event in (start, end)])
+        return elapsed
+
+    def _query(self, operation: Operation | None) -> int:
+        """Do ``operation``, which is complete by the clock, and return a status."""
+        try:
+            return Status.SUCCESS if self._wait([operation]) else Status.NOT_READY
+        except AcceleratorError as error:
+            return error.error_code
+
+    # Graphs
+
+    def prepareLaunch(self, graphExec: int, owner: object, prepare: Callable[[], object]) -> None:
+        self._executables[graphExec].preparations[owner] = prepare
+
+    def graphExecDestroy(self, graphExec: int) -> None:
+        executable = self._executables.get(graphExec)
+        super().graphExecDestroy(graphExec)
+        if executable is not None:  # a launch may still read memory of the host, which the program may free now
+            self._settle([executable.last])
+
+    # The driver of these devices
+
+    def _driver_streams(self) -> DriverStreams:
+        return LateDriverStreams(self._streams, self.clock, self.races, lambda: self.schedule, self._settle)
+
+
+def _nothing() -> None:
+    pass
