@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.devices import synchronized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -691,7 +692,7 @@ def test_threads_of_a_block_take_turns_with_a_lock(xp: Any, acquire: str) -> Non
 def test_functions_check_the_memory_that_they_use(xp: Any, statement: str) -> None:
     source = f'extern "C" __global__ void use(int *out, long long far) {{ {statement}; }}'
     out = xp.zeros(16, dtype="i4")
-    with pytest.raises(tcuda.AcceleratorError, match="illegal memory access"):
+    with pytest.raises(tcuda.AcceleratorError, match="illegal memory access"), synchronized():
         xp.RawKernel(source, "use")((1,), (1,), (out, np.int64(1 << 24)))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.devices import synchronized
 from support.kernels import SAXPY, launch_status
 
 if TYPE_CHECKING:
@@ -459,7 +460,7 @@ def test_a_kernel_takes_time_on_its_stream(xp: Any) -> None:
 )  # fmt: skip
 def test_an_illegal_access_is_described(body: str, write: str, size: int, text: str, xp: Any) -> None:
     x = xp.zeros(32, dtype=xp.int32)
-    with pytest.raises(tcuda.AcceleratorError) as caught:
+    with pytest.raises(tcuda.AcceleratorError) as caught, synchronized():
         kernel(xp, f"if (blockIdx.x == 1 && threadIdx.x == 2) {{ {body} }}")((2,), (4,), (x,))
     assert caught.value.error_code == 700
     lines = str(caught.value).splitlines()
@@ -479,17 +480,24 @@ def test_an_illegal_access_is_described(body: str, write: str, size: int, text: 
 @pytest.mark.parametrize("index", ["32", "threadIdx.x + 31", "40000"])
 def test_an_index_beyond_the_dynamic_shared_memory_is_refused(index: str, xp: Any) -> None:
     store = kernel(xp, f"extern __shared__ int s[]; s[{index}] = 1; x[0] = s[{index} - 1];")
-    with pytest.raises(tcuda.AcceleratorError, match="beyond the dynamic shared memory of the launch") as caught:
+    with (
+        pytest.raises(tcuda.AcceleratorError, match="beyond the dynamic shared memory of the launch") as caught,
+        synchronized(),
+    ):
         store((1,), (2,), (xp.zeros(1, dtype=xp.int32),), shared_mem=128)
     assert caught.value.error_code == 700
 
 
 @pytest.mark.emulated
+@pytest.mark.eager
 def test_memory_that_was_freed_is_refused(xp: Any) -> None:
     x = xp.zeros(1 << 20, dtype=xp.int32)
     address = x.data.ptr
     del x
-    with pytest.raises(tcuda.AcceleratorError, match="The memory is free: its block was freed") as caught:
+    with (
+        pytest.raises(tcuda.AcceleratorError, match="The memory is free: its block was freed") as caught,
+        synchronized(),
+    ):
         kernel(xp, "x[1000] = 1;")((1,), (1,), (address,))
     assert caught.value.error_code == 700
 
@@ -510,9 +518,9 @@ def test_memory_of_cuda_malloc_and_page_locked_memory_are_reached(xp: Any, runti
     address = host.ctypes.data
     try:
         store((1,), (1,), (ptr, 100))
-        with pytest.raises(tcuda.AcceleratorError, match="right after the block of 512 bytes"):
+        with pytest.raises(tcuda.AcceleratorError, match="right after the block of 512 bytes"), synchronized():
             store((1,), (1,), (ptr, 128))
-        with pytest.raises(tcuda.AcceleratorError, match="may be of the host"):
+        with pytest.raises(tcuda.AcceleratorError, match="may be of the host"), synchronized():
             store((1,), (1,), (address, 3))
         runtime.hostRegister(address, host.nbytes, 0)
         store((1,), (1,), (address, 3))
@@ -526,13 +534,18 @@ def test_memory_of_cuda_malloc_and_page_locked_memory_are_reached(xp: Any, runti
 def test_memory_of_another_device_needs_peer_access(xp: Any, runtime: Any) -> None:
     with tcuda.device(1):
         x = xp.zeros(4, dtype=xp.int32)
+        tcuda.synchronize()
     store = kernel(xp, "x[1] = 3;")
-    with pytest.raises(tcuda.AcceleratorError, match="on device 1, and device 0 has no access") as caught:
+    with (
+        pytest.raises(tcuda.AcceleratorError, match="on device 1, and device 0 has no access") as caught,
+        synchronized(),
+    ):
         store((1,), (1,), (x,))
     assert caught.value.error_code == 700
     runtime.deviceEnablePeerAccess(1)
     try:
         store((1,), (1,), (x,))
+        tcuda.synchronize()
     finally:
         runtime.deviceDisablePeerAccess(1)
     with tcuda.device(1):
@@ -556,7 +569,7 @@ def test_memory_of_another_device_needs_peer_access(xp: Any, runtime: Any) -> No
 )
 def test_failures_in_kernels_have_the_statuses_of_cuda(body: str, status: int, text: str, xp: Any) -> None:
     x = xp.zeros(4, dtype=xp.int32)
-    with pytest.raises(tcuda.AcceleratorError) as caught:
+    with pytest.raises(tcuda.AcceleratorError) as caught, synchronized():
         kernel(xp, body)((1,), (4,), (x,))
     assert caught.value.error_code == status
     assert text in str(caught.value)
@@ -606,6 +619,7 @@ def test_a_barrier_does_not_wait_for_threads_that_have_returned(xp: Any) -> None
 
 
 @pytest.mark.emulated
+@pytest.mark.eager
 def test_the_first_barrier_that_some_threads_do_not_reach_is_a_warning(xp: Any) -> None:
     x = xp.zeros(32, dtype=xp.int32)
     early = kernel(xp, f"if (blockIdx.x == 0) return; {EARLY} x[0] = 1;")
@@ -620,7 +634,7 @@ def test_the_first_barrier_that_some_threads_do_not_reach_is_a_warning(xp: Any) 
 def test_a_barrier_that_some_threads_do_not_reach_can_be_an_error(xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCUDA_EMULATED_CHECKS", "memory,barriers")
     x = xp.zeros(32, dtype=xp.int32)
-    with pytest.raises(tcuda.AcceleratorError) as caught:
+    with pytest.raises(tcuda.AcceleratorError) as caught, synchronized():
         kernel(xp, f"if (blockIdx.x == 0) return; {EARLY}")((2,), (32,), (x,))
     assert caught.value.error_code == 702
     lines = caught.value.details.splitlines()
@@ -636,7 +650,7 @@ def test_a_barrier_that_some_threads_do_not_reach_can_be_an_error(xp: Any, monke
 def test_threads_that_wait_at_different_places_are_a_deadlock(xp: Any) -> None:
     x = xp.zeros(32, dtype=xp.int32)
     waits = kernel(xp, "if (threadIdx.x < 16) __syncthreads(); else __syncwarp(); x[threadIdx.x] = 1;")
-    with pytest.raises(tcuda.AcceleratorError, match="16 threads wait at __syncthreads") as caught:
+    with pytest.raises(tcuda.AcceleratorError, match="16 threads wait at __syncthreads") as caught, synchronized():
         waits((1,), (32,), (x,))
     assert caught.value.error_code == 702
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.devices import synchronized
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
@@ -36,7 +37,7 @@ def test_a_kernel_works_after_its_failure(fails: int, xp: Any) -> None:
     x = xp.arange(32, dtype=xp.int32)
     before = tcuda.memory_allocated()
     for _ in range(20):
-        with pytest.raises(tcuda.AcceleratorError):
+        with pytest.raises(tcuda.AcceleratorError), synchronized():
             kernel((1,), (32,), (x, xp.int32(fails)), shared_mem=128)
     assert tcuda.memory_allocated() == before
     assert x.get().tolist() == list(range(32))
@@ -91,6 +92,7 @@ kernel = xp.RawKernel(code, "f")
 x = xp.zeros(2, dtype=xp.int32)
 kernel((1,), (1,), (x, xp.int32(0)))
 x[:] = 0
+tcuda.synchronize()
 import ctypes
 seen = ctypes.c_int.from_address(x.data.ptr + 4)
 
@@ -102,6 +104,7 @@ def press() -> None:
 threading.Thread(target=press, daemon=True).start()  # so that an error is not hidden
 try:
     kernel((1,), (1,), (x, xp.int32(1)))
+    tcuda.synchronize()
 except KeyboardInterrupt:
     print("interrupted")
 kernel((1,), (1,), (x, xp.int32(0)))
@@ -111,6 +114,7 @@ print(x[0].item())
 
 
 @pytest.mark.emulated
+@pytest.mark.eager
 def test_a_launch_from_a_signal_handler_in_the_same_module_is_refused(output_of: OutputOf) -> None:
     code = """
 import ctypes, os, signal, threading

@@ -82,6 +82,8 @@ def test_every_call_of_the_runtime_fails_once(name: str, runtime: Any, monkeypat
         assert tcuda.current_device() == 0
     assert 0 < failing == len(faults.calls)
     assert statuses == [999] * failing
+    for stream in streams:
+        stream.synchronize()
     changed = [*read(inputs), *read(outputs)]
     assert any((got != was).any() for got, was in zip(changed, [*hosts, *np.zeros((2, 8))], strict=True))
 

@@ -24,6 +24,7 @@ def launch_status(call: Callable[[], object]) -> int:
     """
     try:
         call()
+        tcuda.synchronize()
     except tcuda.AcceleratorError as error:
         return error.error_code
     except RuntimeError as error:

@@ -2,10 +2,12 @@
 
 Only the doing is late. Every call is checked, and gets its emulated time, when it is made.
 
-A work is done by the call that waits for it, or that finds it complete: synchronisation, a query with success, a copy
-to pageable memory of the host, the release of memory to the system, and a call that returns what an array contains.
-Nothing else is done then, except the work that must come before. Work that fails raises its error in the call that
-waits. Beyond :data:`~tcuda._runtime.emulated.schedule.MOST_PENDING` operations, the oldest ones are done.
+Work is done by the call that waits for the work, or that finds the work complete: synchronisation, a query with
+success, a copy to pageable memory of the host, ``cudaFree``, and a call that needs what an array contains. Nothing else
+is done then, except the work that must come before. Work that fails raises its error in the call that waits. Beyond
+:data:`~tcuda._runtime.emulated.schedule.MOST_PENDING` operations, the oldest ones are done.
+
+The allocator may free memory that pending work uses. So the memory stays accessible until the work is done.
 """
 
 from __future__ import annotations
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.timeline import Timeline
 
 _SYNCHRONIZE = ("cudaStreamSynchronize()",)
+
+
+_MOST_KEPT = 256 << 20
+"""The most bytes that the allocator has freed and that pending work may still use."""
 
 
 class _Prompt(threading.local):
@@ -117,6 +123,8 @@ class LateRuntime(EmulatedRuntime):
             # No operation may come after the launch of a graph that is not captured yet.
             self._settle_all()
             fill()
+        elif all(operation is None or operation.done for operation in self._before(timeline)):
+            fill()  # no earlier owner of the memory has pending work, so another stream may write the memory at once
         else:
             self._defer([timeline], fill)
 
@@ -164,8 +172,9 @@ class LateRuntime(EmulatedRuntime):
         self, timelines: Sequence[Timeline], work: Callable[[], object], before: Iterable[Operation | None] = ()
     ) -> Operation:
         """Add an operation to ``timelines``, which come after ``before`` too."""
-        if any(device.memory.kept for device in self.devices):
-            self._settle_all()  # as cudaFree, which has waited for the device
+        kept = sum(device.memory.kept for device in self.devices)
+        if kept and (kept > _MOST_KEPT or not len(self.schedule)):
+            self._settle_all()
         with self._lock:
             earlier = [last for timeline in timelines for last in self._before(timeline)]
             operation = self.schedule.add(timelines[0].device, work, (*earlier, *before))
@@ -191,12 +200,20 @@ class LateRuntime(EmulatedRuntime):
                 before.append(device.default.last)
         return before
 
-    def _wait(self, operations: Iterable[Operation | None]) -> bool:
-        """Do ``operations``, raise the error of work that has failed, and return whether all are done."""
+    def _wait(self, operations: Iterable[Operation | None]) -> None:
+        """Do ``operations``, or raise the error of work that has failed.
+
+        Raises:
+            RuntimeError: A signal handler or a finalizer waits for the work that this thread does now.
+        """
         done = self.schedule.do(operations)
         if self._failures:
             raise self._failures.pop(0)
-        return done
+        if not done:
+            raise RuntimeError(
+                "A signal handler or a finalizer waits for work on a stream while this thread does work of the same "
+                "stream. Wait outside of the handler."
+            )
 
     def _settle(self, operations: Iterable[Operation | None]) -> bool:
         """Do ``operations``, keep their errors for the next call that waits, and return whether all are done."""
@@ -312,7 +329,10 @@ class LateRuntime(EmulatedRuntime):
     def _query(self, operation: Operation | None) -> int:
         """Do ``operation``, which is complete by the clock, and return a status."""
         try:
-            return Status.SUCCESS if self._wait([operation]) else Status.NOT_READY
+            if not self.schedule.do([operation]):
+                return Status.NOT_READY
+            self._wait(())
+            return Status.SUCCESS
         except AcceleratorError as error:
             return error.error_code
 
