@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 
@@ -103,3 +104,43 @@ def test_threads_share_it_without_losing_a_block() -> None:
     for thread in threads:
         thread.join()
     assert memory.used == memory.live == 0
+
+
+class TestKeptMemory:
+    """Freed memory that stays accessible for work that still has to be done."""
+
+    def test_a_freed_block_keeps_its_contents_and_its_addresses(self) -> None:
+        memory = HostMemory(128 << 20)
+        memory.keep_freed()
+        address = memory.allocate(64 << 20)
+        ctypes.memset(address, 7, 64 << 20)
+        assert memory.release(address)
+        assert (memory.used, memory.live, memory.kept) == (0, 0, 64 << 20)
+        assert memory.block_at(address) is None
+        assert not memory.release(address)
+        others = [memory.allocate(64 << 20), memory.allocate(64 << 20)]
+        assert address not in others
+        assert ctypes.string_at(address + (64 << 20) - 1, 1) == b"\7"
+        memory.give_back()
+        assert memory.kept == 0
+        for other in others:
+            memory.release(other)
+        memory.give_back()
+        assert memory.live == 0
+
+    def test_kept_memory_gives_its_pages_back(self) -> None:
+        memory = HostMemory(256 << 20)
+        if memory.descriptor() < 0:
+            pytest.skip("needs memory that processes share")
+        memory.keep_freed()
+        address = memory.allocate(128 << 20)
+        ctypes.memset(address, 7, 128 << 20)
+        memory.release(address)
+        pages = os.fstat(memory.descriptor()).st_blocks * 512
+        memory.give_back()
+        assert os.fstat(memory.descriptor()).st_blocks * 512 <= pages - (128 << 20)
+
+    def test_memory_is_given_back_at_once_without_the_choice(self) -> None:
+        memory = HostMemory(1 << 20)
+        memory.release(memory.allocate(1000))
+        assert memory.kept == 0

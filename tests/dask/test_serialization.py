@@ -82,6 +82,7 @@ def test_dask_knows_the_size_of_an_array(xp: Any) -> None:
     assert sizeof(xp.zeros((100, 10), "f4")) == 4000
 
 
+@pytest.mark.eager  # the late schedule copies pageable memory
 def test_the_host_keeps_one_copy(xp: Any) -> None:
     array = xp.zeros(16 * MIB, "u1")
     gc.collect()

@@ -105,7 +105,9 @@ class Program:
         """Do a random operation."""
         index = self.random.randrange(2)
         a, b, out = (self.of_device(index) for _ in range(3))
-        kind = self.random.choice(["add", "add", "scale", "in place", "temporary", "replace", "far", "up", "down", "item"])
+        kind = self.random.choice(
+            ["add", "add", "scale", "in place", "temporary", "replace", "far", "up", "down", "item"]
+        )
         if kind == "add":
             self.operate(index, [a, b], [out], lambda _: xp.add(a.array, b.array, out=out.array))
         elif kind == "scale":

@@ -80,7 +80,9 @@ def test_operations_and_their_ancestors_are_done_in_a_legal_order(
     order: list[int] = []
     operations: list[Operation] = []
     for place, before in enumerate(graph):
-        operations.append(schedule.add(0, lambda place=place: order.append(place), [operations[each] for each in before]))
+        operations.append(
+            schedule.add(0, lambda place=place: order.append(place), [operations[each] for each in before])
+        )
     wanted = {place for place in wanted if place < len(graph)}
     assert schedule.do([operations[place] for place in wanted])
     ancestors: set[int] = set()
