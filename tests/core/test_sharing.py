@@ -240,6 +240,7 @@ class TestPagesOfSharedMemory:
         """Return the address of a written block of the owner, a descriptor, and the size of the piece."""
         address = owner.value(f"ledger.allocate(0, {32 * MIB}, 0)")
         owner.value(f"r.memsetAsync({address}, 1, {32 * MIB}, 0)")
+        owner.value("r.deviceSynchronize()")
         ((piece, size),) = owner.value(f"ledger.sharing_of(0, {address})")[3]
         owner.value(f"give(ledger.export_piece(0, {piece}))")
         return address, owner.take(), size
@@ -251,6 +252,7 @@ class TestPagesOfSharedMemory:
     def test_if_no_process_has_the_memory(self, owner: Peer) -> None:
         address = owner.value(f"ledger.allocate(0, {32 * MIB}, 0)")
         owner.value(f"r.memsetAsync({address}, 1, {32 * MIB}, 0)")
+        owner.value("r.deviceSynchronize()")
         assert owner.value(self.PAGES) >= 32 * MIB
         self.free(owner, address)
         assert owner.value(self.PAGES) < MIB
