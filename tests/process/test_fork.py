@@ -206,6 +206,7 @@ random_graph.replay()
 with tcuda.use_mem_pool(pool), tcuda.stream(stream):
     a = xp.ones(8)
 event.synchronize()
+stream.synchronize()
 assert event.query() and float(a.sum()) == 8 and tracked.allocations >= 1 and float(y.sum()) == 16
 print("done")
 """
