@@ -141,27 +141,22 @@ class LateRuntime(EmulatedRuntime):
         graph = executable.graph
         waits = [node.event.operation for node in graph.nodes if isinstance(node, ExternalWait)]
         before = [executable.last, *waits]
+        operation: Operation | None = None
         if any(node.meets for node in graph.nodes):
             self._wait([*self._before(timeline), *before])
             for each in prepare:
                 each()
-            self._run_nodes(graph)
-            return
-
-        def launch() -> None:
-            for each in prepare:
-                each()
-            self._run_nodes(graph)
-
-        operation = executable.last = self._add([timeline], launch, before)
+            self._meet(graph)
+        else:
+            works = [*prepare, *(graph.nodes[place].work for place in self.schedule.order(graph.dependencies))]
+            operation = executable.last = self._add([timeline], functools.partial(_do_all, works), before)
         for node in graph.nodes:
             if isinstance(node, ExternalRecord):
                 node.event.operation = operation
 
-    def _run_nodes(self, graph: Graph) -> None:
-        """Do the work of the nodes of ``graph`` in the order of the schedule, as far as the graph leaves it open."""
-        for place in self.schedule.order(graph.dependencies):
-            node = graph.nodes[place]
+    def _meet(self, graph: Graph) -> None:
+        """Do the work of ``graph``, which meets other ranks, in the order that all ranks have: that of the capture."""
+        for node in graph.nodes:
             if node.meets:
                 node.work()
             else:
@@ -179,7 +174,10 @@ class LateRuntime(EmulatedRuntime):
             earlier = [last for timeline in timelines for last in self._before(timeline)]
             operation = self.schedule.add(timelines[0].device, work, (*earlier, *before))
             for timeline in timelines:
-                timeline.last = operation
+                if timeline.device == operation.device:
+                    timeline.last = operation
+                else:  # so that the other device waits for the work too
+                    timeline.last = self.schedule.add(timeline.device, None, [operation])
         if self._prompt.depth:
             self.schedule.do([operation])
         else:
@@ -351,6 +349,11 @@ class LateRuntime(EmulatedRuntime):
 
     def _driver_streams(self) -> DriverStreams:
         return LateDriverStreams(self._streams, self.clock, self.races, lambda: self.schedule, self._settle)
+
+
+def _do_all(works: Iterable[Callable[[], object]]) -> None:
+    for work in works:
+        work()
 
 
 def _nothing() -> None:

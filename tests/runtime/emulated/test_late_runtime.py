@@ -398,6 +398,42 @@ def test_work_that_meets_other_ranks_is_done_by_its_call(
     assert done == ["b", "a", "meet"]
 
 
+def test_work_of_several_devices_is_work_of_each(r: LateRuntime, done: list[str]) -> None:
+    for device in (0, 1):
+        r.setDevice(device)
+        r.launchTogether([(0, 0), (1, 0)], lambda: done.append("sum"), 1000, name="sum", addresses=(), nbytes=0)
+        assert len(done) == device
+        r.deviceSynchronize()
+        assert len(done) == device + 1
+    r.setDevice(0)
+
+
+def test_a_graph_that_meets_other_ranks_is_done_by_its_launch_in_the_order_of_the_capture(
+    r: LateRuntime, done: list[str]
+) -> None:
+    side = new_stream(r)
+
+    def work(stream: int) -> None:
+        event = recorded(r, stream)
+        r.streamWaitEvent(side, event)
+        for name, handle in (("first", stream), ("second", side)):
+            r.launchTogether(
+                [(0, handle)],
+                lambda name=name: done.append(name),
+                1000,
+                name=name,
+                addresses=(),
+                nbytes=0,
+                meets=True,
+            )
+        r.streamWaitEvent(stream, recorded(r, side))
+
+    graph = captured(r, work)
+    r.launch(0, lambda: done.append("before"), 0)
+    r.graphLaunch(graph, 0)
+    assert done == ["before", "first", "second"]
+
+
 def test_fresh_memory_is_poisoned_after_the_work_of_its_earlier_owner(r: LateRuntime, done: list[str]) -> None:
     ptr = r.malloc(512)
     r.memsetAsync(ptr, 1, 512, 0)
