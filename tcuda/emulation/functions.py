@@ -19,7 +19,6 @@ from tcuda.emulation.ufunc import ufunc
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tcuda.emulation.refusals import Guard
 
 Function = Callable[..., Any]
 _MANY = 1 << 24

@@ -120,7 +120,7 @@ def to_current_device(source: Strided, order: str) -> Strided:
             contiguous = numpy_work.call(np.array, (source,), {"order": order})
     copied = _copied_to_current_device(source, contiguous, order)
     if at_once:
-        synchronize(copied)  # the memory of `contiguous` is free now
+        waits.plain("streamSynchronize")(backend.current_stream().ptr)  # the memory of `contiguous` is free now
     return copied
 
 

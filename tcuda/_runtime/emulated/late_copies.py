@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import functools
 from typing import TYPE_CHECKING
 
@@ -50,7 +49,7 @@ class LateMemory(Memory):
         if not size or not self._is_pageable(src, size):
             return planned
         make = PageableCopy(lambda source: ctypes.memmove(dst, source, size), src, size)
-        return dataclasses.replace(planned, make=make)
+        return planned._replace(make=make)
 
     def plan_rows(
         self, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int, call: Call
@@ -61,7 +60,7 @@ class LateMemory(Memory):
         if not planned.size or not self._is_pageable(src, size):
             return planned
         copy = functools.partial(_copy_rows, dst, dpitch, spitch, width, height)
-        return dataclasses.replace(planned, make=PageableCopy(copy, src, size))
+        return planned._replace(make=PageableCopy(copy, src, size))
 
     def _is_pageable(self, ptr: int, size: int) -> bool:
         return self.owner(ptr) is None and not self.is_registered(ptr, size)

@@ -111,7 +111,7 @@ class LateRuntime(EmulatedRuntime):
         return _prompt(self._prompt)
 
     def defers(self, current_stream: Callable[[], Any]) -> bool:
-        return self._is_deferring() and not self._prompt.depth or self.capturing(current_stream)
+        return (self._is_deferring() and not self._prompt.depth) or self.capturing(current_stream)
 
     def poison(self, ptr: int, size: int, value: int, stream: int) -> None:
         fill = functools.partial(ctypes.memset, ptr, value, size)
