@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tcuda._race_viz import render
+from tcuda.cli.defaults import STDOUT
 from tcuda.cli.messages import printable
 from tcuda.cli.race_summary import Summary
 
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console
-
-STDOUT = "-"
-"""The name that stands for stdout in place of a file."""
 
 
 @dataclass(frozen=True)
@@ -67,4 +65,4 @@ def _json(report: Mapping[str, Any]) -> str:
     return json.dumps(report, indent=2)
 
 
-__all__ = ["STDOUT", "Output"]
+__all__ = ["Output"]
