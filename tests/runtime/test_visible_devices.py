@@ -6,11 +6,16 @@ import os
 import subprocess
 import sys
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pynvml
 import pytest
 
+from support.environments import NO_GPU
 from tcuda._runtime.cuda import visible_devices
+
+if TYPE_CHECKING:
+    from support.fixture_types import OutputOf
 
 UUIDS = (
     "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
@@ -310,3 +315,17 @@ def test_count_agrees_with_cuda(text, tmp_path):
     )
     by_nvml, by_cuda = child.stdout.split()
     assert by_nvml in (by_cuda, "None")
+
+
+def test_the_count_of_gpus_leaves_the_choice_of_the_runtime_open(output_of: OutputOf) -> None:
+    code = (
+        "from tcuda._runtime import gpus; import tcuda; found = gpus(); tcuda.emulation.enable(3); "
+        "print(found >= 0, tcuda.device_count())"
+    )
+    assert output_of(code, TCUDA_RUNTIME=None) == "True 3"
+    assert output_of("from tcuda._runtime import gpus; print(gpus())", **NO_GPU) == "0"
+
+
+@pytest.mark.gpu
+def test_the_count_of_gpus_is_the_count_of_devices(output_of: OutputOf) -> None:
+    assert output_of("from tcuda._runtime import gpus; import tcuda; print(gpus() - tcuda.device_count())") == "0"
