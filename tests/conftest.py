@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from support.fixture_types import Changes, CompiledCpp, OutputOf, RunPython
     from tcuda._runtime.protocol import Runtime
+    from tcuda.sanitizer import Race
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,15 +33,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 RACES_ON_PURPOSE: dict[str, str] = json.loads((DATA / "races_on_purpose.json").read_text())
-"""The tests and the files of tests that make races on purpose, each with the reason."""
+"""The tests, files and folders that the race detector does not check, each with the reason."""
 
 
 @pytest.fixture(autouse=True)
 def _no_races(request: pytest.FixtureRequest) -> Iterator[None]:
     """With ``--races``, fail a test in which the race detector finds a race."""
-    name = f"{request.path.relative_to(REPOSITORY)}::{getattr(request.node, 'originalname', request.node.name)}"
-    file, _, _ = name.partition("::")
-    if not request.config.getoption("--races") or name in RACES_ON_PURPOSE or file in RACES_ON_PURPOSE:
+    if not request.config.getoption("--races"):
+        yield
+        return
+    path = request.path.relative_to(REPOSITORY)
+    test = f"{path}::{getattr(request.node, 'originalname', request.node.name)}"
+    if any(place in RACES_ON_PURPOSE for place in (test, *map(str, (path, *path.parents)))):
         yield
         return
     import tcuda
@@ -48,7 +52,18 @@ def _no_races(request: pytest.FixtureRequest) -> Iterator[None]:
     with tcuda.sanitizer.check(mode="collect") as report:
         yield
     if report:
-        pytest.fail(str(report), pytrace=False)
+        pytest.fail("\n".join(map(_described, report)), pytrace=False)
+
+
+def _described(race: Race) -> str:
+    """Return a race in a few lines, with the lines of the test and of its helpers."""
+    kind = f"use after free, {race.kind}" if race.use_after_free else race.kind
+    lines = [f"The race detector found a race ({kind})."]
+    for name, access in (("previous", race.previous), ("current", race.current)):
+        lines.append(f"  {name}: {access.operation} {access.kind} on {access.stream_name}")
+        places = [frame for frame in (*access.stack, *(access.launch_stack or ())) if str(REPOSITORY) in frame.filename]
+        lines += [f"    {frame.filename}:{frame.line} in {frame.name}" for frame in places]
+    return "\n".join([*lines, f"  {race.missing.sentence}"])
 
 
 @pytest.fixture

@@ -76,6 +76,7 @@ def test_a_default_stream_is_a_stream() -> None:
 def test_a_call_leaves_the_current_device_and_streams_as_they_are() -> None:
     arrays = on_each([np.ones(10)] * 2)
     side = tcuda.Stream(device=1)
+    side.wait_stream(tcuda.current_stream(1))
     with tcuda.stream(side):
         nccl.all_reduce(arrays)
         assert (tcuda.current_device(), tcuda.current_stream()) == (1, side)
