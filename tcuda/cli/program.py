@@ -74,7 +74,7 @@ def run_module(name: str, arguments: Sequence[str]) -> Ending:
 def before_abrupt_exit(finish: Callable[[int], int]) -> Iterator[None]:
     """Call ``finish`` before ``os._exit`` ends this process; ``finish`` may change the exit status.
 
-    A child process that this process forks ends as ever.
+    If ``finish`` fails, the exit status is not 0. A child process that this process forks ends as ever.
     """
     leave, owner = os._exit, os.getpid()
 
@@ -85,6 +85,7 @@ def before_abrupt_exit(finish: Callable[[int], int]) -> Iterator[None]:
                 status = finish(status)
             except BaseException:
                 traceback.print_exc()
+                status = status or 1
         leave(status)
 
     os._exit = _exit  # type: ignore[assignment]

@@ -44,6 +44,9 @@ class Output:
         Raises:
             OSError: A file cannot be written.
         """
+        is_open = not self.screen.file.closed  # the program may have closed stderr
+        if is_open:
+            Summary(self.screen, self.folder).show(report, syncs=self.syncs)
         written = []
         if self.json == STDOUT:
             print(_json(report), file=self.stdout, flush=True)
@@ -54,11 +57,9 @@ class Output:
             title = " ".join(report["program"]["arguments"])
             (self.folder / self.html).write_text(render(report, title), encoding="utf-8")
             written.append(str(self.html))
-        if self.screen.file.closed:  # the program may have closed stderr
-            return
-        Summary(self.screen, self.folder).show(report, syncs=self.syncs)
-        for path in written:
-            self.screen.print(f"wrote {printable(path)}")
+        if is_open:
+            for path in written:
+                self.screen.print(f"wrote {printable(path)}")
 
 
 def _json(report: Mapping[str, Any]) -> str:

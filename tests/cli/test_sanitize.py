@@ -263,6 +263,16 @@ def test_a_program_may_change_its_folder_and_its_files(sanitize: Sanitize, tmp_p
     assert (done.returncode, len(json.loads(done.stdout)["races"]) > 0) == (1, True)
 
 
+@pytest.mark.parametrize("end", ["", "import os; os._exit(0)"], ids=["return", "os._exit"])
+@pytest.mark.parametrize("option", ["--html=/dev/full", "--json=/dev/full"])
+def test_the_summary_is_shown_if_a_file_cannot_be_written(option: str, end: str, sanitize: Sanitize) -> None:
+    done = sanitize(CLEAN + end, options=[option, "program.py"])
+    assert done.returncode == 1
+    assert "No race in" in done.stderr
+    assert "No space left on device" in done.stderr
+    assert "wrote" not in done.stderr
+
+
 def test_a_program_may_close_its_files(sanitize: Sanitize, tmp_path: Path) -> None:
     done = sanitize(RACY + "sys.stderr.close(); sys.stdout.close()", options=["--json=report.json", "program.py"])
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
@@ -276,6 +286,13 @@ def test_an_error_that_a_destructor_drops_is_in_the_report(sanitize: Sanitize) -
     assert (done.returncode, done.stdout) == (1, "reached\n")
     assert MISSING in done.stderr
     assert "tcuda sanitize:" not in done.stderr
+
+
+def test_a_check_of_the_program_keeps_its_races(sanitize: Sanitize) -> None:
+    own = "with tcuda.sanitizer.check('collect') as report:\n    step()\nprint(len(report))"
+    done = sanitize(RACY.replace("kept = [step() for _ in range(3)]", own))
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert "No race in" in done.stderr
 
 
 def test_a_program_in_a_pipe_is_run(sanitize: Sanitize) -> None:
