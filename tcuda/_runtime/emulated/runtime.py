@@ -565,12 +565,24 @@ class EmulatedRuntime:
         end = self._enqueue(timeline, node, call)
         if timeline.capture is None:
             if self._is_deferring():
-                self._defer([timeline], node.work)
+                self._defer(self._taking_part(timeline, node), node.work)
                 return end
             self.races.do(node.work)
             if self.races.detector is not None:
-                self.races.moved(timeline, node, self._memory.devices_of(node.addresses))
+                self.races.moved(self._taking_part(timeline, node), node)
         return end
+
+    def _taking_part(self, timeline: Timeline, node: Node) -> list[Timeline]:
+        """Return the streams that a copy or a memset on ``timeline`` waits for, and that wait for the operation.
+
+        A copy between devices on a legacy default stream has the legacy default streams of both devices ("Peer-to-Peer
+        Memory Copy" in the CUDA C++ Programming Guide). Any other operation has its own stream only.
+        """
+        if timeline.handle == 0 and len(node.addresses) > 1:
+            devices = self._memory.devices_of(node.addresses)
+            if len(devices) > 1:
+                return [self._streams.default(device) for device in sorted({timeline.device, *devices})]
+        return [timeline]
 
     # The late schedule, which `LateRuntime` has
 

@@ -12,7 +12,7 @@ from tcuda._runtime.emulated.host_watch import HostWatch
 from tcuda._runtime.emulated.shared_events import SharedEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tcuda._runtime.emulated.accesses import Access, Accesses
     from tcuda._runtime.emulated.events import Event
@@ -163,22 +163,22 @@ class Watch:
             detector.work(timeline.device, timeline.handle, name, listed(accesses))
             self._look_at_host()
 
-    def moved(self, timeline: Timeline, node: Node, devices: Collection[int]) -> None:
-        """Tell of a copy or a memset on a stream.
-
-        A copy between devices on a legacy default stream waits for the legacy default streams of both devices, which
-        wait for the copy ("Peer-to-Peer Memory Copy" in the CUDA C++ Programming Guide).
+    def moved(self, timelines: Sequence[Timeline], node: Node) -> None:
+        """Tell of a copy or a memset.
 
         Args:
-            timeline: The stream.
+            timelines: The streams that the operation waits for, and that wait for the operation.
             node: The operation.
-            devices: The devices whose memory the operation accesses.
         """
-        if timeline.handle == 0 and len(devices) > 1:
-            defaults = [self._streams.default(device) for device in sorted({timeline.device, *devices})]
-            self.work_together(defaults, node.name, node.accesses)
+        page_locked = [access for access in listed(node.accesses) if access[0] not in node.addresses]
+        if len(timelines) > 1:
+            self.work_together(timelines, node.name, node.accesses)
         else:
-            self.work(timeline, node.name, node.accesses)
+            self.work(timelines[0], node.name, node.accesses)
+        for access in page_locked if self.observes_host else ():
+            if self._host_copies is None:
+                self._host_copies = HostCopies()
+            self._host_copies.add(timelines[0], access)
 
     def work_together(self, timelines: Sequence[Timeline], name: str, accesses: Accesses) -> None:
         """Tell of one operation on several streams that wait for each other."""
