@@ -182,6 +182,7 @@ def test_other_inputs_are_refused(inputs: Any, destination: Any, expected: str) 
 def test_the_first_sum_of_a_kind_can_be_captured() -> None:
     values = [np.arange(10, dtype="u2") + place for place in range(7)]  # no other test adds seven arrays
     inputs = [on(place % 2, each) for place, each in enumerate(values)]
+    tcuda.synchronize(1)  # a capture waits for its own device only
     graph, here, there = tcuda.CUDAGraph(), tcuda.Stream(0), tcuda.Stream(1)
     with tcuda.stream(there), tcuda.graph(graph, stream=here):
         there.wait_stream(here)

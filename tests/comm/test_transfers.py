@@ -105,7 +105,8 @@ def test_a_stream_that_copies_does_not_keep_the_source_waiting_for_later_work_of
 ) -> None:
     source, target = on(0, np.ones(100)), on(1, np.zeros(100))
     here, there = tcuda.Stream(0), tcuda.Stream(1)
-    tcuda.synchronize(1)
+    for device in (0, 1):
+        tcuda.synchronize(device)
     with tcuda.stream(here), tcuda.stream(there):
         transfers.copy(target, source)
     keep_busy(there)
