@@ -22,12 +22,15 @@ class PageableCopy:
         copy: Copies from the address that is its argument.
         src: The address of the source.
         size: The bytes from the beginning of the source to its end.
+
+    Attributes:
+        size: The bytes from the beginning of the source to its end.
     """
 
     def __init__(self, copy: Callable[[int], object], src: int, size: int) -> None:
         self._copy = copy
         self._src = src
-        self._size = size
+        self.size = size
 
     def __call__(self) -> None:
         """Make the copy."""
@@ -35,8 +38,8 @@ class PageableCopy:
 
     def staged(self) -> Callable[[], object]:
         """Read the source now, and return a function that writes what was read to the destination."""
-        stage = (ctypes.c_char * self._size)()
-        ctypes.memmove(stage, self._src, self._size)
+        stage = (ctypes.c_char * self.size)()
+        ctypes.memmove(stage, self._src, self.size)
         return lambda: self._copy(ctypes.addressof(stage))
 
 

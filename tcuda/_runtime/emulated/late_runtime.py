@@ -43,7 +43,7 @@ _SYNCHRONIZE = ("cudaStreamSynchronize()",)
 
 
 _MOST_KEPT = 256 << 20
-"""The most bytes that the allocator has freed and that pending work may still use."""
+"""The most bytes that the allocator has freed, or that were read from the host, and that pending work may still use."""
 
 
 class _Prompt(threading.local):
@@ -88,6 +88,7 @@ class LateRuntime(EmulatedRuntime):
             device.memory.keep_freed()
         self.schedule = Schedule(self._lock, seed)
         self._prompt = _Prompt()
+        self._staged_bytes = 0
         self._failures: list[Exception] = []
         """The errors of work that a call has done that does not report errors; the next call that waits raises them."""
         forget = weakref.WeakMethod(self._forget)
@@ -134,7 +135,15 @@ class LateRuntime(EmulatedRuntime):
             self._wait([last for timeline in timelines for last in self._before(timeline)])
             work()
         else:
-            self._add(timelines, work.staged() if type(work) is PageableCopy else work)
+            self._add(timelines, self._staged(work) if type(work) is PageableCopy else work)
+
+    def _staged(self, copy: PageableCopy) -> Callable[[], object]:
+        """Read the source of ``copy`` now. All pending work is done when the read bytes take much memory."""
+        self._staged_bytes += copy.size
+        if self._staged_bytes > _MOST_KEPT:
+            self._settle_all()
+            self._staged_bytes = copy.size
+        return copy.staged()
 
     def _defer_launch(self, executable: Executable, timeline: Timeline) -> None:
         prepare = tuple(executable.preparations.values())

@@ -183,6 +183,18 @@ def test_pageable_memory_is_read_by_the_call_and_page_locked_memory_later(r: Lat
     r.hostUnregister(host.ctypes.data)
 
 
+def test_much_pageable_memory_does_all_work(done: list[str]) -> None:
+    r = LateRuntime(1, 1 << 30)
+    host, ptr = np.zeros(100 << 20, np.uint8), r.malloc(100 << 20)
+    r.launch(0, lambda: done.append("old"), 0)
+    for _ in range(2):
+        r.memcpyAsync(ptr, host.ctypes.data, host.nbytes, MEMCPY_HOST_TO_DEVICE, 0)
+        assert done == []
+    r.memcpyAsync(ptr, host.ctypes.data, host.nbytes, MEMCPY_HOST_TO_DEVICE, 0)
+    assert done == ["old"]
+    assert len(r.schedule) == 1
+
+
 def test_rows_of_pageable_memory_are_read_by_the_call(r: LateRuntime) -> None:
     host = np.arange(64, dtype=np.uint8)
     ptr = r.malloc(512)
