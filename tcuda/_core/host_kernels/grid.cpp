@@ -577,7 +577,12 @@ void Grid::record(std::uintptr_t address, std::uint64_t size, bool write, const 
         fiber->context.switch_to(scheduler_);
     }
     recorder_->mark(address, size, write);
-    interface_.records[abi::record_place(address)] = recorder_->record_at(address, known);
+    const abi::Record found = recorder_->record_at(address, known);
+    abi::Record &record = interface_.records[abi::record_place(address)];
+    record.begin = found.begin;
+    record.reads = found.reads;
+    record.writes = found.writes;
+    __atomic_store_n(&record.bytes, found.bytes, __ATOMIC_RELAXED); // interrupt() may write the size at the same time
 }
 
 abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write) {
@@ -598,7 +603,8 @@ abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long s
             if (size != 0)
                 self.record(address, size, write, *recorded);
             // The slot keeps its contents, because memory with a record is in no slot.
-            return self.interface_.slots[(address >> abi::page_shift) % abi::slot_count];
+            const abi::Span &slot = self.interface_.slots[(address >> abi::page_shift) % abi::slot_count];
+            return {slot.begin, __atomic_load_n(&slot.bytes, __ATOMIC_RELAXED)};
         }
         Fiber *fiber = self.current_;
         self.access_ = {address, size, write};

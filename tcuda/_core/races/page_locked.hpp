@@ -34,6 +34,8 @@ public:
             return;
         in_flight_.push_back(
             {operation.slot, operation.epoch, use.region.begin(), use.region.end(), writes(use.kind)});
+        if (in_flight_.size() > most_)
+            in_flight_.erase(in_flight_.begin(), in_flight_.begin() + most_ / 2); // the host has not waited for long
         changed_ = true;
     }
 
@@ -67,6 +69,8 @@ private:
         changed_ = changed_ || rest != in_flight_.end();
         in_flight_.erase(rest, in_flight_.end());
     }
+
+    static constexpr std::size_t most_ = 1024;
 
     std::map<Address, Address> ranges_; // the end of each range, by its begin
     std::vector<InFlight> in_flight_;

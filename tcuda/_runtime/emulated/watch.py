@@ -170,15 +170,10 @@ class Watch:
             timelines: The streams that the operation waits for, and that wait for the operation.
             node: The operation.
         """
-        page_locked = [access for access in listed(node.accesses) if access[0] not in node.addresses]
         if len(timelines) > 1:
             self.work_together(timelines, node.name, node.accesses)
         else:
             self.work(timelines[0], node.name, node.accesses)
-        for access in page_locked if self.observes_host else ():
-            if self._host_copies is None:
-                self._host_copies = HostCopies()
-            self._host_copies.add(timelines[0], access)
 
     def work_together(self, timelines: Sequence[Timeline], name: str, accesses: Accesses) -> None:
         """Tell of one operation on several streams that wait for each other."""
