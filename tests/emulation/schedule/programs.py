@@ -239,7 +239,7 @@ def branches_of_a_graph(waits: bool) -> list[float]:
 def another_device(waits: bool) -> list[float]:
     x, _ = started()
     x += 5
-    with tcuda.device(1):
+    with tcuda.device(1), tcuda.stream(tcuda.Stream(1)):
         if waits:
             tcuda.current_stream(1).wait_stream(tcuda.current_stream(0))
         return numbers(x.copy())
@@ -250,11 +250,14 @@ def source_on_another_device_overwritten(waits: bool) -> list[float]:
     x.fill(5)
     tcuda.synchronize()
     with tcuda.device(1):
-        y = x.copy()
+        side = tcuda.Stream()
+        with tcuda.stream(side):
+            y = x.copy()
     if waits:
-        tcuda.current_stream(0).wait_stream(tcuda.current_stream(1))
+        tcuda.current_stream(0).wait_stream(side)
     x.fill(6)
     tcuda.synchronize(0)
+    side.synchronize()
     with tcuda.device(1):
         return numbers(y)
 
