@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
 
-pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("runtime")]
+pytestmark = [pytest.mark.emulated, pytest.mark.eager, pytest.mark.usefixtures("runtime")]
 
 
 def frames_of(call: Callable[[], object]) -> list[str]:
