@@ -362,6 +362,7 @@ class TestDeadStreams:
             array = xp.arange(1000)
         runtime.streamSynchronize(handle)
         self.destroy(runtime, handle)
+        tcuda.synchronize()  # the default stream does not wait for the work of a destroyed stream
         assert int(array.sum()) == 499_500
         del array
 
