@@ -28,9 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--races",
         action="store_true",
+        default="TCUDA_TEST_RACES" in os.environ,  # PYTEST_ADDOPTS would reach the pytest that a test starts, too
         help="fail a test in which the race detector finds a race (slow; see CONTRIBUTING)",
     )
 
+
+_OURS = (str(REPOSITORY / "tests"), str(REPOSITORY / "tcuda"))
 
 RACES_ON_PURPOSE: dict[str, str] = json.loads((DATA / "races_on_purpose.json").read_text())
 """The tests, files and folders that the race detector does not check, each with the reason."""
@@ -61,7 +64,7 @@ def _described(race: Race) -> str:
     lines = [f"The race detector found a race ({kind})."]
     for name, access in (("previous", race.previous), ("current", race.current)):
         lines.append(f"  {name}: {access.operation} {access.kind} on {access.stream_name}")
-        places = [frame for frame in (*access.stack, *(access.launch_stack or ())) if str(REPOSITORY) in frame.filename]
+        places = [frame for frame in (*access.stack, *(access.launch_stack or ())) if frame.filename.startswith(_OURS)]
         lines += [f"    {frame.filename}:{frame.line} in {frame.name}" for frame in places]
     return "\n".join([*lines, f"  {race.missing.sentence}"])
 

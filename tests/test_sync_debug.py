@@ -141,7 +141,9 @@ def mode_as_found(runtime: Runtime) -> Iterator[None]:
 @pytest.fixture
 def operands(runtime: Runtime) -> tuple[Any, Any]:
     """An array of 8 elements, and an array without axes."""
-    return tcuda.xp.arange(8.0), tcuda.xp.asarray(1.0)
+    made = tcuda.xp.arange(8.0), tcuda.xp.asarray(1.0)
+    tcuda.synchronize()
+    return made
 
 
 def count(counter: tcuda.SyncCounter) -> int:
@@ -485,6 +487,7 @@ class TestEmulatedCopies:
     )
     def test_a_function_that_needs_the_contents_waits_for_earlier_work(self, read: Callable[[Any], object]) -> None:
         x, stream = tcuda.xp.arange(8.0), tcuda.Stream()
+        stream.wait_stream(tcuda.current_stream())
         with tcuda.stream(stream):
             tcuda._sleep(100_000_000)
             before = stream.record_event()

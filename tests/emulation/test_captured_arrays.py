@@ -312,6 +312,7 @@ def test_refused_calls_add_no_node(runtime: EmulatedRuntime) -> None:
 def test_a_transfer_is_refused_if_its_own_stream_captures(runtime: EmulatedRuntime, give: bool) -> None:
     capturing, other = tcuda.Stream(), tcuda.Stream()
     x, host = xp.arange(8.0), np.ones(8)
+    tcuda.synchronize()
     given, current = (capturing, other) if give else (other, capturing)
     runtime.streamBeginCapture(capturing.cuda_stream, CAPTURE_RELAXED)
     with tcuda.stream(current):

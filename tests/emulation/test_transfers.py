@@ -119,12 +119,13 @@ def test_reading_waits_for_the_current_stream_and_writing_does_not(runtime, read
 
 
 def test_get_and_set_use_the_given_stream(runtime, backend):
-    array = xp.zeros(3)
+    array, other = xp.zeros(3), xp.zeros(3)
+    runtime.deviceSynchronize()
     with temporary_stream(runtime) as stream:
         start = runtime.clock.now()
         runtime.sleep(MILLISECOND, stream.ptr)
         array.set(np.ones(3), stream=types.SimpleNamespace(ptr=stream.ptr))
-        array.get()
+        other.get()
         assert runtime.clock.now() < start + MILLISECOND
         assert array.get(stream).tolist() == [1, 1, 1]
         assert runtime.clock.now() >= start + MILLISECOND

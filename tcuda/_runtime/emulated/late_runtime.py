@@ -83,6 +83,7 @@ class LateRuntime(EmulatedRuntime):
     def __init__(self, devices: int, memory: int, seed: int = 0) -> None:
         super().__init__(devices, memory)
         self._seed = seed
+        self._deferring = True
         self._memory = LateMemory(self.devices)
         for device in self.devices:
             device.memory.keep_freed()
@@ -112,7 +113,7 @@ class LateRuntime(EmulatedRuntime):
         return _prompt(self._prompt)
 
     def defers(self, current_stream: Callable[[], Any]) -> bool:
-        return (self._is_deferring() and not self._prompt.depth) or self.capturing(current_stream)
+        return (self._deferring and not self._prompt.depth) or self.capturing(current_stream)
 
     def poison(self, ptr: int, size: int, value: int, stream: int) -> None:
         fill = functools.partial(ctypes.memset, ptr, value, size)
@@ -243,6 +244,7 @@ class LateRuntime(EmulatedRuntime):
         # What a kernel accesses is known when the kernel has run. So work runs at once while a detector watches.
         self._settle_all()
         super().watchRaces(detector)
+        self._deferring = detector is None
 
     # Devices
 

@@ -87,6 +87,7 @@ class EmulatedRuntime:
 
     name = "emulated"
     is_late = False
+    _deferring = False  # whether work is done late now
     """Whether work may be done later than in the call that launches the work."""
 
     def __init__(self, devices: int, memory: int) -> None:
@@ -466,8 +467,10 @@ class EmulatedRuntime:
                     return
                 self._streams.forbid_implicit(timeline, call)
         # The lock is not held, because the work may be slow, and may free arrays.
-        if self._is_deferring():
+        if self._deferring:
             self._defer([timeline], work)
+        elif self.races.detector is None:
+            work()
         else:
             self.races.do(work)
         with self._lock:
@@ -519,8 +522,10 @@ class EmulatedRuntime:
                 for timeline in timelines:
                     self._streams.forbid_implicit(timeline, call)
         # The lock is not held, because the work may be slow, and may wait for another thread or process.
-        if self._is_deferring():
+        if self._deferring:
             self._defer(timelines, work, meets=meets)
+        elif self.races.detector is None:
+            work()
         else:
             self.races.do(work)
         with self._lock:
@@ -564,11 +569,13 @@ class EmulatedRuntime:
         """Add an operation to ``timeline``, do its work unless the stream captures, and return the time of its end."""
         end = self._enqueue(timeline, node, call)
         if timeline.capture is None:
-            if self._is_deferring():
+            if self._deferring:
                 self._defer(self._taking_part(timeline, node), node.work)
                 return end
-            self.races.do(node.work)
-            if self.races.detector is not None:
+            if self.races.detector is None:
+                node.work()
+            else:
+                self.races.do(node.work)
                 self.races.moved(self._taking_part(timeline, node), node)
         return end
 
@@ -585,9 +592,6 @@ class EmulatedRuntime:
         return [timeline]
 
     # The late schedule, which `LateRuntime` has
-
-    def _is_deferring(self) -> bool:
-        return self.is_late and self.races.detector is None
 
     def _defer(self, timelines: Sequence[Timeline], work: Callable[[], object], *, meets: bool = False) -> None:
         """Do ``work`` of ``timelines``, which do not capture, when the host waits for it."""
@@ -861,8 +865,10 @@ class EmulatedRuntime:
     def _replay(self, executable: Executable, timeline: Timeline) -> None:
         """Run ``executable`` on ``timeline``, which does not capture."""
         # The lock is not held, because the work may be slow while another thread launches its own.
-        if self._is_deferring():
+        if self._deferring:
             self._defer_launch(executable, timeline)
+        elif self.races.detector is None:
+            executable.run()
         else:
             self.races.do(executable.run)
         with self._lock:
