@@ -130,7 +130,7 @@ def launch(
         quietly = _silently if rehearsed and _runtime.is_late else _quietly
         todo: Callable[[], object] = functools.partial(quietly, work, arguments, options)
         regions: Accesses = ()
-        if _runtime.races.detector is not None or capturing():
+        if deferred or _runtime.races.detector is not None:
             function, given, named = told or (work, args, kwargs)
             if selected_elements.depends_on_contents(function, given, named or {}):
                 todo = accesses.Measured(todo, _watched, (function, given, named or {}), reads, (*writes, *fresh))

@@ -30,8 +30,8 @@ def test_a_raw_index_outside_of_the_array_is_an_error_that_names_the_thread() ->
 @pytest.mark.eager
 def test_memory_that_was_freed_is_not_read() -> None:
     kernel = xp.ElementwiseKernel("uint64 address", "float64 y", "y = *(double*)address", "stale", no_return=True)
-    x = xp.ones(5)
-    address = x.data.ptr
+    x = xp.ones(10_000)
+    address = x.data.ptr + 40_000  # far from the block before
     out = xp.zeros(1)
     kernel(np.uint64(address), out)
     assert out.tolist() == [1]
