@@ -122,7 +122,7 @@ private:
     static constexpr unsigned nobody = ~0U;
 
     static std::size_t rounded(std::size_t size) { return (size + alignment - 1) / alignment * alignment; }
-    // What is done with kept memory when the memory is given back.
+    // How give_back() gives kept memory to the system.
     enum class Return { release, unreserve, unmap };
     struct Kept {
         Return how;

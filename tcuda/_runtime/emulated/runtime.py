@@ -591,7 +591,8 @@ class EmulatedRuntime:
                 return [self._streams.default(device) for device in sorted({timeline.device, *devices})]
         return [timeline]
 
-    # The late schedule, which `LateRuntime` has
+    # The late schedule. Only a runtime that sets `_deferring` is asked to defer work, and that is `LateRuntime`, which
+    # has the next two functions.
 
     def _defer(self, timelines: Sequence[Timeline], work: Callable[[], object], *, meets: bool = False) -> None:
         """Do ``work`` of ``timelines``, which do not capture, when the host waits for it."""
