@@ -94,6 +94,29 @@ class Transfers(Protocol):
             mark: An event of the device, which the stream records after the copy.
         """
 
+    def spread(
+        self,
+        address: int,
+        shape: Sequence[int],
+        dtype: Any,
+        lengths: Sequence[int],
+        devices: Sequence[int],
+        marks: Sequence[int],
+    ) -> list[Any]:
+        """Cut an array of the host along its first axis, and copy each part to a device, as :meth:`upload` does.
+
+        Args:
+            address: The address of the array, which is in C order.
+            shape: The shape of the array, which has at least one axis.
+            dtype: The dtype of the array.
+            lengths: The length of each part, from 0 on. The sum is at most the length of the axis.
+            devices: The device of each part.
+            marks: For each part, an event of its device. An event whose part has elements is recorded after the copy.
+
+        Returns:
+            The parts, new arrays in C order.
+        """
+
     def copy_rows(self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, rows: int) -> None:
         """Copy rows of bytes, which begin at the first element of each array, as :meth:`copy` does.
 

@@ -52,6 +52,7 @@ class Transfers(PlainTransfers):
         self.cut = core.cut  # type: ignore[method-assign]
         self.copy = core.copy  # type: ignore[method-assign]
         self.upload = core.upload  # type: ignore[method-assign]
+        self.spread = core.spread  # type: ignore[method-assign]
         self.copy_rows = core.copy_rows  # type: ignore[method-assign]
         self.relay = core.relay  # type: ignore[method-assign]
         self.sizes = core.sizes  # type: ignore[method-assign]

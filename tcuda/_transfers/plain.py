@@ -77,6 +77,29 @@ class PlainTransfers:
             settle([there])
             raise
 
+    def spread(
+        self,
+        address: int,
+        shape: Sequence[int],
+        dtype: Any,
+        lengths: Sequence[int],
+        devices: Sequence[int],
+        marks: Sequence[int],
+    ) -> list[Any]:
+        """Copy the parts one after another by :meth:`upload`."""
+        parts = []
+        try:
+            for length, index, mark in zip(lengths, devices, marks, strict=True):
+                part = self.empty((length, *shape[1:]), dtype, index)
+                parts.append(part)
+                if part.nbytes:
+                    self.upload(part, address, mark)
+                address += part.nbytes
+        except BaseException:
+            settle([queue(part.data.device_id) for part in parts])
+            raise
+        return parts
+
     def copy_rows(self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, rows: int) -> None:
         """Copy rows of bytes by ``cudaMemcpy2DAsync``."""
         here, there = source.data, target.data

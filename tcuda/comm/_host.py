@@ -85,6 +85,36 @@ def _upload_kept(target: Any, memory: npt.NDArray[Any], index: int) -> None:
     _in_use.append((mark, spares, memory))
 
 
+def spread(source: npt.NDArray[Any], lengths: Sequence[int], devices: Sequence[int]) -> list[Any] | None:
+    """Copy parts of ``source`` to devices.
+
+    Args:
+        source: The array.
+        lengths: The length of each part along the first axis of ``source``.
+        devices: The device of each part.
+
+    Returns:
+        The parts, new arrays. The result is None, with nothing done, if a capture is in progress, or ``source`` is not
+        in C order or not in the byte order of the host.
+    """
+    if captures or not source.flags.c_contiguous or not source.dtype.isnative:
+        return None
+    _release()
+    spares = [spare_events(index, EVENT_DISABLE_TIMING) for index in devices]
+    marks: list[int] = []
+    try:
+        for each in spares:
+            marks.append(each.take())
+        address = source.__array_interface__["data"][0]
+        parts = backend.transfers().spread(address, source.shape, source.dtype, lengths, devices, marks)
+    except BaseException:
+        for each, mark in zip(spares, marks, strict=False):
+            each.give_back(mark)
+        raise
+    _in_use.extend((mark, each, source) for each, mark in zip(spares, marks, strict=True))
+    return parts
+
+
 def download(targets: Sequence[npt.NDArray[Any]], sources: Sequence[Any]) -> None:
     """Copy each of ``sources``, arrays of devices, to one of ``targets``, and wait for the copies.
 

@@ -88,8 +88,9 @@ def _scattered(
         )
     axis = axis_of(dim, tensor.ndim)
     sizes = _equal_sizes(tensor, axis, len(indices)) if sizes is None else sizes
-    if not axis and not streams and home != HOST and _are_valid(tensor, sizes, indices[: len(sizes)]):
-        made = backend.transfers().cut(tensor, sizes, indices[: len(sizes)])
+    if not axis and not streams and _are_valid(tensor, sizes, indices[: len(sizes)]):
+        cut = _spread if home == HOST else backend.transfers().cut
+        made = cut(tensor, sizes, indices[: len(sizes)])
         if made is not None:
             return tuple(made)
     parts = _cut(tensor, axis, sizes)
@@ -152,6 +153,12 @@ def _scatter_to(targets: Sequence[Any], tensor: Any, dim: int, streams: Sequence
     for part, target in enumerate(targets):
         with StreamContext(streams[part] if part < len(streams) else None):
             _copy(target, parts[part], home)
+
+
+def _spread(tensor: Any, sizes: Sequence[int], indices: Sequence[int]) -> list[Any] | None:
+    from tcuda.comm._host import spread  # here, because `import tcuda` imports no NumPy
+
+    return spread(tensor, sizes, indices)
 
 
 def _copy(target: Any, part: Any, home: int) -> None:

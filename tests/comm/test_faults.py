@@ -50,6 +50,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "scatter with streams": lambda near, far: scatter(near, [1, 1], dim=1, streams=[tcuda.Stream(1)]),
     "scatter of a view": lambda near, far: scatter(near[:, ::2], [1, 0], dim=1),
     "scatter from the host": lambda near, far: scatter(np.ones((4, 4)), [0, 1], dim=1),
+    "scatter of rows from the host": lambda near, far: scatter(np.ones((5, 4)), [0, 1, 1]),
     "gather": lambda near, far: gather([near, far], 0, 0),
     "gather of rows": lambda near, far: gather([near, far], 1, 1),
     "gather of a view": lambda near, far: gather([near[::2], far], 0, 1),

@@ -46,6 +46,31 @@ def test_parts_have_the_given_lengths() -> None:
     assert [part.tolist() for part in parts] == [[0, 1, 2], [], [3, 4, 5, 6, 7, 8, 9]]
 
 
+@pytest.mark.parametrize("values", [np.arange(20).reshape(10, 2), np.arange(20.0).reshape(10, 2)[:, ::-1]])
+def test_parts_of_the_host_have_the_given_lengths(values: Any) -> None:
+    parts = scatter(values, [0, 1, 1], [3, 0, 7])
+    assert places(parts) == [0, 1, 1]
+    assert [part.tolist() for part in parts] == [values[:3].tolist(), [], values[3:].tolist()]
+
+
+def test_page_locked_memory_is_cut_without_a_wait_and_lives_until_it_is_copied(runtime: Any) -> None:
+    from tcuda.comm import _host
+
+    values = np.arange(4096, dtype="f")
+    runtime.hostRegister(values.ctypes.data, values.nbytes, 0)
+    try:
+        stream = tcuda.Stream(1)
+        keep_busy(stream)
+        with tcuda.stream(stream):
+            _, made = scatter(values, [0, 1])
+        assert not stream.query()
+        assert any(np.shares_memory(memory, values) for *_, memory in _host._in_use)
+        stream.synchronize()
+        assert made.tolist() == values[2048:].tolist()
+    finally:
+        runtime.hostUnregister(values.ctypes.data)
+
+
 def test_the_part_of_the_own_device_is_a_view() -> None:
     array = on(1, np.arange(10))
     first, second = scatter(array, [0, 1])

@@ -167,6 +167,21 @@ print(*log(), sep="\\n")
     assert outputs(output_of, driver_stub, code) == ["upload 8192 1911 40 80 in 8", "record 5 80 in 8"]
 
 
+def test_parts_of_the_host_are_copied_to_new_memory_of_each_device(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+made = core.spread(0x777, (6, 5), FLOAT, [1, 0, 3], [1, 0, 0], [5, 4, 6])
+print(*log(), sep="\\n")
+print(*((part.shape, part.dtype is FLOAT, part.data.device_id) for part in made))
+"""
+    assert outputs(output_of, driver_stub, code) == [
+        "upload 36864 1911 20 80 in 8",
+        "record 5 80 in 8",
+        "upload 45056 1931 60 70 in 7",
+        "record 6 70 in 7",
+        "((1, 5), True, 1) ((0, 5), True, 0) ((3, 5), True, 0)",
+    ]
+
+
 def test_rows_are_copied_by_one_call(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 core.copy_rows(array((4, 5), FLOAT, 0x2000, 1), 20, array((4, 6), FLOAT, 0x1000, 0), 24, 8, 4)
@@ -212,6 +227,10 @@ ALL_WAITS = {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuEventCreate", "cu
 CALLS = {
     "send": ("core.send(near, [1, 1])", ALL_WAITS | {"cuMemcpyAsync"}),
     "cut": ("core.cut(near, [4, 6], [1, 1])", ALL_WAITS | {"cuMemcpyAsync"}),
+    "spread": (
+        "core.spread(0x777, (6, 5), FLOAT, [2, 4], [1, 0], [5, 4])",
+        {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemcpyHtoDAsync", "cuEventRecord"},
+    ),
     "copy": ("core.copy(far, near)", ALL_WAITS | {"cuMemcpyAsync"}),
     "upload": (
         "core.upload(far, 0x777, 5)",

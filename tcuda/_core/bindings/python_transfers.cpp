@@ -27,6 +27,18 @@ bool equal(const Attribute &attribute, PyObject *one, PyObject *other) {
     return same == 1;
 }
 
+// A new tuple: the shape with another length of the first axis.
+nb::object shape_of_part(const Items &shape, PyObject *length) {
+    nb::object made = nb::steal(PyTuple_New(shape.size()));
+    require(made.is_valid());
+    for (Py_ssize_t axis = 0; axis < shape.size(); ++axis) {
+        PyObject *const number = axis == 0 ? length : shape[axis];
+        Py_INCREF(number);
+        require(PyTuple_SetItem(made.ptr(), axis, number) == 0);
+    }
+    return made;
+}
+
 } // namespace
 
 PythonTransfers::PythonTransfers(const ArrayType &arrays, nb::type_object type, nb::type_object pointer,
@@ -178,14 +190,7 @@ nb::object PythonTransfers::cut(nb::handle source, nb::handle lengths, nb::handl
             part = nb::steal(slice ? PyObject_GetItem(source.ptr(), slice.get()) : nullptr);
             require(part.is_valid());
         } else {
-            const Owned its_shape(PyTuple_New(axes.size()));
-            require(static_cast<bool>(its_shape));
-            for (Py_ssize_t axis = 0; axis < axes.size(); ++axis) {
-                PyObject *const number = axis == 0 ? sizes[i] : axes[axis];
-                Py_INCREF(number);
-                require(PyTuple_SetItem(its_shape.get(), axis, number) == 0);
-            }
-            part = call.make(its_shape.get(), type.ptr(), device);
+            part = call.make(shape_of_part(axes, sizes[i]).ptr(), type.ptr(), device);
             ArrayMemory to;
             require(reader_.read_place(part.ptr(), &to));
             if (length != 0 && row_bytes != 0)
@@ -220,6 +225,41 @@ void PythonTransfers::upload(nb::handle target, std::uintptr_t address, std::uin
     call.run([&](Transfer &work) {
         return work.upload(end, reinterpret_cast<const void *>(address), to.bytes, static_cast<libcuda::Event>(mark));
     });
+}
+
+nb::object PythonTransfers::spread(std::uintptr_t address, nb::handle shape, nb::handle dtype, nb::handle lengths,
+                                   nb::handle devices, nb::handle marks) {
+    struct Upload {
+        End target;
+        std::uintptr_t source;
+        std::uint64_t bytes;
+        libcuda::Event mark;
+    };
+    const Items axes(shape), sizes(lengths), indices(devices), events(marks);
+    require_same_size(sizes, indices);
+    require_same_size(sizes, events);
+    const nb::object type = nb::borrow(made_as(dtype.ptr()));
+    nb::object made = new_list(sizes.size());
+    std::vector<Upload> uploads;
+    uploads.reserve(static_cast<std::size_t>(sizes.size()));
+    Call call(*this);
+    for (Py_ssize_t i = 0; i < sizes.size(); ++i) {
+        const int device = static_cast<int>(indices.integer_at(i));
+        nb::object part = call.make(shape_of_part(axes, sizes[i]).ptr(), type.ptr(), device);
+        ArrayMemory to;
+        require(reader_.read(part.ptr(), &to));
+        if (to.bytes != 0)
+            uploads.push_back({{call.place(device), to.address}, address, to.bytes,
+                               static_cast<libcuda::Event>(events.integer_at(i))});
+        address += to.bytes;
+        require(PyList_SetItem(made.ptr(), i, part.release().ptr()) == 0);
+    }
+    call.run([&](Transfer &work) {
+        return std::all_of(uploads.begin(), uploads.end(), [&](const Upload &each) {
+            return work.upload(each.target, reinterpret_cast<const void *>(each.source), each.bytes, each.mark);
+        });
+    });
+    return made;
 }
 
 void PythonTransfers::copy_rows(nb::handle target, std::size_t target_pitch, nb::handle source,

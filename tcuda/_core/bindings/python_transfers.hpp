@@ -46,6 +46,8 @@ public:
     nanobind::object cut(nanobind::handle source, nanobind::handle lengths, nanobind::handle devices);
     void copy(nanobind::handle target, nanobind::handle source);
     void upload(nanobind::handle target, std::uintptr_t address, std::uintptr_t mark);
+    nanobind::object spread(std::uintptr_t address, nanobind::handle shape, nanobind::handle dtype,
+                            nanobind::handle lengths, nanobind::handle devices, nanobind::handle marks);
     void copy_rows(nanobind::handle target, std::size_t target_pitch, nanobind::handle source,
                    std::size_t source_pitch, std::size_t width, std::size_t rows);
     void relay(nanobind::handle arrays, nanobind::handle hops);

@@ -58,6 +58,8 @@ void bind_transfers(nb::module_ &module) {
         .def("cut", &PythonTransfers::cut, nb::arg("source"), nb::arg("lengths"), nb::arg("devices"))
         .def("copy", &PythonTransfers::copy, nb::arg("target"), nb::arg("source"))
         .def("upload", &PythonTransfers::upload, nb::arg("target"), nb::arg("address"), nb::arg("mark"))
+        .def("spread", &PythonTransfers::spread, nb::arg("address"), nb::arg("shape"), nb::arg("dtype"),
+             nb::arg("lengths"), nb::arg("devices"), nb::arg("marks"))
         .def("copy_rows", &PythonTransfers::copy_rows, nb::arg("target"), nb::arg("target_pitch"), nb::arg("source"),
              nb::arg("source_pitch"), nb::arg("width"), nb::arg("rows"))
         .def("relay", &PythonTransfers::relay, nb::arg("arrays"), nb::arg("hops"))
