@@ -84,6 +84,7 @@ class LateRuntime(EmulatedRuntime):
         super().__init__(devices, memory)
         self._seed = seed
         self._deferring = True
+        """Whether work is done late now."""
         self._memory = LateMemory(self.devices)
         for device in self.devices:
             device.memory.keep_freed()
@@ -128,10 +129,12 @@ class LateRuntime(EmulatedRuntime):
         elif all(operation is None or operation.done for operation in self._before(timeline)):
             fill()  # no earlier owner of the memory has pending work, so another stream may write the memory at once
         else:
-            self._defer([timeline], fill)
+            self._perform(fill, [timeline])
 
-    def _defer(self, timelines: Sequence[Timeline], work: Callable[[], object], *, meets: bool = False) -> None:
-        if meets:
+    def _perform(self, work: Callable[[], object], timelines: Sequence[Timeline], *, meets: bool = False) -> None:
+        if not self._deferring:
+            super()._perform(work, timelines, meets=meets)
+        elif meets:
             # Other ranks may be threads of this process, which must be able to do their own work meanwhile.
             self._wait([last for timeline in timelines for last in self._before(timeline)])
             work()
@@ -146,7 +149,10 @@ class LateRuntime(EmulatedRuntime):
             self._staged_bytes = copy.size
         return copy.staged()
 
-    def _defer_launch(self, executable: Executable, timeline: Timeline) -> None:
+    def _perform_graph(self, executable: Executable, timeline: Timeline) -> None:
+        if not self._deferring:
+            super()._perform_graph(executable, timeline)
+            return
         prepare = tuple(executable.preparations.values())
         graph = executable.graph
         waits = [node.event.operation for node in graph.nodes if isinstance(node, ExternalWait)]

@@ -87,8 +87,6 @@ class EmulatedRuntime:
 
     name = "emulated"
     is_late = False
-    _deferring = False  # whether work is done late now
-    """Whether work may be done later than in the call that launches the work."""
 
     def __init__(self, devices: int, memory: int) -> None:
         settings.check(devices, memory)
@@ -467,12 +465,7 @@ class EmulatedRuntime:
                     return
                 self._streams.forbid_implicit(timeline, call)
         # The lock is not held, because the work may be slow, and may free arrays.
-        if self._deferring:
-            self._defer([timeline], work)
-        elif self.races.detector is None:
-            work()
-        else:
-            self.races.do(work)
+        self._perform(work, [timeline])
         with self._lock:
             self._streams.occupy(timeline, duration)
         if self.races.detector is not None:
@@ -522,12 +515,7 @@ class EmulatedRuntime:
                 for timeline in timelines:
                     self._streams.forbid_implicit(timeline, call)
         # The lock is not held, because the work may be slow, and may wait for another thread or process.
-        if self._deferring:
-            self._defer(timelines, work, meets=meets)
-        elif self.races.detector is None:
-            work()
-        else:
-            self.races.do(work)
+        self._perform(work, timelines, meets=meets)
         with self._lock:
             self._streams.occupy_together(timelines, duration)
         if self.races.detector is not None:
@@ -569,14 +557,10 @@ class EmulatedRuntime:
         """Add an operation to ``timeline``, do its work unless the stream captures, and return the time of its end."""
         end = self._enqueue(timeline, node, call)
         if timeline.capture is None:
-            if self._deferring:
-                self._defer(self._taking_part(timeline, node), node.work)
-                return end
-            if self.races.detector is None:
-                node.work()
-            else:
-                self.races.do(node.work)
-                self.races.moved(self._taking_part(timeline, node), node)
+            timelines = self._taking_part(timeline, node)
+            self._perform(node.work, timelines)
+            if self.races.detector is not None:
+                self.races.moved(timelines, node)
         return end
 
     def _taking_part(self, timeline: Timeline, node: Node) -> list[Timeline]:
@@ -591,19 +575,25 @@ class EmulatedRuntime:
                 return [self._streams.default(device) for device in sorted({timeline.device, *devices})]
         return [timeline]
 
-    # The late schedule. Only a runtime that sets `_deferring` is asked to defer work, and that is `LateRuntime`, which
-    # has the next two functions.
+    def _perform(self, work: Callable[[], object], timelines: Sequence[Timeline], *, meets: bool = False) -> None:
+        """Do ``work`` of ``timelines``, which do not capture.
 
-    def _defer(self, timelines: Sequence[Timeline], work: Callable[[], object], *, meets: bool = False) -> None:
-        """Do ``work`` of ``timelines``, which do not capture, when the host waits for it."""
-        raise NotImplementedError
+        Args:
+            work: The work.
+            timelines: The streams that the work belongs to.
+            meets: Whether the work waits for other threads or processes.
+        """
+        if self.races.detector is None:
+            work()
+        else:
+            self.races.do(work)
 
-    def _defer_launch(self, executable: Executable, timeline: Timeline) -> None:
-        """Do the work of ``executable`` on ``timeline``, which does not capture, when the host waits for it."""
-        raise NotImplementedError
+    def _perform_graph(self, executable: Executable, timeline: Timeline) -> None:
+        """Do the work of ``executable`` on ``timeline``, which does not capture."""
+        self._perform(executable.run, [timeline])
 
     def poison(self, ptr: int, size: int, value: int, stream: int) -> None:
-        """Set all bytes of memory that was allocated for ``stream``, whose work is deferred, to ``value``."""
+        """Set all bytes of memory that was allocated for ``stream`` to ``value``."""
         ctypes.memset(ptr, value, size)
 
     # Events
@@ -866,12 +856,7 @@ class EmulatedRuntime:
     def _replay(self, executable: Executable, timeline: Timeline) -> None:
         """Run ``executable`` on ``timeline``, which does not capture."""
         # The lock is not held, because the work may be slow while another thread launches its own.
-        if self._deferring:
-            self._defer_launch(executable, timeline)
-        elif self.races.detector is None:
-            executable.run()
-        else:
-            self.races.do(executable.run)
+        self._perform_graph(executable, timeline)
         with self._lock:
             start, end = executable.complete(self._streams.start(timeline))
             timeline.ready = end
