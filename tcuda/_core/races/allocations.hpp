@@ -22,6 +22,13 @@ public:
         return known == by_address_.end() ? 0 : known->second->size;
     }
 
+    // The allocation around `address` that is not freed; null if none is known.
+    const Allocation *live(Address address) {
+        Allocation *const found = use(address);
+        drop(found); // the table has it too
+        return found == nullptr || found->freed ? nullptr : found;
+    }
+
     // The allocation around `address`, for one more user; null if none is known.
     Allocation *use(Address address) {
         Allocation *&cached = cache_[place_of<cache_bits>(address)];

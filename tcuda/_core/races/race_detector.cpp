@@ -204,6 +204,14 @@ void RaceDetector::memory_unmapped(Address address, std::size_t size, int device
     }
 }
 
+std::optional<RaceDetector::Memory> RaceDetector::live_memory(Address address) {
+    const std::lock_guard lock(mutex_);
+    const Allocation *const found = allocations_.live(address);
+    if (found == nullptr)
+        return std::nullopt;
+    return Memory{found->address, found->size, found->device};
+}
+
 // Page-locked memory
 
 void RaceDetector::host_registered(Address address, std::size_t size) {

@@ -82,6 +82,14 @@ public:
     void memory_freed(Address address, StackId stack) noexcept override;
     void memory_unmapped(Address address, std::size_t size, int device, bool waited) noexcept override;
 
+    struct Memory {
+        Address address;
+        std::size_t size;
+        int device;
+    };
+    // The allocation around the address; nothing if there is none, or if it is freed.
+    std::optional<Memory> live_memory(Address address);
+
     // Page-locked memory of the host
     void host_registered(Address address, std::size_t size);
     void host_unregistered(Address address);

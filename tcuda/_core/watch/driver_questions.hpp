@@ -1,0 +1,25 @@
+// What the watch asks the driver. The functions are those of libcuda, or functions of a test.
+#pragma once
+
+#include <cstddef>
+
+#include "driver/driver.hpp"
+#include "driver/libcuda_types.hpp"
+
+namespace tcuda::watch {
+
+// Each function returns a status and has the parameters of the function of libcuda that it stands for. A null function
+// is one that the driver lacks. The driver allows all of them in a callback, and during a capture.
+struct DriverQuestions {
+    int (*current_device)(int *device) = nullptr;                                       // cuCtxGetDevice
+    int (*push_context)(libcuda::Context) = nullptr;                                    // cuCtxPushCurrent_v2
+    int (*pop_context)(libcuda::Context *) = nullptr;                                   // cuCtxPopCurrent_v2
+    int (*stream_context)(libcuda::Stream, libcuda::Context *) = nullptr;               // cuStreamGetCtx
+    int (*stream_flags)(libcuda::Stream, unsigned *flags) = nullptr;                    // cuStreamGetFlags
+    int (*capture_info)(libcuda::Stream, int *status, libcuda::CaptureId *) = nullptr;  // cuStreamGetCaptureInfo
+    int (*pointer_attribute)(void *value, int attribute, libcuda::DevicePointer) = nullptr; // cuPointerGetAttribute
+    int (*parameter_info)(libcuda::Function, std::size_t index, std::size_t *offset,
+                          std::size_t *size) = nullptr; // cuFuncGetParamInfo, from CUDA 12.4 on
+};
+
+} // namespace tcuda::watch
