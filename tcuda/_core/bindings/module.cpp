@@ -15,6 +15,7 @@
 #include "bindings/random_module.hpp"
 #include "bindings/scopes_module.hpp"
 #include "bindings/transfers_module.hpp"
+#include "bindings/watch_module.hpp"
 
 NB_MODULE(_core, module) {
     // Devices and arrays may live as long as the process: an object that is alive at its end is no leak.
@@ -31,6 +32,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_ledger_arguments(module);
     tcuda::bind_ledger(module);
     tcuda::bind_races(module);
+    tcuda::bind_watch(module);
     tcuda::bind_callables(module);
     tcuda::bind_scopes(module);
     if (!tcuda::add_event_finalizer(module.ptr()))

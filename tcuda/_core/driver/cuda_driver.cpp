@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "driver/current_device.hpp"
+#include "driver/own_memory_call.hpp"
 #include "driver/status.hpp"
 #include "driver/stream_key.hpp"
 
@@ -32,6 +33,7 @@ int CudaDriver::enter(int index) {
 
 int CudaDriver::allocate(int device, std::size_t size, Address *address) {
     const CurrentDevice current(devices_, captures_, device);
+    const OwnMemoryCall own;
     libcuda::DevicePointer pointer = 0;
     const int status = current.status != success ? current.status : memory_.allocate(&pointer, size);
     *address = pointer;
@@ -40,6 +42,7 @@ int CudaDriver::allocate(int device, std::size_t size, Address *address) {
 
 int CudaDriver::free(int device, Address address) {
     const CurrentDevice current(devices_, captures_, device);
+    const OwnMemoryCall own;
     return current.status != success ? current.status : memory_.free(address);
 }
 

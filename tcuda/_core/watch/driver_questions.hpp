@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 
 #include "driver/driver.hpp"
 #include "driver/libcuda_types.hpp"
@@ -20,6 +21,10 @@ struct DriverQuestions {
     int (*pointer_attribute)(void *value, int attribute, libcuda::DevicePointer) = nullptr; // cuPointerGetAttribute
     int (*parameter_info)(libcuda::Function, std::size_t index, std::size_t *offset,
                           std::size_t *size) = nullptr; // cuFuncGetParamInfo, from CUDA 12.4 on
+
+    // `find` returns the address of a function; null if there is none.
+    static DriverQuestions from(const std::function<void *(const char *name)> &find);
+    bool complete() const; // whether no question is missing without which the watch cannot work
 };
 
 } // namespace tcuda::watch

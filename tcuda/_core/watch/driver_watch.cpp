@@ -1,6 +1,7 @@
 #include "watch/driver_watch.hpp"
 
 #include <string_view>
+#include <type_traits>
 
 #include "watch/use_list.hpp"
 
@@ -81,6 +82,27 @@ void add_end(const CopyEnd &end, At place, const Copy &copy, AccessKind kind, st
 }
 
 } // namespace
+
+DriverQuestions DriverQuestions::from(const std::function<void *(const char *)> &find) {
+    DriverQuestions made;
+    const auto look_up = [&](auto *&function, const char *name) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(find(name));
+    };
+    look_up(made.current_device, "cuCtxGetDevice");
+    look_up(made.push_context, "cuCtxPushCurrent_v2");
+    look_up(made.pop_context, "cuCtxPopCurrent_v2");
+    look_up(made.stream_context, "cuStreamGetCtx");
+    look_up(made.stream_flags, "cuStreamGetFlags");
+    look_up(made.capture_info, "cuStreamGetCaptureInfo");
+    look_up(made.pointer_attribute, "cuPointerGetAttribute");
+    look_up(made.parameter_info, "cuFuncGetParamInfo");
+    return made;
+}
+
+bool DriverQuestions::complete() const {
+    return current_device != nullptr && push_context != nullptr && pop_context != nullptr && stream_context != nullptr &&
+           stream_flags != nullptr && capture_info != nullptr;
+}
 
 DriverWatch::DriverWatch(races::RaceDetector &detector, const DriverQuestions &questions, StackId (*stack)(),
                          std::function<void(Races &&)> found)
@@ -330,7 +352,7 @@ void DriverWatch::graph_launched(CallStream call, libcuda::GraphExec executable)
     if (graphs_ == nullptr || !find(call, &stream) || !counts(stream))
         return;
     if (capturing(stream)) {
-        graphs_->captured(stream, {"graph", {nullptr, 0}}, stack_());
+        graphs_->launch_captured(executable, stream, stack_());
         return;
     }
     deliver(graphs_->launched(executable, stream, stack_()));

@@ -23,8 +23,17 @@ public:
     // A kernel, a copy, a fill or another piece of work was added to a capture in which the stream takes part. The node
     // is the stream's last dependency (cuStreamGetCaptureInfo_v2).
     virtual void captured(const WatchedStream &, const NamedOperation &, StackId) = 0;
+    // The launch of an executable graph was captured, as a child graph.
+    virtual void launch_captured(libcuda::GraphExec, const WatchedStream &stream, StackId stack) {
+        captured(stream, {"graph", {nullptr, 0}}, stack);
+    }
     // The capture that the stream has begun is about to end.
     virtual void capture_ending(const WatchedStream &) {}
+
+    virtual void cloned(libcuda::Graph /*clone*/, libcuda::Graph /*original*/) {}
+    virtual void child_added(libcuda::GraphNode, libcuda::Graph /*graph of the node*/, libcuda::Graph /*child*/) {}
+    virtual void node_changed(libcuda::GraphNode) {} // the node has other parameters
+    virtual void node_about_to_be_destroyed(libcuda::GraphNode) {}
 
     virtual void instantiated(libcuda::GraphExec, libcuda::Graph) = 0;
     // The nodes of the executable graph have the parameters of the nodes of `graph` now.
@@ -38,6 +47,12 @@ public:
         node_set(executable, node);
     }
     virtual void memset_node_set(libcuda::GraphExec executable, libcuda::GraphNode node, const libcuda::MemsetNode &) {
+        node_set(executable, node);
+    }
+    virtual void child_node_set(libcuda::GraphExec executable, libcuda::GraphNode node, libcuda::Graph /*child*/) {
+        node_set(executable, node);
+    }
+    virtual void event_node_set(libcuda::GraphExec executable, libcuda::GraphNode node, libcuda::Event) {
         node_set(executable, node);
     }
     virtual void enabled(libcuda::GraphExec, libcuda::GraphNode, bool /*enabled*/) {}

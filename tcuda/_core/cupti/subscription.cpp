@@ -1,0 +1,109 @@
+#include "cupti/subscription.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "cupti/calls.hpp"
+#include "driver/own_memory_call.hpp"
+
+namespace tcuda::cupti {
+namespace {
+
+// The watch of the subscription, and the threads that are in a callback. A callback may begin after its subscription has
+// ended, so the callbacks use nothing that is ever destroyed.
+std::atomic<watch::DriverWatch *> current_watch{nullptr};
+std::atomic<std::size_t> in_callbacks{0};
+
+class InCallback {
+public:
+    InCallback() { in_callbacks.fetch_add(1); }
+    ~InCallback() { in_callbacks.fetch_sub(1); }
+    InCallback(const InCallback &) = delete;
+    InCallback &operator=(const InCallback &) = delete;
+
+    watch::DriverWatch *watch() const { return current_watch.load(); }
+};
+
+void tell_call(watch::DriverWatch &watch, std::uint32_t id, const ApiCall &call) {
+    const WatchedCall *const watched = watched_call(id);
+    if (watched == nullptr)
+        return;
+    const bool entered = call.site == site_enter;
+    const bool failed = !entered && (call.result == nullptr || *static_cast<const int *>(call.result) != success);
+    if ((watched->sides & (entered ? at_entry : failed ? after_failure : after_success)) == 0)
+        return;
+    watched->tell({watch, call.parameters, call.context, call.symbol_name, watched->per_thread, entered, failed});
+}
+
+void tell_resource(watch::DriverWatch &watch, std::uint32_t id, const Resource &resource) {
+    if (id == resource_context_destroyed) {
+        watch.context_about_to_be_destroyed(resource.context);
+        return;
+    }
+    const auto *const module = static_cast<const ModuleDescription *>(resource.description);
+    if (module == nullptr)
+        return;
+    if (id == resource_module_loaded)
+        tell_cubin(watch, *module);
+    else if (id == resource_module_unloaded)
+        watch.launches().cubin_unloaded(module->number);
+}
+
+void callback(void *, int domain, std::uint32_t id, const void *data) {
+    if (data == nullptr || Unwatched::depth() != 0 || OwnMemoryCall::is_active())
+        return;
+    const InCallback in_callback;
+    watch::DriverWatch *const watch = in_callback.watch();
+    if (watch == nullptr)
+        return;
+    const Unwatched own_calls; // the watch asks the driver
+    try {
+        if (domain == domain_driver)
+            tell_call(*watch, id, *static_cast<const ApiCall *>(data));
+        else if (domain == domain_resource)
+            tell_resource(*watch, id, *static_cast<const Resource *>(data));
+    } catch (...) { // without memory of the host, the detector misses the call; the program must not notice
+    }
+}
+
+} // namespace
+
+Subscription::Subscription(const Library &library, watch::DriverWatch &watch) : library_(library), process_(getpid()) {
+    if (current_watch.load() != nullptr)
+        throw std::runtime_error("another race detector watches this process already");
+    const WatchedCalls calls = watched_calls();
+    enabled_.reserve(calls.count + 3);
+    subscriber_ = library_.subscribe(callback);
+    current_watch.store(&watch);
+    active_ = true;
+    for (const std::uint32_t id : {resource_context_destroyed, resource_module_loaded, resource_module_unloaded})
+        if (library_.enable(1, subscriber_, domain_resource, id) == ok)
+            enabled_.emplace_back(domain_resource, id);
+    for (const WatchedCall &call : calls) {
+        const int status = library_.enable(1, subscriber_, domain_driver, call.id);
+        if (status == ok) {
+            enabled_.emplace_back(domain_driver, call.id);
+        } else if (status != invalid_parameter) { // a library that is older than the call does not know the id
+            end();
+            throw std::runtime_error("CUPTI refuses to tell of the driver's calls: status " + std::to_string(status));
+        }
+    }
+}
+
+void Subscription::end() noexcept {
+    if (!active_ || getpid() != process_)
+        return;
+    active_ = false;
+    for (const auto &[domain, id] : enabled_)
+        library_.enable(0, subscriber_, domain, id);
+    library_.unsubscribe(subscriber_);
+    current_watch.store(nullptr);
+    while (in_callbacks.load() != 0)
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+} // namespace tcuda::cupti
