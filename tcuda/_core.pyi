@@ -740,6 +740,35 @@ RaceUse = (
     | tuple[int, int, tuple[int, ...], tuple[int, ...], int, str, str]
 )
 
+def begin_stack_notes() -> None:
+    """Begin a time in which callbacks of the driver note Python stacks without Python's lock. The times are counted."""
+
+def end_stack_notes() -> None: ...
+def notes_stacks_without_lock() -> bool:
+    """Return whether the core can read the frames of this Python without Python's lock.
+
+    False before the first :func:`begin_stack_notes`, without the global lock, for unknown versions of Python, and at
+    the end of the interpreter.
+    """
+
+def frames_of(stack: int) -> list[dict[str, Any]]:
+    """Return the name, filename and line of each frame of a noted stack, innermost first."""
+
+def note_stack(with_lock: bool) -> int:
+    """Stand in a test for a callback that notes the stack, with or without Python's lock."""
+
+def note_stack_both_ways(python_first: bool) -> tuple[int, int]:
+    """Return, in a test, the same stack as Python's functions and as a callback without the lock note it."""
+
+def note_stack_in_foreign_thread() -> int:
+    """Note, in a test, the stack of a thread that Python does not know."""
+
+def note_stack_against_lock() -> tuple[int, float]:
+    """Note, in a test, the stack while another thread waits for the note with Python's lock; return the seconds too."""
+
+def seconds_per_stack_note(count: int, with_lock: bool) -> float:
+    """Measure notes of the same stack."""
+
 class RaceAccess:
     """One of the two accesses of a race."""
 

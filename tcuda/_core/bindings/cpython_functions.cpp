@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "bindings/frame_layout.hpp"
+
 namespace tcuda {
 namespace {
 
@@ -15,8 +17,14 @@ CpythonFunctions found() {
     find(functions.current_thread, "PyThreadState_GetUnchecked");
     find(functions.current_thread, "_PyThreadState_UncheckedGet"); // the name before Python 3.13
     find(functions.frame_back, "PyFrame_GetBack");
+#if PY_VERSION_HEX < 0x030B0000
+    functions.frame_instruction = instruction_of_frame;
+#else
     find(functions.frame_instruction, "PyFrame_GetLasti");
+#endif
     find(functions.code_line, "PyCode_Addr2Line");
+    find(functions.is_finalizing, "Py_IsFinalizing");
+    find(functions.is_finalizing, "_Py_IsFinalizing"); // the name before Python 3.13
     return functions;
 }
 

@@ -12,8 +12,9 @@ struct CpythonFunctions {
     // returns 1.
     PyThreadState *(*current_thread)();
     PyObject *(*frame_back)(PyObject *frame);
-    int (*frame_instruction)(PyObject *frame); // since Python 3.11
+    int (*frame_instruction)(PyObject *frame);
     int (*code_line)(PyObject *code, int instruction);
+    int (*is_finalizing)();
 };
 
 // Looked up when the library is loaded.

@@ -14,6 +14,7 @@
 #include "bindings/races_module.hpp"
 #include "bindings/random_module.hpp"
 #include "bindings/scopes_module.hpp"
+#include "bindings/stacks_module.hpp"
 #include "bindings/transfers_module.hpp"
 #include "bindings/watch_module.hpp"
 
@@ -31,6 +32,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_transfers(module);
     tcuda::bind_ledger_arguments(module);
     tcuda::bind_ledger(module);
+    tcuda::bind_stacks(module);
     tcuda::bind_races(module);
     tcuda::bind_watch(module);
     tcuda::bind_callables(module);

@@ -1,15 +1,25 @@
 #include "bindings/python_stacks.hpp"
 
+#include <nanobind/nanobind.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <thread>
 #include <utility>
 
 #include "bindings/cpython_functions.hpp"
+#include "bindings/frame_layout.hpp"
 #include "bindings/python_lock.hpp"
+#include "bindings/stack_keeper.hpp"
 #include "bindings/stack_table.hpp"
+
+namespace nb = nanobind;
 
 namespace tcuda {
 namespace {
 
-// Notes the stack of this thread. Each thread keeps one vector of frames, for its capacity.
+// Collects the stack of this thread with Python's functions. Each thread keeps one vector of frames, for its capacity.
+// The code objects are borrowed: the frames of this thread keep them alive.
 class Noting {
 public:
     Noting() {
@@ -19,9 +29,6 @@ public:
     // `busy_` stays set until the end: dropping a reference may run Python code.
     ~Noting() {
         Py_XDECREF(frame_);
-        for (const StackFrame &noted : frames())
-            Py_XDECREF(noted.code);
-        frames().clear();
         busy_ = false;
     }
     Noting(const Noting &) = delete;
@@ -30,28 +37,18 @@ public:
     // Whether this thread is noting its stack already: a garbage collection has called the core.
     static bool busy() { return busy_; }
 
-    void note() {
+    const StackFrames &note() {
         frame_ = reinterpret_cast<PyObject *>(PyEval_GetFrame());
         Py_XINCREF(frame_);
         while (frame_ != nullptr) {
-            auto *const typed = reinterpret_cast<PyFrameObject *>(frame_);
-            StackFrame &noted = frames().emplace_back(); // may throw, so it comes before the new reference
-            noted.place = cpython.frame_instruction != nullptr ? cpython.frame_instruction(frame_)
-                                                               : -PyFrame_GetLineNumber(typed);
-            noted.code = reinterpret_cast<PyObject *>(PyFrame_GetCode(typed));
+            StackFrame &noted = frames().emplace_back();
+            noted.place = cpython.frame_instruction(frame_);
+            noted.code = reinterpret_cast<PyObject *>(PyFrame_GetCode(reinterpret_cast<PyFrameObject *>(frame_)));
+            Py_DECREF(noted.code);
             PyObject *const back = cpython.frame_back(frame_);
             Py_DECREF(std::exchange(frame_, back));
         }
-    }
-
-    StackId number() {
-        if (frames().empty())
-            return stack_without_frames;
-        bool is_new = false;
-        const StackId number = stack_table().number(frames(), &is_new);
-        if (is_new) // the references belong to the table now
-            frames().clear();
-        return number;
+        return frames();
     }
 
 private:
@@ -64,8 +61,120 @@ private:
     PyObject *frame_ = nullptr;
 };
 
+// The walk without the lock; null until it was tried, and after the end of the interpreter has begun.
+std::atomic<FrameWalk *> usable_walk{nullptr};
+// The number of threads that walk without the lock now. The end of the interpreter waits for them: it deletes the states
+// of threads.
+std::atomic<int> walks{0};
+
+class Walk {
+public:
+    Walk() { walks.fetch_add(1); } // before the read of `usable_walk`, so that close() sees this walk
+    ~Walk() { walks.fetch_sub(1); }
+    Walk(const Walk &) = delete;
+    Walk &operator=(const Walk &) = delete;
+
+    bool note(StackFrames *frames) {
+        FrameWalk *const walk = usable_walk.load();
+        PyThreadState *const thread = walk == nullptr ? nullptr : PyGILState_GetThisThreadState();
+        if (thread == nullptr) // a thread that Python does not know, for example
+            return false;
+        walk(thread, frames);
+        return true;
+    }
+};
+
+// The frames of the last notes of a thread.
+struct LastNote {
+    StackFrames walked, noted;
+    StackId number = stack_without_frames;
+};
+
+StackId number_known_part(const StackFrames &frames) {
+    const StackFrames known = stack_table().known(frames);
+    return known.empty() ? stack_without_frames : stack_table().number(known).value_or(stack_without_frames);
+}
+
+StackId note_by_walk(bool has_lock) {
+    static thread_local LastNote last;
+    last.walked.clear();
+    if (!Walk().note(&last.walked) || last.walked.empty())
+        return stack_without_frames;
+    if (last.walked == last.noted)
+        return last.number;
+    std::optional<StackId> number = stack_table().number(last.walked);
+    if (!number) {
+        if (has_lock)
+            stack_table().keep(last.walked);
+        else if (!stack_keeper().keep(last.walked))
+            return number_known_part(last.walked);
+        number = stack_table().number(last.walked);
+    }
+    std::swap(last.walked, last.noted);
+    last.number = *number;
+    return last.number;
+}
+
+bool can_note() {
+    return cpython.frame_back != nullptr && cpython.frame_instruction != nullptr && cpython.code_line != nullptr;
+}
+
+// Whether both ways see the same frames here.
+bool both_walks_agree() {
+    StackFrames walked;
+    careful_frame_walk()(PyGILState_GetThisThreadState(), &walked);
+    Noting noting;
+    return noting.note() == walked;
+}
+
+// Compares both ways on stacks with all kinds of frames: of functions, classes, generators, comprehensions, and of Python
+// code that C code calls.
+bool walk_is_right() {
+    if (frame_walk() == nullptr || !can_note() || !holds_python_lock() || Noting::busy())
+        return false;
+    static constexpr const char *source = R"(
+def deeper(n):
+    return compare() if n == 0 else deeper(n - 1)
+def generator():
+    yield deeper(3)
+    yield [deeper(n) for n in (0, 1)]
+results = [compare(), deeper(0), *generator(), [r for r in generator()]]
+sorted((1, 2), key=lambda n: results.append(next(generator())) or n)
+class Body:
+    results.append(compare())
+    def __repr__(self):
+        results.append([*map(deeper, (0, 2))])
+        return ""
+repr(Body())
+async def coroutine():
+    results.append(deeper(1))
+try:
+    coroutine().send(None)
+except StopIteration:
+    pass
+)";
+    bool right = true;
+    int compared = 0;
+    nb::dict names;
+    names["compare"] = nb::cpp_function([&] {
+        ++compared;
+        right = right && both_walks_agree();
+    });
+    nb::module_::import_("builtins").attr("exec")(source, names);
+    names.clear();
+    return right && compared > 10;
+}
+
+// At the end of the interpreter, before it ends threads.
+void close() {
+    usable_walk = nullptr;
+    while (walks.load() > 0)
+        std::this_thread::yield();
+    stack_keeper().end_all();
+}
+
 PyObject *description(const StackFrame &frame) {
-    const int line = frame.place < 0 ? -frame.place : cpython.code_line(frame.code, frame.place);
+    const int line = cpython.code_line(frame.code, frame.place);
     PyObject *name = PyObject_GetAttrString(frame.code, "co_name");
     PyObject *filename = PyObject_GetAttrString(frame.code, "co_filename");
     PyObject *made = name == nullptr || filename == nullptr
@@ -79,14 +188,46 @@ PyObject *description(const StackFrame &frame) {
 } // namespace
 
 StackId note_python_stack() {
-    if (cpython.frame_back == nullptr || cpython.code_line == nullptr || !holds_python_lock())
-        return stack_without_frames;
-    if (Noting::busy())
+    if (!can_note() || !holds_python_lock() || Noting::busy())
         return stack_without_frames;
     Noting noting;
-    noting.note();
-    return noting.number();
+    const StackFrames &frames = noting.note();
+    if (frames.empty())
+        return stack_without_frames;
+    if (const auto known = stack_table().number(frames))
+        return *known;
+    stack_table().keep(frames);
+    return *stack_table().number(frames);
 }
+
+StackId note_any_stack() noexcept {
+    try {
+        const bool has_lock = holds_python_lock();
+        if (has_lock && usable_walk.load() == nullptr)
+            return note_python_stack();
+        return note_by_walk(has_lock);
+    } catch (const std::bad_alloc &) {
+        return stack_without_frames;
+    }
+}
+
+void begin_stack_notes() {
+    static const bool is_right = [] {
+        pthread_atfork(nullptr, nullptr, [] { walks = 0; }); // the child has only the thread that forks
+        const bool right = walk_is_right();
+        if (right) {
+            nb::module_::import_("atexit").attr("register")(nb::cpp_function(close));
+            usable_walk = frame_walk();
+        }
+        return right;
+    }();
+    if (is_right && usable_walk.load() != nullptr)
+        stack_keeper().begin();
+}
+
+void end_stack_notes() { stack_keeper().end(); }
+
+bool notes_stacks_without_lock() { return usable_walk.load() != nullptr; }
 
 PyObject *frames_of(StackId stack) {
     const StackFrames frames = stack_table().frames(stack);

@@ -1,0 +1,121 @@
+#include "bindings/stack_keeper.hpp"
+
+#include <nanobind/nanobind.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+#include <utility>
+
+namespace tcuda {
+
+void StackKeeper::begin() {
+    const std::lock_guard lock(mutex_);
+    ++users_;
+    if (!running_)
+        start();
+}
+
+// The thread handles no signals of the program.
+void StackKeeper::start() {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        thread_ = std::thread([this] { run(); });
+        running_ = true;
+        in_vain_ = 0;
+    } catch (const std::system_error &) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void StackKeeper::end() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (users_ == 0 || --users_ > 0)
+            return;
+    }
+    end_all();
+}
+
+void StackKeeper::end_all() {
+    std::thread thread;
+    {
+        const std::lock_guard lock(mutex_);
+        users_ = 0;
+        running_ = false;
+        thread = std::move(thread_);
+        for (Request *const request : requests_)
+            request->done = true;
+        requests_.clear();
+        wanted_.notify_all();
+        done_.notify_all();
+    }
+    if (thread.joinable()) {
+        const nanobind::gil_scoped_release released; // the thread may wait for Python's lock
+        thread.join();
+    }
+}
+
+bool StackKeeper::keep(const StackFrames &frames) {
+    std::unique_lock lock(mutex_);
+    if (!running_ || (in_vain_ >= tries && std::chrono::steady_clock::now() < no_wait_before_))
+        return false;
+    Request request{&frames};
+    requests_.push_back(&request);
+    wanted_.notify_one();
+    if (done_.wait_for(lock, patience, [&] { return request.done; })) {
+        in_vain_ = 0;
+        return request.kept;
+    }
+    requests_.erase(std::find(requests_.begin(), requests_.end(), &request));
+    if (++in_vain_ >= tries)
+        no_wait_before_ = std::chrono::steady_clock::now() + rest;
+    return false;
+}
+
+void StackKeeper::run() {
+    const std::thread::id self = std::this_thread::get_id();
+    std::unique_lock lock(mutex_);
+    // After end_all(), another thread may be the keeper already.
+    const auto goes_on = [&] { return running_ && thread_.get_id() == self; };
+    while (goes_on()) {
+        if (requests_.empty()) {
+            wanted_.wait(lock);
+            continue;
+        }
+        lock.unlock();
+        const PyGILState_STATE held = PyGILState_Ensure();
+        lock.lock();
+        serve();
+        lock.unlock();
+        PyGILState_Release(held);
+        lock.lock();
+    }
+}
+
+void StackKeeper::serve() {
+    for (Request *const request : requests_) {
+        try {
+            stack_table().keep(*request->frames);
+            request->kept = true;
+        } catch (const std::bad_alloc &) {
+        }
+        request->done = true;
+    }
+    requests_.clear();
+    done_.notify_all();
+}
+
+StackKeeper &stack_keeper() {
+    static auto *const keeper = new StackKeeper;
+    // A child has no such thread. The old objects are not destroyed: they belong to the threads of the parent.
+    [[maybe_unused]] static const int registered =
+        pthread_atfork(nullptr, nullptr, [] { new (&stack_keeper()) StackKeeper; });
+    return *keeper;
+}
+
+} // namespace tcuda

@@ -1,0 +1,461 @@
+"""The notes of Python stacks that a callback of the driver makes in a thread that has given Python's lock back."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import sysconfig
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tcuda import _core
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from support.fixture_types import OutputOf, RunPython
+
+    Note = Callable[[], tuple[int, int]]
+
+pytestmark = pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="Python without the global lock: no notes without a lock"
+)
+
+
+@pytest.fixture(autouse=True)
+def _notes() -> Iterator[None]:
+    _core.begin_stack_notes()
+    yield
+    _core.end_stack_notes()
+
+
+def test_this_python_is_known() -> None:
+    assert _core.notes_stacks_without_lock()
+
+
+def in_function(note: Note) -> Any:
+    return note()
+
+
+def in_nested_functions(note: Note) -> Any:
+    def outer() -> Any:
+        def inner() -> Any:
+            return note()
+
+        return inner()
+
+    return outer()
+
+
+def in_generator(note: Note) -> Any:
+    def generator() -> Iterator[Any]:
+        yield 0
+        yield note()
+
+    return list(generator())[1]
+
+
+def in_delegating_generator(note: Note) -> Any:
+    def inner() -> Iterator[Any]:
+        yield note()
+
+    def outer() -> Iterator[Any]:
+        yield from inner()
+
+    return next(outer())
+
+
+def in_comprehension(note: Note) -> Any:
+    return [[note() for _ in range(2)] for _ in range(2)][1][1]
+
+
+def in_generator_expression(note: Note) -> Any:
+    return max(note() for _ in range(1))
+
+
+def in_class_body(note: Note) -> Any:
+    class Body:
+        result = note()
+
+    return Body.result
+
+
+def in_lambda(note: Note) -> Any:
+    return (lambda: note())()
+
+
+def in_partial(note: Note) -> Any:
+    def called(_a: int, *, b: int) -> Any:
+        return note(), b
+
+    return functools.partial(called, 1, b=2)()[0]
+
+
+def in_key_of_sort(note: Note) -> Any:
+    results: list[Any] = []
+
+    def key(value: int) -> int:
+        results.append(note())
+        return value
+
+    sorted([2, 1], key=key)
+    return results[-1]
+
+
+def in_cached_decorator(note: Note) -> Any:
+    @functools.lru_cache(None)
+    def called(_n: int) -> Any:
+        return note()
+
+    return called(1)
+
+
+def in_special_methods(note: Note) -> Any:
+    class Special:
+        def __init__(self) -> None:
+            self.results = [note()]
+
+        def __getattr__(self, name: str) -> Any:
+            return note()
+
+        @property
+        def value(self) -> Any:
+            return note()
+
+    special = Special()
+    first, second = special.results[0], special.missing
+    assert first[0] == first[1]
+    assert second[0] == second[1]
+    return special.value
+
+
+def in_finalizer(note: Note) -> Any:
+    results: list[Any] = []
+
+    class Ends:
+        def __del__(self) -> None:
+            results.append(note())
+
+    ends = Ends()
+    del ends
+    return results[0]
+
+
+def in_coroutine(note: Note) -> Any:
+    async def inner() -> Any:
+        return note()
+
+    async def asynchronous() -> AsyncIterator[Any]:
+        yield await inner()
+
+    async def outer() -> Any:
+        results = [result async for result in asynchronous()]
+        return results[0]
+
+    with pytest.raises(StopIteration) as end:
+        outer().send(None)
+    return end.value.value
+
+
+def in_context_manager(note: Note) -> Any:
+    @contextlib.contextmanager
+    def manager() -> Iterator[Any]:
+        yield note()
+
+    with manager() as result:
+        return result
+
+
+def in_executed_code(note: Note) -> Any:
+    names: dict[str, Any] = {"note": note}
+    exec("def f():\n\n    return note()\nresult = f()", names)
+    return names["result"]
+
+
+def in_evaluated_code(note: Note) -> Any:
+    return eval("[note()][0]", {"note": note})
+
+
+def in_deep_recursion(note: Note) -> Any:
+    def deeper(n: int) -> Any:
+        return note() if n == 0 else deeper(n - 1)
+
+    return deeper(300)
+
+
+def in_handler_of_exception(note: Note) -> Any:
+    try:
+        raise KeyError
+    except KeyError:
+        return note()
+
+
+def in_trace_function(note: Note) -> Any:
+    results: list[Any] = []
+
+    def trace(frame: Any, event: str, arg: object) -> Any:
+        results.append(note())
+        assert results[-1][0] == results[-1][1]
+        return trace
+
+    def traced() -> int:
+        number = 1
+        number += 1
+        return number
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        traced()
+    finally:
+        sys.settrace(before)
+    return results[0]
+
+
+def under_trace_function(note: Note) -> Any:
+    def trace(frame: Any, event: str, arg: object) -> Any:
+        return trace
+
+    def traced() -> Any:
+        return (
+            0,
+            note(),
+        )
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        return traced()[1]
+    finally:
+        sys.settrace(before)
+
+
+def in_thread(note: Note) -> Any:
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(note()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+SHAPES = [value for name, value in list(globals().items()) if name.startswith(("in_", "under_"))]
+
+
+@pytest.mark.parametrize("python_first", [False, True])
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_the_stack_is_the_one_that_python_sees(shape: Callable[[Note], Any], python_first: bool) -> None:
+    seen: list[list[tuple[str, int]]] = []
+
+    def note() -> tuple[int, int]:
+        frames = []
+        frame = sys._getframe().f_back
+        while frame is not None:
+            frames.append((frame.f_code.co_name, frame.f_lineno))
+            frame = frame.f_back
+        seen.append(frames)
+        return _core.note_stack_both_ways(python_first)
+
+    by_python, by_walk = shape(note)
+    assert by_python == by_walk
+    innermost, *frames = [(frame["name"], frame["line"]) for frame in _core.frames_of(by_walk)]
+    assert innermost[0] == "note"
+    assert frames in seen
+
+
+def test_notes_of_one_line_have_one_number() -> None:
+    numbers = {_core.note_stack(with_lock) for with_lock in (True, False, True, False)}
+    assert len(numbers) == 1
+
+
+def test_notes_of_two_lines_have_two_numbers() -> None:
+    first = _core.note_stack(False)
+    second = _core.note_stack(False)
+    assert first != second
+    (one, *_), (two, *_) = _core.frames_of(first), _core.frames_of(second)
+    assert two["line"] == one["line"] + 1
+
+
+def test_a_thread_that_python_does_not_know_has_no_frames() -> None:
+    assert _core.frames_of(_core.note_stack_in_foreign_thread()) == []
+
+
+def test_code_that_is_gone_is_still_described() -> None:
+    names: dict[str, Any] = {"note": _core.note_stack}
+    exec("def short_lived():\n    return note(False)\nnumber = short_lived()", names)
+    number = names["number"]
+    names.clear()
+    assert [frame["name"] for frame in _core.frames_of(number)][:2] == ["short_lived", "<module>"]
+
+
+def test_code_that_is_made_and_dropped_all_the_time(output_of: OutputOf) -> None:
+    code = """
+from tcuda import _core
+_core.begin_stack_notes()
+numbers = set()
+source = compile("number = note(False)", "made.py", "exec")
+for count in range(100_000):
+    names = {"note": _core.note_stack}
+    exec(source.replace(co_name=f"made{count}"), names)
+    numbers.add(names["number"])
+print(len(numbers))
+wrong = 0
+for number in sorted(numbers)[::1000]:
+    wrong += not _core.frames_of(number)[0]["name"].startswith("made")
+print(wrong)
+"""
+    assert output_of(code).split() == ["100000", "0"]
+
+
+def test_a_thread_that_keeps_the_lock_delays_a_note_for_a_bounded_time(output_of: OutputOf) -> None:
+    code = """
+from tcuda import _core
+_core.begin_stack_notes()
+_core.note_stack(True)  # makes the code of this module known
+
+def note(count):
+    names = {"note": _core.note_stack_against_lock}
+    exec(f"def new{count}(): return note()\\nresult = new{count}()", names)
+    number, seconds = names["result"]
+    return [frame["name"] for frame in _core.frames_of(number)], seconds
+
+for count in range(3):
+    frames, seconds = note(count)
+    assert frames == ["<module>"], frames
+    assert 0.015 < seconds < 5, seconds
+frames, seconds = note(3)  # after three waits in vain
+assert frames == ["<module>"], frames
+assert seconds < 0.015, seconds
+number, seconds = _core.note_stack_against_lock()  # known code needs no keeper
+assert [frame["name"] for frame in _core.frames_of(number)] == ["<module>"]
+assert seconds < 0.015, seconds
+_core.end_stack_notes()
+_core.begin_stack_notes()
+names = {"note": _core.note_stack}
+exec("def new(): return note(False)\\nresult = new()", names)
+assert [frame["name"] for frame in _core.frames_of(names["result"])][0] == "new"
+print("done")
+"""
+    # The frames of note() are new code in the first calls: the notes leave them out as well.
+    assert output_of(code) == "done"
+
+
+def test_notes_from_many_threads(output_of: OutputOf) -> None:
+    code = """
+import threading
+from tcuda import _core
+_core.begin_stack_notes()
+wrong = []
+
+def work(thread):
+    for count in range(300):
+        names = {"note": _core.note_stack_both_ways}
+        exec(f"def new{thread}_{count}(): return note(False)\\nresult = new{thread}_{count}()", names)
+        by_python, by_walk = names["result"]
+        if by_python != by_walk:
+            wrong.append((thread, count, _core.frames_of(by_python), _core.frames_of(by_walk)))
+
+threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(wrong))
+"""
+    assert output_of(code) == "0"
+
+
+def test_a_fork_in_the_middle_of_notes(output_of: OutputOf) -> None:
+    code = """
+import os, signal, threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of a fork with threads
+from tcuda import _core
+_core.begin_stack_notes()
+stop = threading.Event()
+
+def new_code(note, *args):
+    names = {"note": note, "args": args}
+    exec("def new(): return note(*args)\\nresult = new()", names)
+    return names["result"]
+
+def work():
+    while not stop.is_set():
+        new_code(_core.note_stack, False)
+
+def in_child():
+    signal.alarm(60)  # ends a child that hangs
+    first = new_code(_core.note_stack, False)  # no keeper: new code is left out
+    assert first == 1 or "new" not in [frame["name"] for frame in _core.frames_of(first)]
+    assert new_code(_core.note_stack_both_ways, True)[0] != 1
+    _core.end_stack_notes()
+    _core.begin_stack_notes()
+    by_python, by_walk = new_code(_core.note_stack_both_ways, False)
+    assert by_python == by_walk
+    _core.end_stack_notes()
+
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads: thread.start()
+statuses = set()
+for _ in range(50):
+    child = os.fork()
+    if child == 0:
+        try:
+            in_child()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    statuses.add(os.waitpid(child, 0)[1])
+stop.set()
+for thread in threads: thread.join()
+print(statuses)
+"""
+    assert output_of(code) == "{0}"
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_exit_in_the_middle_of_notes(run_python: RunPython, ends: bool) -> None:
+    code = f"""
+import atexit, threading
+from tcuda import _core
+_core.begin_stack_notes()
+started = threading.Barrier(5)
+
+def work():
+    started.wait()
+    while True:
+        names = {{"note": _core.note_stack}}
+        exec("def new(): return note(False)\\\\nresult = new()", names)
+        _core.seconds_per_stack_note(1000, False)
+
+for _ in range(4): threading.Thread(target=work, daemon=True).start()
+started.wait()
+atexit.register(lambda: print(_core.note_stack(True) > 1, _core.note_stack(False) > 1))
+if {ends}:
+    _core.end_stack_notes()
+"""
+    for _ in range(5):
+        done = run_python(code)
+        assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr
+
+
+def test_no_notes_without_the_lock_before_the_begin_and_in_exit_handlers(output_of: OutputOf) -> None:
+    code = """
+import atexit
+from tcuda import _core
+atexit.register(lambda: print(_core.notes_stacks_without_lock(), _core.note_stack(False), _core.note_stack(True) > 1))
+print(_core.notes_stacks_without_lock(), _core.note_stack(False), _core.note_stack(True) > 1)
+_core.begin_stack_notes()
+_core.begin_stack_notes()
+_core.end_stack_notes()
+_core.end_stack_notes()
+_core.end_stack_notes()
+print(_core.notes_stacks_without_lock(), _core.note_stack(False) == 1)
+"""
+    assert output_of(code).splitlines() == ["False 1 True", "True False", "False 1 True"]
+
+
+def test_a_note_of_known_code_is_cheap() -> None:
+    def deeper(n: int) -> float:
+        return _core.seconds_per_stack_note(20_000, False) if n == 0 else deeper(n - 1)
+
+    assert min(deeper(9) for _ in range(5)) < 10e-6  # about 0.1 us, with the frames of pytest
