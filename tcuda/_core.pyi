@@ -740,6 +740,16 @@ RaceUse = (
     | tuple[int, int, tuple[int, ...], tuple[int, ...], int, str, str]
 )
 
+def deliver_races() -> None:
+    """Call the ``on_race`` of detectors now for the races that callbacks of the driver have found.
+
+    Otherwise the main thread does that as soon as it runs Python code. Raises the exception of an ``on_race``; the
+    other waiting races of that detector are then found only by :meth:`RaceDetector.races`.
+    """
+
+def take_dropped_races() -> int:
+    """Return for how many races there was no room to wait, since the last call."""
+
 def begin_stack_notes() -> None:
     """Begin a time in which callbacks of the driver note Python stacks without Python's lock. The times are counted."""
 
@@ -885,6 +895,18 @@ class RaceDetector:
         Raises:
             TypeError: The name or a part of an access has another type.
             ValueError: An access has another form than :data:`RaceUse`.
+        """
+    def work_in_callback(
+        self, device: int, stream: int, name: str, accesses: Sequence[RaceUse], with_lock: bool
+    ) -> None:
+        """Stand in a test for a callback that sees the operation: its races wait for the main thread.
+
+        Args:
+            device: The device.
+            stream: The stream.
+            name: The name of the operation.
+            accesses: The accesses of the operation.
+            with_lock: Whether the thread keeps Python's lock in the callback.
         """
     def work_together(self, streams: Sequence[tuple[int, int]], name: str, accesses: Sequence[RaceUse]) -> None:
         """Note an operation on several streams, given as (device, stream), that wait for each other."""

@@ -2,12 +2,18 @@
 
 #include <stdexcept>
 
+#include "bindings/pending_races.hpp"
 #include "bindings/python_ledger.hpp"
 #include "bindings/python_race.hpp"
 
 namespace nb = nanobind;
 
 namespace tcuda {
+
+PythonRaceDetector::~PythonRaceDetector() {
+    detach();
+    pending_races().forget(this);
+}
 
 void PythonRaceDetector::tell(const races::RaceDetector::Races &found) {
     if (found.empty())

@@ -4,9 +4,11 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "bindings/pending_races.hpp"
 #include "bindings/python_race.hpp"
 #include "bindings/python_race_detector.hpp"
 #include "bindings/python_stacks.hpp"
@@ -64,6 +66,16 @@ std::string_view text_of(nb::handle text) {
 void work(Self &self, int device, Stream stream, nb::handle name, nb::handle accesses) {
     Uses uses(accesses);
     self.tell(self.detector.work(device, key_of(stream), text_of(name), uses.get(), note_python_stack()));
+}
+
+// Work that a callback of the driver sees. Only tests call this.
+void work_in_callback(Self &self, int device, Stream stream, nb::handle name, nb::handle accesses, bool with_lock) {
+    Uses uses(accesses);
+    const std::string_view text = text_of(name);
+    std::optional<nb::gil_scoped_release> released;
+    if (!with_lock)
+        released.emplace();
+    pending_races().add(self, self.detector.work(device, key_of(stream), text, uses.get(), note_any_stack()));
 }
 
 void work_together(Self &self, std::vector<RaceDetector::DeviceStream> streams, nb::handle name, nb::handle accesses) {
@@ -165,6 +177,8 @@ PyType_Slot graph_slots[] = {
 
 void bind_races(nb::module_ &module) {
     bind_race(module);
+    module.def("deliver_races", [] { pending_races().flush(); });
+    module.def("take_dropped_races", [] { return pending_races().take_dropped(); });
     nb::class_<PythonRaceGraph>(module, "RaceGraph", nb::type_slots(graph_slots));
     nb::class_<Self>(module, "RaceDetector", nb::type_slots(detector_slots))
         .def(nb::init<nb::object>(), nb::arg("on_race"))
@@ -203,6 +217,8 @@ void bind_races(nb::module_ &module) {
              nb::arg("event"))
         // Work
         .def("work", work, nb::arg("device"), nb::arg("stream"), nb::arg("name"), nb::arg("accesses"))
+        .def("work_in_callback", work_in_callback, nb::arg("device"), nb::arg("stream"), nb::arg("name"),
+             nb::arg("accesses"), nb::arg("with_lock"))
         .def("work_together", work_together, nb::arg("streams"), nb::arg("name"), nb::arg("accesses"))
         .def("host_access", host_access, nb::arg("name"), nb::arg("accesses"))
         .def("graph", graph, nb::arg("nodes"))
