@@ -850,6 +850,9 @@ class Race:
     def overlap(self) -> tuple[int, int]:
         """The address of the first common byte, and the number of bytes up to the last one."""
     @property
+    def is_overlap_exact(self) -> bool:
+        """False if the regions may have no byte in common; both accesses are possible then."""
+    @property
     def allocation(self) -> RaceAllocation | None:
         """The memory of the current access, None if it is not known."""
     @property

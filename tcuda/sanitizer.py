@@ -9,7 +9,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcuda._arguments import a_kind, function
+from tcuda._arguments import a_kind, flag, function
 from tcuda._core import mended
 from tcuda._sanitizer import CUDASanitizerErrors
 from tcuda._sanitizer._checks import ActiveCheck, checked_mode
@@ -55,6 +55,9 @@ class check(Scope):
     race; the race of a thread without a check belongs to the check that was entered last. The accesses that a race is
     made of may be older than the check if another check was active then.
 
+    On CUDA devices, it is not always known what a kernel does with its pointers. A race of such a kernel is *possible*.
+    By default, possible races are neither raised nor warned of. The report lists these races in ``report.possible``.
+
     A coroutine function can be decorated too. If a race is found in a destructor, where Python drops exceptions, the
     error is raised at the end of the block.
 
@@ -63,21 +66,23 @@ class check(Scope):
             ``CUDASanitizerErrors``. ``"warn"`` warns with a :class:`RaceWarning` that points to the line of that
             operation. ``"collect"`` only adds the race to the report.
         report: The report that gets the races; a new report if None.
+        possible: Whether possible races are raised, or warned of, as exact races are.
 
     Raises:
         OSError: The block is entered, and the file in ``TCUDA_SANITIZER_SUPPRESSIONS`` cannot be read.
         RuntimeError: The block is entered, and the runtime in use has no races to tell; or a block is entered twice.
-        TypeError: ``mode`` is not a text, or ``report`` is not a report.
+        TypeError: ``mode`` is not a text, ``report`` is not a report, or ``possible`` is not a bool.
         ValueError: ``mode`` is none of the three, or a line of the file of suppressions is wrong.
     """
 
-    def __init__(self, mode: str = "raise", *, report: Report | None = None) -> None:
+    def __init__(self, mode: str = "raise", *, report: Report | None = None, possible: bool = False) -> None:
         """Prepare a check; the block begins the check."""
         if report is not None and not isinstance(report, Report):
             raise TypeError(f"report must be a tcuda.sanitizer.Report or None; got {a_kind(report)}.")
         self._mode = checked_mode(mode)
         self._given = report
-        self._check = ActiveCheck(self._mode, Report() if report is None else report)
+        self._possible = flag(possible, "possible")
+        self._check = ActiveCheck(self._mode, Report() if report is None else report, possible=self._possible)
 
     def begin(self) -> None:
         """Begin the check."""
@@ -89,7 +94,7 @@ class check(Scope):
 
     def again(self) -> Self:
         """Return a new check with the same arguments."""
-        return type(self)(self._mode, report=self._given)
+        return type(self)(self._mode, report=self._given, possible=self._possible)
 
     def __call__(self, func: F) -> F:
         """Return a function that calls ``func`` and checks every call.

@@ -39,12 +39,14 @@ class _Packer:
         self._events: dict[tuple[Any, ...], int] = {}
 
     def report(self, report: Mapping[str, Any], title: str) -> dict[str, Any]:
-        races = [self._race(race) for race in report["races"][:RACES]]
+        found = [*report["races"], *report["possible"]]
+        races = [self._race(race) for race in found[:RACES]]
         syncs = sorted(report["syncs"], key=lambda sync: -sync["count"])
         return {
             "title": title,
-            "found": len(report["races"]),
-            "times": sum(race["count"] for race in report["races"]),
+            "found": len(found),
+            "possible": len(report["possible"]),
+            "times": sum(race["count"] for race in found),
             "operations": report["operations"],
             "suppressed": report["suppressed"],
             "program": report.get("program"),
@@ -65,6 +67,7 @@ class _Packer:
             "kind": race["kind"],
             "useAfterFree": race["use_after_free"],
             "count": race["count"],
+            "doubt": race.get("doubt"),
             "missing": race["missing"],
             "advice": race.get("advice"),
             "before": before and (before["file"], before["line"]),

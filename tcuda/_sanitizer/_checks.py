@@ -54,12 +54,14 @@ class ActiveCheck:
     Attributes:
         mode: ``"raise"``, ``"warn"`` or ``"collect"``.
         report: The report that gets the races.
+        possible: Whether the check tells possible races as it tells exact ones. Otherwise the report alone gets them.
         may_be_refused: Whether the check gives up, with a warning, on a runtime that has no races to tell.
     """
 
-    def __init__(self, mode: str, report: Report, *, may_be_refused: bool = False) -> None:
+    def __init__(self, mode: str, report: Report, *, possible: bool = False, may_be_refused: bool = False) -> None:
         self.mode = mode
         self.report = report
+        self.possible = possible
         self.may_be_refused = may_be_refused
         self._lost: list[Race] = []
         self._before = 0
@@ -124,7 +126,7 @@ class ActiveCheck:
             self._raise(found)
             return
         race, is_new = self._note(found)
-        if race is not None and is_new and self.mode == "warn":
+        if race is not None and is_new and self.mode == "warn" and self._tells(race):
             try:
                 self._warn(race)
             except BaseException:  # after an error the detector tells no further race of the call
@@ -155,12 +157,15 @@ class ActiveCheck:
             raise self._errors(*told)
 
     def _print(self, found: _core.Race, told: list[Race]) -> None:
-        """Add a race to ``told`` unless the race is suppressed, and print the race if it is new."""
+        """Add a race to ``told`` if the check tells the race, and print the race if it is new."""
         race, is_new = self._note(found)
-        if race is not None:
+        if race is not None and self._tells(race):
             told.append(race)
             if is_new:
                 _print(race)
+
+    def _tells(self, race: Race) -> bool:
+        return self.possible or race.confidence == "exact"
 
     def _operations(self) -> int:
         return races.operations() - self._before

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda._sanitizer._advice import missing_order
+from tcuda._sanitizer._doubt import doubt_of
 from tcuda._sanitizer._race import Race, access_of, allocation_of
 from tcuda._sanitizer._stacks import frames, users
 from tcuda._sanitizer._stream_names import stream_names
@@ -32,7 +33,7 @@ def stacks_of(found: _core.Race) -> Stacks:
     stacks = []
     for access in (found.current, found.previous):
         stacks += [frames(access.stack), frames(access.launch_stack)]
-        key += [access.operation, access.label, access.kind, access.host]
+        key += [access.operation, access.label, access.kind, access.host, access.confidence]
     return Stacks(tuple(stacks), (*key, *stacks))
 
 
@@ -52,6 +53,7 @@ def race_of(found: _core.Race) -> Race:
         allocation=allocation_of(found.allocation),
         previous_allocation=earlier,
         missing=missing_order(current, previous, names, earlier),
+        doubt=doubt_of(current, previous, is_overlap_exact=found.is_overlap_exact),
         neighbours=_neighbours(found),
     )
 

@@ -135,6 +135,7 @@ class Race:
         allocation: The allocation of the memory; None if the memory is older than the detector.
         previous_allocation: The allocation that the previous access used, if the memory was freed since.
         missing: The order that is missing.
+        doubt: Why the race is only possible, in a sentence for each access in doubt; None for a race that is exact.
         neighbours: The operations and waits before the race, oldest first, as the detector keeps them.
     """
 
@@ -146,7 +147,13 @@ class Race:
     allocation: RaceAllocation | None
     previous_allocation: RaceAllocation | None
     missing: Missing
+    doubt: str | None = None
     neighbours: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+
+    @property
+    def confidence(self) -> str:
+        """``"exact"``, or ``"possible"`` if it is not known whether both operations touch the same bytes."""
+        return "exact" if self.doubt is None else "possible"
 
     @property
     def details(self) -> str:
@@ -154,9 +161,9 @@ class Race:
         current, previous = self.current, self.previous
         _, size = self.overlap
         kind = f"use after free, {self.kind}" if self.use_after_free else self.kind
-        sure = "possible" if "possible" in (current.confidence, previous.confidence) else "exact"
+        doubt = "" if self.doubt is None else f" {self.doubt}"
         lines = [
-            f"Kind: {kind}. Confidence: {sure}.",
+            f"Kind: {kind}. Confidence: {self.confidence}.{doubt}",
             f"Shared memory: {size} {'byte' if size == 1 else 'bytes'}. The current access: {current.where}. "
             f"The previous access: {previous.where}.",
             f"Streams: {current.stream_name} (current), {previous.stream_name} (previous).",
@@ -200,6 +207,8 @@ class Race:
         return {
             "kind": self.kind,
             "use_after_free": self.use_after_free,
+            "confidence": self.confidence,
+            "doubt": self.doubt,
             "missing": self.missing.call,
             "advice": self.missing.sentence,
             "before": None if before is None else {"file": before.filename, "line": before.line},

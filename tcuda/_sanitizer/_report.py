@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, overload
 
 from tcuda._copying import refusing
+from tcuda._sanitizer._doubt import is_possible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,9 @@ class Report:
     """The races that a check has found, in the order in which they were found.
 
     A report is an iterable of races with a length, so a report without races is false. ``str(report)`` is a text for a
-    person. A race that happens several times, with the same stacks and operations, is kept once and counted.
+    person. A race that happens several times, with the same stacks and operations, is kept once and counted. A race is
+    *possible* if it is not known whether both operations touch the same bytes. :attr:`possible` has these races. The
+    length and the iteration do not count them.
 
     Attributes:
         syncs: The calls that made the host wait, as dicts with ``"call"``, ``"file"``, ``"line"`` and ``"count"``, if
@@ -43,6 +46,7 @@ class Report:
     def __init__(self) -> None:
         self.syncs: list[dict[str, Any]] = []
         self._races: dict[Any, tuple[Race, _Tally]] = {}
+        self._possible: dict[Any, tuple[Race, _Tally]] = {}
         self._suppressed: dict[Any, _Tally] = {}
         self._operations = 0
         self._running: list[Callable[[], int]] = []
@@ -52,8 +56,13 @@ class Report:
 
     @property
     def races(self) -> tuple[Race, ...]:
-        """The races."""
-        return tuple(race for race, _ in self._entries())
+        """The races that are exact."""
+        return tuple(race for race, _ in self._entries(self._races))
+
+    @property
+    def possible(self) -> tuple[Race, ...]:
+        """The races that are only possible. ``race.doubt`` says why."""
+        return tuple(race for race, _ in self._entries(self._possible))
 
     @property
     def operations(self) -> int:
@@ -72,7 +81,7 @@ class Report:
         Raises:
             ValueError: The race is not in this report.
         """
-        for known, tally in self._entries():
+        for known, tally in (*self._entries(self._races), *self._entries(self._possible)):
             if known is race:
                 return tally.count
         raise ValueError("The race is not in this report.")
@@ -95,14 +104,15 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """A line with the number of races, of operations and of suppressed races."""
-        found = _several(len(self), "race")
+        """A line with the number of races, of possible races, of operations and of suppressed races."""
+        possible = f" and {_several(len(self._possible), 'possible race')}" if self._possible else ""
+        found = f"{_several(len(self), 'race')}{possible}"
         left_out = f"; {_several(self.suppressed, 'race')} suppressed" if self.suppressed else ""
         return f"{found} in {_several(self.operations, 'operation')}{left_out}"
 
     def __str__(self) -> str:
         texts = []
-        for race, tally in self._entries():
+        for race, tally in (*self._entries(self._races), *self._entries(self._possible)):
             times = f"\nThis race was found {tally.count} times." if tally.count > 1 else ""
             texts.append(f"{race}{times}\n\n")
         return f"{''.join(texts)}{self.summary}"
@@ -111,25 +121,32 @@ class Report:
         """Return the report as plain data, which :mod:`json` can write.
 
         Returns:
-            A dict with ``"version"`` (1), ``"races"`` (a list of dicts, one for each race), ``"operations"``,
-            ``"suppressed"`` and ``"syncs"``.
+            A dict with ``"version"`` (1), ``"races"`` (a list of dicts, one for each exact race), ``"possible"`` (the
+            same for the possible races), ``"operations"``, ``"suppressed"`` and ``"syncs"``.
         """
         return {
             "version": 1,
-            "races": [{**race.as_dict(), "count": tally.count} for race, tally in self._entries()],
+            "races": self._plain(self._races),
+            "possible": self._plain(self._possible),
             "operations": self.operations,
             "suppressed": self.suppressed,
             "syncs": [dict(sync) for sync in self.syncs],
         }
 
-    def _entries(self) -> list[tuple[Race, _Tally]]:
+    def _entries(self, races: dict[Any, tuple[Race, _Tally]]) -> list[tuple[Race, _Tally]]:
         with self._lock:
-            return list(self._races.values())
+            return list(races.values())
+
+    def _plain(self, races: dict[Any, tuple[Race, _Tally]]) -> list[dict[str, Any]]:
+        return [{**race.as_dict(), "count": tally.count} for race, tally in self._entries(races)]
+
+    def _of_its_confidence(self, found: _core.Race) -> dict[Any, tuple[Race, _Tally]]:
+        return self._possible if is_possible(found) else self._races
 
     def _count(self, key: Any, found: _core.Race) -> Race | None:
         """Count a race again if a race with the same key is known; return the known race."""
         with self._lock:
-            entry = self._races.get(key)
+            entry = self._of_its_confidence(found).get(key)
             if entry is None:
                 return None
             race, tally = entry
@@ -139,7 +156,7 @@ class Report:
     def _add(self, key: Any, race: Race, found: _core.Race) -> None:
         with self._lock:
             if self._count(key, found) is None:  # another thread may have added the race
-                self._races[key] = race, _Tally(found)
+                self._of_its_confidence(found)[key] = race, _Tally(found)
 
     def _suppress(self, key: Any, found: _core.Race) -> None:
         with self._lock:

@@ -16,7 +16,7 @@ class CUDASanitizer:
     """The race detector for all code of the process (``torch.cuda._sanitizer.CUDASanitizer``).
 
     Every race is printed to the standard error output, and the operation that found the race raises
-    ``CUDASanitizerErrors``.
+    ``CUDASanitizerErrors``. A possible race is neither printed nor raised; ``report.possible`` has these races.
 
     Attributes:
         report: The :class:`tcuda.sanitizer.Report` with the races since the sanitizer was enabled.
@@ -42,12 +42,12 @@ class CUDASanitizer:
             RuntimeError: The runtime in use has no races to tell.
             ValueError: A line of the file of suppressions is wrong.
         """
-        self._enable("raise", may_be_refused=False)
+        self._enable("raise")
 
-    def _enable(self, mode: str, *, may_be_refused: bool) -> None:
+    def _enable(self, mode: str, *, possible: bool = False, may_be_refused: bool = False) -> None:
         if not self.enabled:
             self.report = Report()
-            check = ActiveCheck(mode, self.report, may_be_refused=may_be_refused)
+            check = ActiveCheck(mode, self.report, possible=possible, may_be_refused=may_be_refused)
             try:
                 check.begin()
             except BaseException:

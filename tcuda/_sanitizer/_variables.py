@@ -13,7 +13,7 @@ from tcuda._sanitizer._switch import cuda_sanitizer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-TORCHS, OURS = "TORCH_CUDA_SANITIZER", "TCUDA_SANITIZER"
+TORCHS, OURS, POSSIBLE = "TORCH_CUDA_SANITIZER", "TCUDA_SANITIZER", "TCUDA_SANITIZER_POSSIBLE"
 _OFF = ("", "0")
 _ON = {"1": "raise", **{mode: mode for mode in MODES}}
 
@@ -23,14 +23,17 @@ def enable_as_asked(environment: Mapping[str, str]) -> None:
 
     Raises:
         OSError: The file of suppressions cannot be read.
-        ValueError: ``TCUDA_SANITIZER`` has a value that is not allowed, or a line of the file of suppressions is wrong.
+        ValueError: A variable has a value that is not allowed, or a line of the file of suppressions is wrong.
     """
     mode = _mode(environment)
     if mode is None:
         return
-    cuda_sanitizer._enable(mode, may_be_refused=True)
+    possible = _possible(environment)
+    cuda_sanitizer._enable(mode, possible=possible, may_be_refused=True)
     if mode == "collect":
         atexit.register(_print_report, os.getpid())
+    elif not possible:
+        atexit.register(_print_possible, os.getpid())
 
 
 def _mode(environment: Mapping[str, str]) -> str | None:
@@ -44,6 +47,26 @@ def _mode(environment: Mapping[str, str]) -> str | None:
     return None if environment.get(TORCHS, "") in _OFF else "raise"
 
 
+def _possible(environment: Mapping[str, str]) -> bool:
+    value = environment.get(POSSIBLE, "")
+    if value not in (*_OFF, "1"):
+        raise ValueError(f"{POSSIBLE} is {value!r}; it can be '0' or '1'.")
+    return value == "1"
+
+
 def _print_report(process: int) -> None:
-    if sys.stderr is not None and os.getpid() == process:  # a forked child has found nothing
+    if _has_report(process):
         print(cuda_sanitizer.report, file=sys.stderr)
+
+
+def _print_possible(process: int) -> None:
+    """Print the races that the program has not heard of."""
+    possible = cuda_sanitizer.report.possible if _has_report(process) else ()
+    if possible:
+        texts = "".join(f"{race}\n\n" for race in possible)
+        races = "1 possible race" if len(possible) == 1 else f"{len(possible)} possible races"
+        print(f"{texts}{races}; {POSSIBLE}=1 treats possible races as exact ones.", file=sys.stderr)
+
+
+def _has_report(process: int) -> bool:
+    return sys.stderr is not None and os.getpid() == process  # a forked child has found nothing

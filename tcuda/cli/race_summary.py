@@ -38,28 +38,34 @@ class Summary:
         failure = report["program"]["failure"]
         if failure is not None:
             self._screen.print(f"The program failed: {printable(failure)}")
-        for number, race in enumerate(report["races"][:_MOST_SHOWN], 1):
-            self._screen.print()
-            for line in self._race(number, race):
-                self._screen.print(line)
-        more = len(report["races"]) - _MOST_SHOWN
-        if more > 0:
-            self._screen.print(f"\nand {_several(more, 'more race')}; --json and --html show all")
-        if report["races"]:
+        self._show_races(report["races"], 1, "more race")
+        self._show_races(report["possible"], len(report["races"]) + 1, "more possible race")
+        if report["races"] or report["possible"]:
             self._screen.print()
         if syncs:
             self._show_syncs(report["syncs"])
         self._screen.print(_total(report))
 
+    def _show_races(self, races: Sequence[Mapping[str, Any]], start: int, noun: str) -> None:
+        for number, race in enumerate(races[:_MOST_SHOWN], start):
+            self._screen.print()
+            for line in self._race(number, race):
+                self._screen.print(line)
+        more = len(races) - _MOST_SHOWN
+        if more > 0:
+            self._screen.print(f"\nand {_several(more, noun)}; --json and --html show all")
+
     def _race(self, number: int, race: Mapping[str, Any]) -> Iterator[str]:
         kind = "use after free" if race["use_after_free"] else race["kind"]
         times = "" if race["count"] == 1 else f", {race['count']:,} times"
-        yield f"{number}. {kind}{times}"
+        yield f"{number}. {'possible ' if race['doubt'] else ''}{kind}{times}"
         for access in (race["previous"], race["current"]):
             yield f"   {self._place(access['stack'])}  {printable(_access(access))}{self._launch(access)}"
         touched = _touched(race)
         if touched is not None:
             yield f"   both touch {touched}"
+        if race["doubt"]:
+            yield f"   possible: {printable(race['doubt'])}"
         before = race["before"]
         where = f" before {self._line(before['file'], before['line'])}" if before else ""
         yield (
@@ -121,10 +127,11 @@ def _total(report: Mapping[str, Any]) -> str:
     races = report["races"]
     operations = _several(report["operations"], "operation")
     suppressed = f"; {_several(report['suppressed'], 'race')} suppressed" if report["suppressed"] else ""
+    possible = f"; {_several(len(report['possible']), 'possible race')}" if report["possible"] else ""
     if not races:
-        return f"No race in {operations}{suppressed}."
+        return f"No race in {operations}{possible}{suppressed}."
     times = sum(race["count"] for race in races)
-    return f"{_several(len(races), 'race')}, seen {_several(times, 'time')}, in {operations}{suppressed}."
+    return f"{_several(len(races), 'race')}, seen {_several(times, 'time')}, in {operations}{possible}{suppressed}."
 
 
 def _several(number: int, noun: str) -> str:

@@ -44,6 +44,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--warn", dest="mode", action="store_const", const="warn", help="also warn at each race while the program runs"
     )
     parser.add_argument(
+        "--possible",
+        action="store_true",
+        help="treat possible races as exact ones: the exit status is 1, and --warn and --raise tell of them",
+    )
+    parser.add_argument(
         "--suppress", metavar="FILE", type=Path, action="append", default=[], help="leave out the races that FILE names"
     )
     parser.add_argument("--syncs", action="store_true", help="count the calls that make the host wait, by line")

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Output) -> int:
     owner, command = os.getpid(), callers()
     with contextlib.ExitStack() as watching:
-        watch = check(options.mode)
+        watch = check(options.mode, possible=options.possible)
         report = watch.__enter__()
         watching.callback(
             watch.__exit__
@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Outpu
                 found["syncs"] = counter.counts()
             found["program"] = {"arguments": options.program, "status": ending.status, "failure": ending.failure}
             output.write(found)
-            return _FOUND if found["races"] else ending.status
+            return _FOUND if found["races"] or (options.possible and found["possible"]) else ending.status
 
         with before_abrupt_exit(lambda status: finish(Ending(status))):
             ending = start()
@@ -92,7 +92,7 @@ def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Outpu
 
 def _of_program(report: dict[str, Any], command: Container[str]) -> dict[str, Any]:
     """Take the frames of the command away from the stacks of ``report``, and return ``report``."""
-    for race in report["races"]:
+    for race in (*report["races"], *report["possible"]):
         for part in filter(None, (race[name] for name in _PARTS)):
             for name in _STACKS & part.keys():
                 part[name] = part[name] and without_callers(part[name], command)

@@ -14,6 +14,7 @@ import pytest
 
 from support.browser import needs_browser, show_page
 from support.environments import NO_GPU, environment
+from support.folders import TESTS
 from support.race_reports import race, report
 from tcuda.cli import main
 from tcuda.cli.race_summary import Summary
@@ -228,6 +229,22 @@ def test_warn_warns_at_the_line_and_goes_on(sanitize: Sanitize, tmp_path: Path) 
     done = sanitize(RACY + "print('reached')", options=["--warn", "program.py"])
     assert (done.returncode, done.stdout) == (1, "reached\n")
     assert f"{tmp_path / 'program.py'}:12: RaceWarning" in done.stderr
+
+
+@pytest.mark.parametrize(("options", "status"), [((), 0), (("--possible",), 1)])
+def test_possible_races_are_shown_and_count_on_demand(
+    options: tuple[str, ...], status: int, sanitize: Sanitize, tmp_path: Path
+) -> None:
+    program = f"import sys\nsys.path.append({str(TESTS)!r})\nfrom support.made_races import race\nrace(possible=[0])"
+    done = sanitize(program, options=["--json=races.json", *options, "program.py"])
+    assert done.returncode == status
+    lines = [line.strip() for line in done.stderr.splitlines()]
+    assert "1. possible write after write" in lines
+    assert any(line.startswith("possible: `add` gets a pointer into this memory") for line in lines)
+    assert "No race in 2 operations; 1 possible race." in lines
+    data = json.loads((tmp_path / "races.json").read_text())
+    assert (len(data["races"]), len(data["possible"])) == (0, 1)
+    assert "/cli/" not in json.dumps(data["possible"])
 
 
 def test_suppressed_races_are_left_out_and_counted(sanitize: Sanitize, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ class TestCollect:
             for _ in range(2):
                 race()
         data = json.loads(json.dumps(report.as_dict()))
-        assert list(data) == ["version", "races", "operations", "suppressed", "syncs"]
+        assert list(data) == ["version", "races", "possible", "operations", "suppressed", "syncs"]
         assert (data["version"], data["operations"], data["suppressed"], data["syncs"]) == (1, 4, 0, [])
         assert data["races"][0]["count"] == 2
         assert data["races"][0]["overlap"][1] == BYTES

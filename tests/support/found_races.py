@@ -49,3 +49,4 @@ class FoundRace:
     previous_allocation: FoundAllocation | None = None
     count: int = 1
     recent: tuple[Any, ...] = ()
+    is_overlap_exact: bool = True

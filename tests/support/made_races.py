@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import tcuda
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tcuda import _core
 
 READ, WRITE = 1, 2
@@ -24,9 +26,9 @@ def detector() -> _core.RaceDetector:
     return races._started.detector
 
 
-def access(place: int = 0, kind: int = WRITE, label: str = "x") -> tuple[object, ...]:
+def access(place: int = 0, kind: int = WRITE, label: str = "x", *, confidence: str = "exact") -> tuple[object, ...]:
     """Return an access to the array with the number ``place``."""
-    return ADDRESS + place * 4096, 1, (BYTES,), (1,), kind, label
+    return ADDRESS + place * 4096, 1, (BYTES,), (1,), kind, label, confidence
 
 
 def tell(stream: tcuda.Stream, name: str, *accesses: tuple[object, ...]) -> None:
@@ -34,9 +36,17 @@ def tell(stream: tcuda.Stream, name: str, *accesses: tuple[object, ...]) -> None
     detector().work(stream.device_index, stream.cuda_stream, name, accesses)
 
 
-def race(arrays: int = 1, name: str = "add") -> None:
-    """Make a race between two new streams in new arrays; a loop in the caller makes the same race again."""
+def race(arrays: int = 1, name: str = "add", *, possible: Sequence[int] = ()) -> None:
+    """Make a race between two new streams in new arrays; a loop in the caller makes the same race again.
+
+    The second access to an array whose number is in ``possible`` is only possible.
+    """
     main, side = tcuda.Stream(), tcuda.Stream()
-    accesses = [access(next(_places), label=f"x{number}") for number in range(arrays)]
-    tell(main, "fill", *accesses)
-    tell(side, name, *accesses)
+    places = [next(_places) for _ in range(arrays)]
+    confidences = ["possible" if number in possible else "exact" for number in range(arrays)]
+    tell(main, "fill", *(access(place, label=f"x{number}") for number, place in enumerate(places)))
+    tell(
+        side,
+        name,
+        *(access(place, label=f"x{number}", confidence=confidences[number]) for number, place in enumerate(places)),
+    )

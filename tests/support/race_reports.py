@@ -70,6 +70,8 @@ def race(**more: Any) -> dict[str, Any]:
         "kind": "read after write",
         "use_after_free": False,
         "count": 1,
+        "confidence": "exact",
+        "doubt": None,
         "missing": "side.wait_stream(main)",
         "advice": "The stream side does not wait for the stream main.",
         "before": {"file": FILE, "line": 14},
@@ -94,7 +96,8 @@ def race(**more: Any) -> dict[str, Any]:
 
 def report(*races: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return a report of ``races``."""
-    return {"version": 1, "races": list(races), "operations": 20, "suppressed": 0, "syncs": [], **more}
+    exact, possible = [[one for one in races if bool(one["doubt"]) is doubtful] for doubtful in (False, True)]
+    return {"version": 1, "races": exact, "possible": possible, "operations": 20, "suppressed": 0, "syncs": [], **more}
 
 
 def several() -> dict[str, Any]:
@@ -118,6 +121,8 @@ def several() -> dict[str, Any]:
             neighbours=[*waits, step(13, "sync", None), step(14, "work", SIDE, "multiply")],
         ),
         race(
+            confidence="possible",
+            doubt="`kernel` gets a pointer into this memory, and it is not known what `kernel` does there.",
             allocation=None,
             element_range=None,
             current=access(

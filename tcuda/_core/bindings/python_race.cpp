@@ -120,6 +120,7 @@ void bind_race(nb::module_ &module) {
                          const races::Race &race = *self.race;
                          return nb::make_tuple(race.overlap_begin, race.overlap_end - race.overlap_begin);
                      })
+        .def_prop_ro("is_overlap_exact", [](const PythonRace &self) { return self.race->is_overlap_exact; })
         .def_prop_ro("allocation",
                      [](const PythonRace &self) { return allocation_of(self, self.race->allocation); })
         .def_prop_ro("previous_allocation",

@@ -17,9 +17,11 @@
 namespace tcuda::races {
 
 // An access is superseded by a later access if it comes before that access, if the later access covers its region, and
-// if everything that races with it races with the later access too. A superseded access is forgotten. So is an access
-// that the host knows to be complete, because all later operations come after it. No other access is forgotten, unless
-// there are more than `most_entries`: the oldest accesses are then forgotten, and races with them are missed.
+// if everything that races with it races with the later access too. A possible access supersedes possible accesses
+// only, because a race with an exact access must not be told as a possible race. A superseded access is forgotten. So
+// is an access that the host knows to be complete, because all later operations come after it. No other access is
+// forgotten, unless there are more than `most_entries`: the oldest accesses are then forgotten, and races with them are
+// missed.
 //
 // A contiguous access is kept in pieces: a later access supersedes the bytes that it covers. A strided access is kept
 // as a whole, in the cluster of all strided accesses whose ranges of addresses overlap.
@@ -76,6 +78,9 @@ private:
     static bool excludes(AccessKind left, AccessKind right) { return writes(left) || writes(right); }
     // Whether everything that races with an access of kind `before` races with an access of kind `after`.
     static bool as_strong(AccessKind after, AccessKind before) { return writes(after) || !writes(before); }
+    static bool as_sure(const Access &after, const Entry &before) {
+        return !after.use.possible || before.access->use.possible;
+    }
 
     template <typename Report> void check(Access *access, const Horizon &horizon, Report race, bool keep) {
         const Region &region = access->use.region;
@@ -100,7 +105,7 @@ private:
         for (const Entry &entry : entries) {
             if (horizon.is_before(entry.slot, entry.epoch)) {
                 if (horizon.host_knows(entry.slot, entry.epoch) ||
-                    (as_strong(access->use.kind, entry.kind) && covered(entry))) {
+                    (as_strong(access->use.kind, entry.kind) && as_sure(*access, entry) && covered(entry))) {
                     remove(entry);
                     continue;
                 }

@@ -39,6 +39,7 @@ struct Race {
     RaceAccess previous, current;
     Address overlap_begin, overlap_end;
     bool use_after_free;
+    bool is_overlap_exact; // otherwise the regions may have no byte in common, and both accesses are possible
     std::optional<RaceAllocation> allocation, previous_allocation;
     std::vector<RecentStep> recent; // when the race was found, oldest first
     mutable std::atomic<std::uint64_t> count{1}; // how often the race was found

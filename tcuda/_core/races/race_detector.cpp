@@ -333,7 +333,8 @@ void RaceDetector::report(const Access &previous, const Access &current, Races &
     race->allocation = allocation_of(current);
     if (use_after_free)
         race->previous_allocation = allocation_of(previous);
-    if (overlap && !overlap->exact)
+    race->is_overlap_exact = !overlap || overlap->exact;
+    if (!race->is_overlap_exact)
         race->previous.possible = race->current.possible = true;
     race->recent = recent_.read(names_);
     races_.add(key, race);

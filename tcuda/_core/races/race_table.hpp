@@ -12,12 +12,12 @@
 
 namespace tcuda::races {
 
-// The races that were found. Races with the same names, stacks and kinds count as the same race.
+// The races that were found. Races with the same names, stacks, kinds and confidences count as the same race.
 class RaceTable {
 public:
     static constexpr std::size_t most_races = 4096; // more of them are neither kept nor reported
 
-    using Side = std::tuple<StackId, StackId, NameId, NameId, AccessKind>;
+    using Side = std::tuple<StackId, StackId, NameId, NameId, AccessKind, bool>;
     using Key = std::tuple<Side, Side, bool>;
 
     static Key key_of(const Access &previous, const Access &current, bool use_after_free) {
@@ -46,7 +46,8 @@ public:
 private:
     static Side side_of(const Access &access) {
         const Operation &operation = access.operation;
-        return {operation.stack, operation.launch_stack, operation.name, access.use.label, access.use.kind};
+        return {operation.stack,  operation.launch_stack, operation.name,
+                access.use.label, access.use.kind,        access.use.possible};
     }
 
     std::map<Key, std::shared_ptr<const Race>> races_;

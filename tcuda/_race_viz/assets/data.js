@@ -19,7 +19,10 @@ const steps = data.events.map(([number, device, stream, kind, name, event, whole
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
-const raceTitle = (race) => (race.useAfterFree ? "Use after free" : capital(race.kind));
+const raceTitle = (race) => {
+  const kind = race.useAfterFree ? "use after free" : race.kind;
+  return capital(race.doubt ? `possible ${kind}` : kind);
+};
 
 const isHost = (thing) => thing.device < 0;
 

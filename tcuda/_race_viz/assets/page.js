@@ -31,6 +31,7 @@ const page = (() => {
   function showTotals() {
     const totals = [
       ["races", "Races", countText(data.found)],
+      data.possible && ["possible", "Possible", countText(data.possible)],
       ["times", "Times", countText(data.times)],
       ["operations", "Operations", countText(data.operations)],
       data.suppressed && ["suppressed", "Suppressed", countText(data.suppressed)],

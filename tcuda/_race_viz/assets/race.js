@@ -36,14 +36,12 @@ const raceView = (() => {
   function accessCard(title, access) {
     const site = accessSite(access);
     const launch = siteOf(access.launchStack);
-    const certain = access.confidence === "possible" ? "may have been, because it is not known whether the operation touches this memory" : "";
     return element("section", { className: "access" },
       element("h3", {}, title),
       element("p", { className: "what" }, element("b", {}, access.operation), ` ${VERBS[access.kind]} `, code(argumentText(access)), " on ", code(streamOf(access)),
         !isHost(access) && deviceCount() > 1 ? `, device ${access.device}` : ""),
       element("p", { className: "place" }, site ? `${site.file}:${site.line}` : "No stack was recorded."),
       ...(launch ? [element("p", { className: "place" }, `in the graph launched at ${launch.file}:${launch.line}`)] : []),
-      ...(certain ? [element("p", { className: "doubt" }, `The access ${certain}.`)] : []),
       ...sourceLines(site),
       ...stackFold(data.stacks[access.launchStack].length ? "Stack of the capture" : "Stack", access.stack),
       ...stackFold("Stack of the launch", access.launchStack));
@@ -105,6 +103,7 @@ const raceView = (() => {
     article.replaceChildren(
       element("h2", { id: "race-title" }, raceTitle(race), ...(race.useAfterFree ? [element("small", {}, race.kind)] : []),
         ...(race.count > 1 ? [element("small", {}, `${countText(race.count)} times`)] : [])),
+      ...(race.doubt ? [element("p", { className: "doubt" }, ...withCode(race.doubt))] : []),
       fixBox(race),
       element("div", { className: "accesses" }, accessCard("First", race.previous), accessCard("Second", race.current)),
       timelineSection(race),
