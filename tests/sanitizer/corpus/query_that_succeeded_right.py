@@ -4,11 +4,11 @@ import tcuda
 from tcuda import xp
 
 main, side = tcuda.current_stream(), tcuda.Stream()
-x = xp.zeros(1000)
+x = xp.full(1000, 1.0)
 tcuda.synchronize()
 
 with tcuda.stream(side):
-    tcuda._sleep(1_000_000)
+    tcuda._sleep(20_000_000)
     x.fill(3)
 written = side.record_event()
 while not written.query():
