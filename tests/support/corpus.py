@@ -1,4 +1,7 @@
-"""The small programs in ``tests/sanitizer/corpus``, and what a report on each of them must say."""
+"""The small programs in ``tests/sanitizer/corpus``, and what a report on each of them must say.
+
+``tests/sanitizer/torch_corpus`` has those of the programs that torch can express, with the same names.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER = TESTS / "sanitizer" / "corpus"
+TORCHS = TESTS / "sanitizer" / "torch_corpus"
 
 _MARK = re.compile(r"  # (first|second|freed|first launch|second launch|launch)$")
 _MISSING = re.compile(r"^ *# (missing|reported as): (.+)$")
@@ -57,9 +61,9 @@ class Program(NamedTuple):
         return self.name.endswith("_right")
 
 
-def programs() -> list[Program]:
-    """Return all programs of the corpus."""
-    return [_read(path) for path in sorted(FOLDER.glob("*.py"))]
+def programs(folder: Path = FOLDER) -> list[Program]:
+    """Return all programs of a folder."""
+    return [_read(path) for path in sorted(folder.glob("*.py"))]
 
 
 def _read(path: Path) -> Program:

@@ -1,0 +1,17 @@
+"""The replay waits for the write of the input of the graph."""
+
+import torch
+
+main, side = torch.cuda.current_stream(), torch.cuda.Stream()
+x, graph = torch.zeros(1000, device="cuda"), torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    y = x + 1
+torch.cuda.synchronize()
+
+x.fill_(3)
+side.wait_stream(main)
+with torch.cuda.stream(side):
+    graph.replay()
+
+torch.cuda.synchronize()
+assert float(y.sum()) == 4000

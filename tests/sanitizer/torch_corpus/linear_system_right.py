@@ -1,0 +1,15 @@
+"""The solver reads the right-hand side after the write of it."""
+
+import torch
+
+main, side = torch.cuda.current_stream(), torch.cuda.Stream()
+matrix, rhs = 2 * torch.eye(8, device="cuda"), torch.zeros(8, device="cuda")
+torch.cuda.synchronize()
+
+rhs.fill_(6)
+side.wait_stream(main)
+with torch.cuda.stream(side):
+    solution = torch.linalg.solve(matrix, rhs)
+
+torch.cuda.synchronize()
+assert abs(float(solution.sum()) - 24) < 1e-9

@@ -1,0 +1,13 @@
+"""The main stream waits until the side stream has drawn the numbers."""
+
+import torch
+
+torch.cuda.manual_seed(1)
+main, side = torch.cuda.current_stream(), torch.cuda.Stream()
+with torch.cuda.stream(side):
+    noise = torch.empty(1000, device="cuda").uniform_(1, 2)
+main.wait_stream(side)
+low = noise.min()
+
+torch.cuda.synchronize()
+assert 1 <= float(low) <= 2

@@ -1,0 +1,16 @@
+"""The side stream waits for an event that the main stream records after the write."""
+
+import torch
+
+main, side = torch.cuda.current_stream(), torch.cuda.Stream()
+x = torch.zeros(1000, device="cuda")
+torch.cuda.synchronize()
+
+x += 3
+written = main.record_event()
+side.wait_event(written)
+with torch.cuda.stream(side):
+    y = x * 2
+
+torch.cuda.synchronize()
+assert float(y.sum()) == 6000
