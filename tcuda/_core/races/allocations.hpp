@@ -24,13 +24,12 @@ public:
 
     // The allocation around `address` that is not freed; null if none is known.
     const Allocation *live(Address address) {
-        Allocation *const found = use(address);
-        drop(found); // the table has it too
+        const Allocation *const found = find(address);
         return found == nullptr || found->freed ? nullptr : found;
     }
 
-    // The allocation around `address`, for one more user; null if none is known.
-    Allocation *use(Address address) {
+    // The allocation around `address`; null if none is known.
+    Allocation *find(Address address) {
         Allocation *&cached = cache_[place_of<cache_bits>(address)];
         if (cached == nullptr || !cached->listed || !cached->contains(address)) {
             auto after = by_address_.upper_bound(address);
@@ -38,8 +37,14 @@ public:
                 return nullptr;
             cached = after->second;
         }
-        ++cached->users;
         return cached;
+    }
+    // The same, for one more user.
+    Allocation *use(Address address) {
+        Allocation *const found = find(address);
+        if (found != nullptr)
+            ++found->users;
+        return found;
     }
     void drop(Allocation *allocation) noexcept {
         if (allocation != nullptr)

@@ -138,6 +138,11 @@ void RaceDetector::set_node(GraphPlan &graph, std::size_t place, NamedUses uses)
     graph.set_uses(place, std::move(made));
 }
 
+void RaceDetector::follow(GraphPlan &graph, const GraphPlan &before) {
+    const std::lock_guard lock(mutex_);
+    graph.end = before.end;
+}
+
 RaceDetector::Races RaceDetector::launch(GraphPlan &graph, int device, Stream stream, StackId stack) {
     const std::lock_guard lock(mutex_);
     Races found;
@@ -210,6 +215,14 @@ std::optional<RaceDetector::Memory> RaceDetector::live_memory(Address address) {
     if (found == nullptr)
         return std::nullopt;
     return Memory{found->address, found->size, found->device};
+}
+
+void RaceDetector::find_live(const Address *addresses, std::size_t count, LiveRange *found) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t place = 0; place < count; ++place) {
+        const Allocation *const known = allocations_.live(addresses[place]);
+        found[place] = known == nullptr ? LiveRange{} : LiveRange{known->address, known->address + known->size};
+    }
 }
 
 // Page-locked memory

@@ -74,6 +74,8 @@ public:
     void remove_graph(const GraphPlan &graph) noexcept;
     // Replaces the accesses of a node for the next launches. Throws std::out_of_range if there is no such node.
     void set_node(GraphPlan &graph, std::size_t place, NamedUses uses);
+    // Lets the launches of `graph` come after the launches of `before`: both stand for one executable graph.
+    void follow(GraphPlan &graph, const GraphPlan &before);
     Races launch(GraphPlan &graph, int device, Stream stream, StackId stack);
 
     // Memory. A size of 0 stands for the allocation that begins at the address.
@@ -89,6 +91,13 @@ public:
     };
     // The allocation around the address; nothing if there is none, or if it is freed.
     std::optional<Memory> live_memory(Address address);
+    // The bytes of an allocation; no bytes if there is none.
+    struct LiveRange {
+        Address begin = 0, end = 0;
+        bool contains(Address address) const { return address - begin < end - begin; }
+    };
+    // Finds the allocation around each of the addresses. An allocation that is freed counts as none.
+    void find_live(const Address *addresses, std::size_t count, LiveRange *found);
 
     // Page-locked memory of the host
     void host_registered(Address address, std::size_t size);

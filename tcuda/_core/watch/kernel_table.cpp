@@ -1,0 +1,258 @@
+#include "watch/kernel_table.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "driver/status.hpp"
+
+namespace tcuda::watch {
+namespace {
+
+using kernel_uses::KernelUse;
+using kernel_uses::Parameter;
+
+constexpr std::size_t word = sizeof(Address);
+constexpr std::size_t most_parameters = 1 << 13; // more than any kernel has
+
+struct Layout {
+    std::vector<Parameter> parameters;
+    bool known = false;
+};
+
+// The driver knows the parameters of every kernel. Other knowledge counts only where the driver cannot be asked.
+Layout layout_of(libcuda::Function function, const KernelUse &use, const KernelQuestions &questions) {
+    Layout layout;
+    if (questions.parameter_info == nullptr) {
+        layout.parameters = use.parameters;
+        layout.known = !use.parameters.empty();
+        return layout;
+    }
+    Parameter parameter{};
+    while (layout.parameters.size() < most_parameters &&
+           questions.parameter_info(function, layout.parameters.size(), &parameter.offset, &parameter.size) == success)
+        layout.parameters.push_back(parameter);
+    layout.known = true;
+    return layout;
+}
+
+// False if a known layout has no parameter with `size` bytes at `offset`.
+bool place_in(const Layout &layout, std::size_t offset, std::size_t size, ParameterBytes *place) {
+    *place = {offset, ParameterBytes::unknown, 0};
+    if (!layout.known)
+        return true;
+    for (std::size_t number = 0; number < layout.parameters.size(); ++number) {
+        const Parameter &parameter = layout.parameters[number];
+        if (offset < parameter.offset || offset - parameter.offset >= parameter.size)
+            continue;
+        place->parameter = number;
+        place->inside = offset - parameter.offset;
+        return size <= parameter.size - place->inside;
+    }
+    return false;
+}
+
+std::size_t size_of(const KnownKernel::Pointer &pointer) {
+    return pointer.dimensions < 0 ? word : 2 * word * (1 + static_cast<std::size_t>(pointer.dimensions));
+}
+
+void add_pointers(const KernelUse &use, const Layout &layout, KnownKernel *kernel) {
+    for (const kernel_uses::PointerUse &pointer : use.pointers) {
+        KnownKernel::Pointer made{{}, pointer.kind, pointer.possible, pointer.dimensions, pointer.itemsize, pointer.label};
+        if (made.dimensions >= 0 && !place_in(layout, pointer.offset, size_of(made), &made.place))
+            made.dimensions = -1; // the description does not fit the kernel
+        if (place_in(layout, pointer.offset, word, &made.place))
+            kernel->pointers.push_back(std::move(made));
+        else
+            kernel->complete = false;
+    }
+}
+
+// Pointers are aligned to their size, in structures too.
+void add_others(const Layout &layout, KnownKernel *kernel) {
+    for (std::size_t number = 0; number < layout.parameters.size(); ++number) {
+        const Parameter &parameter = layout.parameters[number];
+        for (std::size_t inside = (word - parameter.offset % word) % word; inside + word <= parameter.size;
+             inside += word) {
+            const std::size_t offset = parameter.offset + inside;
+            const auto covers = [offset](const KnownKernel::Pointer &pointer) {
+                return offset + word > pointer.place.offset && offset < pointer.place.offset + size_of(pointer);
+            };
+            if (std::none_of(kernel->pointers.begin(), kernel->pointers.end(), covers))
+                kernel->others.push_back({offset, number, inside});
+        }
+    }
+}
+
+} // namespace
+
+void KernelTable::set_analyses(Analysis of_ptx, Analysis of_cubin) {
+    const std::lock_guard lock(mutex_);
+    of_ptx_ = std::move(of_ptx);
+    of_cubin_ = std::move(of_cubin);
+}
+
+void KernelTable::changed() {
+    ++version_;
+    functions_.clear();
+}
+
+std::size_t KernelTable::cubin_bytes() const {
+    std::size_t bytes = 0;
+    for (const auto &[number, uses] : cubins_)
+        bytes += uses->kept();
+    return bytes;
+}
+
+void KernelTable::describe(Module module, std::string kernel, KernelUse use) {
+    const std::lock_guard lock(mutex_);
+    modules_[module].descriptions.insert_or_assign(std::move(kernel), std::move(use));
+    changed();
+}
+
+void KernelTable::add_ptx(Module module, std::string text) {
+    auto uses = std::make_shared<LazyUses>(std::move(text));
+    const std::lock_guard lock(mutex_);
+    modules_[module].ptx = std::move(uses);
+    changed();
+}
+
+void KernelTable::add_cubin(std::uint32_t number, const std::byte *bytes, std::size_t size) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!of_cubin_ || cubin_bytes() + size > most_cubin_bytes)
+            return;
+    }
+    auto uses = std::make_shared<LazyUses>(std::string(reinterpret_cast<const char *>(bytes), size));
+    const std::lock_guard lock(mutex_);
+    cubins_.insert_or_assign(number, std::move(uses));
+    changed();
+}
+
+void KernelTable::add_cubins(Module module, const std::uint32_t *numbers, std::size_t count) {
+    const std::lock_guard lock(mutex_);
+    if (count == 0)
+        return;
+    std::vector<std::uint32_t> &cubins = modules_[module].cubins;
+    cubins.insert(cubins.end(), numbers, numbers + count);
+    changed();
+}
+
+void KernelTable::forget_cubin(std::uint32_t number) {
+    const std::lock_guard lock(mutex_);
+    if (cubins_.erase(number) != 0)
+        changed();
+}
+
+void KernelTable::forget(Module module) {
+    const std::lock_guard lock(mutex_);
+    modules_.erase(module);
+    changed();
+}
+
+void KernelTable::forget_functions() {
+    const std::lock_guard lock(mutex_);
+    changed();
+}
+
+void KernelTable::forget_all() {
+    const std::lock_guard lock(mutex_);
+    modules_.clear();
+    cubins_.clear();
+    changed();
+}
+
+bool KernelTable::find_use(Module module, const std::string &kernel, KernelUse *use, UseSource *source) {
+    std::shared_ptr<LazyUses> ptx;
+    std::vector<std::shared_ptr<LazyUses>> cubins, others;
+    Analysis of_ptx, of_cubin;
+    {
+        const std::lock_guard lock(mutex_);
+        of_ptx = of_ptx_;
+        of_cubin = of_cubin_;
+        const auto known = modules_.find(module);
+        const Facts *const facts = known == modules_.end() ? nullptr : &known->second;
+        if (facts != nullptr) {
+            const auto description = facts->descriptions.find(kernel);
+            if (description != facts->descriptions.end()) {
+                *use = description->second;
+                *source = UseSource::description;
+                return true;
+            }
+            ptx = facts->ptx;
+        }
+        for (const auto &[number, uses] : cubins_) {
+            const bool own = facts != nullptr && std::find(facts->cubins.begin(), facts->cubins.end(), number) !=
+                                                     facts->cubins.end();
+            (own ? cubins : others).push_back(uses);
+        }
+    }
+    if (ptx != nullptr && ptx->find(kernel, of_ptx, use)) {
+        *source = UseSource::ptx;
+        return true;
+    }
+    // The driver loads the cubins of large libraries late, so the cubins of a module are not known for certain. The
+    // name of the section of a kernel is in each cubin that has the kernel.
+    if (cubins.empty())
+        cubins.swap(others);
+    const std::string section = ".text." + kernel;
+    for (const auto &uses : cubins) {
+        if (uses->may_have(kernel, section) && uses->find(kernel, of_cubin, use)) {
+            *source = UseSource::sass;
+            return true;
+        }
+    }
+    return false;
+}
+
+std::shared_ptr<const KnownKernel> KernelTable::find(libcuda::Function function, const char *name,
+                                                     const KernelQuestions &questions) {
+    std::uint64_t version;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto known = functions_.find(function);
+        if (known != functions_.end() && (name == nullptr || known->second->name == name))
+            return known->second;
+        version = version_;
+    }
+    Module module = 0;
+    libcuda::Function asked = function;
+    if (questions.module_of_function == nullptr || questions.module_of_function(&module, function) != success) {
+        module = 0;
+        if (questions.library_of_kernel != nullptr && questions.library_of_kernel(&module, function) != success)
+            module = 0;
+        if (module != 0 && questions.function_of_kernel != nullptr &&
+            questions.function_of_kernel(&asked, function) != success)
+            asked = function;
+    }
+    if (name == nullptr && questions.name_of_function != nullptr && questions.name_of_function(&name, asked) != success)
+        name = nullptr;
+    auto kernel = std::make_shared<KnownKernel>();
+    kernel->name = name == nullptr ? "" : name;
+    KernelUse use;
+    if (find_use(module, kernel->name, &use, &kernel->source))
+        kernel->complete = use.complete;
+    const Layout layout = layout_of(asked, use, questions);
+    kernel->layout_known = layout.known;
+    add_pointers(use, layout, kernel.get());
+    if (!kernel->complete)
+        add_others(layout, kernel.get());
+    const std::lock_guard lock(mutex_);
+    if (version_ == version) { // otherwise the kernel may be out of date
+        if (functions_.size() >= most_functions)
+            functions_.clear();
+        functions_.insert_or_assign(function, kernel);
+    }
+    return kernel;
+}
+
+KernelTable::Sizes KernelTable::sizes() {
+    const std::lock_guard lock(mutex_);
+    return {modules_.size(), functions_.size(), cubins_.size(), cubin_bytes()};
+}
+
+KernelTable &kernel_table() {
+    static KernelTable *const table = new KernelTable;
+    return *table;
+}
+
+} // namespace tcuda::watch

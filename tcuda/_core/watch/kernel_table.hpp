@@ -1,0 +1,79 @@
+// What is known about kernels: descriptions, PTX and cubins of modules.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "driver/libcuda_types.hpp"
+#include "kernel_uses/kernel_use.hpp"
+#include "watch/kernel_questions.hpp"
+#include "watch/known_kernel.hpp"
+#include "watch/launch_uses.hpp"
+#include "watch/lazy_uses.hpp"
+
+namespace tcuda::watch {
+
+// Any thread may call any function. The mutex is a leaf: neither the driver is called nor code analysed under it. The
+// code of a module is analysed at most once, when one of its kernels that has no description is first launched.
+class KernelTable {
+public:
+    using Analysis = LazyUses::Analysis;
+
+    // Null functions know nothing. Called before the first launch.
+    void set_analyses(Analysis of_ptx, Analysis of_cubin);
+
+    // Modules. Later knowledge replaces earlier knowledge.
+    void describe(Module module, std::string kernel, kernel_uses::KernelUse use);
+    void add_ptx(Module module, std::string text);
+    void add_cubin(std::uint32_t number, const std::byte *bytes, std::size_t size); // copies the bytes
+    void add_cubins(Module module, const std::uint32_t *numbers, std::size_t count);
+    void forget_cubin(std::uint32_t number);
+    void forget(Module module);
+
+    // Forgets which kernel each function is. Called where functions may have gone unseen.
+    void forget_functions();
+    void forget_all();
+
+    // The kernel of a function. `name` may be null.
+    std::shared_ptr<const KnownKernel> find(libcuda::Function function, const char *name,
+                                            const KernelQuestions &questions);
+
+    struct Sizes {
+        std::size_t modules, functions, cubins, cubin_bytes;
+    };
+    Sizes sizes();
+
+private:
+    static constexpr std::size_t most_cubin_bytes = std::size_t(256) << 20; // of all cubins that are kept
+    static constexpr std::size_t most_functions = std::size_t(1) << 16;
+
+    struct Facts {
+        kernel_uses::KernelUses descriptions;
+        std::shared_ptr<LazyUses> ptx;
+        std::vector<std::uint32_t> cubins;
+    };
+
+    bool find_use(Module module, const std::string &kernel, kernel_uses::KernelUse *use, UseSource *source);
+    // With the mutex:
+    void changed();
+    std::size_t cubin_bytes() const; // that are kept
+
+    std::mutex mutex_;
+    std::unordered_map<Module, Facts> modules_;
+    std::map<std::uint32_t, std::shared_ptr<LazyUses>> cubins_; // by CUPTI's number
+    std::unordered_map<libcuda::Function, std::shared_ptr<const KnownKernel>> functions_;
+    std::uint64_t version_ = 0; // another number after each change
+    Analysis of_ptx_, of_cubin_;
+};
+
+// The table of this process. The table is never destroyed.
+KernelTable &kernel_table();
+
+} // namespace tcuda::watch

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernel_uses/kernel_use.hpp"
+
+namespace tcuda::watch {
+
+// Where the knowledge of a kernel comes from.
+enum class UseSource : std::uint8_t { nothing, description, ptx, sass };
+
+// Bytes of the parameters of a launch. `parameter` is the place of the parameter in the list of the parameters.
+struct ParameterBytes {
+    static constexpr std::size_t unknown = ~std::size_t(0);
+    std::size_t offset = 0; // in the parameter block
+    std::size_t parameter = unknown;
+    std::size_t inside = 0; // the offset in the parameter
+};
+
+// What is known of one kernel. Nothing changes after the kernel was made.
+struct KnownKernel {
+    struct Pointer {
+        ParameterBytes place;
+        kernel_uses::Kind kind;
+        bool possible;
+        int dimensions; // of a CArray; -1 for a pointer without a known extent
+        std::size_t itemsize;
+        std::string label;
+    };
+
+    std::string name;
+    UseSource source = UseSource::nothing;
+    bool complete = false; // whether the kernel uses no memory but that of `pointers`
+    std::vector<Pointer> pointers;
+    std::vector<ParameterBytes> others; // the other words, each of which may be a pointer if the kernel is not complete
+    bool layout_known = false;          // whether the places of the parameters in the list are known
+};
+
+} // namespace tcuda::watch

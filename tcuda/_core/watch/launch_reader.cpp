@@ -1,0 +1,322 @@
+#include "watch/launch_reader.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel_uses/kernel_use.hpp"
+#include "watch/call_notes.hpp"
+#include "watch/known_kernel.hpp"
+#include "watch/parameter_block.hpp"
+
+namespace tcuda::watch {
+namespace {
+
+using kernel_uses::Kind;
+using races::AccessKind;
+using races::Dimension;
+using races::RaceDetector;
+using races::Region;
+using LiveRange = RaceDetector::LiveRange;
+
+constexpr std::size_t word = sizeof(Address);
+constexpr int most_dimensions = 64; // more than any array has
+
+// No device and no driver maps memory below the first address or from the second address on.
+constexpr Address least_address = Address(1) << 16, behind_addresses = Address(1) << 57;
+bool may_be_address(Address value) { return value >= least_address && value < behind_addresses; }
+
+bool is_known_kind(const NotedMemory &memory) { return memory.kind_known; }
+
+bool has_known_kinds(const CallNotes &notes) {
+    return std::any_of(notes.memory.begin(), notes.memory.end(), is_known_kind);
+}
+
+bool holds(const Region &region, Address address) {
+    if (address < region.begin() || address >= region.end())
+        return false;
+    return region.contiguous() || overlap_of(region, address, address + 1).has_value();
+}
+
+bool is_of(const NotedMemory &memory, Address address) {
+    return memory.region.address() == address || (memory.extent_known && holds(memory.region, address));
+}
+
+// The noted memory that begins at the address, or that holds the address; null if there is none. Inner notes come
+// first.
+const NotedMemory *memory_at(const CallNotes *notes, Address address) {
+    for (; notes != nullptr; notes = notes->outer) {
+        for (const NotedMemory &memory : notes->memory)
+            if (memory.region.address() == address)
+                return &memory;
+        for (const NotedMemory &memory : notes->memory)
+            if (memory.extent_known && holds(memory.region, address))
+                return &memory;
+    }
+    return nullptr;
+}
+
+// One reading of a launch. Each thread has one, whose memory is used again for the next launch.
+class Reading {
+public:
+    NamedOperation read(const Launch &launch, RaceDetector &detector, KernelTable &kernels,
+                        const KernelQuestions &questions) {
+        count_ = 0;
+        detector_ = &detector;
+        const CallNotes *const notes = innermost_notes();
+        const CallNotes *exclusive = nullptr, *library = nullptr;
+        std::string_view name;
+        for (const CallNotes *scope = notes; scope != nullptr; scope = scope->outer) {
+            if (exclusive == nullptr && scope->exclusive)
+                exclusive = scope;
+            if (library == nullptr && has_known_kinds(*scope))
+                library = scope;
+            if (name.empty())
+                name = scope->name;
+        }
+        kernel_ = kernels.find(launch.function, launch.name, questions);
+        const ParameterBlock block(launch);
+        if (exclusive != nullptr)
+            read_notes(*exclusive, block, true);
+        else if (library != nullptr && kernel_->source != UseSource::description)
+            read_notes(*library, block, false);
+        else
+            read_kernel(notes, block);
+        if (name.empty())
+            name = kernel_->name.empty() ? std::string_view("kernel") : std::string_view(kernel_->name);
+        return {name, {uses_.data(), count_}};
+    }
+
+private:
+    // A word of the parameters, which may be a pointer.
+    struct Word {
+        const KnownKernel::Pointer *pointer; // null for a word of which nothing is known
+        std::size_t use;                     // the place of the use that was made for the word
+    };
+    static constexpr std::size_t no_use = ~std::size_t(0);
+
+    void read_kernel(const CallNotes *notes, const ParameterBlock &block) {
+        read_words(block, !kernel_->complete, false);
+        find_live();
+        for (std::size_t place = 0; place < words_.size(); ++place) {
+            if (live_[place].begin == live_[place].end)
+                continue;
+            if (words_[place].pointer != nullptr)
+                use_pointer(place, notes, block);
+            else
+                use_word(place, notes);
+        }
+    }
+
+    void read_words(const ParameterBlock &block, bool others, bool unused) {
+        words_.clear();
+        addresses_.clear();
+        for (const KnownKernel::Pointer &pointer : kernel_->pointers)
+            if (pointer.kind != Kind::none || unused)
+                read_word(block, pointer.place, &pointer);
+        if (!others)
+            return;
+        for (const ParameterBytes &place : kernel_->others)
+            read_word(block, place, nullptr);
+        if (kernel_->layout_known || !block.is_block())
+            return;
+        for (std::size_t offset = 0; offset + word <= block.size(); offset += word) {
+            const auto is_here = [offset](const KnownKernel::Pointer &known) { return known.place.offset == offset; };
+            if (std::none_of(kernel_->pointers.begin(), kernel_->pointers.end(), is_here))
+                read_word(block, {offset, ParameterBytes::unknown, 0}, nullptr);
+        }
+    }
+
+    void read_word(const ParameterBlock &block, const ParameterBytes &place, const KnownKernel::Pointer *pointer) {
+        Address value;
+        if (!block.read(place, 0, &value, word) || !may_be_address(value))
+            return;
+        words_.push_back({pointer, no_use});
+        addresses_.push_back(value);
+    }
+
+    void find_live() {
+        if (live_.size() < addresses_.size())
+            live_.resize(addresses_.size());
+        if (!addresses_.empty())
+            detector_->find_live(addresses_.data(), addresses_.size(), live_.data());
+    }
+
+    void use_pointer(std::size_t place, const CallNotes *notes, const ParameterBlock &block) {
+        const KnownKernel::Pointer &pointer = *words_[place].pointer;
+        const auto kind = static_cast<AccessKind>(pointer.kind);
+        if (pointer.dimensions >= 0) {
+            switch (read_array(place, block)) {
+            case Extent::none:
+                return;
+            case Extent::exact:
+                next(kind, pointer.possible, pointer.label).use.region.set(addresses_[place], pointer.itemsize, shape_);
+                return;
+            case Extent::unknown:
+                break;
+            }
+        }
+        const NotedMemory *const memory = memory_at(notes, addresses_[place]);
+        const std::string_view label = memory != nullptr && pointer.label.empty() ? memory->label : pointer.label;
+        if (memory != nullptr && memory->extent_known)
+            next(kind, pointer.possible, label).use.region = memory->region;
+        else
+            use_rest(addresses_[place], live_[place], kind, label);
+    }
+
+    enum class Extent { none, exact, unknown };
+
+    // Reads the shape of the array that begins at a pointer. The extent is unknown if the array does not lie in the
+    // allocation.
+    Extent read_array(std::size_t place, const ParameterBlock &block) {
+        const KnownKernel::Pointer &pointer = *words_[place].pointer;
+        const auto dimensions = static_cast<std::size_t>(pointer.dimensions);
+        if (pointer.dimensions > most_dimensions)
+            return Extent::unknown;
+        std::int64_t numbers[1 + 2 * most_dimensions]; // the size, the shape and the strides
+        if (!block.read(pointer.place, word, numbers, sizeof numbers[0] * (1 + 2 * dimensions)))
+            return Extent::unknown;
+        shape_.clear();
+        __int128 below = 0, above = static_cast<__int128>(pointer.itemsize);
+        bool empty = pointer.itemsize == 0;
+        for (std::size_t axis = 0; axis < dimensions; ++axis) {
+            const Dimension dimension{numbers[1 + axis], numbers[1 + dimensions + axis]};
+            if (dimension.count < 0)
+                return Extent::unknown;
+            empty = empty || dimension.count == 0;
+            const __int128 reach = static_cast<__int128>(dimension.stride) * (dimension.count - 1);
+            (reach < 0 ? below : above) += reach;
+            shape_.push_back(dimension);
+        }
+        if (empty)
+            return Extent::none;
+        const Address address = addresses_[place];
+        const LiveRange &live = live_[place];
+        const bool inside = -below <= static_cast<__int128>(address - live.begin) &&
+                            above <= static_cast<__int128>(live.end - address);
+        return inside ? Extent::exact : Extent::unknown;
+    }
+
+    // A word of which nothing is known. Several such words may point into one allocation.
+    void use_word(std::size_t place, const CallNotes *notes) {
+        const NotedMemory *const memory = memory_at(notes, addresses_[place]);
+        if (memory != nullptr && memory->extent_known) {
+            next(AccessKind::both, true, memory->label).use.region = memory->region;
+            return;
+        }
+        for (std::size_t other = 0; other < place; ++other) {
+            if (words_[other].use == no_use || live_[other].begin != live_[place].begin)
+                continue;
+            if (addresses_[place] >= addresses_[other])
+                return;
+            set_rest(uses_[words_[other].use], addresses_[place], live_[place]);
+            std::swap(addresses_[place], addresses_[other]); // later words are compared with the first address
+            return;
+        }
+        words_[place].use = count_;
+        use_rest(addresses_[place], live_[place], AccessKind::both,
+                 memory == nullptr ? std::string_view() : std::string_view(memory->label));
+    }
+
+    void use_rest(Address address, const LiveRange &live, AccessKind kind, std::string_view label) {
+        set_rest(next(kind, true, label), address, live);
+    }
+
+    void set_rest(RaceDetector::NamedUse &named, Address address, const LiveRange &live) {
+        shape_.clear();
+        named.use.region.set(address, live.end - address, shape_);
+    }
+
+    // The memory of notes whose kinds are known, and of an annotation.
+    void read_notes(const CallNotes &notes, const ParameterBlock &block, bool exclusive) {
+        read_words(block, true, true);
+        for (const NotedMemory &memory : notes.memory) {
+            Kind kind = memory.kind;
+            bool seen = false, possible = false;
+            if (memory.kind_known) {
+                const auto points_here = [&](Address address) { return is_of(memory, address); };
+                seen = exclusive || std::any_of(addresses_.begin(), addresses_.end(), points_here);
+                possible = !seen;
+            } else {
+                kind = kind_of(memory, &possible);
+            }
+            if (kind == Kind::none)
+                continue;
+            const auto access = static_cast<AccessKind>(kind);
+            if (memory.extent_known) {
+                if (!memory.region.empty())
+                    next(access, possible, memory.label).use.region = memory.region;
+                continue;
+            }
+            const Address address = memory.region.address();
+            LiveRange live;
+            detector_->find_live(&address, 1, &live);
+            if (live.contains(address))
+                use_rest(address, live, access, memory.label);
+        }
+    }
+
+    // What the kernel itself does with the memory.
+    Kind kind_of(const NotedMemory &memory, bool *possible) const {
+        Kind kind = Kind::none;
+        bool known = false;
+        for (std::size_t place = 0; place < words_.size(); ++place) {
+            const KnownKernel::Pointer *const pointer = words_[place].pointer;
+            if (pointer == nullptr || !is_of(memory, addresses_[place]))
+                continue;
+            kind = kind | pointer->kind;
+            *possible = *possible || pointer->possible;
+            known = true;
+        }
+        if (known)
+            return kind;
+        *possible = true;
+        return Kind::both;
+    }
+
+    RaceDetector::NamedUse &next(AccessKind kind, bool possible, std::string_view label) {
+        if (count_ == uses_.size())
+            uses_.emplace_back();
+        RaceDetector::NamedUse &named = uses_[count_++];
+        named.use.kind = kind;
+        named.use.possible = possible;
+        named.label = label;
+        return named;
+    }
+
+    RaceDetector *detector_ = nullptr;
+    std::shared_ptr<const KnownKernel> kernel_; // owns the labels
+    std::vector<RaceDetector::NamedUse> uses_;
+    std::size_t count_ = 0;
+    std::vector<Word> words_;
+    std::vector<Address> addresses_; // the values of the words
+    std::vector<LiveRange> live_;    // the memory around them
+    std::vector<Dimension> shape_;
+};
+
+bool looks_like_ptx(const char *text) {
+    constexpr std::string_view blanks = " \t\r\n";
+    while (*text != '\0' && blanks.find(*text) != std::string_view::npos)
+        ++text;
+    return std::strncmp(text, "//", 2) == 0 || std::strncmp(text, "/*", 2) == 0 ||
+           std::strncmp(text, ".version", 8) == 0;
+}
+
+} // namespace
+
+NamedOperation LaunchReader::uses_of(const Launch &launch) {
+    static thread_local Reading reading;
+    return reading.read(launch, detector_, kernels_, questions_);
+}
+
+void LaunchReader::module_loaded(const LoadedModule &loaded) {
+    kernels_.forget(loaded.module); // a module that was here before may be gone
+    if (loaded.image != nullptr && looks_like_ptx(static_cast<const char *>(loaded.image)))
+        kernels_.add_ptx(loaded.module, static_cast<const char *>(loaded.image));
+    kernels_.add_cubins(loaded.module, loaded.cubins, loaded.cubin_count);
+}
+
+} // namespace tcuda::watch
