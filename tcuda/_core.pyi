@@ -987,6 +987,49 @@ class RaceDetector:
     def forget_races(self) -> None:
         """Report races again that were reported before."""
 
+class Notes:
+    """The memory that the kernels of a thread use, as a program tells it.
+
+    Args:
+        accesses: Tuples as :meth:`RaceDetector.work` takes them.
+    """
+
+    def __init__(self, accesses: Sequence[RaceUse]) -> None: ...
+    def begin(self) -> None:
+        """Let the notes hold in this thread."""
+    def end(self) -> bool:
+        """End what :meth:`begin` has begun; return False if the notes hold in another thread."""
+
+def current_notes() -> list[tuple[str, list[tuple[int, int, tuple[int, ...], tuple[int, ...], int | None, str]], bool]]:
+    """Return the notes of this thread, the innermost first.
+
+    Returns:
+        For each the name of the library function, the memory, and whether no other memory is used. The memory is the
+        address, the itemsize, the shape, the strides, the kind of the use (None if unknown), and the label.
+    """
+
+def note_calls(
+    type: type[Any], array_type: type[Any], pointer_type: type[Any], prepare: Callable[[Any], tuple[str, ...]]
+) -> None:
+    """Note the arrays that the calls of the objects of a type are given.
+
+    Args:
+        type: A type whose objects are called with a grid, a block and the arguments of a kernel.
+        array_type: The type of arrays.
+        pointer_type: The type of pointers to memory.
+        prepare: The function that is called with an object before its first call, and that returns the names of the
+            parameters of its kernel.
+
+    Raises:
+        RuntimeError: The calls of a type are noted already, or Python's type has no slot for calls.
+    """
+
+def stop_noting_calls() -> None:
+    """End what :func:`note_calls` has begun."""
+
+def forget_prepared_calls() -> None:
+    """Let :func:`note_calls` prepare all objects again."""
+
 class Settings:
     """The options of the caching allocator."""
 

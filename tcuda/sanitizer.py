@@ -17,6 +17,7 @@ from tcuda._sanitizer._errors import RaceWarning
 from tcuda._sanitizer._race import Race, RaceAccess, RaceAllocation
 from tcuda._sanitizer._report import Report
 from tcuda._sanitizer._suppressions import suppress, suppressed
+from tcuda._sanitizer._uses import uses
 from tcuda._scope import Scope
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ __all__ = [
     "check",
     "suppress",
     "suppressed",
+    "uses",
 ]
 
 

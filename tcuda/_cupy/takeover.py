@@ -11,6 +11,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
+from tcuda._cupy import loaded_kernels
 from tcuda._process.fork import call_in_child
 
 if TYPE_CHECKING:
@@ -105,11 +106,13 @@ def watch(cupy: Any, initialize: Callable[[], object]) -> None:
 def take_over(cupy: Any, malloc: Allocator, ledger: Ledger) -> None:
     """Let ``cupy`` allocate by ``malloc``, and tell ``ledger`` of CuPy's streams.
 
-    CuPy keeps an allocator that the program has given it.
+    CuPy keeps an allocator that the program has given it. The sources of the kernels that CuPy loads from now on are
+    noted for race detectors.
     """
     if _first_use is not None:
         _first_use.end(malloc)
     _announce_streams(cupy.cuda.Stream, ledger)
+    loaded_kernels.follow(cupy)
 
 
 def _refuse_in_child() -> None:

@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 from tcuda import _core
+from tcuda._backend import backend_of
 from tcuda._process.fork import call_in_child
 from tcuda._process.ledger import ledger_if_any
 
@@ -58,6 +59,11 @@ def start(on_race: Callable[[_core.Race], object], refused: Callable[[RuntimeErr
         _started = _Started(made, refused)
 
 
+def is_started() -> bool:
+    """Return whether there is a detector, attached or not."""
+    return _started is not None
+
+
 def stop() -> None:
     """Detach the detector from the runtime and the ledger; without a detector, do nothing."""
     global _is_attached, _started
@@ -66,6 +72,7 @@ def stop() -> None:
             return
         if _is_attached:
             assert _runtime is not None
+            backend_of(_runtime).watch_kernels(False)
             _runtime.watchRaces(None)
             _started.detector.detach()
             _is_attached = False
@@ -117,9 +124,12 @@ def _attach(cuda: Runtime, made: _core.RaceDetector) -> None:
     ledger = ledger_if_any()
     assert ledger is not None
     cuda.watchRaces(made)
+    library = backend_of(cuda)
     try:
+        library.watch_kernels(True)
         made.attach(ledger)
     except BaseException:
+        library.watch_kernels(False)
         cuda.watchRaces(None)
         raise
     _is_attached = True

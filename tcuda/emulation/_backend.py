@@ -52,6 +52,9 @@ class Backend:
         self.exit_stream: Callable[[], None] = streams.leave
         self.sleep: Callable[[int, int], None] = runtime.sleep
 
+    def watch_kernels(self, watched: bool) -> None:
+        """Do nothing: the kernels record their accesses themselves."""
+
     def watch_waits(self, watched: bool) -> None:
         """Do nothing: the arrays ask ``tcuda._process.waits`` themselves."""
 

@@ -11,6 +11,7 @@
 #include "bindings/kernels_module.hpp"
 #include "bindings/ledger_arguments_module.hpp"
 #include "bindings/ledger_module.hpp"
+#include "bindings/notes_module.hpp"
 #include "bindings/races_module.hpp"
 #include "bindings/random_module.hpp"
 #include "bindings/scopes_module.hpp"
@@ -35,6 +36,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_stacks(module);
     tcuda::bind_races(module);
     tcuda::bind_watch(module);
+    tcuda::bind_notes(module);
     tcuda::bind_callables(module);
     tcuda::bind_scopes(module);
     if (!tcuda::add_event_finalizer(module.ptr()))

@@ -1,0 +1,273 @@
+#include "bindings/noted_calls.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "bindings/owned.hpp"
+#include "bindings/python_calls.hpp"
+#include "bindings/use_reader.hpp"
+#include "threads/unwinding.hpp"
+#include "watch/call_notes.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// The calls of one type. Each call that is in progress shares the object.
+struct NotedType {
+    nb::object type, array_type, pointer_type, prepare;
+    void **slot = nullptr;
+    ternaryfunc original = nullptr;
+    std::mutex mutex; // of the names
+    std::unordered_map<std::uintptr_t, Names> names; // by the handle of the kernel
+};
+
+using Shared = std::shared_ptr<NotedType>;
+
+ternaryfunc last_original = nullptr; // the slot that was replaced last
+
+// Not destroyed at the end of the process, where Python's objects are gone.
+struct Noted {
+    std::mutex mutex;
+    Shared type;
+};
+Noted &noted() {
+    static Noted *const made = new Noted;
+    return *made;
+}
+
+Shared noted_type() {
+    const std::lock_guard lock(noted().mutex);
+    return noted().type;
+}
+
+// The names of the attributes, which are never destroyed.
+struct Attributes {
+    nb::object data = nb::steal(PyUnicode_InternFromString("data")), ptr = nb::steal(PyUnicode_InternFromString("ptr")),
+               mem = nb::steal(PyUnicode_InternFromString("mem")), size = nb::steal(PyUnicode_InternFromString("size")),
+               itemsize = nb::steal(PyUnicode_InternFromString("itemsize")),
+               shape = nb::steal(PyUnicode_InternFromString("shape")),
+               strides = nb::steal(PyUnicode_InternFromString("strides")),
+               args = nb::steal(PyUnicode_InternFromString("args"));
+};
+
+const Attributes &attributes() {
+    static const Attributes *const made = new Attributes;
+    return *made;
+}
+
+bool read_number(PyObject *object, const nb::object &name, long long *number) {
+    *number = taken_integer(PyObject_GetAttr(object, name.ptr()));
+    return *number != -1 || PyErr_Occurred() == nullptr;
+}
+
+bool read_address(PyObject *object, Address *address) {
+    const Owned number(PyObject_GetAttr(object, attributes().ptr.ptr()));
+    if (!number)
+        return false;
+    *address = PyLong_AsUnsignedLongLongMask(number.get());
+    return PyErr_Occurred() == nullptr;
+}
+
+bool read_array(PyObject *array, races::Region *region) {
+    const Attributes &name = attributes();
+    Address address;
+    long long itemsize;
+    const Owned data(PyObject_GetAttr(array, name.data.ptr()));
+    const Owned counts(data ? PyObject_GetAttr(array, name.shape.ptr()) : nullptr);
+    const Owned strides(counts ? PyObject_GetAttr(array, name.strides.ptr()) : nullptr);
+    if (!strides || !read_address(data.get(), &address) || !read_number(array, name.itemsize, &itemsize))
+        return false;
+    if (!PyTuple_Check(counts.get()) || !PyTuple_Check(strides.get()) ||
+        PyTuple_Size(counts.get()) != PyTuple_Size(strides.get()) || itemsize < 0)
+        return false;
+    std::vector<races::Dimension> shape(static_cast<std::size_t>(PyTuple_Size(counts.get())));
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        const auto place = static_cast<Py_ssize_t>(axis);
+        shape[axis] = {PyLong_AsLongLong(PyTuple_GetItem(counts.get(), place)),
+                       PyLong_AsLongLong(PyTuple_GetItem(strides.get(), place))};
+    }
+    if (PyErr_Occurred())
+        return false;
+    region->set(address, static_cast<std::size_t>(itemsize), shape);
+    return true;
+}
+
+// The memory from the pointer to the end of the memory that the pointer is of.
+bool read_pointer(PyObject *pointer, races::Region *region) {
+    const Attributes &name = attributes();
+    Address address, begin;
+    long long size;
+    const Owned memory(PyObject_GetAttr(pointer, name.mem.ptr()));
+    if (!memory || !read_address(pointer, &address) || !read_address(memory.get(), &begin) ||
+        !read_number(memory.get(), name.size, &size))
+        return false;
+    if (size < 0 || address < begin || address - begin >= static_cast<std::uint64_t>(size))
+        return false;
+    region->set(address, static_cast<std::size_t>(begin + static_cast<std::uint64_t>(size) - address), {});
+    return true;
+}
+
+// Whether `object` is an array whose memory was read. Anything that cannot be read is not noted.
+bool read_memory(const NotedType &type, PyObject *object, races::Region *region) {
+    bool is_read = false;
+    if (PyObject_IsInstance(object, type.array_type.ptr()) == 1)
+        is_read = read_array(object, region);
+    else if (PyObject_IsInstance(object, type.pointer_type.ptr()) == 1)
+        is_read = read_pointer(object, region);
+    if (PyErr_Occurred())
+        PyErr_Clear();
+    return is_read;
+}
+
+// The names of the parameters of the kernel `function`.
+Names names_of(NotedType &type, PyObject *function) {
+    Address handle;
+    if (!read_address(function, &handle)) {
+        PyErr_Clear();
+        return {};
+    }
+    {
+        const std::lock_guard lock(type.mutex);
+        const auto known = type.names.find(handle);
+        if (known != type.names.end())
+            return known->second;
+    }
+    Names names;
+    const Owned made(call(type.prepare.ptr(), function));
+    if (made && PyTuple_Check(made.get())) {
+        for (Py_ssize_t place = 0; place < PyTuple_Size(made.get()); ++place) {
+            std::string_view text;
+            if (read_text(PyTuple_GetItem(made.get(), place), "a name", &text))
+                names.emplace_back(text);
+        }
+    }
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable(type.prepare.ptr()); // the call itself does not need the preparation
+    const std::lock_guard lock(type.mutex);
+    type.names.insert_or_assign(handle, names);
+    return names;
+}
+
+// The arguments of the kernel, a borrowed reference; null if there are none.
+PyObject *kernel_arguments(PyObject *positional, PyObject *named) {
+    if (PyTuple_Size(positional) > 2)
+        return PyTuple_GetItem(positional, 2);
+    return named != nullptr ? PyDict_GetItemWithError(named, attributes().args.ptr()) : nullptr;
+}
+
+void note_arguments(NotedType &type, PyObject *function, PyObject *positional, PyObject *named,
+                    watch::CallNotes *notes) {
+    PyObject *const given = kernel_arguments(positional, named);
+    if (given == nullptr || (!PyTuple_Check(given) && !PyList_Check(given))) {
+        PyErr_Clear();
+        return;
+    }
+    const Names names = names_of(type, function);
+    const Owned arguments(PySequence_Tuple(given)); // another thread may change a list
+    if (!arguments) {
+        PyErr_Clear();
+        return;
+    }
+    for (Py_ssize_t place = 0; place < PyTuple_Size(arguments.get()); ++place) {
+        watch::NotedMemory memory;
+        if (!read_memory(type, PyTuple_GetItem(arguments.get(), place), &memory.region))
+            continue;
+        if (static_cast<std::size_t>(place) < names.size())
+            memory.label = names[static_cast<std::size_t>(place)];
+        notes->memory.push_back(std::move(memory));
+    }
+}
+
+PyObject *call_original(ternaryfunc original, PyObject *function, PyObject *positional, PyObject *named) {
+    Unwinding unwinding; // the linker cannot guard a call through a pointer
+    PyObject *const result = original(function, positional, named);
+    unwinding.dismiss();
+    return result;
+}
+
+PyObject *call_noted(PyObject *function, PyObject *positional, PyObject *named) {
+    const Shared type = noted_type();
+    if (type == nullptr) // the slot was read before it was put back
+        return call_original(last_original, function, positional, named);
+    watch::CallNotes notes;
+    try {
+        note_arguments(*type, function, positional, named, &notes);
+    } catch (const std::bad_alloc &) {
+        notes.memory.clear();
+    }
+    const watch::NotesScope scope(notes);
+    return call_original(type->original, function, positional, named);
+}
+
+// The place of a slot in a type object, which is opaque in the stable ABI. The place is the same for all types; null if
+// it is not found beyond doubt.
+void **slot_of(PyTypeObject *type, void *function) {
+    constexpr std::size_t first = 4, end = 40; // the slots of all versions of Python are among these words
+    void **const words = reinterpret_cast<void **>(type);
+    void **found = nullptr;
+    for (std::size_t place = first; place < end; ++place) {
+        if (words[place] != function)
+            continue;
+        if (found != nullptr)
+            return nullptr;
+        found = words + place;
+    }
+    return found;
+}
+
+} // namespace
+
+void note_calls(nb::handle type, nb::handle array_type, nb::handle pointer_type, nb::handle prepare) {
+    auto *const python_type = reinterpret_cast<PyTypeObject *>(type.ptr());
+    void *const function = PyType_GetSlot(python_type, Py_tp_call);
+    if (function == nullptr && PyErr_Occurred())
+        nb::raise_python_error();
+    void **const slot = function == nullptr ? nullptr : slot_of(python_type, function);
+    if (slot == nullptr)
+        throw std::runtime_error("the slot for calls was not found in the type");
+    attributes();
+    const auto made = std::make_shared<NotedType>();
+    made->type = nb::borrow(type);
+    made->array_type = nb::borrow(array_type);
+    made->pointer_type = nb::borrow(pointer_type);
+    made->prepare = nb::borrow(prepare);
+    made->slot = slot;
+    made->original = reinterpret_cast<ternaryfunc>(function);
+    const std::lock_guard lock(noted().mutex);
+    if (noted().type != nullptr)
+        throw std::runtime_error("the calls of a type are noted already");
+    noted().type = made;
+    last_original = made->original;
+    *slot = reinterpret_cast<void *>(call_noted);
+}
+
+void stop_noting_calls() {
+    Shared ended; // the references to Python's objects end without the mutex
+    const std::lock_guard lock(noted().mutex);
+    ended.swap(noted().type);
+    if (ended != nullptr && *ended->slot == reinterpret_cast<void *>(call_noted))
+        *ended->slot = reinterpret_cast<void *>(ended->original); // another library may have replaced the slot meanwhile
+}
+
+void forget_prepared_calls() {
+    const Shared type = noted_type();
+    if (type == nullptr)
+        return;
+    const std::lock_guard lock(type->mutex);
+    type->names.clear();
+}
+
+} // namespace tcuda

@@ -1,0 +1,181 @@
+"""What the sources of CuPy's kernels tell of the memory that the kernels use.
+
+CuPy writes the arrays of a kernel as ``CArray`` parameters, which hold the address, the shape and the strides. An input
+is ``const``. What the kernel does with another array is read from the uses of its name in the body. A kernel that
+chooses the elements of an array by data, as ``take`` does, may use only some of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tcuda._cupy.array_uses import BOTH, READ, UNCERTAIN, WRITE, Body
+from tcuda._cupy.c_types import ArrayType, PointerType, type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_BOUNDS = r"(?:__launch_bounds__\s*\([^()]*\)\s*)?"
+_KERNEL = re.compile(rf'(extern\s*"C"\s*)?__global__\s+{_BOUNDS}void\s+{_BOUNDS}(\w+)\s*\(')
+_C_BLOCK = re.compile(r'extern\s*"C"\s*\{')
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TYPEDEF = re.compile(r"\btypedef\s+([^;{}]+?)\s*\b(\w+)\s*;")
+_NAME = re.compile(r"(\w+)\s*$")
+_OPENING, _CLOSING = "([{<", ")]}>"
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A pointer among the parameters of a kernel.
+
+    Attributes:
+        offset: The place in the block of parameters.
+        kind: What the kernel does with the memory: 1 reads, 2 writes, 3 both, 0 nothing.
+        possible: Whether the kernel may do less.
+        is_certain: Whether the source tells the kind; otherwise the kind is 3.
+        dimensions: The dimensions of a ``CArray``; -1 if the pointer is no ``CArray``.
+        itemsize: The bytes of an element of a ``CArray``; 0 otherwise.
+        label: The name of the parameter.
+    """
+
+    offset: int
+    kind: int
+    possible: bool
+    is_certain: bool
+    dimensions: int
+    itemsize: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters of a kernel.
+
+    Attributes:
+        parameters: The offset and the size of each parameter.
+        pointers: The pointers among the parameters.
+        labels: The name of each parameter.
+    """
+
+    parameters: tuple[tuple[int, int], ...]
+    pointers: tuple[Pointer, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the source tells what the kernel does with each pointer."""
+        return all(pointer.is_certain for pointer in self.pointers)
+
+    def refined(self, kinds: dict[int, int]) -> Signature:
+        """Return this signature with ``kinds``, by offset, for the pointers whose use the source does not tell."""
+        pointers = (
+            replace(pointer, kind=kinds[pointer.offset], possible=False, is_certain=True)
+            if not pointer.is_certain and pointer.offset in kinds
+            else pointer
+            for pointer in self.pointers
+        )
+        return replace(self, pointers=tuple(pointers))
+
+
+def signatures(source: str) -> dict[str, Signature]:
+    """Return the signatures of the kernels of ``source`` that a description can be made of, by name.
+
+    These are the kernels whose parameters have known sizes, and whose arrays are each a ``CArray`` or a ``void *`` of a
+    reduction of CuPy.
+    """
+    if "__global__" not in source:
+        return {}
+    text = _COMMENT.sub(" ", source)
+    names = {name: kind for kind, name in _TYPEDEF.findall(text)}
+    found = {}
+    for name, declarations, end in _kernels(text):
+        made = _signature(declarations, names, Body(text, end))
+        if made is not None:
+            found[name] = made
+    return found
+
+
+def parameter_names(source: str) -> dict[str, tuple[str, ...]]:
+    """Return the names of the parameters of each ``extern "C"`` kernel of ``source``."""
+    if "__global__" not in source:
+        return {}
+    found = {}
+    for kernel, declarations, _ in _kernels(_COMMENT.sub(" ", source)):
+        names = [_NAME.search(declaration) for declaration in declarations]
+        found[kernel] = tuple(name[1] for name in names if name is not None)
+    return found
+
+
+def _kernels(text: str) -> Iterator[tuple[str, list[str], int]]:
+    """Yield the name of each kernel with C linkage, the declarations of its parameters, and their end."""
+    blocks = [(begin.start(), _end(text, begin.end() - 1, "{}")) for begin in _C_BLOCK.finditer(text)]
+    for match in _KERNEL.finditer(text):
+        place = match.start()
+        in_c = match[1] is not None or any(begin < place < (end or len(text)) for begin, end in blocks)
+        end = _end(text, match.end() - 1, "()")
+        if in_c and end is not None:
+            yield match[2], _split(text[match.end() : end]), end + 1
+
+
+def _signature(declarations: Sequence[str], names: dict[str, str], body: Body) -> Signature | None:
+    parameters, pointers, labels = [], [], []
+    end = 0
+    is_output = _writes_outputs(declarations)
+    for declaration in declarations:
+        name = _NAME.search(declaration)
+        kind = type_of(declaration[: name.start()], names) if name is not None else None
+        if name is None or kind is None:
+            return None
+        layout = kind.layout if isinstance(kind, (ArrayType, PointerType)) else kind
+        offset = -(-end // layout.alignment) * layout.alignment
+        end = offset + layout.size
+        parameters.append((offset, layout.size))
+        label = name[1].removeprefix("_raw_")
+        labels.append(label)
+        if isinstance(kind, PointerType):
+            if not is_output or "void" not in declaration:
+                return None  # how much memory a pointer means, and what for, only the machine code tells
+            pointers.append(Pointer(offset, READ if kind.is_const else WRITE, False, True, -1, 0, label))
+        elif isinstance(kind, ArrayType):
+            is_const = re.match(r"\s*const\b", declaration) is not None
+            use = body.const_use(name[1]) if is_const else body.use(name[1])
+            # An output of CuPy's kernels is written in any case; `both` conflicts with the same accesses.
+            certain = use != UNCERTAIN or (is_output and not is_const)
+            possible = not certain or (is_output and kind.dimensions > 0 and not body.is_whole(name[1]))
+            known = BOTH if use == UNCERTAIN else use
+            dimensions = kind.dimensions if kind.itemsize else -1
+            pointers.append(Pointer(offset, known, possible, certain, dimensions, kind.itemsize, label))
+    return Signature(tuple(parameters), tuple(pointers), tuple(labels))
+
+
+def _writes_outputs(declarations: Sequence[str]) -> bool:
+    """Return whether all arrays that are not const are outputs, as in elementwise kernels and reductions."""
+    names = [found[1] for found in map(_NAME.search, declarations) if found is not None]
+    return names[-1:] == ["_ind"] or "_out_ind" in names or "_segment_size" in names
+
+
+def _end(text: str, begin: int, brackets: str) -> int | None:
+    """Return the place of the bracket that closes the one at ``begin``."""
+    opening = brackets[0]
+    depth = 0
+    for found in re.compile(rf"[{re.escape(brackets)}]").finditer(text, begin):
+        depth += 1 if found[0] == opening else -1
+        if depth == 0:
+            return found.start()
+    return None
+
+
+def _split(text: str) -> list[str]:
+    return [part for part in _parts(text) if part.strip()]
+
+
+def _parts(text: str) -> Iterator[str]:
+    depth = begin = 0
+    for place, character in enumerate(text):
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if character == "," and depth == 0:
+            yield text[begin:place]
+            begin = place + 1
+    yield text[begin:]

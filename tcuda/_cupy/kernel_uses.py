@@ -1,0 +1,174 @@
+"""What the core is told of CuPy's kernels while a race detector watches.
+
+A kernel that CuPy has generated is described by its source, when CuPy loads the kernel or when the detector begins. The
+PTX of a program's own kernels is made before the first call of a kernel, because NVRTC needs a second for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tcuda import _core
+from tcuda._cupy import loaded_kernels
+from tcuda._cupy.kernel_signatures import parameter_names, signatures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcuda._cupy.kernel_signatures import Signature
+    from tcuda._cupy.loaded_kernels import LoadedSource
+
+
+_FOR_JIT = "-DCUPY_JIT_MODE"
+"""The option with which CuPy compiles the kernels of ``cupyx.jit``."""
+
+
+class KernelTable(Protocol):
+    """The functions of the core that take what is known of kernels."""
+
+    def describe_kernel(
+        self,
+        module: int,
+        name: str,
+        parameters: Sequence[tuple[int, int]],
+        pointers: Sequence[tuple[int, int, bool, int, int, str]],
+        complete: bool,
+    ) -> None:
+        """Describe the kernel ``name`` of ``module``."""
+
+    def add_ptx(self, module: int, text: str) -> None:
+        """Add the PTX of ``module``."""
+
+    def forget_module(self, module: int) -> None:
+        """Forget all kernels of ``module``."""
+
+    def uses_of_ptx(self, text: str) -> dict[str, Any]:
+        """Return what the kernels of a PTX text do with their pointers."""
+
+
+class KernelWatch:
+    """Describes the kernels of CuPy's modules to the core.
+
+    Args:
+        table: The core.
+        module_type: ``cupy.cuda.function.Module``.
+        ptx_of: The function that returns the PTX of a module, or None.
+    """
+
+    def __init__(
+        self, table: KernelTable, module_type: type[Any], ptx_of: Callable[[LoadedSource], str | None]
+    ) -> None:
+        self._table = table
+        self._module_type = module_type
+        self._ptx_of = ptx_of
+        self._lock = threading.RLock()
+        self._described: dict[int, LoadedSource] = {}
+        self._prepared: dict[int, LoadedSource] = {}
+
+    def begin(self) -> None:
+        """Describe the kernels of the modules that exist and of those that CuPy loads from now on."""
+        loaded_kernels.listen(self.describe)
+        for module, source in loaded_kernels.living(self._module_type).items():
+            self.describe(module, source)
+
+    def end(self) -> None:
+        """Describe no more kernels, and let the core forget the descriptions."""
+        loaded_kernels.listen(None)
+        with self._lock:
+            for module in {*self._described, *self._prepared}:
+                self._table.forget_module(module)
+            self._described.clear()
+            self._prepared.clear()
+
+    def describe(self, module: int, source: LoadedSource) -> None:
+        """Describe the kernels of a module as far as the source tells."""
+        with self._lock:
+            self._described[module] = source
+            self._prepared.pop(module, None)
+            known = signatures(source.text)
+            for name, signature in known.items():
+                self._describe(module, name, signature)
+            # CuPy calls its own kernels without the slot that prepares kernels.
+            if not all(signature.is_certain for signature in known.values()) and _FOR_JIT not in source.options:
+                self._prepared[module] = source
+                self._add_ptx(module, source)
+
+    def prepare(self, function: Any) -> tuple[str, ...]:
+        """Make the PTX of the module of ``function``, unless that was done; return the names of the parameters.
+
+        Args:
+            function: A ``cupy.cuda.Function`` that a program is about to call.
+
+        Returns:
+            The names; empty if they are unknown.
+        """
+        module = function.module.ptr
+        source = loaded_kernels.source_of(module)
+        if source is None:
+            return ()
+        with self._lock:
+            if self._prepared.get(module) is not source:
+                self._prepared[module] = source
+                self._add_ptx(module, source)
+        names = list(parameter_names(source.text).values())
+        return names[0] if len(names) == 1 else ()
+
+    def _add_ptx(self, module: int, source: LoadedSource) -> None:
+        known = signatures(source.text)
+        if known and all(signature.is_certain for signature in known.values()):
+            return
+        text = self._ptx_of(source)
+        if text is None:
+            return
+        self._table.add_ptx(module, text)
+        uncertain = {name: signature for name, signature in known.items() if not signature.is_certain}
+        if uncertain:
+            kinds = self._table.uses_of_ptx(text)
+            for name, signature in uncertain.items():
+                if name in kinds:
+                    self._describe(module, name, signature.refined(_kinds(kinds[name])))
+
+    def _describe(self, module: int, name: str, signature: Signature) -> None:
+        pointers = [
+            (pointer.offset, pointer.kind, pointer.possible, pointer.dimensions, pointer.itemsize, pointer.label)
+            for pointer in signature.pointers
+        ]
+        self._table.describe_kernel(module, name, signature.parameters, pointers, True)
+
+
+def _kinds(use: Any) -> dict[int, int]:
+    """Return the kinds of the pointers of a kernel by their places in the parameters."""
+    return {pointer["offset"]: pointer["kind"] for pointer in use["pointers"] if not pointer["possible"]}
+
+
+_lock = threading.RLock()
+_watch: KernelWatch | None = None
+
+
+def begin(cupy: Any, table: Any = _core) -> None:
+    """Tell the core of the kernels of ``cupy``, and of the arrays that programs give to raw kernels."""
+    global _watch
+    from tcuda._cupy.kernel_ptx import ptx_of
+
+    with _lock:
+        if _watch is not None:
+            return
+        function = cupy.cuda.function
+        _watch = KernelWatch(table, function.Module, ptx_of)
+        try:
+            _watch.begin()
+            _core.note_calls(function.Function, cupy.ndarray, cupy.cuda.MemoryPointer, _watch.prepare)
+        except BaseException:
+            end()
+            raise
+
+
+def end() -> None:
+    """Leave the kernels alone; a second call does nothing."""
+    global _watch
+    with _lock:
+        _core.stop_noting_calls()
+        watch, _watch = _watch, None
+        if watch is not None:
+            watch.end()
