@@ -81,6 +81,11 @@ TARGETS = {
     # next target bounds what tcuda adds to the driver.
     "launch of a compiled kernel": Target(of_below=0.6),
     "launch of a compiled kernel, beside the driver's": Target(over_below=300),
+    **{
+        f"{work}, {state}": Target(of_below=bound, of_torch=1.0 if state == "checking" else math.inf)
+        for work in ("launch of an empty kernel", "x += 1", "training step", "demo")
+        for state, bound in {"off": 1.0, "attached": 1.1, "checking": 2.0, "off again": 1.0}.items()
+    },
     "manual_seed(1)": Target(of_torch=0.5),
     "get_rng_state()": Target(of_torch=0.5),
     "set_rng_state(state)": Target(of_torch=0.5),
