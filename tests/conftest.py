@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from support.cupti import Cupti, Watched
     from support.fixture_types import Changes, CompiledCpp, OutputOf, RunPython
     from tcuda._runtime.protocol import Runtime
     from tcuda.sanitizer import Race
@@ -186,6 +187,32 @@ def driver_stub(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("driver")
     _compile_cpp("driver_stub", folder / "libcuda.so.1")
     return str(folder)
+
+
+@pytest.fixture(scope="session")
+def cupti_library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of a library that stands in for CUPTI and for the driver."""
+    path = tmp_path_factory.mktemp("cupti") / "libcupti_stub.so"
+    _compile_cpp("cupti_stub", path)
+    return str(path)
+
+
+@pytest.fixture
+def cupti(cupti_library: str) -> Cupti:
+    """The stand-in for CUPTI, with two devices."""
+    from support.cupti import Cupti
+
+    return Cupti(cupti_library)
+
+
+@pytest.fixture
+def watched(cupti: Cupti) -> Iterator[Watched]:
+    """A detector that is told of the calls of the stand-in."""
+    from support.cupti import Watched
+
+    made = Watched(cupti)
+    yield made
+    made.watch.end()
 
 
 @pytest.fixture
