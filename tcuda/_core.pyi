@@ -1,7 +1,7 @@
 import enum
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Protocol, TypeVar
+from typing import Any, Literal, NoReturn, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -1286,3 +1286,29 @@ class Ledger:
         """Let frees do nothing; for a forked child."""
     def close(self) -> None:
         """Let frees change the statistics only; for a process that is exiting."""
+
+_CubinUse: TypeAlias = tuple[
+    list[tuple[int, int]],
+    list[tuple[int, Literal["none", "read", "write", "both"], bool, str]],
+    bool,
+]
+
+def uses_of_cubin(data: bytes, kernel: str | None = None, disassembler: str | None = None) -> dict[str, _CubinUse]:
+    """Return what kernels of a cubin do with the memory that their parameters point to; for tests.
+
+    Args:
+        data: The bytes of the cubin.
+        kernel: The kernel; all kernels of the cubin if None.
+        disassembler: The path of ``nvdisasm``; the one that ``find_disassembler`` finds if None.
+
+    Returns:
+        For each name of a kernel: ``(offset, size)`` of each parameter; ``(offset, kind, possible, label)`` of each
+        pointer; and whether the kernel uses no other memory. Without a disassembler there are no pointers. Bytes of
+        another kind give an empty dictionary.
+    """
+
+def uses_of_sass(listing: bytes) -> dict[str, _CubinUse]:
+    """Return what the kernels of a listing of ``nvdisasm -c`` do with memory, as ``uses_of_cubin`` does; for tests."""
+
+def find_disassembler() -> str:
+    """Return the path of NVIDIA's ``nvdisasm``, or an empty string if it is not installed."""

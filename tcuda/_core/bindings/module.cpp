@@ -14,6 +14,7 @@
 #include "bindings/notes_module.hpp"
 #include "bindings/races_module.hpp"
 #include "bindings/random_module.hpp"
+#include "bindings/sass_module.hpp"
 #include "bindings/scopes_module.hpp"
 #include "bindings/stacks_module.hpp"
 #include "bindings/transfers_module.hpp"
@@ -37,6 +38,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_races(module);
     tcuda::bind_watch(module);
     tcuda::bind_notes(module);
+    tcuda::bind_sass(module);
     tcuda::bind_callables(module);
     tcuda::bind_scopes(module);
     if (!tcuda::add_event_finalizer(module.ptr()))

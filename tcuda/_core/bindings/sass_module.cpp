@@ -1,0 +1,73 @@
+#include "bindings/sass_module.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <optional>
+#include <string>
+
+#include "kernel_uses/cubin_uses.hpp"
+#include "kernel_uses/sass_uses.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+using kernel_uses::KernelUse;
+using kernel_uses::KernelUses;
+
+constexpr const char *kinds[] = {"none", "read", "write", "both"};
+
+// The bytes of a text need not be UTF-8.
+nb::object decoded(const std::string &text) {
+    return nb::bytes(text.data(), text.size()).attr("decode")("utf-8", "replace");
+}
+
+nb::dict dict_of(const KernelUses &uses) {
+    nb::dict found;
+    for (const auto &[name, use] : uses) {
+        nb::list parameters, pointers;
+        for (const auto &parameter : use.parameters)
+            parameters.append(nb::make_tuple(parameter.offset, parameter.size));
+        for (const auto &pointer : use.pointers)
+            pointers.append(nb::make_tuple(pointer.offset, kinds[int(pointer.kind)], pointer.possible,
+                                           decoded(pointer.label)));
+        found[decoded(name)] = nb::make_tuple(parameters, pointers, use.complete);
+    }
+    return found;
+}
+
+nb::dict uses_of_cubin(nb::bytes data, const std::optional<std::string> &kernel,
+                       const std::optional<std::string> &disassembler) {
+    KernelUses uses;
+    {
+        // The bytes are the caller's for the time of the call.
+        const auto bytes = reinterpret_cast<const std::byte *>(data.c_str());
+        const std::size_t size = data.size();
+        const nb::gil_scoped_release released;
+        const char *name = kernel ? kernel->c_str() : nullptr;
+        if (disassembler)
+            uses = kernel_uses::uses_of_cubin(bytes, size, name, kernel_uses::Disassembler(*disassembler));
+        else
+            uses = kernel_uses::uses_of_cubin(bytes, size, name);
+    }
+    return dict_of(uses);
+}
+
+nb::dict uses_of_sass(nb::bytes listing) {
+    return dict_of(kernel_uses::uses_of_sass(std::string_view(listing.c_str(), listing.size())));
+}
+
+std::string find_disassembler() { return kernel_uses::Disassembler().path(); }
+
+} // namespace
+
+void bind_sass(nb::module_ &module) {
+    module.def("uses_of_cubin", &uses_of_cubin, nb::arg("data"), nb::arg("kernel") = nb::none(),
+               nb::arg("disassembler") = nb::none());
+    module.def("uses_of_sass", &uses_of_sass, nb::arg("listing"));
+    module.def("find_disassembler", &find_disassembler);
+}
+
+} // namespace tcuda

@@ -1,0 +1,15 @@
+// What the kernels of a cubin do with memory.
+#pragma once
+
+#include "kernel_uses/disassembler.hpp"
+#include "kernel_uses/kernel_use.hpp"
+
+namespace tcuda::kernel_uses {
+
+// Empty if the bytes are no cubin. Without `kernel`: all kernels. The parameters are always there; the pointers only if
+// the disassembler gives a listing. One run of the disassembler takes about half a second, for one kernel as for a
+// hundred small ones.
+KernelUses uses_of_cubin(const std::byte *data, std::size_t size, const char *kernel = nullptr,
+                         const Disassembler &disassembler = Disassembler::usual());
+
+} // namespace tcuda::kernel_uses

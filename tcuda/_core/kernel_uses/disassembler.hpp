@@ -1,0 +1,41 @@
+// NVIDIA's disassembler, a program that the user may have installed.
+#pragma once
+
+#include <chrono>
+#include <utility>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tcuda::kernel_uses {
+
+// Safe in any thread, with and without Python's lock, and in a forked child: an object has no state that changes. The
+// program's handling of signals and of its other children stays as it is.
+class Disassembler {
+public:
+    // `path` is the program, or empty: then the program is looked for where CUDA_PATH, CUDA_HOME and PATH tell, and in
+    // /usr/local/cuda. Reads the environment.
+    explicit Disassembler(const std::string &path = {});
+    Disassembler(const Disassembler &) = delete;
+    Disassembler &operator=(const Disassembler &) = delete;
+
+    // The one that is found at the first call.
+    static const Disassembler &usual();
+
+    // Empty if there is none.
+    const std::string &path() const { return path_; }
+
+    // The listing of the sections that hold the symbols with these numbers, or of all sections if there are no symbols.
+    // None if there is no disassembler, if it refuses the cubin, or if it needs more than `limit`.
+    std::optional<std::string> listing(const std::byte *cubin, std::size_t size,
+                                       const std::vector<std::uint32_t> &symbols,
+                                       std::chrono::milliseconds limit = std::chrono::seconds(5)) const;
+
+private:
+    std::string path_;
+    std::vector<std::string> environment_; // of the disassembler: a copy, since the program may change its own
+};
+
+} // namespace tcuda::kernel_uses

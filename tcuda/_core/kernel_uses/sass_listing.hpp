@@ -1,0 +1,32 @@
+// The listing of a cubin that NVIDIA's disassembler prints.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "kernel_uses/sass_instruction.hpp"
+
+namespace tcuda::kernel_uses {
+
+struct SassListing {
+    struct Section {
+        std::string_view name; // of its first function
+        std::size_t begin = 0, end = 0;
+        bool kernel = false;
+        bool has_functions = false; // functions of the program that the kernel calls
+    };
+
+    unsigned architecture = 0; // 90 for sm_90 and sm_90a; 0 if the listing does not tell
+    std::vector<Instruction> instructions;
+    std::vector<std::size_t> functions; // for each instruction: where its function begins
+    std::vector<Section> sections;
+    std::map<std::string_view, std::size_t> labels; // the instruction behind a label
+    std::vector<std::string_view> externals;        // functions that the listing names and does not hold
+};
+
+// The listing refers to the text. Text of any other kind gives a listing without sections.
+SassListing read_listing(std::string_view text);
+
+} // namespace tcuda::kernel_uses

@@ -1,0 +1,22 @@
+#include "kernel_uses/sass_uses.hpp"
+
+#include "kernel_uses/sass_flow.hpp"
+#include "kernel_uses/sass_listing.hpp"
+
+namespace tcuda::kernel_uses {
+
+KernelUses uses_of_sass(std::string_view listing, const std::map<std::string, ParameterBlock> &blocks) {
+    const SassListing read = read_listing(listing);
+    const ParameterBlock unknown;
+    KernelUses uses;
+    for (const SassListing::Section &section : read.sections) {
+        if (!section.kernel)
+            continue;
+        const std::string name(section.name);
+        const auto block = blocks.find(name);
+        uses[name] = follow_pointers(read, section, block == blocks.end() ? unknown : block->second);
+    }
+    return uses;
+}
+
+} // namespace tcuda::kernel_uses
