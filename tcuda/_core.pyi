@@ -309,6 +309,43 @@ class HostLaunch:
             RuntimeError: The thread runs another kernel of the same module, or another thread is in :meth:`run`.
         """
 
+def begin_library_calls(modules: Sequence[str] = ()) -> None:
+    """Note what the calls of NVIDIA's libraries read and write.
+
+    CuPy's and PyTorch's modules call the libraries through their import tables. The entries of these tables lead to
+    functions of the core until :func:`end_library_calls` has been called as often as this function. A module that is
+    loaded later is found by :func:`look_for_library_calls`.
+
+    Args:
+        modules: Parts of the paths of other modules whose calls are noted too.
+    """
+
+def end_library_calls() -> None:
+    """End what :func:`begin_library_calls` began: the last end restores the import tables."""
+
+def look_for_library_calls() -> None:
+    """Find the modules that were loaded since the last look, if calls of libraries are noted."""
+
+def intercepted_library_calls() -> list[tuple[str, list[str]]]:
+    """Return the path of each module whose calls are noted, and the names of the functions in its import table."""
+
+def counted_library_calls() -> dict[str, int]:
+    """Return how many calls of each function of NVIDIA's libraries were noted since the process began."""
+
+def library_call_table() -> list[tuple[str, list[str]]]:
+    """Return the functions that are known, and of each its arguments in the words of the core's table."""
+
+def imports_of_module(path: str) -> list[str]:
+    """Return the names in the import table of a loaded module; an empty list if no such module is loaded."""
+
+def noted_memory() -> list[tuple[str, list[tuple[str, str, int, tuple[int, list[tuple[int, int]]] | None]]]]:
+    """Return the notes of this thread, the innermost ones first.
+
+    Each of them has the name of the library's function, which is empty outside of such a call, and the memory: a label,
+    ``"read"``, ``"write"``, ``"both"`` or ``"unknown"``, the address, and the bytes of an item with the counts and
+    strides of an array, or None if the extent is unknown.
+    """
+
 def watches_pages() -> bool:
     """Return whether this machine tells the reads of watched memory from the writes."""
 

@@ -11,6 +11,7 @@
 #include "bindings/kernels_module.hpp"
 #include "bindings/ledger_arguments_module.hpp"
 #include "bindings/ledger_module.hpp"
+#include "bindings/library_calls_module.hpp"
 #include "bindings/notes_module.hpp"
 #include "bindings/races_module.hpp"
 #include "bindings/random_module.hpp"
@@ -39,6 +40,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_watch(module);
     tcuda::bind_notes(module);
     tcuda::bind_sass(module);
+    tcuda::bind_library_calls(module);
     tcuda::bind_callables(module);
     tcuda::bind_scopes(module);
     if (!tcuda::add_event_finalizer(module.ptr()))

@@ -1,0 +1,51 @@
+// Puts our functions into the import tables of the modules that call NVIDIA's libraries, and takes them out again.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "library_calls/import_table.hpp"
+
+namespace tcuda::library_calls {
+
+// There is one interception in a process. Its users are counted: the first one begins it, and the last one ends it.
+class Interception {
+public:
+    static Interception &instance();
+
+    // `modules`: parts of the paths of more modules whose calls are noted.
+    void begin(const std::vector<std::string> &modules);
+    void end();
+    // Looks at the modules that were loaded since the last look.
+    void look_again();
+
+    bool is_on() const;
+    // The path of each module with the names of the functions that are intercepted in it.
+    std::vector<std::pair<std::string, std::vector<std::string>>> intercepted() const;
+
+private:
+    struct Replaced {
+        ImportEntry entry;
+        std::uintptr_t before, ours;
+    };
+    struct Watched {
+        LoadedModule module;
+        std::vector<Replaced> entries;
+    };
+
+    void look();
+    bool is_wanted(const std::string &path) const;
+    void intercept(const std::string &path);
+
+    mutable std::mutex mutex_;
+    std::size_t users_ = 0;
+    unsigned long long loads_ = 0; // at the last look
+    std::vector<std::string> more_;
+    std::vector<Watched> watched_;
+};
+
+} // namespace tcuda::library_calls

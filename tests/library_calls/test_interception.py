@@ -1,0 +1,138 @@
+"""The entries of import tables lead to the core's functions for as long as calls are noted."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcuda import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.stand_in_library import Client, StandIn
+
+GEMM = (0x10, 0, 1, 5, 6, 7, 0x20, 0x1000, 8, 0x2000, 9, 0x30, 0x3000, 10)
+BATCHED = (*range(1, 7), 0x20, 0x1000, 2, 9, 2**40, 0x2000, 14, 12, -(2**41), 0x30, 0x3000, 0, 17, 2**42, 20, 21, 22)
+
+
+@pytest.mark.parametrize("flags", [("-Wl,-z,now,-z,relro",), ("-Wl,-z,lazy,-z,norelro",), ("-Wl,-z,lazy,-z,relro",)])
+def test_a_call_is_noted_until_the_end(
+    make_client: Callable[..., Client], stand_in: StandIn, flags: tuple[str, ...]
+) -> None:
+    """The table of a module is replaced and restored, whether the loader has bound and sealed it or not."""
+    client = make_client("client_of" + flags[0].replace(",", "").replace("-", ""), *flags)
+    _core.begin_library_calls([client.path.name])
+    try:
+        assert dict(_core.intercepted_library_calls())[str(client.path)]
+        client.call("cublasSgemm_v2", *GEMM)
+        assert [name for name, _ in client.notes] == ["cublasSgemm_v2"]
+        assert [stand_in.library.seen_argument(place) for place in range(14)] == list(GEMM)
+    finally:
+        _core.end_library_calls()
+    before = _core.counted_library_calls()
+    client.call("cublasSgemm_v2", *GEMM)
+    assert client.notes == []
+    assert _core.counted_library_calls() == before
+    assert _core.intercepted_library_calls() == []
+    assert [stand_in.library.seen_argument(place) for place in range(14)] == list(GEMM)
+
+
+def test_many_arguments_and_the_result_pass(client: Client, stand_in: StandIn) -> None:
+    """All 23 arguments reach the library, and the caller gets the library's result."""
+    stand_in.library.let_calls_return(-7)
+    try:
+        assert client.call("cublasGemmStridedBatchedEx", *BATCHED) == -7
+    finally:
+        stand_in.library.let_calls_return(0)
+    assert [stand_in.library.seen_argument(place) for place in range(23)] == list(BATCHED)
+
+
+def test_floating_point_arguments_pass(client: Client, stand_in: StandIn) -> None:
+    """Numbers of both sizes reach the library."""
+    import ctypes
+
+    client.call("curandGenerateNormal", 1, 0x4000, 12, ctypes.c_float(0.25), ctypes.c_float(-3.5))
+    assert [stand_in.library.seen_number(place) for place in range(2)] == [0.25, -3.5]
+    client.call("curandGenerateLogNormalDouble", 1, 0x4000, 12, ctypes.c_double(0.1), ctypes.c_double(-1e300))
+    assert [stand_in.library.seen_number(place) for place in range(2)] == [0.1, -1e300]
+    assert [stand_in.library.seen_argument(place) for place in range(3)] == [1, 0x4000, 12]
+
+
+def test_the_last_end_restores(client: Client) -> None:
+    """Two users of the interception do not end each other's."""
+    _core.begin_library_calls()
+    _core.end_library_calls()
+    client.call("cublasSgemm_v2", *GEMM)
+    assert client.notes != []
+
+
+def test_an_end_too_many_does_nothing(make_client: Callable[..., Client]) -> None:
+    """An end without a begin leaves the next begin alone."""
+    client = make_client("client_of_ends")
+    _core.end_library_calls()
+    _core.begin_library_calls([client.path.name])
+    client.call("cublasSgemm_v2", *GEMM)
+    _core.end_library_calls()
+    assert client.notes != []
+
+
+def test_a_module_that_is_loaded_later_is_found(make_client: Callable[..., Client]) -> None:
+    """A look finds the module."""
+    _core.begin_library_calls(["late_client"])
+    try:
+        client = make_client("late_client")
+        client.call("cublasSgemm_v2", *GEMM)
+        assert client.notes == []
+        _core.look_for_library_calls()
+        client.call("cublasSgemm_v2", *GEMM)
+        assert client.notes != []
+    finally:
+        _core.end_library_calls()
+
+
+def test_other_modules_are_left_alone(client: Client, make_client: Callable[..., Client]) -> None:
+    """A module whose path was not named keeps its table."""
+    other = make_client("unnamed")
+    _core.look_for_library_calls()
+    other.call("cublasSgemm_v2", *GEMM)
+    assert other.notes == []
+
+
+def test_no_look_without_an_interception(make_client: Callable[..., Client]) -> None:
+    """A look does nothing before the first begin."""
+    make_client("client_before")
+    _core.look_for_library_calls()
+    assert _core.intercepted_library_calls() == []
+
+
+def test_threads_call_while_the_tables_change(shared_client: Client, stand_in: StandIn) -> None:
+    """No call is lost or goes wrong while the interception begins and ends."""
+    function = shared_client.module.client_cublasDscal_v2
+    stop = threading.Event()
+
+    def run() -> int:
+        wrong = 0
+        while not stop.is_set():
+            wrong += sum(function(1, 2, 3, 4, 5) != 0 for _ in range(50))
+        return wrong
+
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(run) for _ in range(4)]
+        try:
+            for _ in range(300):
+                _core.begin_library_calls([str(shared_client.path)])
+                assert _core.intercepted_library_calls()
+                _core.end_library_calls()
+        finally:
+            stop.set()
+        assert [run.result() for run in runs] == [0] * 4
+
+
+def test_notes_belong_to_the_thread_and_end_with_the_call(client: Client) -> None:
+    """A call leaves no notes behind."""
+    client.call("cublasSgemm_v2", *GEMM)
+    assert _core.noted_memory() == []
