@@ -787,8 +787,12 @@ def deliver_races() -> None:
 def take_dropped_races() -> int:
     """Return for how many races there was no room to wait, since the last call."""
 
-def begin_stack_notes() -> None:
-    """Begin a time in which callbacks of the driver note Python stacks without Python's lock. The times are counted."""
+def begin_stack_notes(milliseconds: int = 20) -> None:
+    """Begin a time in which callbacks of the driver note Python stacks without Python's lock. The times are counted.
+
+    Args:
+        milliseconds: How long a callback waits at most for a thread that has Python's lock.
+    """
 
 def end_stack_notes() -> None: ...
 def notes_stacks_without_lock() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import sys
 import sysconfig
 import threading
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     Note = Callable[[], tuple[int, int]]
 
+PATIENCE = 60_000  # milliseconds; no test fails because the machine is slow
+
 pytestmark = pytest.mark.skipif(
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="Python without the global lock: no notes without a lock"
 )
@@ -27,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def _notes() -> Iterator[None]:
-    _core.begin_stack_notes()
+    _core.begin_stack_notes(PATIENCE)
     yield
     _core.end_stack_notes()
 
@@ -142,6 +145,32 @@ def in_finalizer(note: Note) -> Any:
     ends = Ends()
     del ends
     return results[0]
+
+
+def in_finalizer_that_the_garbage_collector_calls(note: Note) -> Any:
+    results: list[Any] = []
+
+    class Ends:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            results.append(note())
+
+    def with_cells(a: int, b: int) -> Any:
+        return lambda: (a, b)
+
+    before = gc.get_threshold()
+    gc.set_threshold(1)  # before Python 3.12, the collector also runs while Python prepares a frame
+    try:
+        for _ in range(20):
+            Ends()
+            with_cells(1, 2)()
+    finally:
+        gc.set_threshold(*before)
+    assert len(results) > 5
+    assert all(by_python == by_walk for by_python, by_walk in results)
+    return results[-1]
 
 
 def in_coroutine(note: Note) -> Any:
@@ -293,10 +322,10 @@ def test_code_that_is_gone_is_still_described() -> None:
 def test_code_that_is_made_and_dropped_all_the_time(output_of: OutputOf) -> None:
     code = """
 from tcuda import _core
-_core.begin_stack_notes()
+_core.begin_stack_notes(60_000)
 numbers = set()
 source = compile("number = note(False)", "made.py", "exec")
-for count in range(100_000):
+for count in range(20_000):
     names = {"note": _core.note_stack}
     exec(source.replace(co_name=f"made{count}"), names)
     numbers.add(names["number"])
@@ -306,13 +335,13 @@ for number in sorted(numbers)[::1000]:
     wrong += not _core.frames_of(number)[0]["name"].startswith("made")
 print(wrong)
 """
-    assert output_of(code).split() == ["100000", "0"]
+    assert output_of(code).split() == ["20000", "0"]
 
 
 def test_a_thread_that_keeps_the_lock_delays_a_note_for_a_bounded_time(output_of: OutputOf) -> None:
     code = """
 from tcuda import _core
-_core.begin_stack_notes()
+_core.begin_stack_notes(300)
 _core.note_stack(True)  # makes the code of this module known
 
 def note(count):
@@ -324,15 +353,15 @@ def note(count):
 for count in range(3):
     frames, seconds = note(count)
     assert frames == ["<module>"], frames
-    assert 0.015 < seconds < 5, seconds
+    assert 0.29 < seconds < 60, seconds
 frames, seconds = note(3)  # after three waits in vain
 assert frames == ["<module>"], frames
-assert seconds < 0.015, seconds
+assert seconds < 0.29, seconds
 number, seconds = _core.note_stack_against_lock()  # known code needs no keeper
 assert [frame["name"] for frame in _core.frames_of(number)] == ["<module>"]
-assert seconds < 0.015, seconds
+assert seconds < 0.29, seconds
 _core.end_stack_notes()
-_core.begin_stack_notes()
+_core.begin_stack_notes(60_000)
 names = {"note": _core.note_stack}
 exec("def new(): return note(False)\\nresult = new()", names)
 assert [frame["name"] for frame in _core.frames_of(names["result"])][0] == "new"
@@ -346,7 +375,7 @@ def test_notes_from_many_threads(output_of: OutputOf) -> None:
     code = """
 import threading
 from tcuda import _core
-_core.begin_stack_notes()
+_core.begin_stack_notes(60_000)
 wrong = []
 
 def work(thread):
@@ -370,7 +399,7 @@ def test_a_fork_in_the_middle_of_notes(output_of: OutputOf) -> None:
 import os, signal, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of a fork with threads
 from tcuda import _core
-_core.begin_stack_notes()
+_core.begin_stack_notes(60_000)
 stop = threading.Event()
 
 def new_code(note, *args):
@@ -388,7 +417,7 @@ def in_child():
     assert first == 1 or "new" not in [frame["name"] for frame in _core.frames_of(first)]
     assert new_code(_core.note_stack_both_ways, True)[0] != 1
     _core.end_stack_notes()
-    _core.begin_stack_notes()
+    _core.begin_stack_notes(60_000)
     by_python, by_walk = new_code(_core.note_stack_both_ways, False)
     assert by_python == by_walk
     _core.end_stack_notes()
@@ -417,7 +446,7 @@ def test_an_exit_in_the_middle_of_notes(run_python: RunPython, ends: bool) -> No
     code = f"""
 import atexit, threading
 from tcuda import _core
-_core.begin_stack_notes()
+_core.begin_stack_notes(60_000)
 started = threading.Barrier(5)
 
 def work():
@@ -444,8 +473,8 @@ import atexit
 from tcuda import _core
 atexit.register(lambda: print(_core.notes_stacks_without_lock(), _core.note_stack(False), _core.note_stack(True) > 1))
 print(_core.notes_stacks_without_lock(), _core.note_stack(False), _core.note_stack(True) > 1)
-_core.begin_stack_notes()
-_core.begin_stack_notes()
+_core.begin_stack_notes(60_000)
+_core.begin_stack_notes(60_000)
 _core.end_stack_notes()
 _core.end_stack_notes()
 _core.end_stack_notes()

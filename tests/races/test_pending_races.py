@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from support.fixture_types import OutputOf, RunPython
 
+PATIENCE = 60_000  # milliseconds; no test fails because the machine is slow
 MOST = 1000  # the core lets so many races wait
 
 
@@ -25,7 +26,7 @@ class RaceFoundError(Exception):
 
 @pytest.fixture(autouse=True)
 def _notes() -> Iterator[None]:
-    _core.begin_stack_notes()
+    _core.begin_stack_notes(PATIENCE)
     yield
     _core.end_stack_notes()
 
@@ -223,7 +224,7 @@ import atexit, os, sys, threading, warnings
 sys.path.insert(0, {tests!r})
 from support.races import Watch, write
 from tcuda import _core
-_core.begin_stack_notes()
+_core.begin_stack_notes(60_000)
 told = []
 detector = _core.RaceDetector(told.append)
 

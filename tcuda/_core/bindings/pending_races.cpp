@@ -55,14 +55,25 @@ void PendingRaces::add(PythonRaceDetector &detector, const races::RaceDetector::
     ask();
 }
 
-// Py_AddPendingCall() needs no lock of Python, and takes none that is held during a call of Python.
 void PendingRaces::ask() noexcept {
-    if (asked_.exchange(true))
+    const std::lock_guard lock(mutex_);
+    if (closed_ || asked_.exchange(true))
         return;
     const bool full = Py_AddPendingCall(called_by_python, this) != 0;
     if (full)
         asked_ = false;
     unasked_ = full;
+}
+
+void PendingRaces::close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+}
+
+void PendingRaces::close_at_exit() {
+    static bool registered = false; // guarded by Python's lock
+    if (!std::exchange(registered, true))
+        nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { pending_races().close(); }));
 }
 
 int PendingRaces::called_by_python(void *self) {

@@ -19,13 +19,17 @@ struct PythonRaceDetector;
 // delivery to that detector, as in PythonRaceDetector::tell(): its other races that wait are dropped from the queue, and
 // stay among the detector's races.
 //
-// Lock rule: under `mutex_` nothing is called but Py_INCREF. A fork waits for the mutex; the child delivers nothing that
+// Lock rule: under `mutex_` nothing is called but Py_INCREF and Py_AddPendingCall(). That function needs no lock of
+// Python, and its own mutex is a leaf that exists until the interpreter ends, and so until close(). A fork waits for the mutex; the child delivers nothing that
 // the parent has found.
 class PendingRaces {
 public:
     static constexpr std::size_t most = 1000; // more races are counted, and not delivered
 
     PendingRaces();
+
+    // Lets the queue call Python no more as soon as the end of the interpreter begins. The caller holds Python's lock.
+    void close_at_exit();
 
     // Any thread may call this, with or without Python's lock.
     void add(PythonRaceDetector &detector, const races::RaceDetector::Races &found) noexcept;
@@ -52,11 +56,13 @@ private:
         std::shared_ptr<const races::Race> race;
     };
 
+    void close();
     void ask() noexcept;
     static int called_by_python(void *);
 
     std::mutex mutex_;
     std::deque<Entry> entries_;
+    bool closed_ = false;
     std::atomic<std::size_t> dropped_{0};
     std::atomic<bool> asked_{false};   // the interpreter has our call in its queue
     std::atomic<bool> unasked_{false}; // the queue of the interpreter was full

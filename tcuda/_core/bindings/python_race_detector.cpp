@@ -1,6 +1,7 @@
 #include "bindings/python_race_detector.hpp"
 
 #include <stdexcept>
+#include <utility>
 
 #include "bindings/pending_races.hpp"
 #include "bindings/python_ledger.hpp"
@@ -9,6 +10,10 @@
 namespace nb = nanobind;
 
 namespace tcuda {
+
+PythonRaceDetector::PythonRaceDetector(nb::object on_race) : on_race(std::move(on_race)) {
+    pending_races().close_at_exit();
+}
 
 PythonRaceDetector::~PythonRaceDetector() {
     detach();

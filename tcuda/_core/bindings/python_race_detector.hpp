@@ -11,7 +11,7 @@ namespace tcuda {
 
 // The detector, and the function that gets the races. The ledger that the detector is attached to stays alive.
 struct PythonRaceDetector {
-    explicit PythonRaceDetector(nanobind::object on_race) : on_race(std::move(on_race)) {}
+    explicit PythonRaceDetector(nanobind::object on_race);
     ~PythonRaceDetector();
     PythonRaceDetector(const PythonRaceDetector &) = delete;
     PythonRaceDetector &operator=(const PythonRaceDetector &) = delete;

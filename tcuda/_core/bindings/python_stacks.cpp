@@ -4,6 +4,8 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -69,26 +71,35 @@ std::atomic<int> walks{0};
 
 class Walk {
 public:
-    Walk() { walks.fetch_add(1); } // before the read of `usable_walk`, so that close() sees this walk
+    Walk() {
+        walks.fetch_add(1); // before the read of `usable_walk`, so that close() sees this walk
+        walk_ = usable_walk.load();
+        if (walk_ != nullptr)
+            thread_ = PyGILState_GetThisThreadState();
+    }
     ~Walk() { walks.fetch_sub(1); }
     Walk(const Walk &) = delete;
     Walk &operator=(const Walk &) = delete;
 
-    bool note(StackFrames *frames) {
-        FrameWalk *const walk = usable_walk.load();
-        PyThreadState *const thread = walk == nullptr ? nullptr : PyGILState_GetThisThreadState();
-        if (thread == nullptr) // a thread that Python does not know, for example
-            return false;
-        walk(thread, frames);
-        return true;
-    }
+    // Whether there is a stack. Python does not know all threads.
+    bool has_stack() const { return thread_ != nullptr; }
+    void note(StackFrames *frames) { walk_(thread_, frames); }
+
+private:
+    FrameWalk *walk_;
+    PyThreadState *thread_ = nullptr;
 };
 
-// The frames of the last notes of a thread.
+// The last stack that a thread has noted.
 struct LastNote {
     StackFrames walked, noted;
     StackId number = stack_without_frames;
 };
+
+LastNote &last_note() {
+    static thread_local LastNote last;
+    return last;
+}
 
 StackId number_known_part(const StackFrames &frames) {
     const StackFrames known = stack_table().known(frames);
@@ -96,9 +107,15 @@ StackId number_known_part(const StackFrames &frames) {
 }
 
 StackId note_by_walk(bool has_lock) {
-    static thread_local LastNote last;
-    last.walked.clear();
-    if (!Walk().note(&last.walked) || last.walked.empty())
+    {
+        Walk walk;
+        if (!walk.has_stack())
+            return stack_without_frames;
+        last_note().walked.clear();
+        walk.note(&last_note().walked);
+    }
+    LastNote &last = last_note();
+    if (last.walked.empty())
         return stack_without_frames;
     if (last.walked == last.noted)
         return last.number;
@@ -161,7 +178,7 @@ except StopIteration:
         right = right && both_walks_agree();
     });
     nb::module_::import_("builtins").attr("exec")(source, names);
-    names.clear();
+    names.attr("clear")(); // the functions and their globals refer to each other
     return right && compared > 10;
 }
 
@@ -211,18 +228,18 @@ StackId note_any_stack() noexcept {
     }
 }
 
-void begin_stack_notes() {
-    static const bool is_right = [] {
-        pthread_atfork(nullptr, nullptr, [] { walks = 0; }); // the child has only the thread that forks
+void begin_stack_notes(std::chrono::milliseconds patience) {
+    static bool tried = false; // guarded by Python's lock: no other lock may be held while Python code runs
+    if (!tried) {
         const bool right = walk_is_right();
-        if (right) {
+        if (!std::exchange(tried, true) && right) { // another thread may have tried meanwhile
+            pthread_atfork(nullptr, nullptr, [] { walks = 0; }); // the child has only the thread that forks
             nb::module_::import_("atexit").attr("register")(nb::cpp_function(close));
             usable_walk = frame_walk();
         }
-        return right;
-    }();
-    if (is_right && usable_walk.load() != nullptr)
-        stack_keeper().begin();
+    }
+    if (usable_walk.load() != nullptr)
+        stack_keeper().begin(patience);
 }
 
 void end_stack_notes() { stack_keeper().end(); }

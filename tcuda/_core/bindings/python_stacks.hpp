@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include <chrono>
+
 #include "allocator/block.hpp"
 
 namespace tcuda {
@@ -13,15 +15,15 @@ namespace tcuda {
 StackId note_python_stack();
 
 // The same for a callback of the driver, in a thread that may have given Python's lock back: the frames of that thread
-// stand still meanwhile. Runs no Python code, and waits at most StackKeeper::patience. The same stack has the same number
-// with and without the lock. If the wait was in vain, frames of code that was never noted are left out. Without the
+// stand still meanwhile. Runs no Python code, and waits at most for the patience of begin_stack_notes(). The same stack has
+// the same number with and without the lock. If the wait was in vain, frames of code that was never noted are left out. Without the
 // lock, the result is stack_without_frames before begin_stack_notes(), after the end of the interpreter has begun, and
 // where notes_stacks_without_lock() is false.
 StackId note_any_stack() noexcept;
 
 // Begins and ends the time in which note_any_stack() can note new code without Python's lock. Counted. The caller holds
 // the lock. The first begin compares stacks that are noted with and without the lock.
-void begin_stack_notes();
+void begin_stack_notes(std::chrono::milliseconds patience = std::chrono::milliseconds(20));
 void end_stack_notes();
 
 // Whether this Python is one whose frames the core can read without the lock. False before the first

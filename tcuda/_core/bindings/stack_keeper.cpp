@@ -11,8 +11,9 @@
 
 namespace tcuda {
 
-void StackKeeper::begin() {
+void StackKeeper::begin(Duration patience) {
     const std::lock_guard lock(mutex_);
+    patience_ = patience;
     ++users_;
     if (!running_)
         start();
@@ -67,13 +68,13 @@ bool StackKeeper::keep(const StackFrames &frames) {
     Request request{&frames};
     requests_.push_back(&request);
     wanted_.notify_one();
-    if (done_.wait_for(lock, patience, [&] { return request.done; })) {
+    if (done_.wait_for(lock, patience_, [&] { return request.done; })) {
         in_vain_ = 0;
         return request.kept;
     }
     requests_.erase(std::find(requests_.begin(), requests_.end(), &request));
     if (++in_vain_ >= tries)
-        no_wait_before_ = std::chrono::steady_clock::now() + rest;
+        no_wait_before_ = std::chrono::steady_clock::now() + rest * patience_;
     return false;
 }
 

@@ -13,7 +13,7 @@ namespace tcuda {
 
 // A callback of the driver must not take Python's lock: the thread that holds the lock may wait for a lock of the driver
 // that the thread of the callback holds. So the keeper takes Python's lock, and the callback waits for the keeper at
-// most `patience`.
+// most for the patience of begin().
 //
 // No deadlock: the keeper holds nothing while it waits for Python's lock. `mutex_` is held for a few instructions only,
 // by a thread that waits for nothing: under it, the table of stacks is the only other mutex that is taken. The wait of a
@@ -23,17 +23,17 @@ namespace tcuda {
 // the request waits. That thread is in the call, so its frames keep the code objects alive.
 class StackKeeper {
 public:
-    static constexpr auto patience = std::chrono::milliseconds(20);
-    static constexpr int tries = 3;                         // a callback that waits in vain so often in a row ends
-    static constexpr auto rest = std::chrono::seconds(1);   // all waits for this time
+    using Duration = std::chrono::steady_clock::duration;
+    static constexpr int tries = 3; // after so many waits in vain in a row,
+    static constexpr int rest = 50; // no callback waits for so many times the patience
 
     StackKeeper() = default;
     StackKeeper(const StackKeeper &) = delete;
     StackKeeper &operator=(const StackKeeper &) = delete;
 
-    // Begins and ends the thread, counted. The caller holds Python's lock; end() gives the lock back for a while. Without
+    // Begins and ends the thread, counted. `patience` is how long a callback waits at most. The caller holds Python's lock; end() gives the lock back for a while. Without
     // memory for a thread, keep() always returns false.
-    void begin();
+    void begin(Duration patience);
     void end();
     void end_all(); // at the end of the interpreter
 
@@ -58,6 +58,7 @@ private:
     int users_ = 0;
     bool running_ = false;
     int in_vain_ = 0;
+    Duration patience_{};
     std::chrono::steady_clock::time_point no_wait_before_{};
 };
 

@@ -79,7 +79,9 @@ double seconds_per_note(std::size_t count, bool with_lock) {
 } // namespace
 
 void bind_stacks(nb::module_ &module) {
-    module.def("begin_stack_notes", begin_stack_notes);
+    module.def("begin_stack_notes",
+               [](int milliseconds) { begin_stack_notes(std::chrono::milliseconds(milliseconds)); },
+               nb::arg("milliseconds") = 20);
     module.def("end_stack_notes", end_stack_notes);
     module.def("notes_stacks_without_lock", notes_stacks_without_lock);
     module.def("frames_of", [](StackId stack) {
