@@ -1328,13 +1328,13 @@ class Ledger:
     def close(self) -> None:
         """Let frees change the statistics only; for a process that is exiting."""
 
-_CubinUse: TypeAlias = tuple[
+_KernelUse: TypeAlias = tuple[
     list[tuple[int, int]],
     list[tuple[int, Literal["none", "read", "write", "both"], bool, str]],
     bool,
 ]
 
-def uses_of_cubin(data: bytes, kernel: str | None = None, disassembler: str | None = None) -> dict[str, _CubinUse]:
+def uses_of_cubin(data: bytes, kernel: str | None = None, disassembler: str | None = None) -> dict[str, _KernelUse]:
     """Return what kernels of a cubin do with the memory that their parameters point to; for tests.
 
     Args:
@@ -1348,8 +1348,16 @@ def uses_of_cubin(data: bytes, kernel: str | None = None, disassembler: str | No
         another kind give an empty dictionary.
     """
 
-def uses_of_sass(listing: bytes) -> dict[str, _CubinUse]:
+def uses_of_sass(listing: bytes) -> dict[str, _KernelUse]:
     """Return what the kernels of a listing of ``nvdisasm -c`` do with memory, as ``uses_of_cubin`` does; for tests."""
 
 def find_disassembler() -> str:
     """Return the path of NVIDIA's ``nvdisasm``, or an empty string if it is not installed."""
+
+def uses_of_ptx(text: bytes) -> dict[str, _KernelUse]:
+    """Return what the kernels of a PTX module do with the memory that their parameters point to; for tests.
+
+    Returns:
+        For each name of a kernel: ``(offset, size)`` of each parameter; ``(offset, kind, possible, label)`` of each
+        pointer; and whether the kernel uses no other memory.
+    """

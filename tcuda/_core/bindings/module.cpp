@@ -13,6 +13,7 @@
 #include "bindings/ledger_module.hpp"
 #include "bindings/library_calls_module.hpp"
 #include "bindings/notes_module.hpp"
+#include "bindings/ptx_module.hpp"
 #include "bindings/races_module.hpp"
 #include "bindings/random_module.hpp"
 #include "bindings/sass_module.hpp"
@@ -41,6 +42,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_notes(module);
     tcuda::bind_sass(module);
     tcuda::bind_library_calls(module);
+    tcuda::bind_ptx(module);
     tcuda::bind_callables(module);
     tcuda::bind_scopes(module);
     if (!tcuda::add_event_finalizer(module.ptr()))

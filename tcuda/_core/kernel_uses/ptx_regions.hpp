@@ -1,0 +1,56 @@
+// The memory of a kernel that is no memory of the device: stacks, shared memory, arguments of functions. Values that are
+// stored there can be loaded again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "kernel_uses/ptx_values.hpp"
+
+namespace tcuda::kernel_uses::ptx {
+
+struct Region {
+    enum class Kind : std::uint8_t {
+        entry_argument, // of the parameter block, from `offset`
+        argument,       // or result of a function, or a variable of a call
+        local,
+        shared,
+        heap,   // of malloc in a kernel
+        module, // a variable of the module: others may write there too
+    };
+    Kind kind;
+    std::int64_t offset = 0, size = 0;
+    std::map<std::pair<std::int64_t, unsigned>, Value> cells; // by offset and bytes
+    Value anywhere = Values::none;                            // stored at unknown offsets
+};
+
+class Regions {
+public:
+    explicit Regions(Values &values) : values_(values) {}
+
+    std::uint32_t add(Region::Kind kind, std::int64_t offset = 0, std::int64_t size = 0);
+    const Region &operator[](std::uint32_t number) const { return regions_[number]; }
+    std::size_t size() const { return regions_.size(); }
+
+    // `is_exact`: whether the offset is known. These return whether something changed.
+    bool store(std::uint32_t number, bool is_exact, std::int64_t offset, unsigned bytes, Value value);
+    bool copy(std::uint32_t from, std::uint32_t to);
+
+    Value load(std::uint32_t number, bool is_exact, std::int64_t offset, unsigned bytes);
+    // All that is stored in a region.
+    Value content(std::uint32_t number);
+
+private:
+    static constexpr std::size_t most_cells = 1024;
+
+    Value load_argument(const Region &region, bool is_exact, std::int64_t offset, unsigned bytes);
+    bool join(Value &value, Value other);
+
+    Values &values_;
+    std::vector<Region> regions_;
+};
+
+} // namespace tcuda::kernel_uses::ptx
