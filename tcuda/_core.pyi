@@ -1071,6 +1071,123 @@ def stop_noting_calls() -> None:
 def forget_prepared_calls() -> None:
     """Let :func:`note_calls` prepare all objects again."""
 
+_Parameters = Sequence[tuple[int, int]]
+_Pointers = Sequence[tuple[int, int, bool, int, int, str]]
+
+def describe_kernel(module: int, name: str, parameters: _Parameters, pointers: _Pointers, complete: bool) -> None:
+    """Tell what a kernel does with memory, for race detectors.
+
+    Args:
+        module: The handle of the module.
+        name: The mangled name of the kernel.
+        parameters: The offset and the size of each parameter, in bytes.
+        pointers: For each pointer its offset in the parameter block, the kind (0 for a pointer that is not used, 1 for
+            a read, 2 for a write, 3 for both), whether the kernel may do less, the number of dimensions, the size of
+            an item, and the name of the parameter. The number of dimensions is -1 for a pointer without a known extent.
+            Otherwise the pointer begins a ``CArray`` of CuPy.
+        complete: Whether the kernel uses no memory but that of ``pointers``.
+
+    Raises:
+        ValueError: The kind of a pointer is no such number.
+    """
+
+def add_ptx(module: int, text: bytes | str) -> None:
+    """Tell the PTX of a module. The text is looked at when a kernel without a description is first launched."""
+
+def forget_module(module: int) -> None:
+    """Forget the descriptions and the PTX of a module."""
+
+def kernel_table() -> KernelTable:
+    """Return the table that :func:`describe_kernel` fills."""
+
+class KernelTable:
+    """What is known of kernels, for tests.
+
+    Args:
+        of_ptx: A function that returns the parameters, the pointers and the completeness of each kernel in a PTX text;
+            None if the table knows nothing of PTX.
+        of_cubin: The same for cubins.
+    """
+
+    def __init__(
+        self,
+        of_ptx: Callable[[bytes], dict[str, tuple[_Parameters, _Pointers, bool]]] | None = None,
+        of_cubin: Callable[[bytes], dict[str, tuple[_Parameters, _Pointers, bool]]] | None = None,
+    ) -> None: ...
+    def describe_kernel(
+        self, module: int, name: str, parameters: _Parameters, pointers: _Pointers, complete: bool
+    ) -> None: ...
+    def add_ptx(self, module: int, text: bytes | str) -> None: ...
+    def forget_module(self, module: int) -> None: ...
+    def sizes(self) -> dict[str, int]:
+        """Return how many modules, functions, cubins and bytes of cubins are known."""
+
+_Scopes = Sequence[tuple[str, bool, Sequence[tuple[RaceUse, bool, bool]]]]
+
+class LaunchReader:
+    """Reads what launches of kernels do with memory, for tests.
+
+    Args:
+        detector: The detector, which knows the live allocations.
+        table: What is known of kernels.
+        functions: The addresses of functions that stand for those of libcuda, by name.
+    """
+
+    def __init__(self, detector: RaceDetector, table: KernelTable, functions: dict[str, int]) -> None: ...
+    def uses(
+        self, function: int, name: str | None, parameters: int, extra: int = 0, notes: _Scopes = ()
+    ) -> tuple[str, list[RaceUse]]:
+        """Return the name of the operation and its uses.
+
+        Args:
+            function: The handle of the function.
+            name: The name of the kernel, None if it is not told.
+            parameters: The address of the list of the parameters' addresses, or 0.
+            extra: The address of the list that has the parameter block, or 0.
+            notes: The notes of scopes, the outermost first: the name, whether the notes are exclusive, and for each
+                memory the region, the kind and the label, whether the extent is known, and whether the kind is known.
+        """
+    def launch(
+        self, device: int, stream: int, function: int, name: str | None, parameters: int, extra: int = 0, count: int = 1
+    ) -> None:
+        """Tell the detector of ``count`` launches."""
+    def seconds(self, function: int, name: str | None, parameters: int, count: int) -> float:
+        """Return how long ``count`` readings of a launch take."""
+    def module_loaded(self, module: int, image: int, cubins: Sequence[int]) -> None: ...
+    def module_unloaded(self, module: int) -> None: ...
+    def cubin_loaded(self, number: int, bytes: bytes) -> None: ...
+    def cubin_unloaded(self, number: int) -> None: ...
+
+class GraphWatch:
+    """Tells a detector of CUDA graphs, for tests.
+
+    Args:
+        reader: Reads the nodes that are kernels.
+        functions: The addresses of functions that stand for those of libcuda, by name.
+    """
+
+    def __init__(self, reader: LaunchReader, functions: dict[str, int]) -> None: ...
+    def captured(self, device: int, stream: int, name: str, accesses: tuple[RaceUse, ...]) -> None: ...
+    def launch_captured(self, executable: int, device: int, stream: int) -> None: ...
+    def cloned(self, clone: int, original: int) -> None: ...
+    def child_added(self, node: int, graph: int, child: int) -> None: ...
+    def node_changed(self, node: int) -> None: ...
+    def graph_destroyed(self, graph: int) -> None: ...
+    def instantiated(self, executable: int, graph: int) -> None: ...
+    def updated(self, executable: int, graph: int) -> None: ...
+    def node_set(self, executable: int, node: int) -> None:
+        """Note that a node has parameters that are not known."""
+    def kernel_node_set(self, executable: int, node: int, parameters: int) -> None: ...
+    def memcpy_node_set(self, executable: int, node: int, parameters: int) -> None: ...
+    def memset_node_set(self, executable: int, node: int, parameters: int) -> None: ...
+    def child_node_set(self, executable: int, node: int, child: int) -> None: ...
+    def event_node_set(self, executable: int, node: int, event: int) -> None: ...
+    def enabled(self, executable: int, node: int, enabled: bool) -> None: ...
+    def launched(self, executable: int, device: int, stream: int) -> None: ...
+    def executable_destroyed(self, executable: int) -> None: ...
+    def sizes(self) -> dict[str, int]:
+        """Return how many executable graphs and captured nodes are known."""
+
 class Settings:
     """The options of the caching allocator."""
 

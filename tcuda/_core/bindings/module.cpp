@@ -8,6 +8,7 @@
 #include "bindings/graphs_module.hpp"
 #include "bindings/host_kernels_module.hpp"
 #include "bindings/host_pages_module.hpp"
+#include "bindings/kernel_table_module.hpp"
 #include "bindings/kernels_module.hpp"
 #include "bindings/ledger_arguments_module.hpp"
 #include "bindings/ledger_module.hpp"
@@ -43,6 +44,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_sass(module);
     tcuda::bind_library_calls(module);
     tcuda::bind_ptx(module);
+    tcuda::bind_kernel_table(module);
     tcuda::bind_callables(module);
     tcuda::bind_scopes(module);
     if (!tcuda::add_event_finalizer(module.ptr()))

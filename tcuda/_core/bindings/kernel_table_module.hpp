@@ -1,0 +1,10 @@
+// What Python tells of kernels, and the readers of launches and of graphs for tests.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace tcuda {
+
+void bind_kernel_table(nanobind::module_ &module);
+
+} // namespace tcuda
