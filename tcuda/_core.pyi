@@ -906,6 +906,32 @@ class Race:
     def recent(self) -> list[dict[str, Any]]:
         """What :meth:`RaceDetector.recent` returned when the race was found."""
 
+class DriverWatch:
+    """Tells a detector of all calls of the CUDA driver that this process makes, by CUPTI.
+
+    The races wait until :meth:`deliver`, because no Python code runs during a call of the driver.
+
+    Args:
+        detector: The detector.
+        cupti: The path or the name of CUPTI's library.
+        driver: The path or the name of the driver's library.
+
+    Raises:
+        RuntimeError: CUPTI or the driver cannot be used; the text says why.
+    """
+
+    def __init__(self, detector: RaceDetector, cupti: str, driver: str = "libcuda.so.1") -> None: ...
+    def end(self) -> None:
+        """End the watch. Afterwards nothing is attached, and no thread tells the detector of anything."""
+    def deliver(self) -> None:
+        """Call the detector's function with the races that wait."""
+    @property
+    def cupti_version(self) -> int:
+        """The version of CUPTI's interface, such as 130001."""
+
+def watched_calls() -> dict[str, int]:
+    """Return the calls of the driver that a :class:`DriverWatch` knows, with CUPTI's numbers."""
+
 class RaceGraph:
     """An executable graph that :meth:`RaceDetector.graph` has made."""
 

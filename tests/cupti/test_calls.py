@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,8 +83,6 @@ def launch(cupti: Cupti, name: str, stream: int, parameters: int, **options: Any
 
 
 def cupti_struct(layout: str, *values: Any) -> bytes:
-    import struct
-
     return struct.pack("@" + layout, *values)
 
 
@@ -113,7 +112,9 @@ def test_parameters_in_one_block_are_read(cupti: Cupti, watched: Watched) -> Non
 def test_a_launch_on_several_devices_joins_the_streams(cupti: Cupti, watched: Watched) -> None:
     cupti.fill(MAIN)
     with Parameters(MEMORY, MEMORY) as parameters:
-        one, other = (cupti_struct("P7IPP", FUNCTION, 1, 1, 1, 1, 1, 1, 0, stream, parameters) for stream in (MAIN, FAR))
+        one, other = (
+            cupti_struct("P7IPP", FUNCTION, 1, 1, 1, 1, 1, 1, 0, stream, parameters) for stream in (MAIN, FAR)
+        )
         launches = ctypes.create_string_buffer(one + other)
         cupti.call("cuLaunchCooperativeKernelMultiDevice", "PII", ctypes.addressof(launches), 2, 0, symbol=b"kernel")
     assert {(race.previous.operation, race.current.operation) for race in watched.found()} == {("kernel", "kernel")}
@@ -403,7 +404,9 @@ def test_every_fill_of_rows_has_its_bytes(cupti: Cupti, watched: Watched, name: 
 # Streams and events
 
 
-@pytest.mark.parametrize(("name", "default"), flat(both_variants("cuStreamSynchronize"), both_variants("cuStreamQuery")))
+@pytest.mark.parametrize(
+    ("name", "default"), flat(both_variants("cuStreamSynchronize"), both_variants("cuStreamQuery"))
+)
 def test_the_host_waits_for_a_stream(cupti: Cupti, watched: Watched, name: str, default: int) -> None:
     cupti.call(name, "P", MAIN)
     cupti.call(name, "P", 0)

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.environments import NO_GPU
-from tcuda._process import races
 from tcuda._sanitizer._variables import _mode
-from tcuda.sanitizer import check
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from support.fixture_types import OutputOf, RunPython
-    from tcuda._runtime.protocol import Runtime
 
 RACE = """
 import sys, tcuda
@@ -233,13 +230,6 @@ class TestARuntimeWithoutRaces:
             "tcuda.init()"
         )
         assert output_of(code) == "These devices tell nothing."
-
-
-@pytest.mark.gpu
-def test_cuda_devices_refuse_a_check(runtime: Runtime) -> None:
-    with pytest.raises(RuntimeError, match="watches emulated devices only"), check():
-        pass
-    assert races._started is None
 
 
 def test_without_devices_a_check_is_allowed(output_of: OutputOf) -> None:

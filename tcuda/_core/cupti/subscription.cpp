@@ -1,5 +1,6 @@
 #include "cupti/subscription.hpp"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -70,6 +71,15 @@ void callback(void *, int domain, std::uint32_t id, const void *data) {
     }
 }
 
+// The child of a fork cannot use the devices, and nobody ends its watch.
+void watch_forks() {
+    static const int status = pthread_atfork(nullptr, nullptr, [] {
+        current_watch.store(nullptr);
+        in_callbacks.store(0);
+    });
+    static_cast<void>(status);
+}
+
 } // namespace
 
 Subscription::Subscription(const Library &library, watch::DriverWatch &watch) : library_(library), process_(getpid()) {
@@ -77,6 +87,7 @@ Subscription::Subscription(const Library &library, watch::DriverWatch &watch) : 
         throw std::runtime_error("another race detector watches this process already");
     const WatchedCalls calls = watched_calls();
     enabled_.reserve(calls.count + 3);
+    watch_forks();
     subscriber_ = library_.subscribe(callback);
     current_watch.store(&watch);
     active_ = true;

@@ -9,6 +9,7 @@ from tcuda import _core
 from tcuda._errors import AcceleratorError
 from tcuda._runtime.cuda import visible_devices
 from tcuda._runtime.cuda.translation import translating
+from tcuda._runtime.cuda.watch import CudaWatch
 from tcuda._runtime.protocol import GraphContents
 from tcuda._status import Status
 
@@ -82,6 +83,7 @@ class CudaRuntime:
                 "tcuda[cuda13]; without one, set TCUDA_RUNTIME=emulated or call tcuda.emulation.enable() first."
             ) from error
         self._runtime = runtime
+        self._watch: CudaWatch | None = None
         self._cuda_major = driver.get_build_version() // 1000
         for name in _FROM_CUPY:
             setattr(self, name, translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
@@ -175,16 +177,12 @@ class CudaRuntime:
         return _core.CudaDriver()
 
     def watchRaces(self, detector: _core.RaceDetector | None) -> None:
-        """Refuse a detector.
-
-        Raises:
-            RuntimeError: ``detector`` is not None.
-        """
+        """Tell ``detector`` of the calls of the driver from now on; streams are met at their first use."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.end()
         if detector is not None:
-            raise RuntimeError(
-                "The race detector watches emulated devices only, and this process uses CUDA devices. Set "
-                "TCUDA_RUNTIME=emulated, or call tcuda.emulation.enable() before anything that needs a device."
-            )
+            self._watch = CudaWatch(detector, self.driverGetVersion())
 
     def nvml(self) -> Any:
         """Return ``pynvml``."""

@@ -9,7 +9,7 @@ import pytest
 import tcuda
 from tcuda import _core
 from tcuda._runtime import cuda
-from tcuda._runtime.cuda import visible_devices
+from tcuda._runtime.cuda import cupti, visible_devices
 from tcuda._runtime.cuda.translation import translating
 
 
@@ -31,6 +31,8 @@ def runtime_with(*, devices: int | None = None) -> cuda.CudaRuntime:
 
     made = object.__new__(cuda.CudaRuntime)
     made._cuda_major = 13
+    made._watch = None
+    made.driverGetVersion = lambda: 13010
     made._runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=FailureError)
     return made
 
@@ -71,8 +73,9 @@ def test_an_index_beyond_a_c_int_is_an_invalid_device() -> None:
     assert caught.value.error_code == 101
 
 
-def test_a_race_detector_is_refused() -> None:
+def test_without_cupti_a_race_detector_gets_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cupti, "find", lambda version: None)
     runtime = runtime_with()
-    with pytest.raises(RuntimeError, match="watches emulated devices only, and this process uses CUDA devices"):
+    with pytest.warns(RuntimeWarning, match=r"CUPTI is not installed: pip install 'tcuda\[sanitizer13\]'"):
         runtime.watchRaces(_core.RaceDetector(print))
     runtime.watchRaces(None)
