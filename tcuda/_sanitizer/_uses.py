@@ -67,7 +67,8 @@ class uses(Scope):
         """End the annotation."""
         if self._notes is not None:
             self._is_lost = not self._notes.end()
-            self._notes = None
+            if not self._is_lost:  # otherwise the first thread can still end the annotation
+                self._notes = None
 
     def again(self) -> Self:
         """Return a new annotation of the same arrays."""

@@ -1,0 +1,284 @@
+"""The arrays that a program gives to a raw kernel are noted around the call."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tcuda import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ADDRESS = 0x7_0000_0000
+
+
+class Memory:
+    """Stands for an allocation."""
+
+    ptr, size = ADDRESS, 1000
+
+
+class Pointer:
+    """Stands for CuPy's class of pointers."""
+
+    def __init__(self, offset: int = 0) -> None:
+        self.mem, self.ptr = Memory(), ADDRESS + offset
+
+
+class Array:
+    """Stands for CuPy's class of arrays."""
+
+    def __init__(self, shape: tuple[int, ...] = (3, 4), strides: tuple[int, ...] = (16, 4), itemsize: int = 4) -> None:
+        self.data, self.shape, self.strides, self.itemsize = Pointer(), shape, strides, itemsize
+
+
+class Broken(Array):
+    """An array that cannot be read."""
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError("no shape")
+
+    @shape.setter
+    def shape(self, value: Any) -> None: ...
+
+
+class Function:
+    """Stands for CuPy's class of functions, whose calls go through a slot of the type."""
+
+    def __init__(self, ptr: int = 1) -> None:
+        self.ptr = ptr
+        self.seen: list[Any] = []
+
+    def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0) -> int:
+        self.seen = _core.current_notes()
+        if args == ("fail",):
+            raise ValueError("the call failed")
+        return 7
+
+
+class Prepared(list[Any]):
+    """The functions that were prepared; calling the object prepares."""
+
+    names: Any = ()
+
+    def __call__(self, function: Any) -> Any:
+        self.append(function)
+        return self.names
+
+
+@pytest.fixture
+def prepared() -> Iterator[Prepared]:
+    made = Prepared()
+    _core.note_calls(Function, Array, Pointer, made)
+    yield made
+    _core.stop_noting_calls()
+
+
+def noted(*arguments: Any, function: Function | None = None) -> list[Any]:
+    """Return what was noted in the call of a function with the arguments."""
+    called = function if function is not None else Function()
+    assert called((1,), (32,), arguments) == 7
+    ((name, memory, exclusive),) = called.seen
+    assert (name, exclusive) == ("", False)
+    found: list[Any] = memory
+    return found
+
+
+def test_arrays_are_noted_as_they_are(prepared: Prepared) -> None:
+    assert noted(Array(), 3, Array((5,), (-8,), 8)) == [
+        (ADDRESS, 4, (3, 4), (16, 4), None, ""),
+        (ADDRESS, 8, (5,), (-8,), None, ""),
+    ]
+
+
+def test_a_pointer_is_noted_up_to_the_end_of_its_memory(prepared: Prepared) -> None:
+    assert noted(Pointer(10)) == [(ADDRESS + 10, 990, (), (), None, "")]
+    assert noted(Pointer(1000)) == []
+
+
+def test_arrays_have_the_names_of_the_parameters(prepared: Prepared) -> None:
+    prepared.names = ("x", "n", "y")
+    assert [memory[-1] for memory in noted(Array(), 5, Array(), Array())] == ["x", "y", ""]
+
+
+def test_arguments_by_name_and_in_a_list(prepared: Prepared) -> None:
+    function = Function()
+    assert function((1,), (1,), shared_mem=8, args=[Array()]) == 7
+    assert [len(memory) for _, memory, _ in function.seen] == [1]
+
+
+def test_a_function_is_prepared_once(prepared: Prepared) -> None:
+    first, second = Function(1), Function(2)
+    for function in (first, second, first):
+        noted(Array(), function=function)
+    assert list(prepared) == [first, second]
+    _core.forget_prepared_calls()
+    noted(Array(), function=first)
+    assert list(prepared) == [first, second, first]
+
+
+def test_notes_end_with_the_call_also_after_an_exception(prepared: Prepared) -> None:
+    noted(Array())
+    assert _core.current_notes() == []
+    with pytest.raises(ValueError, match="the call failed"):
+        Function()((1,), (1,), ("fail",))
+    assert _core.current_notes() == []
+
+
+def test_an_array_that_cannot_be_read_is_not_noted(prepared: Prepared) -> None:
+    assert noted(Broken(), Array((2,), (4,))) == [(ADDRESS, 4, (2,), (4,), None, "")]
+
+
+@pytest.mark.parametrize("arguments", [None, 3, "text"])
+def test_arguments_that_are_no_tuple_are_left_to_the_call(prepared: Prepared, arguments: Any) -> None:
+    function = Function()
+    assert function((1,), (1,), arguments) == 7
+    assert [memory for _, memory, _ in function.seen] == [[]]
+
+
+def test_wrong_calls_raise_the_errors_of_the_call(prepared: Prepared) -> None:
+    for call in (lambda: Function()(), lambda: Function()(1, 2, 3, 4, 5), lambda: Function()(1, 2, wrong=3)):
+        with pytest.raises(TypeError, match="__call__"):
+            call()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_failed_preparation_does_not_fail_the_call(prepared: Prepared) -> None:
+    prepared.names = 5
+    assert noted(Array()) == [(ADDRESS, 4, (3, 4), (16, 4), None, "")]
+    _core.forget_prepared_calls()
+    prepared.names = ("x", 5)
+    assert noted(Array())[0][-1] == "x"
+
+
+def test_notes_are_of_one_thread(prepared: Prepared) -> None:
+    elsewhere: list[Any] = []
+    function = Function()
+    with _Noting((ADDRESS, 4, (1,), (4,), 1, "outer")):
+        thread = threading.Thread(target=lambda: elsewhere.append(_core.current_notes()))
+        thread.start()
+        thread.join()
+        noted_here = function((1,), (1,), (Array(),))
+    assert noted_here == 7
+    assert elsewhere == [[]]
+    assert [exclusive for _, _, exclusive in function.seen] == [False, True]
+
+
+class _Noting:
+    """A scope of an annotation."""
+
+    def __init__(self, *accesses: Any) -> None:
+        self.notes = _core.Notes(accesses)
+
+    def __enter__(self) -> _Noting:
+        self.notes.begin()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        assert self.notes.end()
+
+
+def test_after_the_end_calls_are_as_before() -> None:
+    slot = Function.__call__
+    _core.note_calls(Function, Array, Pointer, Prepared())
+    _core.stop_noting_calls()
+    _core.stop_noting_calls()
+    function = Function()
+    assert function((1,), (1,), (Array(),)) == 7
+    assert function.seen == []
+    assert Function.__call__ is slot
+
+
+def test_one_type_at_a_time(prepared: Prepared) -> None:
+    class Other:
+        def __call__(self) -> None: ...
+
+    with pytest.raises(RuntimeError, match="noted already"):
+        _core.note_calls(Other, Array, Pointer, Prepared())
+
+
+def test_a_type_without_calls() -> None:
+    class Other:
+        pass
+
+    with pytest.raises(RuntimeError, match="slot"):
+        _core.note_calls(Other, Array, Pointer, Prepared())
+
+
+def test_the_end_keeps_no_reference(prepared: Prepared) -> None:
+    import gc
+    import weakref
+
+    class Kept(Prepared):
+        pass
+
+    _core.stop_noting_calls()
+    made = Kept()
+    gone = weakref.ref(made)
+    _core.note_calls(Function, Array, Pointer, made)
+    noted(Array())
+    _core.stop_noting_calls()
+    del made
+    gc.collect()
+    assert gone() is None
+
+
+def test_the_end_inside_of_a_call(prepared: Prepared) -> None:
+    class Ending(Function):
+        def __call__(self, *args: Any) -> int:
+            _core.stop_noting_calls()
+            return 8
+
+    _core.stop_noting_calls()
+    _core.note_calls(Ending, Array, Pointer, prepared)
+    assert Ending()((1,), (1,), (Array(),)) == 8
+    assert _core.current_notes() == []
+
+
+class TestAnnotations:
+    def test_the_innermost_comes_first(self) -> None:
+        first, second = (ADDRESS, 4, (2,), (4,), 1, "x"), (ADDRESS, 8, (), (), 3, "")
+        with _Noting(first), _Noting(second):
+            assert [memory for _, memory, _ in _core.current_notes()] == [[second], [first]]
+        assert _core.current_notes() == []
+
+    def test_scopes_may_end_in_any_order(self) -> None:
+        first, second = (_core.Notes([(ADDRESS, size, (), (), 1, "")]) for size in (1, 2))
+        first.begin()
+        second.begin()
+        assert first.end()
+        assert [memory[0][1] for _, memory, _ in _core.current_notes()] == [2]
+        assert second.end()
+        assert _core.current_notes() == []
+
+    def test_a_second_begin_or_end_does_nothing(self) -> None:
+        notes = _core.Notes([])
+        notes.begin()
+        notes.begin()
+        assert len(_core.current_notes()) == 1
+        assert notes.end()
+        assert notes.end()
+
+    def test_another_thread_cannot_end_them(self) -> None:
+        notes = _core.Notes([])
+        notes.begin()
+        ended: list[bool] = []
+        thread = threading.Thread(target=lambda: ended.append(notes.end()))
+        thread.start()
+        thread.join()
+        assert ended == [False]
+        assert notes.end()
+
+    def test_notes_that_are_dropped_end(self) -> None:
+        notes = _core.Notes([])
+        notes.begin()
+        del notes
+        assert _core.current_notes() == []
+
+    def test_wrong_accesses(self) -> None:
+        with pytest.raises(ValueError, match="an access is"):
+            _core.Notes([(1, 2)])  # type: ignore[list-item]
