@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -172,6 +174,32 @@ def test_no_more_races_wait_than_there_is_room_for(raced: Raced) -> None:
     assert _core.take_dropped_races() == 7
     assert _core.take_dropped_races() == 0
     assert len(detector.races()) == MOST + 8
+
+
+def test_a_full_queue_of_the_interpreter_delays_the_delivery_until_the_next_race(raced: Raced) -> None:
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+    nothing = function(lambda _argument: 0)
+    add = ctypes.pythonapi.Py_AddPendingCall
+    add.argtypes = [function, ctypes.c_void_p]
+
+    def find() -> None:
+        while add(nothing, None) == 0:
+            pass
+        raced.race("first", with_lock=True)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(60)  # the main thread does not empty the queue meanwhile
+    try:
+        thread = threading.Thread(target=find)
+        thread.start()
+        thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    wait_for_delivery()
+    assert raced.races == []
+    raced.race("second")
+    wait_for_delivery()
+    assert [race.current.operation for race in raced.races] == ["first", "second"]
 
 
 def test_a_race_that_is_found_while_a_race_is_told_is_told_next() -> None:
