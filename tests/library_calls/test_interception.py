@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +15,7 @@ from tcuda import _core
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from support.stand_in_library import Client, StandIn
 
@@ -53,8 +57,6 @@ def test_many_arguments_and_the_result_pass(client: Client, stand_in: StandIn) -
 
 def test_floating_point_arguments_pass(client: Client, stand_in: StandIn) -> None:
     """Numbers of both sizes reach the library."""
-    import ctypes
-
     client.call("curandGenerateNormal", 1, 0x4000, 12, ctypes.c_float(0.25), ctypes.c_float(-3.5))
     assert [stand_in.library.seen_number(place) for place in range(2)] == [0.25, -3.5]
     client.call("curandGenerateLogNormalDouble", 1, 0x4000, 12, ctypes.c_double(0.1), ctypes.c_double(-1e300))
@@ -136,3 +138,81 @@ def test_notes_belong_to_the_thread_and_end_with_the_call(client: Client) -> Non
     """A call leaves no notes behind."""
     client.call("cublasSgemm_v2", *GEMM)
     assert _core.noted_memory() == []
+
+
+THRUST = r"""
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+static void (*observer)();
+__attribute__((noinline)) void thrust_sort(int type, void *data, size_t *keys, const std::vector<ptrdiff_t> &shape,
+                                           intptr_t stream, void *memory) {
+    observer();
+    throw std::runtime_error("no device");
+}
+extern "C" int sort_and_catch(void (*function)(), int rows, int columns) {
+    observer = function;
+    try {
+        const std::vector<ptrdiff_t> shape{rows, columns};
+        thrust_sort(9, (void *)0x1000, (size_t *)0x2000, shape, 0, nullptr);
+    } catch (const std::runtime_error &) {
+        return 1;
+    }
+    return 0;
+}
+"""
+
+
+def test_a_module_that_calls_its_own_function(tmp_path: Path) -> None:
+    """CuPy's modules have Thrust's functions and call them through their own table; exceptions pass through."""
+    if shutil.which("c++") is None:
+        pytest.skip("needs a C++ compiler")
+    source, path = tmp_path / "sorts.cpp", tmp_path / "own_sorts.so"
+    source.write_text(THRUST)
+    command = ["c++", "-shared", "-fPIC", "-fno-inline", "-o", str(path), str(source)]
+    subprocess.run(command, check=True, capture_output=True)
+    sort = ctypes.CDLL(str(path)).sort_and_catch
+    notes: list[Any] = []
+    observer = ctypes.CFUNCTYPE(None)(lambda: notes.append(_core.noted_memory()))
+    _core.begin_library_calls(["own_sorts"])
+    try:
+        assert sort(observer, 3, 5) == 1
+        assert _core.noted_memory() == []
+    finally:
+        _core.end_library_calls()
+    assert sort(observer, 3, 5) == 1
+    ((name, memory),), last = notes
+    assert last == []
+    assert name.startswith("_Z11thrust_sort")
+    assert memory == [("data", "both", 0x1000, (4, [(15, 4)])), ("keys", "both", 0x2000, (8, [(15, 8)]))]
+
+
+def test_two_versions_of_a_library(tmp_path: Path) -> None:
+    """CuPy's and torch's versions of a library may be loaded together; each caller keeps its own version."""
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    calls = []
+    for version in (1, 2, 3):
+        library, client = tmp_path / f"libversion{version}.so", tmp_path / f"versioned_client{version}.so"
+        sources = {
+            library: f"int cublasDcopy_v2(void *h, int n, void *x, int i, void *y, int j) {{ return {version} * n; }}",
+            client: "int cublasDcopy_v2(void *h, int n, void *x, int i, void *y, int j);"
+            "int copy(int n) { return 1000 + cublasDcopy_v2(0, n, 0, 1, 0, 1); }",
+        }
+        for path, text in sources.items():
+            source = path.with_suffix(".c")
+            source.write_text(text)
+            others = [str(library), f"-Wl,-rpath,{tmp_path}"] if path is client else [f"-Wl,-soname,{library.name}"]
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", str(path), str(source), *others], check=True)
+        calls.append(ctypes.CDLL(str(client)).copy)
+    _core.begin_library_calls(["versioned_client"])
+    try:
+        intercepted = [names for path, names in _core.intercepted_library_calls() if "versioned_client" in path]
+        before = _core.counted_library_calls().get("cublasDcopy_v2", 0)
+        assert [call(10) for call in calls] == [1010, 1020, 1030]
+        assert _core.counted_library_calls()["cublasDcopy_v2"] - before == 2
+        assert sorted(intercepted) == [[], ["cublasDcopy_v2"], ["cublasDcopy_v2"]]
+    finally:
+        _core.end_library_calls()
+    assert [call(10) for call in calls] == [1010, 1020, 1030]

@@ -122,11 +122,11 @@ void Interception::intercept(const std::string &path) {
     Watched watched{std::move(module), {}};
     const auto is_known = [](const char *name) { return places().count(name) != 0; };
     for (ImportEntry &entry : watched.module.imports(is_known)) {
-        const std::size_t function = places().at(entry.name);
-        if (!connect(function, entry.function))
+        const std::uintptr_t ours = thunk(places().at(entry.name), entry.function);
+        if (ours == 0)
             continue;
         const std::uintptr_t before = entry.word->load(std::memory_order_relaxed);
-        watched.entries.push_back({std::move(entry), before, thunk(function)});
+        watched.entries.push_back({std::move(entry), before, ours});
     }
     if (!watched.entries.empty()) {
         const LoadedModule::Unsealed unsealed(watched.module);

@@ -1,6 +1,5 @@
 #include "library_calls/library_call.hpp"
 
-#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -22,6 +21,8 @@ LibraryCall::LibraryCall(std::size_t function, Values values) noexcept
     }
     scope_.emplace(notes_);
 }
+
+LibraryCall::~LibraryCall() = default; // here, so that the many thunks are small
 
 void LibraryCall::returned(std::uint64_t result) noexcept {
     scope_.reset();

@@ -15,7 +15,7 @@ namespace tcuda::library_calls {
 class LibraryCall {
 public:
     LibraryCall(std::size_t function, Values values) noexcept; // of `functions`; `values` must outlive the call
-    ~LibraryCall() = default;
+    ~LibraryCall();
     LibraryCall(const LibraryCall &) = delete;
     LibraryCall &operator=(const LibraryCall &) = delete;
 
