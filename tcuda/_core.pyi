@@ -1494,6 +1494,17 @@ def uses_of_cubin(data: bytes, kernel: str | None = None, disassembler: str | No
 def uses_of_sass(listing: bytes) -> dict[str, _KernelUse]:
     """Return what the kernels of a listing of ``nvdisasm -c`` do with memory, as ``uses_of_cubin`` does; for tests."""
 
+def uses_of_mangled_name(name: str, parameters: Sequence[tuple[int, int]]) -> _KernelUse:
+    """Return what the mangled name of a kernel says of its memory; for tests.
+
+    Args:
+        name: The name.
+        parameters: The offset and the size of each parameter.
+
+    Returns:
+        A tuple as in the dictionary of ``uses_of_cubin``.
+    """
+
 def find_disassembler() -> str:
     """Return the path of NVIDIA's ``nvdisasm``, or an empty string if it is not installed."""
 

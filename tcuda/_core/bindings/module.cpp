@@ -17,7 +17,7 @@
 #include "bindings/ptx_module.hpp"
 #include "bindings/races_module.hpp"
 #include "bindings/random_module.hpp"
-#include "bindings/sass_module.hpp"
+#include "bindings/kernel_uses_module.hpp"
 #include "bindings/scopes_module.hpp"
 #include "bindings/stacks_module.hpp"
 #include "bindings/transfers_module.hpp"
@@ -41,7 +41,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_races(module);
     tcuda::bind_watch(module);
     tcuda::bind_notes(module);
-    tcuda::bind_sass(module);
+    tcuda::bind_kernel_uses(module);
     tcuda::bind_library_calls(module);
     tcuda::bind_ptx(module);
     tcuda::bind_kernel_table(module);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "driver/status.hpp"
+#include "kernel_uses/mangled_name.hpp"
 
 namespace tcuda::watch {
 namespace {
@@ -229,10 +230,15 @@ std::shared_ptr<const KnownKernel> KernelTable::find(libcuda::Function function,
     auto kernel = std::make_shared<KnownKernel>();
     kernel->name = name == nullptr ? "" : name;
     KernelUse use;
-    if (find_use(module, kernel->name, &use, &kernel->source))
-        kernel->complete = use.complete;
+    const bool found = find_use(module, kernel->name, &use, &kernel->source);
     const Layout layout = layout_of(asked, use, questions);
     kernel->layout_known = layout.known;
+    if (!found) {
+        use = kernel_uses::uses_of_mangled_name(kernel->name, layout.parameters);
+        if (!use.pointers.empty())
+            kernel->source = UseSource::name;
+    }
+    kernel->complete = use.complete;
     add_pointers(use, layout, kernel.get());
     if (!kernel->complete)
         add_others(layout, kernel.get());

@@ -10,7 +10,7 @@
 namespace tcuda::watch {
 
 // Where the knowledge of a kernel comes from.
-enum class UseSource : std::uint8_t { nothing, description, ptx, sass };
+enum class UseSource : std::uint8_t { nothing, description, ptx, sass, name };
 
 // Bytes of the parameters of a launch. `parameter` is the place of the parameter in the list of the parameters.
 struct ParameterBytes {

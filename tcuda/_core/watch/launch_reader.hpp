@@ -15,7 +15,8 @@ namespace tcuda::watch {
 // 3. the notes of a library call (`kind_known`);
 // 4. the PTX of the kernel;
 // 5. the SASS of the kernel;
-// 6. nothing: each word of the parameters that points into live memory may be read and written.
+// 6. the types of the parameters in the mangled name of the kernel;
+// 7. nothing: each word of the parameters that points into live memory may be read and written.
 //
 // A pointer counts only if it points into a live allocation of the detector. The extent of the memory comes from the
 // CArray that the pointer begins, otherwise from a note that has the pointer, otherwise the memory is the rest of the

@@ -1,12 +1,17 @@
-#include "bindings/sass_module.hpp"
+#include "bindings/kernel_uses_module.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernel_uses/cubin_uses.hpp"
+#include "kernel_uses/mangled_name.hpp"
 #include "kernel_uses/sass_uses.hpp"
 
 namespace nb = nanobind;
@@ -24,17 +29,20 @@ nb::object decoded(const std::string &text) {
     return nb::bytes(text.data(), text.size()).attr("decode")("utf-8", "replace");
 }
 
+nb::tuple tuple_of(const KernelUse &use) {
+    nb::list parameters, pointers;
+    for (const auto &parameter : use.parameters)
+        parameters.append(nb::make_tuple(parameter.offset, parameter.size));
+    for (const auto &pointer : use.pointers)
+        pointers.append(nb::make_tuple(pointer.offset, kinds[int(pointer.kind)], pointer.possible,
+                                       decoded(pointer.label)));
+    return nb::make_tuple(parameters, pointers, use.complete);
+}
+
 nb::dict dict_of(const KernelUses &uses) {
     nb::dict found;
-    for (const auto &[name, use] : uses) {
-        nb::list parameters, pointers;
-        for (const auto &parameter : use.parameters)
-            parameters.append(nb::make_tuple(parameter.offset, parameter.size));
-        for (const auto &pointer : use.pointers)
-            pointers.append(nb::make_tuple(pointer.offset, kinds[int(pointer.kind)], pointer.possible,
-                                           decoded(pointer.label)));
-        found[decoded(name)] = nb::make_tuple(parameters, pointers, use.complete);
-    }
+    for (const auto &[name, use] : uses)
+        found[decoded(name)] = tuple_of(use);
     return found;
 }
 
@@ -59,14 +67,22 @@ nb::dict uses_of_sass(nb::bytes listing) {
     return dict_of(kernel_uses::uses_of_sass(std::string_view(listing.c_str(), listing.size())));
 }
 
+nb::tuple uses_of_mangled_name(const std::string &name, const std::vector<std::pair<std::size_t, std::size_t>> &given) {
+    std::vector<kernel_uses::Parameter> parameters;
+    for (const auto &[offset, size] : given)
+        parameters.push_back({offset, size});
+    return tuple_of(kernel_uses::uses_of_mangled_name(name, parameters));
+}
+
 std::string find_disassembler() { return kernel_uses::Disassembler().path(); }
 
 } // namespace
 
-void bind_sass(nb::module_ &module) {
+void bind_kernel_uses(nb::module_ &module) {
     module.def("uses_of_cubin", &uses_of_cubin, nb::arg("data"), nb::arg("kernel") = nb::none(),
                nb::arg("disassembler") = nb::none());
     module.def("uses_of_sass", &uses_of_sass, nb::arg("listing"));
+    module.def("uses_of_mangled_name", &uses_of_mangled_name, nb::arg("name"), nb::arg("parameters"));
     module.def("find_disassembler", &find_disassembler);
 }
 
