@@ -233,7 +233,7 @@ std::shared_ptr<const KnownKernel> KernelTable::find(libcuda::Function function,
     const bool found = find_use(module, kernel->name, &use, &kernel->source);
     const Layout layout = layout_of(asked, use, questions);
     kernel->layout_known = layout.known;
-    if (!found) {
+    if (!found || (use.pointers.empty() && !use.complete)) { // no disassembler has read the cubin
         use = kernel_uses::uses_of_mangled_name(kernel->name, layout.parameters);
         if (!use.pointers.empty())
             kernel->source = UseSource::name;
