@@ -26,8 +26,8 @@ MODULES = {
     "cub": "cupy.cuda.cub",
     "_cusolver": "cupyx._cusolver",
 }
-# Functions that use no memory of the device, or whose arguments tell too little: the multi-GPU functions of cuTENSOR and
-# cuFFT, and the functions that take a complex number by value.
+# Functions that use no memory of the device, or whose arguments tell too little: those of cuTENSOR and cuFFT for
+# several devices, and the functions that take a complex number by value.
 QUIET = re.compile(
     r"Create(?!IdentityPermutation|(?:Csr|Coo|DnMat|DnVec|SpVec)$)|Destroy(?!DnMat|DnVec|SpMat|SpVec)|[a-z_]Get|"
     r"Set(?!Values|Pointers|StridedBatch|WorkArea)|buffer[Ss]ize|createDescr|zeroPivot|numericBoost|"

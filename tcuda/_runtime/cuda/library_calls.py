@@ -1,0 +1,88 @@
+"""The notes of what the calls of NVIDIA's libraries read and write."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from tcuda import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CreateModule = Callable[[ExtensionFileLoader, ModuleSpec], ModuleType]
+
+
+class _Imports:
+    """The import of extension modules, which looks for new modules that call the libraries."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.lock = threading.Lock()
+        self._before: CreateModule = ExtensionFileLoader.create_module
+        self._ours: CreateModule | None = None
+
+    def wrap(self) -> None:
+        """Let each import of an extension module end with a look."""
+        before: CreateModule = ExtensionFileLoader.create_module
+
+        def create_module(self: ExtensionFileLoader, spec: ModuleSpec) -> ModuleType:
+            module = before(self, spec)
+            _core.look_for_library_calls()
+            return module
+
+        self._before, self._ours = before, create_module
+        ExtensionFileLoader.create_module = create_module  # type: ignore
+
+    def unwrap(self) -> None:
+        """Let imports be as before, unless the program has wrapped the method since: then the wrapper stays."""
+        if ExtensionFileLoader.create_module is self._ours:
+            ExtensionFileLoader.create_module = self._before  # type: ignore
+        self._ours = None
+
+
+_imports = _Imports()
+
+
+class LibraryCalls:
+    """The calls of NVIDIA's libraries are noted from :meth:`begin` to :meth:`end`.
+
+    The notes are for the race detector: they say what the kernels read and write that the libraries launch. The import
+    of an extension module, such as ``cupy_backends.cuda.libs.cusolver``, may load more modules that call the libraries.
+    So the import machinery looks for them in the meantime.
+    """
+
+    def __init__(self, modules: Sequence[str] = ()) -> None:
+        """Prepare the notes.
+
+        Args:
+            modules: Parts of the paths of shared libraries whose calls are noted besides those of CuPy and torch.
+        """
+        self._modules = modules
+        self._on = False
+
+    def begin(self) -> None:
+        """Note the calls from now on; nothing happens if they are noted for this object already."""
+        with _imports.lock:
+            if self._on:
+                return
+            _core.begin_library_calls(self._modules)
+            self._on = True
+            _imports.users += 1
+            if _imports.users == 1:
+                _imports.wrap()
+        _core.look_for_library_calls()  # for a module that was loaded between the two steps
+
+    def end(self) -> None:
+        """Note the calls no longer for this object; the last end restores the import tables."""
+        with _imports.lock:
+            if not self._on:
+                return
+            self._on = False
+            _imports.users -= 1
+            if _imports.users == 0:
+                _imports.unwrap()
+            _core.end_library_calls()
