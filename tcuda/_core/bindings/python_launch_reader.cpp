@@ -217,8 +217,11 @@ void bind_graphs(nb::module_ &module) {
         .def("graph_destroyed", [](Self &self, Handle graph) { self.graphs.graph_about_to_be_destroyed(graph); },
              nb::arg("graph"))
         .def("instantiated",
-             [](Self &self, Handle executable, Handle graph) { self.graphs.instantiated(executable, graph); },
-             nb::arg("executable"), nb::arg("graph"))
+             [](Self &self, Handle executable, Handle graph, const Scopes &scopes) {
+                 const NotedScopes noted(scopes);
+                 self.graphs.instantiated(executable, graph);
+             },
+             nb::arg("executable"), nb::arg("graph"), nb::arg("notes") = Scopes())
         .def("updated", [](Self &self, Handle executable, Handle graph) { self.graphs.updated(executable, graph); },
              nb::arg("executable"), nb::arg("graph"))
         .def("node_set", [](Self &self, Handle executable, Handle node) { self.graphs.node_set(executable, node); },
