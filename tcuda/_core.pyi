@@ -1477,13 +1477,16 @@ _KernelUse: TypeAlias = tuple[
     bool,
 ]
 
-def uses_of_cubin(data: bytes, kernel: str | None = None, disassembler: str | None = None) -> dict[str, _KernelUse]:
+def uses_of_cubin(
+    data: bytes, kernel: str | None = None, disassembler: str | None = None, seconds: float = 5.0
+) -> dict[str, _KernelUse]:
     """Return what kernels of a cubin do with the memory that their parameters point to; for tests.
 
     Args:
         data: The bytes of the cubin.
         kernel: The kernel; all kernels of the cubin if None.
         disassembler: The path of ``nvdisasm``; the one that ``find_disassembler`` finds if None.
+        seconds: How long the disassembler may run.
 
     Returns:
         For each name of a kernel: ``(offset, size)`` of each parameter; ``(offset, kind, possible, label)`` of each
@@ -1491,8 +1494,16 @@ def uses_of_cubin(data: bytes, kernel: str | None = None, disassembler: str | No
         another kind give an empty dictionary.
     """
 
-def uses_of_sass(listing: bytes) -> dict[str, _KernelUse]:
-    """Return what the kernels of a listing of ``nvdisasm -c`` do with memory, as ``uses_of_cubin`` does; for tests."""
+def uses_of_sass(
+    listing: bytes, blocks: dict[str, tuple[list[tuple[int, int]], list[int]]] = ...
+) -> dict[str, _KernelUse]:
+    """Return what the kernels of a listing of ``nvdisasm -c`` do with memory, as ``uses_of_cubin`` does; for tests.
+
+    Args:
+        listing: The text that the disassembler prints.
+        blocks: For each name of a kernel: ``(offset, size)`` of each parameter, and the offsets of the parameters that
+            are known to be pointers.
+    """
 
 def uses_of_mangled_name(name: str, parameters: Sequence[tuple[int, int]]) -> _KernelUse:
     """Return what the mangled name of a kernel says of its memory; for tests.

@@ -1,10 +1,13 @@
 #include "bindings/kernel_uses_module.hpp"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -47,7 +50,8 @@ nb::dict dict_of(const KernelUses &uses) {
 }
 
 nb::dict uses_of_cubin(nb::bytes data, const std::optional<std::string> &kernel,
-                       const std::optional<std::string> &disassembler) {
+                       const std::optional<std::string> &disassembler, double seconds) {
+    const auto limit = std::chrono::milliseconds(std::int64_t(seconds * 1000));
     KernelUses uses;
     {
         // The bytes are the caller's for the time of the call.
@@ -56,15 +60,24 @@ nb::dict uses_of_cubin(nb::bytes data, const std::optional<std::string> &kernel,
         const nb::gil_scoped_release released;
         const char *name = kernel ? kernel->c_str() : nullptr;
         if (disassembler)
-            uses = kernel_uses::uses_of_cubin(bytes, size, name, kernel_uses::Disassembler(*disassembler));
+            uses = kernel_uses::uses_of_cubin(bytes, size, name, kernel_uses::Disassembler(*disassembler), limit);
         else
-            uses = kernel_uses::uses_of_cubin(bytes, size, name);
+            uses = kernel_uses::uses_of_cubin(bytes, size, name, kernel_uses::Disassembler::usual(), limit);
     }
     return dict_of(uses);
 }
 
-nb::dict uses_of_sass(nb::bytes listing) {
-    return dict_of(kernel_uses::uses_of_sass(std::string_view(listing.c_str(), listing.size())));
+using Blocks = std::map<std::string, std::pair<std::vector<std::pair<std::size_t, std::size_t>>, std::vector<std::size_t>>>;
+
+nb::dict uses_of_sass(nb::bytes listing, const Blocks &blocks) {
+    kernel_uses::SassFacts facts;
+    for (const auto &[name, block] : blocks) {
+        auto &target = facts.blocks[name];
+        for (const auto &[offset, size] : block.first)
+            target.parameters.push_back({offset, size});
+        target.pointers = block.second;
+    }
+    return dict_of(kernel_uses::uses_of_sass(std::string_view(listing.c_str(), listing.size()), facts));
 }
 
 nb::tuple uses_of_mangled_name(const std::string &name, const std::vector<std::pair<std::size_t, std::size_t>> &given) {
@@ -80,8 +93,8 @@ std::string find_disassembler() { return kernel_uses::Disassembler().path(); }
 
 void bind_kernel_uses(nb::module_ &module) {
     module.def("uses_of_cubin", &uses_of_cubin, nb::arg("data"), nb::arg("kernel") = nb::none(),
-               nb::arg("disassembler") = nb::none());
-    module.def("uses_of_sass", &uses_of_sass, nb::arg("listing"));
+               nb::arg("disassembler") = nb::none(), nb::arg("seconds") = 5.0);
+    module.def("uses_of_sass", &uses_of_sass, nb::arg("listing"), nb::arg("blocks") = Blocks());
     module.def("uses_of_mangled_name", &uses_of_mangled_name, nb::arg("name"), nb::arg("parameters"));
     module.def("find_disassembler", &find_disassembler);
 }

@@ -12,7 +12,8 @@ namespace {
 constexpr std::uint64_t elf_magic = 0x010102464c457f; // 64 bits, little-endian, version 1; without the ABI
 constexpr std::uint16_t cuda_machine = 190;
 constexpr std::size_t section_header_size = 64, symbol_size = 24;
-constexpr std::uint32_t symbol_table = 2, string_table = 3, no_bits = 8, cuda_info = 0x70000000;
+constexpr std::uint32_t symbol_table = 2, string_table = 3, relocations_with_addend = 4, no_bits = 8, relocations = 9;
+constexpr std::uint32_t cuda_info = 0x70000000;
 constexpr std::uint8_t function_type = 2;
 constexpr std::uint8_t entry_flag = 0x10; // of a symbol's `other`: the function is a kernel
 
@@ -42,6 +43,7 @@ public:
         for (auto &[name, kernel] : cubin_.kernels)
             if (!read_info(".nv.info." + name, kernel.block))
                 return std::nullopt;
+        read_links();
         return std::move(cubin_);
     }
 
@@ -80,6 +82,8 @@ private:
                 return false;
             if (sections_[i].type == cuda_info)
                 infos_.emplace(*name, i);
+            if (*name == ".rela.nv.constant4" || *name == ".rel.nv.constant4")
+                linked_ = i;
         }
         return true;
     }
@@ -105,12 +109,14 @@ private:
             const auto symbol = *table->bytes.part(i * symbol_size, symbol_size);
             const auto type = *symbol.number<std::uint8_t>(4) & 15, other = *symbol.number<std::uint8_t>(5) & entry_flag;
             const auto section = *symbol.number<std::uint16_t>(6);
-            if (type != function_type || section == 0 || section >= sections_.size())
+            if (type != function_type || section >= sections_.size())
                 continue;
             const auto name = name_at(names, *symbol.number<std::uint32_t>(0));
             if (!name)
                 return false;
-            if (other != 0) {
+            if (section == 0)
+                outside_.emplace(std::uint32_t(i), *name);
+            else if (other != 0) {
                 cubin_.kernels[std::string(*name)].symbol = std::uint32_t(i);
                 entries.push_back(section);
             } else {
@@ -122,6 +128,18 @@ private:
             if (!std::binary_search(entries.begin(), entries.end(), section))
                 cubin_.functions.push_back(symbol);
         return true;
+    }
+
+    // A file whose relocations cannot be read only tells less.
+    void read_links() {
+        const Section &section = sections_[linked_];
+        const std::size_t size = section.type == relocations ? 16 : section.type == relocations_with_addend ? 24 : 0;
+        for (std::size_t at = 0; size > 0 && at + size <= section.bytes.size(); at += size) {
+            const auto offset = *section.bytes.number<std::int64_t>(at);
+            const auto function = outside_.find(*section.bytes.number<std::uint32_t>(at + 12));
+            if (function != outside_.end())
+                cubin_.linked_functions[offset] = std::string(function->second);
+        }
     }
 
     bool read_info(const std::string &name, ParameterBlock &block) {
@@ -174,6 +192,8 @@ private:
     ByteView file_;
     std::vector<Section> sections_;
     std::map<std::string_view, std::size_t> infos_; // sections with facts of kernels, by name
+    std::map<std::uint32_t, std::string_view> outside_; // functions that the file does not hold, by symbol
+    std::size_t linked_ = 0;                            // the section with the addresses in constant bank 4
     std::size_t names_size_ = 0;
     Cubin cubin_;
 };

@@ -27,6 +27,8 @@ struct CubinKernel {
 struct Cubin {
     std::map<std::string, CubinKernel> kernels;
     std::vector<std::uint32_t> functions; // symbols of the functions that kernels may call, in sections of their own
+    // The functions of CUDA itself whose addresses the linker puts into constant bank 4, by their offsets.
+    std::map<std::int64_t, std::string> linked_functions;
 };
 
 // None if the bytes are no cubin, or are damaged. The bytes are not trusted.

@@ -10,6 +10,7 @@ namespace tcuda::kernel_uses {
 // the disassembler gives a listing. One run of the disassembler takes about half a second, for one kernel as for a
 // hundred small ones.
 KernelUses uses_of_cubin(const std::byte *data, std::size_t size, const char *kernel = nullptr,
-                         const Disassembler &disassembler = Disassembler::usual());
+                         const Disassembler &disassembler = Disassembler::usual(),
+                         std::chrono::milliseconds limit = std::chrono::seconds(5));
 
 } // namespace tcuda::kernel_uses

@@ -31,7 +31,7 @@ public:
     // None if there is no disassembler, if it refuses the cubin, or if it needs more than `limit`.
     std::optional<std::string> listing(const std::byte *cubin, std::size_t size,
                                        const std::vector<std::uint32_t> &symbols,
-                                       std::chrono::milliseconds limit = std::chrono::seconds(5)) const;
+                                       std::chrono::milliseconds limit) const;
 
 private:
     std::string path_;

@@ -58,8 +58,10 @@ bool ends_thread(std::string_view name) { return name == "EXIT" || name == "KILL
 
 class PointerFlow {
 public:
-    PointerFlow(const SassListing &listing, const SassListing::Section &kernel, const ParameterBlock &block)
-        : listing_(listing), kernel_(kernel), block_(block), parameters_(block, listing.architecture) {}
+    PointerFlow(const SassListing &listing, const SassListing::Section &kernel, const ParameterBlock &block,
+                const std::map<std::int64_t, std::string> &linked_functions)
+        : listing_(listing), kernel_(kernel), block_(block), linked_functions_(linked_functions),
+          parameters_(block, listing.architecture) {}
 
     KernelUse follow() {
         if (!parameters_.known() || kernel_.begin == kernel_.end)
@@ -299,16 +301,23 @@ private:
         const bool absolute = instruction.has("ABS");
         if (!absolute || (pointer == nullptr && target == nullptr))
             throw CannotFollow();
-        const bool outside =
-            pointer == nullptr ? harmless(target->text)
-                               : value(*pointer, 0).origins == sets_.single(module_memory) && !kernel_.has_functions &&
-                                     listing_.sections.size() - kernels() == 0 && !listing_.externals.empty() &&
-                                     std::all_of(listing_.externals.begin(), listing_.externals.end(), harmless);
-        if (!outside)
+        if (!(pointer == nullptr ? harmless(target->text) : is_harmless(value(*pointer, 0))))
             throw CannotFollow();
         for (std::uint16_t result = 4; result < 6; ++result)
             registers_->write(sets_, result, guard_, {sets_.single(module_memory), 0, false});
         edge(context, i + 1, registers_->state(sets_, guard_));
+    }
+
+    bool is_harmless(const SassValue &function) {
+        if (function.origins != sets_.single(module_memory))
+            return false;
+        const auto linked = function.known ? linked_functions_.find(function.constant) : linked_functions_.end();
+        if (linked != linked_functions_.end())
+            return harmless(linked->second);
+        // Only the names of the functions are known, so that the function may be any of them.
+        return linked_functions_.empty() && !kernel_.has_functions && listing_.sections.size() == kernels() &&
+               !listing_.externals.empty() &&
+               std::all_of(listing_.externals.begin(), listing_.externals.end(), harmless);
     }
 
     std::size_t kernels() const {
@@ -377,7 +386,7 @@ private:
             return indexed ? SassValue{sets_.single(block_.parameters.empty() ? any_word : member_word), 0, false}
                            : parameters_.bank_value(sets_, offset);
         if (operand.bank == 4)
-            return {sets_.single(module_memory), 0, false};
+            return {sets_.single(module_memory), indexed ? 0 : std::int32_t(offset), !indexed};
         // Banks 1 and 2 hold what the compiler puts there, bank 3 what the program puts there.
         return {operand.bank < 3 ? 0 : sets_.single(wide_load), 0, false};
     }
@@ -638,8 +647,11 @@ private:
     }
 
     void use_memory(const Instruction &instruction, const MemoryUse &use) {
-        if (use.unknown)
+        if (use.unknown) {
+            if (use.space != Space::none)
+                lose();
             incomplete();
+        }
         const unsigned width = width_of(instruction), pieces = std::min(8u, std::max(1u, width / 32));
         SassValue loaded{};
         SassValue exact[8] = {};
@@ -753,7 +765,7 @@ private:
             }
         }
         if (address.origins == 0)
-            incomplete();
+            lose();
     }
 
     // Returns what the instruction may load.
@@ -765,7 +777,7 @@ private:
         if (origins == 0 && address.high == sets_.single(own_memory))
             origins = address.high;
         if (origins == 0) {
-            incomplete();
+            lose();
             return from_memory;
         }
         const bool certain = sets_.members(origins).size() == 1 && !use.unknown;
@@ -782,7 +794,7 @@ private:
             }
             if (origin == block_address) {
                 if (use.kind != Kind::read) {
-                    incomplete();
+                    lose();
                 } else if (address.low.known && sets_.members(origins).size() == 1) {
                     has_exact = width_of(instruction) >= 32;
                     for (unsigned piece = 0; piece < pieces && has_exact; ++piece)
@@ -818,6 +830,12 @@ private:
             complete_ = false;
     }
 
+    // An address whose origin is unknown may be that of any parameter.
+    void lose() const {
+        if (recording_)
+            throw CannotFollow();
+    }
+
     void record(std::uint32_t origin, Kind kind, bool certain) {
         if (!recording_)
             return;
@@ -829,7 +847,7 @@ private:
             (sure ? word.certain : word.possible) = (sure ? word.certain : word.possible) | kind;
         });
         if (!known)
-            complete_ = false;
+            lose();
     }
 
     KernelUse result() const {
@@ -849,6 +867,7 @@ private:
     const SassListing &listing_;
     const SassListing::Section &kernel_;
     const ParameterBlock &block_;
+    const std::map<std::int64_t, std::string> &linked_functions_;
     SassParameters parameters_;
     OriginSets sets_;
 
@@ -871,9 +890,10 @@ private:
 
 } // namespace
 
-KernelUse follow_pointers(const SassListing &listing, const SassListing::Section &kernel, const ParameterBlock &block) {
+KernelUse follow_pointers(const SassListing &listing, const SassListing::Section &kernel, const ParameterBlock &block,
+                          const std::map<std::int64_t, std::string> &linked_functions) {
     try {
-        return PointerFlow(listing, kernel, block).follow();
+        return PointerFlow(listing, kernel, block, linked_functions).follow();
     } catch (const CannotFollow &) {
         KernelUse unknown;
         unknown.parameters = block.parameters;

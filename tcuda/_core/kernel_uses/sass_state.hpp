@@ -12,7 +12,8 @@
 namespace tcuda::kernel_uses {
 
 // 32 bits. `constant`, if known: of a plain number itself, of an address of own memory the distance to the stack at the
-// begin of the kernel, of an address of the parameter block the distance to the first parameter.
+// begin of the kernel, of an address of the parameter block the distance to the first parameter, of an address from
+// constant bank 4 the offset there.
 struct SassValue {
     Origins origins = 0;
     std::int32_t constant = 0;

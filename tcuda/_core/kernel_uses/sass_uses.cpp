@@ -5,7 +5,7 @@
 
 namespace tcuda::kernel_uses {
 
-KernelUses uses_of_sass(std::string_view listing, const std::map<std::string, ParameterBlock> &blocks) {
+KernelUses uses_of_sass(std::string_view listing, const SassFacts &facts) {
     const SassListing read = read_listing(listing);
     const ParameterBlock unknown;
     KernelUses uses;
@@ -13,8 +13,9 @@ KernelUses uses_of_sass(std::string_view listing, const std::map<std::string, Pa
         if (!section.kernel)
             continue;
         const std::string name(section.name);
-        const auto block = blocks.find(name);
-        uses[name] = follow_pointers(read, section, block == blocks.end() ? unknown : block->second);
+        const auto block = facts.blocks.find(name);
+        uses[name] = follow_pointers(read, section, block == facts.blocks.end() ? unknown : block->second,
+                                     facts.linked_functions);
     }
     return uses;
 }

@@ -10,8 +10,14 @@
 
 namespace tcuda::kernel_uses {
 
-// Reads what NVIDIA's `nvdisasm -c` prints. Without its parameter block a kernel has no parameters, and its block begins
-// where the architecture lets it begin. The text is not trusted.
-KernelUses uses_of_sass(std::string_view listing, const std::map<std::string, ParameterBlock> &blocks = {});
+// What the listing does not tell. Without its parameter block a kernel has no parameters, and its block begins where the
+// architecture lets it begin.
+struct SassFacts {
+    std::map<std::string, ParameterBlock> blocks;          // by kernel
+    std::map<std::int64_t, std::string> linked_functions; // as those of a cubin
+};
+
+// Reads what NVIDIA's `nvdisasm -c` prints. The text is not trusted.
+KernelUses uses_of_sass(std::string_view listing, const SassFacts &facts = {});
 
 } // namespace tcuda::kernel_uses
