@@ -43,8 +43,13 @@ class KernelTable(Protocol):
     def forget_module(self, module: int) -> None:
         """Forget all kernels of ``module``."""
 
-    def uses_of_ptx(self, text: str) -> dict[str, Any]:
-        """Return what the kernels of a PTX text do with their pointers."""
+    def uses_of_ptx(self, text: bytes) -> dict[str, Any]:
+        """Return what the kernels of a PTX text do with their pointers.
+
+        Returns:
+            For each kernel the parameters, the pointers as (offset, kind, possible, label), and whether the kernel uses
+            no other memory.
+        """
 
 
 class KernelWatch:
@@ -89,8 +94,9 @@ class KernelWatch:
             known = signatures(source.text)
             for name, signature in known.items():
                 self._describe(module, name, signature)
-            # CuPy calls its own kernels without the slot that prepares kernels.
-            if not all(signature.is_certain for signature in known.values()) and _FOR_JIT not in source.options:
+            # CuPy calls its own kernels, and the core calls its kernels, without the slot that prepares kernels.
+            is_certain = all(signature.is_certain for signature in known.values())
+            if source.by_core or (not is_certain and _FOR_JIT not in source.options):
                 self._prepared[module] = source
                 self._add_ptx(module, source)
 
@@ -124,10 +130,12 @@ class KernelWatch:
         self._table.add_ptx(module, text)
         uncertain = {name: signature for name, signature in known.items() if not signature.is_certain}
         if uncertain:
-            kinds = self._table.uses_of_ptx(text)
+            kinds = self._table.uses_of_ptx(text.encode())
             for name, signature in uncertain.items():
                 if name in kinds:
-                    self._describe(module, name, signature.refined(_kinds(kinds[name])))
+                    _, pointers, _ = kinds[name]
+                    refined = {offset: kind for offset, kind, possible, *_ in pointers if not possible}
+                    self._describe(module, name, signature.refined(refined))
 
     def _describe(self, module: int, name: str, signature: Signature) -> None:
         pointers = [
@@ -135,11 +143,6 @@ class KernelWatch:
             for pointer in signature.pointers
         ]
         self._table.describe_kernel(module, name, signature.parameters, pointers, True)
-
-
-def _kinds(use: Any) -> dict[int, int]:
-    """Return the kinds of the pointers of a kernel by their places in the parameters."""
-    return {pointer["offset"]: pointer["kind"] for pointer in use["pointers"] if not pointer["possible"]}
 
 
 _lock = threading.RLock()

@@ -6,14 +6,16 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import cupy
+from cupy._core import core
 from cupy.cuda import function as cupy_functions
 from cupy_backends.cuda.api import driver
 from cupy_backends.cuda.stream import __pyx_capi__ as stream_functions
 
 from tcuda import _core
 from tcuda._arguments import integer
-from tcuda._cupy import nvrtc
+from tcuda._cupy import loaded_kernels, nvrtc
 from tcuda._cupy.arrays import array_addresses
+from tcuda._cupy.loaded_kernels import LoadedSource
 from tcuda._errors import AcceleratorError
 from tcuda._process.lazy import cuda
 from tcuda._status import Status
@@ -38,7 +40,7 @@ def compile_kernel(source: str, name: str, arch: str | None, options: Sequence[s
         modules = _modules.setdefault(key, [])
         module = next((known for known in modules if name in known.image.entries), None)
         if module is None:
-            module = _Module(nvrtc.compiled(source, name, *key[1:]))
+            module = _Module(nvrtc.compiled(source, name, *key[1:]), source, key[2])
             modules.append(module)
     return _Kernel(module, name).function
 
@@ -55,8 +57,9 @@ class _Module:
     A module is never unloaded, as in torch, because graphs and work in progress may use the kernels.
     """
 
-    def __init__(self, image: nvrtc.Image) -> None:
+    def __init__(self, image: nvrtc.Image, source: str, options: tuple[str, ...]) -> None:
         self.image = image
+        self._source = source, options
         self._loaded: dict[int, Any] = {}  # CuPy's modules, by device
 
     def function(self, name: str, device: int, *, again: bool = False) -> Any:
@@ -68,10 +71,19 @@ class _Module:
                     module.load(self.image.code)
                 except cupy.cuda.driver.CUDADriverError as error:
                     raise AcceleratorError(error.status, f"cuModuleLoadData({name})") from error
+                self._note(module.ptr)
                 if device in self._loaded:
                     _kept.append(self._loaded[device])
                 self._loaded[device] = module
             return self._loaded[device].get_function(self.image.entries[name].symbol)
+
+    def _note(self, handle: int) -> None:
+        """Note the source for race detectors, which read PTX; PTX that was loaded they see anyway."""
+        if self.image.code.startswith(b"\x7fELF"):
+            source, options = self._source
+            every = core.assemble_cupy_compiler_options(options)
+            names = tuple(self.image.entries)
+            loaded_kernels.note(handle, LoadedSource(source, every, name_expressions=names, by_core=True))
 
 
 _kept: list[Any] = []  # modules of other contexts of a device, of which the core has functions

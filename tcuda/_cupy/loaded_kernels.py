@@ -30,6 +30,7 @@ class LoadedSource:
         name_expressions: The names of kernels with template arguments.
         jitify: Whether Jitify has prepared the source.
         path: The file; None for a module that has a source.
+        by_core: Whether the core launches the kernels, so that no call of CuPy prepares them.
     """
 
     text: str
@@ -39,6 +40,7 @@ class LoadedSource:
     name_expressions: tuple[str, ...] = ()
     jitify: bool = False
     path: str | None = None
+    by_core: bool = False
 
 
 _lock = threading.RLock()

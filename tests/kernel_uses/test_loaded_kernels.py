@@ -47,11 +47,8 @@ class Table:
     def forget_module(self, module: int) -> None:
         self.calls.append(("forget", module))
 
-    def uses_of_ptx(self, text: str) -> dict[str, Any]:
-        return {"jit": {"pointers": [
-            {"offset": 0, "kind": 1, "possible": False},
-            {"offset": 32, "kind": 2, "possible": True},
-        ]}}  # fmt: skip
+    def uses_of_ptx(self, text: bytes) -> dict[str, Any]:
+        return {"jit": (((0, 32), (32, 32)), ((0, 1, False, "x"), (32, 2, True, "y")), True)}
 
 
 class Cupy:
@@ -189,6 +186,22 @@ class TestDescriptions:
         table.calls.clear()
         cupy.cuda.compiler._compile_module_with_cache(JIT)
         assert [call[0] for call in table.calls] == ["describe", "ptx", "describe"]
+
+    def test_the_ptx_of_kernels_that_the_core_launches_is_made_at_once(self, watch: KernelWatch, table: Table) -> None:
+        watch.begin()
+        table.calls.clear()
+        loaded_kernels.note(0x77, LoadedSource(PLAIN, by_core=True))
+        assert table.calls == [("ptx", 0x77, f"PTX of {PLAIN}")]
+
+    def test_a_module_whose_ptx_cannot_be_had(self, cupy: Cupy, table: Table) -> None:
+        watch = KernelWatch(table, Module, lambda source: None)
+        watch.begin()
+        try:
+            function = SimpleNamespace(module=cupy.cuda.compiler._compile_module_with_cache(PLAIN))
+            assert watch.prepare(function) == ("x", "y", "n")
+            assert [call for call in table.calls if call[0] == "ptx"] == []
+        finally:
+            watch.end()
 
     def test_a_function_of_an_unknown_module(self, watch: KernelWatch, table: Table) -> None:
         watch.begin()

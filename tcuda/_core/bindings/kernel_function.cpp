@@ -8,6 +8,7 @@
 #include <new>
 
 #include "bindings/callable.hpp"
+#include "bindings/noted_calls.hpp"
 #include "bindings/owned.hpp"
 #include "bindings/python_calls.hpp"
 #include "driver/status.hpp"
@@ -250,6 +251,14 @@ bool launched(const KernelFunction &self, const Given &given, PyObject *argument
                                     : launch_by_python(self, shape, arguments, chosen);
 }
 
+// Notes the arrays among the arguments for a race detector.
+bool launched_with_notes(const KernelFunction &self, const Given &given, PyObject *arguments) {
+    watch::CallNotes notes;
+    note_arrays(arguments, &notes);
+    const watch::NotesScope scope(notes);
+    return launched(self, given, arguments);
+}
+
 PyObject *call_kernel(PyObject *object, PyObject *const *values, size_t flagged_count, PyObject *names) {
     const auto &self = *reinterpret_cast<KernelFunction *>(object);
     const std::size_t count = flagged_count & ~(std::size_t{1} << (8 * sizeof(std::size_t) - 1));
@@ -261,7 +270,7 @@ PyObject *call_kernel(PyObject *object, PyObject *const *values, size_t flagged_
         return nullptr;
     bool is_launched = false;
     try {
-        is_launched = launched(self, given, arguments);
+        is_launched = are_calls_noted() ? launched_with_notes(self, given, arguments) : launched(self, given, arguments);
     } catch (const std::bad_alloc &) {
         PyErr_NoMemory();
     }

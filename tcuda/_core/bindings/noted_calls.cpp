@@ -168,6 +168,17 @@ PyObject *kernel_arguments(PyObject *positional, PyObject *named) {
     return named != nullptr ? PyDict_GetItemWithError(named, attributes().args.ptr()) : nullptr;
 }
 
+void note_tuple(const NotedType &type, PyObject *arguments, const Names &names, watch::CallNotes *notes) {
+    for (Py_ssize_t place = 0; place < PyTuple_Size(arguments); ++place) {
+        watch::NotedMemory memory;
+        if (!read_memory(type, PyTuple_GetItem(arguments, place), &memory.region))
+            continue;
+        if (static_cast<std::size_t>(place) < names.size())
+            memory.label = names[static_cast<std::size_t>(place)];
+        notes->memory.push_back(std::move(memory));
+    }
+}
+
 void note_arguments(NotedType &type, PyObject *function, PyObject *positional, PyObject *named,
                     watch::CallNotes *notes) {
     PyObject *const given = kernel_arguments(positional, named);
@@ -181,14 +192,7 @@ void note_arguments(NotedType &type, PyObject *function, PyObject *positional, P
         PyErr_Clear();
         return;
     }
-    for (Py_ssize_t place = 0; place < PyTuple_Size(arguments.get()); ++place) {
-        watch::NotedMemory memory;
-        if (!read_memory(type, PyTuple_GetItem(arguments.get(), place), &memory.region))
-            continue;
-        if (static_cast<std::size_t>(place) < names.size())
-            memory.label = names[static_cast<std::size_t>(place)];
-        notes->memory.push_back(std::move(memory));
-    }
+    note_tuple(type, arguments.get(), names, notes);
 }
 
 PyObject *call_original(ternaryfunc original, PyObject *function, PyObject *positional, PyObject *named) {
@@ -251,6 +255,7 @@ void note_calls(nb::handle type, nb::handle array_type, nb::handle pointer_type,
         throw std::runtime_error("the calls of a type are noted already");
     noted().type = made;
     last_original = made->original;
+    noted_calls_flag = true;
     *slot = reinterpret_cast<void *>(call_noted);
 }
 
@@ -258,8 +263,25 @@ void stop_noting_calls() {
     Shared ended; // the references to Python's objects end without the mutex
     const std::lock_guard lock(noted().mutex);
     ended.swap(noted().type);
+    noted_calls_flag = false;
     if (ended != nullptr && *ended->slot == reinterpret_cast<void *>(call_noted))
         *ended->slot = reinterpret_cast<void *>(ended->original); // another library may have replaced the slot meanwhile
+}
+
+void note_arrays(PyObject *arguments, watch::CallNotes *notes) {
+    if (const Shared type = noted_type())
+        note_tuple(*type, arguments, {}, notes);
+}
+
+bool note_array(PyObject *array, kernel_uses::Kind kind, watch::CallNotes *notes) {
+    const Shared type = noted_type();
+    watch::NotedMemory memory;
+    if (type == nullptr || !read_memory(*type, array, &memory.region))
+        return false;
+    memory.kind = kind;
+    memory.kind_known = true;
+    notes->memory.push_back(std::move(memory));
+    return true;
 }
 
 void forget_prepared_calls() {

@@ -3,7 +3,14 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
+
+#include "watch/call_notes.hpp"
+
 namespace tcuda {
+
+// Whether note_calls() is in force.
+inline std::atomic<bool> noted_calls_flag{false};
 
 // `type` is cupy.cuda.Function, whose objects are called as `function(grid, block, args, ...)`. From now on each call
 // notes the arrays among `args`, which are of `array_type` or `pointer_type`. Before the first call of an object,
@@ -13,6 +20,15 @@ namespace tcuda {
 // RuntimeError if the slot cannot be found, or if the calls of another type are noted.
 void note_calls(nanobind::handle type, nanobind::handle array_type, nanobind::handle pointer_type,
                 nanobind::handle prepare);
+
+// Whether calls are noted now. Asked before each launch, so this only reads a flag.
+inline bool are_calls_noted() { return noted_calls_flag.load(std::memory_order_relaxed); }
+
+// Adds the memory of the arrays and pointers in the tuple `arguments` to `notes`.
+void note_arrays(PyObject *arguments, watch::CallNotes *notes);
+
+// Adds the memory of `array`, which the call uses as `kind` says. False if the memory is not known.
+bool note_array(PyObject *array, kernel_uses::Kind kind, watch::CallNotes *notes);
 
 // Puts the type's own slot back. Calls that are in progress end with their notes.
 void stop_noting_calls();
