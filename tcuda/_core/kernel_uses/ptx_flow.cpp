@@ -30,11 +30,10 @@ std::uint32_t Flow::add_frame(const Function &function, std::uint32_t caller) {
     frame.caller = caller;
     frame.regions.assign(function.variables.size(), no_region);
     const auto &written = written_registers(function);
-    frame.registers.assign(function.registers, Values::none);
-    frame.changes.assign(function.registers, 0);
+    frame.registers.resize(function.registers);
     for (std::uint32_t number = 0; number < function.registers; ++number)
         if (!written[number])
-            frame.registers[number] = Values::plain;
+            frame.registers[number] = Held(Values::plain);
     frames_.push_back(std::move(frame));
     return static_cast<std::uint32_t>(frames_.size() - 1);
 }
@@ -132,7 +131,7 @@ Value Flow::value_of(std::uint32_t frame, const Operand &operand) {
     case Operand::Kind::number:
         return values_.number(operand.offset);
     case Operand::Kind::reg: {
-        const Value value = frames_[frame].registers[operand.index];
+        const Value value = frames_[frame].registers[operand.index].value();
         return operand.offset == 0 ? value : values_.sum(value, values_.number(operand.offset));
     }
     case Operand::Kind::variable:
@@ -160,18 +159,7 @@ Value Flow::value_of(std::uint32_t frame, const Operand &operand) {
 void Flow::set(std::uint32_t frame, const Operand &operand, Value value) {
     if (operand.kind != Operand::Kind::reg)
         return;
-    Value &held = frames_[frame].registers[operand.index];
-    if (held == value)
-        return;
-    Value joined = values_.either(held, value);
-    if (joined == held)
-        return;
-    std::uint8_t &changes = frames_[frame].changes[operand.index];
-    changes += changes < coarse_changes;
-    if (changes > exact_changes) // as in a loop
-        joined = changes < coarse_changes ? values_.moved(joined) : values_.coarse(joined);
-    changed_ = changed_ || joined != held;
-    held = joined;
+    changed_ = frames_[frame].registers[operand.index].add(values_, value) || changed_;
 }
 
 // Gives all results the same value; elements of a vector get a part of the value.
@@ -320,7 +308,7 @@ Value Flow::loaded(Value address, Space space, std::int64_t offset, unsigned byt
                         return stored.value;
             value = values_.either(value, regions_.load(region, sum.is_exact, place, bytes));
             const bool is_shared = regions_[region].kind == Region::Kind::shared;
-            if (const Value unknown = regions_[is_shared ? unknown_shared_ : unknown_local_].anywhere;
+            if (const Value unknown = regions_[is_shared ? unknown_shared_ : unknown_local_].anywhere.value();
                 unknown != Values::none && (is_shared || regions_[region].kind == Region::Kind::local))
                 value = values_.either(value, bytes < pointer_bytes ? values_.part(unknown) : unknown);
         } else if (is_followed) { // some address of the space
@@ -489,7 +477,7 @@ void Flow::call_known(std::uint32_t caller, const Instruction &instruction, std:
             changed_ = regions_.copy(region_of(callee, to.results[at]), region_of(caller, operand.index)) || changed_;
             continue;
         }
-        const Value value = result.is_register ? frames_[callee].registers[result.size]
+        const Value value = result.is_register ? frames_[callee].registers[result.size].value()
                                                : regions_.load(region_of(callee, to.results[at]), true, 0, pointer_bytes);
         if (is_variable)
             changed_ = regions_.store(region_of(caller, operand.index), true, 0, pointer_bytes, value) || changed_;
@@ -584,13 +572,20 @@ void Flow::add_effects(std::uint32_t frame, const Instruction &instruction, Effe
         effects.accesses.push_back({to, memory.space, memory.kind});
         if ((std::uint8_t(memory.kind) & std::uint8_t(Kind::write)) == 0)
             continue;
-        const bool is_published = std::any_of(values_.sums(to).begin(), values_.sums(to).end(), [&](const Sum &sum) {
+        bool is_stored = false, is_published = false;
+        for (const Sum &sum : values_.sums(to)) {
             const std::uint32_t region = region_at(sum);
-            return region != no_region && regions_[region].kind == Region::Kind::module;
-        });
-        for (std::uint32_t at = instruction.results; at < instruction.count; ++at)
-            if (!operand(at).is_address)
-                (is_published ? effects.published : effects.stored).push_back(value_of(frame, operand(at)));
+            is_stored = is_stored || region == no_region;
+            is_published = is_published || (region != no_region && regions_[region].kind == Region::Kind::module);
+        }
+        for (std::uint32_t at = instruction.results; at < instruction.count; ++at) {
+            if (operand(at).is_address)
+                continue;
+            if (is_stored)
+                effects.stored.push_back(value_of(frame, operand(at)));
+            if (is_published)
+                effects.published.push_back(value_of(frame, operand(at)));
+        }
     }
 }
 

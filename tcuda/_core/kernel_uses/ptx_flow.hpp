@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernel_uses/kernel_use.hpp"
+#include "kernel_uses/ptx_held.hpp"
 #include "kernel_uses/ptx_module.hpp"
 #include "kernel_uses/ptx_regions.hpp"
 #include "kernel_uses/ptx_values.hpp"
@@ -51,8 +52,7 @@ private:
     struct Frame {
         const Function *function;
         std::uint32_t caller;
-        std::vector<Value> registers;
-        std::vector<std::uint8_t> changes; // of each register
+        std::vector<Held> registers;
         std::vector<std::uint32_t> regions; // of the variables
         std::unordered_map<std::uint32_t, std::uint32_t> calls; // frames by the number of the instruction
     };
@@ -65,8 +65,6 @@ private:
     };
 
     static constexpr std::size_t most_frames = 256, most_rounds = 64;
-    // After so many changes of a register its numbers, and then its sums, are no longer told apart.
-    static constexpr std::uint8_t exact_changes = 4, coarse_changes = 16;
     static constexpr std::uint32_t no_region = ~std::uint32_t(0);
 
     std::uint32_t add_frame(const Function &function, std::uint32_t caller);

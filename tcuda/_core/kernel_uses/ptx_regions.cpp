@@ -17,13 +17,6 @@ std::uint32_t Regions::add(Region::Kind kind, std::int64_t offset, std::int64_t 
     return static_cast<std::uint32_t>(regions_.size() - 1);
 }
 
-bool Regions::join(Value &value, Value other) {
-    const Value joined = values_.either(value, other);
-    const bool is_new = joined != value;
-    value = joined;
-    return is_new;
-}
-
 bool Regions::store(std::uint32_t number, bool is_exact, std::int64_t offset, unsigned bytes, Value value) {
     Region &region = regions_[number];
     if (value == Values::none || value == Values::plain || region.kind == Region::Kind::module ||
@@ -32,8 +25,8 @@ bool Regions::store(std::uint32_t number, bool is_exact, std::int64_t offset, un
     is_exact = is_exact && offset > -farthest && offset < farthest;
     const auto place = std::make_pair(offset, bytes);
     if (!is_exact || (region.cells.size() >= most_cells && region.cells.count(place) == 0))
-        return join(region.anywhere, value);
-    return join(region.cells[place], value);
+        return region.anywhere.add(values_, value);
+    return region.cells[place].add(values_, value);
 }
 
 bool Regions::copy(std::uint32_t from, std::uint32_t to) {
@@ -42,10 +35,10 @@ bool Regions::copy(std::uint32_t from, std::uint32_t to) {
     bool is_new = false;
     if (regions_[from].kind == Region::Kind::module || regions_[from].kind == Region::Kind::entry_argument)
         return store(to, false, 0, pointer_bytes, load(from, false, 0, pointer_bytes));
-    if (regions_[from].anywhere != Values::none)
-        is_new = store(to, false, 0, pointer_bytes, regions_[from].anywhere);
-    for (const auto &[place, value] : regions_[from].cells)
-        is_new = store(to, true, place.first, place.second, value) || is_new;
+    if (const Value value = regions_[from].anywhere.value(); value != Values::none)
+        is_new = store(to, false, 0, pointer_bytes, value);
+    for (const auto &[place, held] : regions_[from].cells)
+        is_new = store(to, true, place.first, place.second, held.value()) || is_new;
     return is_new;
 }
 
@@ -63,7 +56,7 @@ Value Regions::load(std::uint32_t number, bool is_exact, std::int64_t offset, un
         return load_argument(region, is_exact && offset > -farthest && offset < farthest, offset, bytes);
     if (region.kind == Region::Kind::module)
         return bytes < pointer_bytes ? values_.part(values_.foreign()) : values_.foreign();
-    Value value = region.anywhere, pieces = Values::none;
+    Value value = region.anywhere.value(), pieces = Values::none;
     if (!is_exact || offset < -farthest || offset > farthest) {
         value = content(number);
     } else {
@@ -73,9 +66,9 @@ Value Regions::load(std::uint32_t number, bool is_exact, std::int64_t offset, un
             if (begin + size <= offset)
                 continue;
             if (begin <= offset && begin + size >= offset + bytes)
-                value = values_.either(value, cell->second);
+                value = values_.either(value, cell->second.value());
             else
-                pieces = pieces == Values::none ? cell->second : values_.sum(pieces, cell->second);
+                pieces = pieces == Values::none ? cell->second.value() : values_.sum(pieces, cell->second.value());
         }
         if (pieces != Values::none)
             value = values_.either(value, values_.whole(pieces));
@@ -87,9 +80,9 @@ Value Regions::load(std::uint32_t number, bool is_exact, std::int64_t offset, un
 
 Value Regions::content(std::uint32_t number) {
     const Region &region = regions_[number];
-    Value value = region.anywhere;
+    Value value = region.anywhere.value();
     for (const auto &cell : region.cells)
-        value = values_.either(value, cell.second);
+        value = values_.either(value, cell.second.value());
     return value == Values::none ? Values::plain : value;
 }
 

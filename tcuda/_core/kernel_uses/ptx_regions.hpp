@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel_uses/ptx_held.hpp"
 #include "kernel_uses/ptx_values.hpp"
 
 namespace tcuda::kernel_uses::ptx {
@@ -23,8 +24,8 @@ struct Region {
     };
     Kind kind;
     std::int64_t offset = 0, size = 0;
-    std::map<std::pair<std::int64_t, unsigned>, Value> cells; // by offset and bytes
-    Value anywhere = Values::none;                            // stored at unknown offsets
+    std::map<std::pair<std::int64_t, unsigned>, Held> cells;  // by offset and bytes
+    Held anywhere;                                           // stored at unknown offsets
 };
 
 class Regions {
@@ -47,7 +48,6 @@ private:
     static constexpr std::size_t most_cells = 1024;
 
     Value load_argument(const Region &region, bool is_exact, std::int64_t offset, unsigned bytes);
-    bool join(Value &value, Value other);
 
     Values &values_;
     std::vector<Region> regions_;

@@ -196,6 +196,18 @@ void Values::simplify(std::vector<Sum> &sums) {
         sums.erase(first_number, sums.end());
         sums.push_back(std::move(numbers));
     }
+    // A sum with an unknown number stands for those with known numbers.
+    const bool has_number = std::any_of(sums.begin(), sums.end(), is_number);
+    const auto stands_for = [&](const Sum &sum) {
+        return sum.is_exact && (sum.terms.empty() ? has_number : std::any_of(sums.begin(), sums.end(), [&](const Sum &other) {
+                   return !other.is_exact && other.terms == sum.terms;
+               }));
+    };
+    std::vector<Sum> others;
+    for (Sum &sum : sums)
+        if (!stands_for(sum))
+            others.push_back(sum);
+    sums = std::move(others);
     const auto sort = [&] {
         std::sort(sums.begin(), sums.end());
         sums.erase(std::unique(sums.begin(), sums.end()), sums.end());

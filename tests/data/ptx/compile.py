@@ -1,6 +1,7 @@
 """Compiles the kernels of ``kernels.cu`` to PTX: one file beside this one for each compiler and architecture.
 
-Usage: ``python compile.py NVCC [LIBNVRTC INCLUDE ...]``. The tests read the files and need no compiler.
+Usage: ``python compile.py NVCC LIBNVRTC INCLUDE ...``, with the folders of the headers of CUDA, of CUB and of CuPy. The
+tests read the files and need no compiler.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def stripped(text: str) -> str:
     text = re.sub(r"//.*", "", text)
     text = re.sub(r"^\s*\.(loc|file)\b.*", "", text, flags=re.MULTILINE)
     text = re.sub(r"^\s*\$L__(tmp|func_begin|func_end|info_string)\d+:\s*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r" = \{\d+(, \d+)*\};", ";", text)  # texts that the kernel prints
     text = re.sub(r"[ \t]+", " ", text)
     text = re.sub(r"\s*\n\s*", "\n", text).strip() + "\n"
     words = Counter(re.findall(r"[\w$%.]+", text))
@@ -41,12 +43,12 @@ def stripped(text: str) -> str:
     return unused.sub(lambda found: "" if words[found[1]] == 1 else found[0], text)
 
 
-def by_nvcc(nvcc: str, source: str, options: list[str]) -> str:
+def by_nvcc(nvcc: str, includes: list[str], source: str, options: list[str]) -> str:
     """Return the PTX of a source."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cu"
         path.write_text(source)
-        subprocess.run([nvcc, "-ptx", *options, "-o", path.with_suffix(".ptx"), path], check=True)
+        subprocess.run([nvcc, "-ptx", *options, *(f"-I{include}" for include in includes), "-o", path.with_suffix(".ptx"), path], check=True)
         return path.with_suffix(".ptx").read_text()
 
 
@@ -76,14 +78,12 @@ def write(name: str, texts: dict[str, str]) -> None:
 
 def main() -> None:
     """Compile all kernels in all ways."""
-    nvcc, *nvrtc = sys.argv[1:]
+    nvcc, library, *includes = sys.argv[1:]
     for variant, options in VARIANTS.items():
         with ThreadPoolExecutor(3) as threads:
-            made = threads.map(lambda source, options=options: by_nvcc(nvcc, source, options), sources().values())
+            made = threads.map(lambda source, options=options: by_nvcc(nvcc, includes, source, options), sources().values())
             write(variant, dict(zip(sources(), made, strict=True)))
-    if nvrtc:
-        library, *includes = nvrtc
-        write("nvrtc", {name: by_nvrtc(library, includes, source) for name, source in sources().items()})
+    write("nvrtc", {name: by_nvrtc(library, includes, source) for name, source in sources().items()})
 
 
 if __name__ == "__main__":

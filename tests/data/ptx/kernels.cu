@@ -396,23 +396,27 @@ extern "C" __global__ void k(int *a, int *b, int *c) {
 }
 
 //// asynchronous_copies | 0 read, 1 write
-#include <cuda_pipeline.h>
 extern "C" __global__ void k(const float4 *in, float4 *out) {
     __shared__ float4 tile[128];
-    __pipeline_memcpy_async(&tile[threadIdx.x], &in[blockIdx.x * 128 + threadIdx.x], 16);
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(&tile[threadIdx.x])), "l"(&in[blockIdx.x * 128 + threadIdx.x]));
+    asm volatile("cp.async.commit_group; cp.async.wait_group 0;");
+#else
+    tile[threadIdx.x] = in[blockIdx.x * 128 + threadIdx.x];
+#endif
     __syncthreads();
     out[blockIdx.x * 128 + threadIdx.x] = tile[127 - threadIdx.x];
 }
 
 //// asynchronous_table_of_pointers | 0 read, 1 none | open
-#include <cuda_pipeline.h>
 extern "C" __global__ void k(float *const *table, float *b) {
     __shared__ float *tile[128];
-    __pipeline_memcpy_async(&tile[threadIdx.x], &table[threadIdx.x], 8);
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(&tile[threadIdx.x])), "l"(&table[threadIdx.x]));
+    asm volatile("cp.async.wait_all;");
+#else
+    tile[threadIdx.x] = table[threadIdx.x];
+#endif
     __syncthreads();
     *tile[127 - threadIdx.x] = 1;
 }
@@ -669,4 +673,160 @@ extern "C" __global__ void k(unsigned *a, const unsigned *b, int n) {
 extern "C" __global__ void k(const char *a, char n, short m, const short *b, int *c, float f, const long *d, double g, char l, char *e, char o, short *h) {
     c[threadIdx.x] = a[n] + b[m] + d[l];
     e[threadIdx.x] = h[o]++ + f + g;
+}
+
+//// cupy_elementwise | 0+0 read, 1+0 read, 2+0 write
+#include <cupy/carray.cuh>
+extern "C" __global__ void k(const CArray<float, 1, true, true> x, const CArray<float, 1, true, true> y, CArray<float, 1, true, true> z, CIndexer<1, true> _ind) {
+  #pragma unroll 1
+  CUPY_FOR(i, _ind.size()) {
+    _ind.set(i);
+    const float &in0 = x[_ind.get()];
+    const float &in1 = y[_ind.get()];
+    float &out0 = z[_ind.get()];
+    out0 = in0 + in1;
+  }
+}
+
+//// cupy_elementwise_in_place | 0+0 both, 1+0 read
+#include <cupy/carray.cuh>
+extern "C" __global__ void k(CArray<double, 3, false, false> x, const CArray<double, 3, false, false> y, CIndexer<3, false> _ind) {
+  CUPY_FOR(i, _ind.size()) {
+    _ind.set(i);
+    double &out0 = x[_ind.get()];
+    const double &in0 = y[_ind.get()];
+    out0 += in0;
+  }
+}
+
+//// cupy_elementwise_of_bytes | 0+0 read, 1+0 read, 2+0 write
+#include <cupy/carray.cuh>
+extern "C" __global__ void k(const CArray<signed char, 2, false, false> x, const CArray<bool, 2, false, false> y, CArray<char, 2, false, false> z, CIndexer<2, false> _ind) {
+  CUPY_FOR(i, _ind.size()) {
+    _ind.set(i);
+    if (y[_ind.get()]) z[_ind.get()] = x[_ind.get()];
+  }
+}
+
+//// cupy_take | 0+0 read, 1+0 read, 6+0 write
+#include <cupy/carray.cuh>
+extern "C" __global__ void k(const CArray<float, 2, true, false> a, const CArray<long long, 1, true, false> _raw_indices, const long long ldim_, const long long cdim_, const long long rdim_, const long long index_range_, CArray<float, 1, true, false> _raw_out, CIndexer<1, false> _ind) {
+  CUPY_FOR(i, _ind.size()) {
+    _ind.set(i);
+    const long long &indices = _raw_indices[_ind.get()];
+    float &out = _raw_out[_ind.get()];
+    using idx_t = decltype(a)::index_t;
+    idx_t index_range = static_cast<idx_t>(index_range_);
+    idx_t ldim = static_cast<idx_t>(ldim_);
+    idx_t cdim = static_cast<idx_t>(cdim_);
+    idx_t rdim = static_cast<idx_t>(rdim_);
+    ptrdiff_t out_i = indices % index_range;
+    if (out_i < 0) out_i += index_range;
+    if (ldim != 1) out_i += (i / (cdim * rdim)) * index_range;
+    if (rdim != 1) out_i = out_i * rdim + i % rdim;
+    out = a[out_i];
+  }
+}
+
+//// cupy_scatter_add | 0+0 read, 1+0 read, 3+0 both
+#include <cupy/carray.cuh>
+extern "C" __global__ void k(const CArray<float, 1, false, false> _raw_v, const CArray<long long, 1, false, false> _raw_i, long long n, CArray<float, 2, false, false> a, CIndexer<1, false> _ind) {
+  CUPY_FOR(i, _ind.size()) {
+    _ind.set(i);
+    const float &v = _raw_v[_ind.get()];
+    const long long &at = _raw_i[_ind.get()];
+    ptrdiff_t where[] = {at, (ptrdiff_t)i % n};
+    atomicAdd(&a[where], v);
+  }
+}
+
+//// cupy_reduction | 0+0 read, 1+0 write
+#include <cupy/carray.cuh>
+#define REDUCE(a, b) (a + b)
+#define POST_MAP(a) (out0 = a)
+#define _REDUCE(_offset) if (_tid < _offset) { _type_reduce _a = _sdata[_tid], _b = _sdata[(_tid + _offset)]; _sdata[_tid] = REDUCE(_a, _b); }
+typedef float _type_reduce;
+typedef ptrdiff_t IndexT;
+extern "C" __global__ void k(const CArray<float, 2, false, false> _raw_in0, CArray<float, 1, true, false> _raw_out0, CIndexer<2, false> _in_ind, CIndexer<1, false> _out_ind, const int _block_stride) {
+  __shared__ char _sdata_raw[512 * sizeof(_type_reduce)];
+  _type_reduce *_sdata = reinterpret_cast<_type_reduce*>(_sdata_raw);
+  unsigned int _tid = threadIdx.x;
+  IndexT _J_offset = _tid >> __popc(_block_stride - 1);
+  ptrdiff_t _j_offset = (ptrdiff_t)_J_offset * _out_ind.size();
+  IndexT _J_stride = 512 >> __popc(_block_stride - 1);
+  ptrdiff_t _j_stride = (ptrdiff_t)_J_stride * _out_ind.size();
+  for (ptrdiff_t _i_base = (ptrdiff_t)blockIdx.x * _block_stride; _i_base < _out_ind.size(); _i_base += (ptrdiff_t)gridDim.x * _block_stride) {
+    _type_reduce _s = _type_reduce(0);
+    ptrdiff_t _i = _i_base + (_tid & (_block_stride - 1));
+    IndexT _J = _J_offset;
+    for (ptrdiff_t _j = _i + _j_offset; _j < _in_ind.size(); _j += _j_stride, _J += _J_stride) {
+      _in_ind.set(_j);
+      const float in0 = _raw_in0[_in_ind.get()];
+      _type_reduce _a = static_cast<_type_reduce>(in0);
+      _s = REDUCE(_s, _a);
+    }
+    _sdata[_tid] = _s;
+    __syncthreads();
+    for (unsigned int _block = 512 / 2; _block >= _block_stride; _block >>= 1) {
+      if (_tid < _block) { _REDUCE(_block); }
+      __syncthreads();
+    }
+    if (_tid < _block_stride) _s = _sdata[_tid];
+    if (_tid < _block_stride && _i < _out_ind.size()) {
+      _out_ind.set(static_cast<ptrdiff_t>(_i));
+      float &out0 = _raw_out0[_out_ind.get()];
+      POST_MAP(_s);
+    }
+  }
+}
+
+//// cupy_raw_arrays | 0+0 read, 1+0 both
+#include <cupy/carray.cuh>
+extern "C" __global__ void k(const CArray<float, 3, false, true> x, CArray<float, 2, false, true> y, CIndexer<2, true> _ind) {
+  CUPY_FOR(i, _ind.size()) {
+    _ind.set(i);
+    float sum = 0;
+    for (int at = 0; at < x.shape()[2]; ++at) {
+      int where[] = {(int)_ind.get()[0], (int)_ind.get()[1], at};
+      sum += x[where];
+    }
+    y[_ind.get()] = y[_ind.get()] * sum;
+  }
+}
+
+//// cub_block_reduction | 0 read, 1 write
+#include <cub/block/block_load.cuh>
+#include <cub/block/block_reduce.cuh>
+extern "C" __global__ void k(const float *in, float *out) {
+    using Reduction = cub::BlockReduce<float, 128>;
+    using Load = cub::BlockLoad<float, 128, 4, cub::BLOCK_LOAD_TRANSPOSE>;
+    __shared__ union { typename Reduction::TempStorage reduction; typename Load::TempStorage load; } memory;
+    float items[4];
+    Load(memory.load).Load(in + blockIdx.x * 512, items);
+    __syncthreads();
+    float sum = Reduction(memory.reduction).Sum(items);
+    if (threadIdx.x == 0) out[blockIdx.x] = sum;
+}
+
+//// cub_block_scan | 0 both, 1 write
+#include <cub/block/block_scan.cuh>
+extern "C" __global__ void k(int *a, int *total) {
+    using Scan = cub::BlockScan<int, 256>;
+    __shared__ typename Scan::TempStorage memory;
+    int value = a[blockIdx.x * 256 + threadIdx.x], sum;
+    Scan(memory).InclusiveSum(value, value, sum);
+    a[blockIdx.x * 256 + threadIdx.x] = value;
+    if (threadIdx.x == 0) total[blockIdx.x] = sum;
+}
+
+//// cub_block_sort | 0 both, 1 read, 2 write
+#include <cub/block/block_radix_sort.cuh>
+extern "C" __global__ void k(unsigned *keys, const int *in, int *out) {
+    using Sort = cub::BlockRadixSort<unsigned, 64, 2, int>;
+    __shared__ typename Sort::TempStorage memory;
+    unsigned own[2];
+    int values[2];
+    for (int i = 0; i < 2; ++i) { own[i] = keys[threadIdx.x * 2 + i]; values[i] = in[threadIdx.x * 2 + i]; }
+    Sort(memory).Sort(own, values);
+    for (int i = 0; i < 2; ++i) { keys[threadIdx.x * 2 + i] = own[i]; out[threadIdx.x * 2 + i] = values[i]; }
 }
