@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "library_calls/known_memory.hpp"
-#include "library_calls/open_group.hpp"
+#include "library_calls/thread_notes.hpp"
 #include "library_calls/transform.hpp"
 
 namespace tcuda::library_calls {
@@ -13,8 +13,11 @@ using kernel_uses::Kind;
 using races::Region;
 
 LibraryCall::LibraryCall(std::size_t function, Values values) noexcept
-    : signature_(signatures()[function]), values_(values) {
+    : signature_(signatures()[function]), values_(values), thread_(ThreadNotes::of_thread()) {
+    if (thread_ == nullptr)
+        return;
     try {
+        thread_->lend(notes_);
         note();
     } catch (...) {
         notes_.memory.clear();
@@ -22,11 +25,25 @@ LibraryCall::LibraryCall(std::size_t function, Values values) noexcept
     scope_.emplace(notes_);
 }
 
-LibraryCall::~LibraryCall() = default; // here, so that the many thunks are small
+// The destructor is not in the header, so that the many thunks are small.
+LibraryCall::~LibraryCall() { unnote(); }
+
+void LibraryCall::unnote() {
+    if (!scope_)
+        return;
+    scope_.reset();
+    try {
+        thread_->take_back(notes_);
+    } catch (...) {
+        // The next call takes new memory.
+    }
+}
 
 void LibraryCall::returned(std::uint64_t result) noexcept {
-    scope_.reset();
-    OpenGroup &group = OpenGroup::of_thread();
+    unnote();
+    if (thread_ == nullptr)
+        return;
+    OpenGroup &group = thread_->group();
     if (signature_.extra == Extra::group_end)
         group.close();
     if (std::uint32_t(result) != 0)
@@ -44,7 +61,7 @@ void LibraryCall::begin_era() { OpenGroup::begin_era(); }
 
 void LibraryCall::note() {
     notes_.name = signature_.name;
-    OpenGroup &group = OpenGroup::of_thread();
+    OpenGroup &group = thread_->group();
     if (signature_.extra == Extra::group_end) {
         notes_.memory = group.noted();
         return;
@@ -79,10 +96,11 @@ void LibraryCall::note_argument(std::size_t index) {
     }
     if (signature_.extra == Extra::fft)
         return; // note_transform() knows more
-    Region region;
-    const Signature::Memory memory = signature_.find(values_, index, region);
-    if (memory != Signature::Memory::none)
-        add(region, memory == Signature::Memory::exact, kind, argument.label);
+    watch::NotedMemory &noted = add(kind, argument.label);
+    const Signature::Memory memory = signature_.find(values_, index, noted.region);
+    noted.extent_known = memory == Signature::Memory::exact;
+    if (memory == Signature::Memory::none)
+        thread_->remove_last(notes_);
 }
 
 void LibraryCall::note_object(std::size_t index, Role role) {
@@ -97,7 +115,9 @@ void LibraryCall::note_object(std::size_t index, Role role) {
             if (role == Role::fills || (role == Role::writes && held.part == HeldMemory::Part::values))
                 kind = Kind::write;
             const std::string &label = signature_.arguments[index].label;
-            add(held.region, held.extent_known, kind, workspace ? held.label : label + "." + held.label);
+            watch::NotedMemory &noted = add(kind, workspace ? held.label : label + "." + held.label);
+            noted.region = held.region;
+            noted.extent_known = held.extent_known;
         }
     });
     if (!known && role != Role::object)
@@ -121,18 +141,18 @@ void LibraryCall::note_transform() {
         Kind kind = signature_.arguments[index].role == Role::write  ? Kind::write
                     : signature_.arguments[index].role == Role::read ? Kind::read
                                                                      : Kind::both;
-        Region region;
+        if (planned && index == input && any_type && !planned->into_input)
+            kind = Kind::read;
+        watch::NotedMemory &noted = add(kind, signature_.arguments[index].label);
+        noted.extent_known = planned.has_value();
         if (!planned) {
-            region.set(address, 1, {{1, 1}});
+            noted.region.set(address, 1, {{1, 1}});
             complete_ = complete_ && !any_type;
         } else if (index == input) {
-            region.set(address, planned->input_item, planned->input);
-            if (any_type && !planned->into_input)
-                kind = Kind::read;
+            noted.region.set(address, planned->input_item, planned->input);
         } else {
-            region.set(address, planned->output_item, planned->output);
+            noted.region.set(address, planned->output_item, planned->output);
         }
-        add(region, planned.has_value(), kind, signature_.arguments[index].label);
     }
 }
 
@@ -157,14 +177,13 @@ void LibraryCall::merge() {
         }
 }
 
-void LibraryCall::add(const Region &region, bool extent_known, Kind kind, std::string label) {
-    watch::NotedMemory memory;
-    memory.region = region;
-    memory.extent_known = extent_known;
+watch::NotedMemory &LibraryCall::add(Kind kind, const std::string &label) {
+    watch::NotedMemory &memory = thread_->add(notes_);
+    memory.extent_known = false;
     memory.kind_known = true;
     memory.kind = kind;
-    memory.label = std::move(label);
-    notes_.memory.push_back(std::move(memory));
+    memory.label = label;
+    return memory;
 }
 
 void LibraryCall::learn() {

@@ -10,6 +10,8 @@
 
 namespace tcuda::library_calls {
 
+class ThreadNotes;
+
 // The notes are the innermost ones of the thread during the lifetime. An error of this class (no memory) leaves the
 // call without notes.
 class LibraryCall {
@@ -31,13 +33,15 @@ private:
     void note_object(std::size_t index, Role role);
     void note_transform();
     void merge();
-    void add(const races::Region &region, bool extent_known, kernel_uses::Kind kind, std::string label);
+    watch::NotedMemory &add(kernel_uses::Kind kind, const std::string &label);
+    void unnote();
     void learn();
     void learn_object(std::size_t index, Role role);
     void learn_transform();
 
     const Signature &signature_;
     Values values_;
+    ThreadNotes *const thread_;
     bool complete_ = true; // whether the notes name all the memory that the call uses
     watch::CallNotes notes_;
     std::optional<watch::NotesScope> scope_;

@@ -9,14 +9,12 @@ std::atomic<unsigned long long> present_era{1};
 
 } // namespace
 
-OpenGroup &OpenGroup::of_thread() {
-    static thread_local OpenGroup group;
+void OpenGroup::renew() {
     const unsigned long long era = present_era.load(std::memory_order_relaxed);
-    if (group.era_ != era) {
-        group = OpenGroup();
-        group.era_ = era;
-    }
-    return group;
+    if (era_ == era)
+        return;
+    *this = OpenGroup();
+    era_ = era;
 }
 
 void OpenGroup::begin_era() { ++present_era; }

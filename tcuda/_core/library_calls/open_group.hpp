@@ -10,8 +10,8 @@ namespace tcuda::library_calls {
 
 class OpenGroup {
 public:
-    static OpenGroup &of_thread();
     static void begin_era(); // the groups that are open now are forgotten
+    void renew();            // forgets the group of an earlier era
 
     bool is_open() const { return depth_ != 0; }
     void open() { ++depth_; }

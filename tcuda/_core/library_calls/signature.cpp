@@ -257,7 +257,8 @@ Signature::Memory Signature::find(Values values, std::size_t index, races::Regio
     const Address address = Address(values[index]);
     const std::size_t size = itemsize(values, argument);
     const auto unsized = [&] {
-        region.set(address, 1, {{1, 1}});
+        static const std::vector<races::Dimension> one{{1, 1}};
+        region.set(address, 1, one);
         return Memory::unsized;
     };
     if (address == 0)
@@ -265,12 +266,13 @@ Signature::Memory Signature::find(Values values, std::size_t index, races::Regio
     if (extent.counts.empty() || size == 0)
         return unsized();
 
-    std::vector<races::Dimension> shape; // the outermost first
-    const auto add = [&shape, size](std::int64_t count, std::int64_t stride) {
+    races::Dimension dimensions[3]; // the outermost first
+    std::size_t depth = 0;
+    const auto add = [&dimensions, &depth, size](std::int64_t count, std::int64_t stride) {
         if (count < 0 || stride < 0 || !product_fits(stride, std::int64_t(size)) ||
             !product_fits(count, stride * std::int64_t(size)))
             return false;
-        shape.push_back({count, stride * std::int64_t(size)});
+        dimensions[depth++] = {count, stride * std::int64_t(size)};
         return true;
     };
     if (!extent.batches.empty() &&
@@ -293,10 +295,10 @@ Signature::Memory Signature::find(Values values, std::size_t index, races::Regio
         if (!add(second, stride) || !add(first, 1))
             return unsized();
     }
-    for (const races::Dimension &dimension : shape)
-        if (dimension.count == 0)
+    for (std::size_t index = 0; index < depth; ++index)
+        if (dimensions[index].count == 0)
             return Memory::none;
-    region.set(address, size, shape);
+    region.set(address, size, {dimensions, dimensions + depth});
     return Memory::exact;
 }
 
