@@ -135,18 +135,24 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def lines(result: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of a summary: equal races of several tests share a line."""
-    yield f"The race detector checked {result['tests']:,} tests with {result['operations']:,} operations."
-    for kind, noun in (("races", "races"), ("possible", "possible races")):
+    tests, operations = several(result["tests"], "test"), several(result["operations"], "operation")
+    yield f"The race detector checked {tests} with {operations}."
+    for kind, noun in (("races", "race"), ("possible", "possible race")):
         groups: Counter[tuple[str, ...]] = Counter()
         examples: dict[tuple[str, ...], str] = {}
-        tests = set()
+        racy = set()
         for found in result["found"]:
             for race in found[kind]:
                 group = race["kind"], race["previous"]["operation"], race["current"]["operation"]
                 groups[group] += 1
                 examples.setdefault(group, found["test"])
-                tests.add(found["test"])
-        yield f"{sum(groups.values()):,} {noun} in {len(tests):,} tests"
+                racy.add(found["test"])
+        yield f"{several(sum(groups.values()), noun)} in {several(len(racy), 'test')}"
         for group, count in groups.most_common(_MOST_GROUPS):
             name, previous, current = group
             yield f"  {count:,} x {name}: {previous}, then {current}; first in {examples[group]}"
+
+
+def several(count: int, noun: str) -> str:
+    """Return the count with the noun, in the plural unless the count is 1."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -116,7 +116,8 @@ def main() -> int:
     broken = [test for test in result["failed"] if test not in without]
     for line in races_by_test.lines(result):
         print(line)
-    print(f"{len(without):,} tests fail without the detector too; {len(broken):,} fail under the detector only")
+    print(f"Failing without the detector too: {races_by_test.several(len(without), 'test')}.")
+    print(f"Failing under the detector only: {races_by_test.several(len(broken), 'test')}.")
     for test in broken[:_MOST_SHOWN]:
         print(f"  {test}")
     return int(bool(broken or crashed or any(found["races"] for found in result["found"])))

@@ -4,6 +4,7 @@ import torch
 
 main, side, graph = torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.CUDAGraph()
 ready = torch.cuda.Event(external=True)
+ready.record()
 x = torch.zeros(1000, device="cuda")
 with torch.cuda.graph(graph):
     ready.wait()
