@@ -322,3 +322,25 @@ print(before, alive())
 )
 def test_wrong_descriptions_are_errors(computed: OutputOf, code: str, message: str) -> None:
     assert message in computed(f"try:\n    {code}\nexcept (TypeError, ValueError) as error:\n    print(error)")
+
+
+def test_the_memory_of_a_call_is_noted_while_kernels_are_noted(computed: OutputOf) -> None:
+    code = """
+class Function:
+    def __call__(self): ...
+
+seen = []
+Array.itemsize = property(lambda self: self.dtype.itemsize)
+launches = type("Noting", (), {"append": lambda self, launch: seen.append(_core.current_notes())})()
+add(x, y)
+_core.note_calls(Function, Array, Pointer, tuple)
+result = add(x, y)
+made = _core.current_notes()
+_core.stop_noting_calls()
+add(x, y)
+((_, memory, exclusive),) = seen[1]
+of = {x.data.ptr: "x", y.data.ptr: "y", result.data.ptr: "result"}
+print(seen[0], made, seen[2], exclusive, [(of[address], *rest) for address, *rest in memory])
+"""
+    x, y = "('x', 8, (2, 2), (16, 8), 1, '')", "('y', 8, (2, 2), (16, 8), 1, '')"
+    assert computed(code) == f"[] [] [] True [{x}, {y}, ('result', 8, (2, 2), (16, 8), 2, '')]"

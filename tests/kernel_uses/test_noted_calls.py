@@ -182,6 +182,16 @@ class _Noting:
         assert self.notes.end()
 
 
+def test_the_arrays_of_a_kernel_that_the_core_launches(prepared: Prepared) -> None:
+    seen: list[Any] = []
+    parameters = _core.KernelParameters([("p", 8, 0), ("i", 4, 8)])
+    kernel = _core.python_kernel("f", parameters, lambda *_: seen.append(_core.current_notes()))
+    kernel((1,), (1,), (Array(), 3))
+    _core.stop_noting_calls()
+    kernel((1,), (1,), (Array(), 3))
+    assert seen == [[("", [(ADDRESS, 4, (3, 4), (16, 4), None, "")], False)], []]
+
+
 def test_after_the_end_calls_are_as_before() -> None:
     slot = Function.__call__
     _core.note_calls(Function, Array, Pointer, Prepared())
