@@ -108,6 +108,37 @@ def test_a_search_that_takes_too_long_calls_the_race_possible(watch: Watch) -> N
     watch.detector.work(0, side, "second", [right])
     (race,) = watch.races
     assert (race.previous.confidence, race.current.confidence) == ("possible", "possible")
+    assert not race.is_overlap_exact
+
+
+@pytest.mark.parametrize("kind", [READ, WRITE, BOTH])
+def test_a_possible_access_does_not_take_the_place_of_an_exact_one(kind: int, watch: Watch) -> None:
+    main, side = watch.streams(2)
+    watch.detector.work(0, main, "exact", [write()])
+    for _ in range(100):
+        watch.detector.work(0, main, "possible", [access(kind, confidence="possible")])
+    assert watch.detector.sizes()["accesses"] == 2
+    watch.detector.work(0, side, "second", [write()])
+    assert [race.previous.operation for race in watch.races] == ["exact", "possible"]
+    assert [race.previous.confidence for race in watch.races] == ["exact", "possible"]
+
+
+def test_an_exact_access_takes_the_place_of_a_possible_one(watch: Watch) -> None:
+    main, side = watch.streams(2)
+    watch.detector.work(0, main, "possible", [access(BOTH, confidence="possible")])
+    watch.detector.work(0, main, "exact", [write()])
+    assert watch.detector.sizes()["accesses"] == 1
+    watch.detector.work(0, side, "second", [write()])
+    assert [race.previous.operation for race in watch.races] == ["exact"]
+
+
+def test_a_race_that_is_exact_later_is_reported_again(watch: Watch) -> None:
+    main, side = watch.streams(2)
+    for confidence in ("possible", "exact", "possible", "exact"):
+        watch.detector.device_synchronized(0)
+        watch.detector.work(0, main, "first", [write()])
+        watch.detector.work(0, side, "second", [access(READ, confidence=confidence)])
+    assert [(race.current.confidence, race.count) for race in watch.races] == [("possible", 2), ("exact", 2)]
 
 
 def test_the_confidence_of_an_access_is_in_the_report(watch: Watch) -> None:
