@@ -203,6 +203,15 @@ def test_the_end_of_a_group_has_the_notes_of_its_calls(client: Client) -> None:
     assert client.memory("ncclGroupEnd") == {}
 
 
+def test_what_a_rank_sends_in_a_broadcast_is_read_by_the_root_only(client: Client) -> None:
+    """The call does not say which rank it is; in place, the memory may be read or written."""
+    assert client.memory("ncclBroadcast", A, B, 10, 7, 0, 1, 0x77) == {
+        "send": ("unknown", A, (4, [(10, 4)])),
+        "receive": ("write", B, (4, [(10, 4)])),
+    }
+    assert client.memory("ncclBroadcast", A, A, 10, 7, 0, 1, 0x77) == {"send": ("unknown", A, (4, [(10, 4)]))}
+
+
 def test_a_group_on_several_streams_leaves_the_kinds_to_its_kernels(client: Client) -> None:
     """Each stream has a kernel of its own, which uses a part of the memory."""
     client.call("ncclGroupStart")

@@ -11,11 +11,11 @@ from support.folders import REPOSITORY
 from tcuda import _core
 
 # The arguments of each function as its header declares them: p a pointer, i a handle, an enumeration or an int, l 64
-# bits, f float, d double. The headers are those of CUDA 13.0, NCCL 2.28 and CuPy's declarations of cuTENSOR 2.
+# bits, f float, d double. The headers are those of CUDA 13.0, NCCL 2.28, and CuPy's declarations of cuTENSOR 2.
 DECLARED: dict[str, str] = json.loads((REPOSITORY / "tests" / "data" / "library_functions.json").read_text())
 TABLE = dict(_core.library_call_table())
 
-POINTERS = {"read", "write", "both", "table", "keeps", "sets", "new", "holds", "indexes", "vector"}
+POINTERS = {"read", "write", "both", "maybe", "table", "keeps", "sets", "new", "holds", "indexes", "vector"}
 WORD = re.compile(r"(?P<name>\w+)(:(?P<role>[a-z]+)(?P<extent>\([^)]*\))?)?(\^(?P<operation>\w+))?(@(?P<item>\w+))?")
 
 

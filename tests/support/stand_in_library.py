@@ -84,6 +84,9 @@ int cufftExecC2R(int plan, void *input, void *output) { return called(); }
 int cufftXtExec(int plan, void *input, void *output, int direction) { return called(); }
 int ncclAllReduce(const void *send, void *receive, size_t count, int type, int operation, void *communicator,
                   void *stream) { return called(); }
+int ncclBroadcast(const void *send, void *receive, size_t count, int type, int root, void *communicator, void *stream) {
+    return called();
+}
 int ncclSend(const void *send, size_t count, int type, int peer, void *communicator, void *stream) { return called(); }
 int ncclGroupStart(void) { return called(); }
 int ncclGroupEnd(void) { return called(); }
@@ -114,6 +117,7 @@ FUNCTIONS = [
     "cufftXtExec",
     "ncclAllReduce",
     "ncclSend",
+    "ncclBroadcast",
     "ncclGroupStart",
     "ncclGroupEnd",
 ]

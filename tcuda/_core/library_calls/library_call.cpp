@@ -87,6 +87,7 @@ void LibraryCall::note_argument(std::size_t index) {
     case Role::table: kind = Kind::read; break;
     case Role::write: kind = Kind::write; break;
     case Role::both:
+    case Role::maybe:
     case Role::keeps: kind = Kind::both; break;
     case Role::object:
     case Role::reads:
@@ -97,6 +98,7 @@ void LibraryCall::note_argument(std::size_t index) {
     if (signature_.extra == Extra::fft)
         return; // note_transform() knows more
     watch::NotedMemory &noted = add(kind, argument.label);
+    noted.kind_known = argument.role != Role::maybe;
     const Signature::Memory memory = signature_.find(values_, index, noted.region);
     noted.extent_known = memory == Signature::Memory::exact;
     if (memory == Signature::Memory::none)
@@ -168,6 +170,7 @@ void LibraryCall::merge() {
             }
             const Kind kind = memory[first].kind | memory[other].kind;
             memory[first].kind = memory[other].kind = kind;
+            memory[first].kind_known = memory[other].kind_known = memory[first].kind_known && memory[other].kind_known;
             const bool covered = memory[first].extent_known == memory[other].extent_known &&
                                  (!memory[first].extent_known || covers(memory[first].region, memory[other].region));
             if (covered)

@@ -17,7 +17,7 @@ constexpr RoleName role_names[] = {
     {"wide", Role::wide},       {"float", Role::real32},     {"double", Role::real64}, {"data", Role::data_type},
     {"index", Role::index_type}, {"nccl", Role::nccl_type},  {"cupy", Role::cupy_type}, {"order", Role::order},
     {"vector", Role::vector},   {"read", Role::read},        {"write", Role::write},   {"both", Role::both},
-    {"table", Role::table},     {"object", Role::object},    {"keeps", Role::keeps},   {"sets", Role::sets},
+    {"maybe", Role::maybe}, {"table", Role::table},     {"object", Role::object},    {"keeps", Role::keeps},   {"sets", Role::sets},
     {"new", Role::create},      {"holds", Role::holds},      {"indexes", Role::indexes}, {"assign", Role::assign},
     {"drop", Role::drop},       {"blur", Role::blur},        {"reads", Role::reads},   {"writes", Role::writes},
     {"fills", Role::fills},

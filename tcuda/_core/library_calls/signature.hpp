@@ -14,7 +14,7 @@ namespace tcuda::library_calls {
 
 enum class Role : std::uint8_t {
     plain, wide, real32, real64, data_type, index_type, nccl_type, cupy_type, order, vector,
-    read, write, both, table,
+    read, write, both, maybe, table,
     object, keeps, sets, create, holds, indexes, assign, drop, blur, reads, writes, fills,
 };
 

@@ -5,7 +5,8 @@
 // Roles of a value:     none: 32 bits, or a handle; wide: 64 bits; float, double: passed as a floating-point number
 //                       data, index, nccl, cupy: a code that names a type of items; order: 2 for matrices by rows;
 //                       vector: a reference to a C++ vector; its number is the product of its items
-// Roles of a pointer:   read, write, both; table: addresses, which are read, while the memory behind them is unknown
+// Roles of a pointer:   read, write, both; maybe: the call may leave the memory alone; table: addresses, which are read,
+//                       while the memory behind them is unknown
 // Extent:               (count), (count;increment), (rows,columns;leading) and
 //                       (rows,columns;leading;stride,batches), in items. A number in it is a name of another argument,
 //                       a constant, a sum, a product, or `name?a:b`, that is a if the argument is not 0.
@@ -428,16 +429,16 @@ inline constexpr Row rows[] = {
     {"cufftExecZ2D", "", "plan:object input:both output:write", Extra::fft},
     {"cufftXtExec", "", "plan:object input:both output:write direction", Extra::fft},
 
-    // NCCL
+    // NCCL. The root of a group alone reads what is sent to all, or writes what is sent by all.
     {"ncclAllReduce", "",
      "send:read(count)@type receive:write(count)@type count:wide type:nccl operation communicator stream",
      Extra::grouped},
     {"ncclReduce", "",
-     "send:read(count)@type receive:write(count)@type count:wide type:nccl operation root communicator stream",
+     "send:read(count)@type receive:maybe(count)@type count:wide type:nccl operation root communicator stream",
      Extra::grouped},
     {"ncclBroadcast", "",
-     "send:read(count)@type receive:write(count)@type count:wide type:nccl root communicator stream", Extra::grouped},
-    {"ncclBcast", "", "buffer:both(count)@type count:wide type:nccl root communicator stream", Extra::grouped},
+     "send:maybe(count)@type receive:write(count)@type count:wide type:nccl root communicator stream", Extra::grouped},
+    {"ncclBcast", "", "buffer:maybe(count)@type count:wide type:nccl root communicator stream", Extra::grouped},
     {"ncclAllGather", "", "send:read(count)@type receive:write count:wide type:nccl communicator stream",
      Extra::grouped},
     {"ncclReduceScatter", "",
