@@ -454,6 +454,14 @@ class TestCode:
         assert self.label(code) == "sass"
         assert analyses.cubins == [b"2 .text.kernel\0"]
 
+    def test_a_cubin_of_another_module_serves_where_the_own_cubins_lack_the_kernel(self, code: Launches) -> None:
+        code.reader.cubin_loaded(5, b".text.kernel_of_another_name\0.text.other")
+        code.reader.cubin_loaded(6, b".text.kernel\0")
+        code.reader.module_loaded(1, 0, [5])
+        assert self.label(code) == "sass"
+        assert self.label(code, name="other") == "sass"
+        assert self.label(code, name="unknown") == ""
+
     def test_code_is_dropped_once_it_is_analysed(self, code: Launches) -> None:
         code.reader.cubin_loaded(5, b".text.kernel\0")
         assert code.table.sizes()["cubin_bytes"] == 13

@@ -191,13 +191,10 @@ bool KernelTable::find_use(Module module, const std::string &kernel, KernelUse *
         *source = UseSource::ptx;
         return true;
     }
-    // The driver loads the cubins of large libraries late, so the cubins of a module are not known for certain. The
-    // name of the section of a kernel is in each cubin that has the kernel.
-    if (cubins.empty())
-        cubins.swap(others);
-    const std::string section = ".text." + kernel;
+    // The driver loads the cubins of large libraries late, so the module of a cubin may be unknown.
+    cubins.insert(cubins.end(), others.begin(), others.end());
     for (const auto &uses : cubins) {
-        if (uses->may_have(kernel, section) && uses->find(kernel, of_cubin, use)) {
+        if (uses->has_section(kernel) && uses->find(kernel, of_cubin, use)) {
             *source = UseSource::sass;
             return true;
         }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "kernel_uses/kernel_use.hpp"
@@ -43,19 +44,33 @@ public:
         return true;
     }
 
-    // Whether the code has `text` somewhere, or has been analysed and has the kernel.
-    bool may_have(const std::string &kernel, std::string_view text) {
+    // Whether the code is a cubin that has a section for the kernel.
+    bool has_section(const std::string &kernel) {
         const std::lock_guard lock(mutex_);
-        return done_ ? uses_.count(kernel) != 0 : code_.find(text) != std::string::npos;
+        if (!listed_) {
+            listed_ = true;
+            list_sections();
+        }
+        return sections_.count(kernel) != 0;
     }
 
     std::size_t kept() const { return kept_; } // bytes of code
 
 private:
+    // The code of a kernel is in a section, whose name is a text in the cubin.
+    void list_sections() {
+        constexpr std::string_view prefix = ".text.";
+        for (std::size_t place = code_.find(prefix); place != std::string::npos; place = code_.find(prefix, place)) {
+            place += prefix.size();
+            sections_.emplace(code_, place, code_.find('\0', place) - place);
+        }
+    }
+
     std::mutex mutex_;
     std::string code_;
     std::atomic<std::size_t> kept_;
-    bool done_ = false;
+    bool done_ = false, listed_ = false;
+    std::unordered_set<std::string> sections_; // of kernels
     kernel_uses::KernelUses uses_;
 };
 
