@@ -909,7 +909,7 @@ class Race:
 class DriverWatch:
     """Tells a detector of all calls of the CUDA driver that this process makes, by CUPTI.
 
-    The races wait until :meth:`deliver`, because no Python code runs during a call of the driver.
+    The races wait as :func:`deliver_races` says, because no Python code runs during a call of the driver.
 
     Args:
         detector: The detector.
@@ -923,8 +923,6 @@ class DriverWatch:
     def __init__(self, detector: RaceDetector, cupti: str, driver: str = "libcuda.so.1") -> None: ...
     def end(self) -> None:
         """End the watch. Afterwards nothing is attached, and no thread tells the detector of anything."""
-    def deliver(self) -> None:
-        """Call the detector's function with the races that wait."""
     @property
     def cupti_version(self) -> int:
         """The version of CUPTI's interface, such as 130001."""

@@ -20,6 +20,7 @@ from support.cupti import (
     MAIN,
     MEMORY,
     MEMORY_SIZE,
+    MORE_MEMORY,
     OTHER_CONTEXT,
     PAGEABLE,
     SIDE,
@@ -62,7 +63,7 @@ def test_the_ids_are_those_of_the_driver() -> None:
 # Launches
 
 FIRST = Use("kernel", 0, MAIN, "read and write", MEMORY, (MEMORY_SIZE,), (1,), "possible")
-SECOND = Use("kernel", 0, MAIN, "read and write", MEMORY + 3072, (MEMORY_SIZE - 3072,), (1,), "possible")
+SECOND = Use("kernel", 0, MAIN, "read and write", MORE_MEMORY + 3072, (MEMORY_SIZE - 3072,), (1,), "possible")
 
 
 def expected(stream: int) -> list[Use]:
@@ -91,7 +92,7 @@ LAUNCHES = flat(*map(both_variants, ("cuLaunchKernel", "cuLaunchKernelEx", "cuLa
 
 @pytest.mark.parametrize(("name", "default"), LAUNCHES)
 def test_every_variant_of_a_launch_is_an_operation(cupti: Cupti, watched: Watched, name: str, default: int) -> None:
-    with Parameters(MEMORY, MEMORY + 3072) as parameters:
+    with Parameters(MEMORY, MORE_MEMORY + 3072) as parameters:
         launch(cupti, name, MAIN, parameters)
         assert watched.uses() == expected(MAIN)
         watched.detector.device_synchronized(0)

@@ -148,11 +148,16 @@ def test_a_library_that_is_loaded_already_is_taken(compiled_cpp: CompiledCpp, tm
 
 
 def test_the_function_of_the_detector_is_not_called_in_a_callback(cupti: Cupti, watched: Watched) -> None:
-    cupti.fill(MAIN)
-    cupti.fill(SIDE)
-    assert watched.races == []
-    watched.watch.deliver()
-    assert len(watched.races) == 1
+    told: list[threading.Thread] = []
+    detector = _core.RaceDetector(lambda race: told.append(threading.current_thread()))
+    watched.watch.end()
+    watch = _core.DriverWatch(detector, cupti.path, cupti.path)
+    thread = threading.Thread(target=lambda: [cupti.fill(MAIN), cupti.fill(SIDE)])
+    thread.start()
+    thread.join()
+    watch.end()
+    _core.deliver_races()
+    assert told == [threading.main_thread()]
 
 
 def test_the_stacks_are_those_of_the_calls(cupti: Cupti, watched: Watched) -> None:

@@ -14,6 +14,8 @@ MAIN, SIDE, BLOCKING, FAR = 0x100, 0x200, 0x300, 0x400
 """Streams: two of device 0, a blocking one of device 0, and one of device 1."""
 MEMORY = 0x7F0000000000
 """The memory of device 0, which the detector knows to be live."""
+MORE_MEMORY = 0x7F1000000000
+"""Another allocation of the same size."""
 MEMORY_SIZE = 1 << 20
 LOCKED, PAGEABLE = 0x500000000000, 0x600000000000
 """Memory of the host."""
@@ -26,6 +28,7 @@ NOT_READY = 600
 _LOOKED_AT = [
     *((MEMORY + place, 1024) for place in range(0, 8192, 1024)),
     (MEMORY + 8192, MEMORY_SIZE - 8192),
+    (MORE_MEMORY, MEMORY_SIZE),
     (LOCKED, HOST_SIZE),
     (PAGEABLE, HOST_SIZE),
 ]
@@ -114,8 +117,8 @@ class Cupti:
         return self.stub.stub_call(self.ids[name], context, symbol, packed, status, sides)  # type: ignore[no-any-return]
 
     def launch(self, stream: int, *, status: int = 0, context: int = CONTEXT) -> None:
-        """Launch the kernel with pointers to the first and the fourth KiB of the memory."""
-        with Parameters(MEMORY, MEMORY + 3072) as parameters:
+        """Launch the kernel with pointers to both allocations."""
+        with Parameters(MEMORY, MORE_MEMORY) as parameters:
             self.call("cuLaunchKernel", "P7IPPP", FUNCTION, 1, 1, 1, 1, 1, 1, 0, stream, parameters, 0,
                       symbol=b"kernel", status=status, context=context)  # fmt: skip
 
@@ -163,12 +166,13 @@ class Watched:
     def __init__(self, cupti: Cupti) -> None:
         self.races: list[_core.Race] = []
         self.detector = _core.RaceDetector(self.races.append)
-        self.detector.memory_allocated(MEMORY, MEMORY_SIZE, 0, 0)
+        for memory in (MEMORY, MORE_MEMORY):
+            self.detector.memory_allocated(memory, MEMORY_SIZE, 0, 0)
         self.watch = _core.DriverWatch(self.detector, cupti.path, cupti.path)
 
     def found(self) -> list[_core.Race]:
         """Return the races since the last call."""
-        self.watch.deliver()
+        _core.deliver_races()
         found = self.races[:]
         self.races.clear()
         return found
@@ -182,7 +186,9 @@ class Watched:
             self.detector.host_access("probe", [(address, 1, (size,), (1,), 2, "")])
             for race in self.races:
                 access = race.previous
-                begin, _, shape, strides = access.region
+                begin, itemsize, shape, strides = access.region
+                if shape == ():
+                    shape, strides = (itemsize,), (1,)
                 use = Use(access.operation, access.device, access.stream, access.kind, begin, shape, strides,
                           access.confidence)  # fmt: skip
                 made.add((access.number, access.kind, use))

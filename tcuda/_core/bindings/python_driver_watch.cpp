@@ -2,32 +2,62 @@
 
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <stdexcept>
+#include <string_view>
 
+#include "bindings/pending_races.hpp"
 #include "bindings/python_stacks.hpp"
+#include "kernel_uses/cubin_uses.hpp"
+#include "kernel_uses/ptx_uses.hpp"
+#include "watch/kernel_table.hpp"
 
 namespace nb = nanobind;
 
 namespace tcuda {
 namespace {
 
-watch::DriverQuestions questions_of(const std::string &driver) {
+watch::FindFunction functions_of(const std::string &driver) {
     void *const library = dlopen(driver.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr)
         throw std::runtime_error(driver + " cannot be loaded: " + dlerror());
-    const auto made = watch::DriverQuestions::from([&](const char *name) { return dlsym(library, name); });
+    return [library](const char *name) { return dlsym(library, name); };
+}
+
+watch::DriverQuestions questions_of(const watch::FindFunction &find, const std::string &driver) {
+    const auto made = watch::DriverQuestions::from(find);
     if (!made.complete())
         throw std::runtime_error(driver + " lacks functions that the race detector needs: the driver is too old");
     return made;
 }
 
+watch::KernelTable &table_with_analyses() {
+    watch::KernelTable &table = watch::kernel_table();
+    table.set_analyses([](std::string_view text) { return kernel_uses::uses_of_ptx(text); },
+                       [](std::string_view cubin) {
+                           return kernel_uses::uses_of_cubin(reinterpret_cast<const std::byte *>(cubin.data()),
+                                                             cubin.size());
+                       });
+    return table;
+}
+
 } // namespace
 
 PythonDriverWatch::PythonDriverWatch(nb::object made_for, const std::string &cupti, const std::string &driver)
-    : detector(std::move(made_for)), library_(cupti), questions_(questions_of(driver)),
-      watch_(told().detector, questions_, note_python_stack,
-             [this](FoundRaces::Races &&found) { found_.add(std::move(found)); }) {
-    subscription_.emplace(library_, watch_);
+    : detector(std::move(made_for)), library_(cupti), find_(functions_of(driver)),
+      questions_(questions_of(find_, driver)), kernel_questions_(watch::KernelQuestions::from(find_)),
+      graph_questions_(watch::GraphQuestions::from(find_)),
+      launches_(told().detector, table_with_analyses(), kernel_questions_),
+      graphs_(told().detector, launches_, graph_questions_),
+      watch_(told().detector, launches_, graphs_, questions_, note_any_stack,
+             [this](races::RaceDetector::Races &&found) { pending_races().add(told(), found); }) {
+    begin_stack_notes();
+    try {
+        subscription_.emplace(library_, watch_);
+    } catch (...) {
+        end_stack_notes();
+        throw;
+    }
 }
 
 // A callback may wait for Python's lock.
@@ -39,8 +69,7 @@ void PythonDriverWatch::end() noexcept {
         subscription_->end();
     }
     subscription_.reset();
+    end_stack_notes();
 }
-
-void PythonDriverWatch::deliver() { told().tell(found_.take()); }
 
 } // namespace tcuda

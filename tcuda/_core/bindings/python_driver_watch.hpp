@@ -3,39 +3,20 @@
 
 #include <nanobind/nanobind.h>
 
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "bindings/python_race_detector.hpp"
 #include "cupti/subscription.hpp"
 #include "watch/driver_watch.hpp"
+#include "watch/graph_watch.hpp"
+#include "watch/kernel_questions.hpp"
+#include "watch/launch_reader.hpp"
 
 namespace tcuda {
 
-// The races that callbacks have found. Callbacks run no Python code, so the races wait here until a thread with Python's
-// lock delivers them.
-class FoundRaces {
-public:
-    using Races = races::RaceDetector::Races;
-
-    void add(Races &&found) {
-        const std::lock_guard lock(mutex_);
-        for (auto &race : found)
-            waiting_.push_back(std::move(race));
-    }
-    Races take() {
-        const std::lock_guard lock(mutex_);
-        return std::exchange(waiting_, {});
-    }
-
-private:
-    std::mutex mutex_;
-    Races waiting_;
-};
-
-// A subscription of CUPTI that tells a detector of all calls of the driver, from the constructor to end().
+// A subscription of CUPTI that tells a detector of all calls of the driver, from the constructor to end(). Callbacks run
+// no Python code: the races that they find wait in pending_races().
 class PythonDriverWatch {
 public:
     // `driver` is the path of a library with the functions of libcuda. Throws std::runtime_error that says why CUPTI or
@@ -47,19 +28,21 @@ public:
 
     // Python's lock is held. Nothing is attached after the call.
     void end() noexcept;
-    // Calls the detector's function with the races that wait. Throws the exception of the function.
-    void deliver();
 
     std::uint32_t cupti_version() const { return library_.version(); }
 
-    nanobind::object detector; // invalid once the garbage collector has cleared the object
+    nanobind::object detector;
 
 private:
     PythonRaceDetector &told() { return nanobind::cast<PythonRaceDetector &>(detector); }
 
     const cupti::Library library_;
+    const watch::FindFunction find_;
     const watch::DriverQuestions questions_;
-    FoundRaces found_;
+    const watch::KernelQuestions kernel_questions_;
+    const watch::GraphQuestions graph_questions_;
+    watch::LaunchReader launches_;
+    watch::GraphWatch graphs_;
     watch::DriverWatch watch_;
     std::optional<cupti::Subscription> subscription_;
 };

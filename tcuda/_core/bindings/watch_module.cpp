@@ -38,7 +38,6 @@ void bind_watch(nb::module_ &module) {
                const std::string &driver) { new (self) Self(nb::borrow(detector), cupti, driver); },
             nb::arg("detector"), nb::arg("cupti"), nb::arg("driver") = "libcuda.so.1")
         .def("end", &Self::end, nb::lock_self())
-        .def("deliver", &Self::deliver)
         .def_prop_ro("cupti_version", &Self::cupti_version);
     module.def("watched_calls", watched_calls);
 }

@@ -577,10 +577,8 @@ void launch_graph(const SeenCall &call) {
     call.watch.graph_launched(call.stream(launch.stream), launch.executable);
 }
 
-// Calls `function` with the reader of graphs, if there is one.
 template <void (*function)(const SeenCall &, WatchedGraphs &)> void with_graphs(const SeenCall &call) {
-    if (WatchedGraphs *const graphs = call.watch.graphs())
-        function(call, *graphs);
+    function(call, call.watch.graphs());
 }
 
 void instantiate(const SeenCall &call, WatchedGraphs &graphs) {

@@ -209,14 +209,6 @@ void RaceDetector::memory_unmapped(Address address, std::size_t size, int device
     }
 }
 
-std::optional<RaceDetector::Memory> RaceDetector::live_memory(Address address) {
-    const std::lock_guard lock(mutex_);
-    const Allocation *const found = allocations_.live(address);
-    if (found == nullptr)
-        return std::nullopt;
-    return Memory{found->address, found->size, found->device};
-}
-
 void RaceDetector::find_live(const Address *addresses, std::size_t count, LiveRange *found) {
     const std::lock_guard lock(mutex_);
     for (std::size_t place = 0; place < count; ++place) {

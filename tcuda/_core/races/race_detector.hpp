@@ -84,13 +84,6 @@ public:
     void memory_freed(Address address, StackId stack) noexcept override;
     void memory_unmapped(Address address, std::size_t size, int device, bool waited) noexcept override;
 
-    struct Memory {
-        Address address;
-        std::size_t size;
-        int device;
-    };
-    // The allocation around the address; nothing if there is none, or if it is freed.
-    std::optional<Memory> live_memory(Address address);
     // The bytes of an allocation; no bytes if there is none.
     struct LiveRange {
         Address begin = 0, end = 0;

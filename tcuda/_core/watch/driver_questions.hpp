@@ -1,11 +1,9 @@
 // What the watch asks the driver. The functions are those of libcuda, or functions of a test.
 #pragma once
 
-#include <cstddef>
-#include <functional>
-
 #include "driver/driver.hpp"
 #include "driver/libcuda_types.hpp"
+#include "watch/kernel_questions.hpp"
 
 namespace tcuda::watch {
 
@@ -19,11 +17,8 @@ struct DriverQuestions {
     int (*stream_flags)(libcuda::Stream, unsigned *flags) = nullptr;                    // cuStreamGetFlags
     int (*capture_info)(libcuda::Stream, int *status, libcuda::CaptureId *) = nullptr;  // cuStreamGetCaptureInfo
     int (*pointer_attribute)(void *value, int attribute, libcuda::DevicePointer) = nullptr; // cuPointerGetAttribute
-    int (*parameter_info)(libcuda::Function, std::size_t index, std::size_t *offset,
-                          std::size_t *size) = nullptr; // cuFuncGetParamInfo, from CUDA 12.4 on
 
-    // `find` returns the address of a function; null if there is none.
-    static DriverQuestions from(const std::function<void *(const char *name)> &find);
+    static DriverQuestions from(const FindFunction &find);
     bool complete() const; // whether no question is missing without which the watch cannot work
 };
 

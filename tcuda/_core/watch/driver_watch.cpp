@@ -40,6 +40,12 @@ At ask_unified(const DriverQuestions &questions, Address address) {
     return At::page_locked;
 }
 
+races::RaceDetector::LiveRange live_range(races::RaceDetector &detector, Address address) {
+    races::RaceDetector::LiveRange found;
+    detector.find_live(&address, 1, &found);
+    return found;
+}
+
 At where(const CopyEnd &end, races::RaceDetector &detector, const DriverQuestions &questions) {
     switch (end.memory) {
     case CopyEnd::Memory::array:
@@ -47,7 +53,8 @@ At where(const CopyEnd &end, races::RaceDetector &detector, const DriverQuestion
     case CopyEnd::Memory::device:
         return At::device;
     default:
-        return detector.live_memory(end.address) ? At::device : ask_unified(questions, end.address);
+        return live_range(detector, end.address).contains(end.address) ? At::device
+                                                                       : ask_unified(questions, end.address);
     }
 }
 
@@ -83,7 +90,7 @@ void add_end(const CopyEnd &end, At place, const Copy &copy, AccessKind kind, st
 
 } // namespace
 
-DriverQuestions DriverQuestions::from(const std::function<void *(const char *)> &find) {
+DriverQuestions DriverQuestions::from(const FindFunction &find) {
     DriverQuestions made;
     const auto look_up = [&](auto *&function, const char *name) {
         function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(find(name));
@@ -95,7 +102,6 @@ DriverQuestions DriverQuestions::from(const std::function<void *(const char *)> 
     look_up(made.stream_flags, "cuStreamGetFlags");
     look_up(made.capture_info, "cuStreamGetCaptureInfo");
     look_up(made.pointer_attribute, "cuPointerGetAttribute");
-    look_up(made.parameter_info, "cuFuncGetParamInfo");
     return made;
 }
 
@@ -104,17 +110,17 @@ bool DriverQuestions::complete() const {
            stream_flags != nullptr && capture_info != nullptr;
 }
 
-DriverWatch::DriverWatch(races::RaceDetector &detector, const DriverQuestions &questions, StackId (*stack)(),
-                         std::function<void(Races &&)> found)
-    : detector_(detector), questions_(questions), stack_(stack), found_(std::move(found)),
-      any_pointers_(detector, questions), version_(next_version()) {}
+DriverWatch::DriverWatch(races::RaceDetector &detector, LaunchUses &launches, WatchedGraphs &graphs,
+                         const DriverQuestions &questions, StackId (*stack)(), std::function<void(Races &&)> found)
+    : detector_(detector), launches_(launches), graphs_(graphs), questions_(questions), stack_(stack),
+      found_(std::move(found)), version_(next_version()) {}
 
 // Work
 
 void DriverWatch::launched(CallStream call, const Launch &launch) {
     WatchedStream stream;
     if (find(call, &stream) && counts(stream))
-        work(stream, launches_->uses_of(launch));
+        work(stream, launches_.uses_of(launch));
 }
 
 void DriverWatch::launched_together(const std::vector<std::pair<CallStream, Launch>> &launches) {
@@ -130,7 +136,7 @@ void DriverWatch::launched_together(const std::vector<std::pair<CallStream, Laun
     // The kernels begin when all streams have come to them, and later work waits for all of them.
     detector_.work_together(streams, "cooperative launch", {nullptr, 0}, stack_());
     for (std::size_t place = 0; place < watched.size(); ++place)
-        work(watched[place], launches_->uses_of(launches[place].second));
+        work(watched[place], launches_.uses_of(launches[place].second));
     detector_.work_together(streams, "cooperative launch", {nullptr, 0}, stack_());
 }
 
@@ -302,11 +308,11 @@ void DriverWatch::memory_about_to_be_freed_async(CallStream call, Address addres
     WatchedStream stream;
     if (!find(call, &stream) || !counts(stream) || capturing(stream))
         return;
-    const auto memory = detector_.live_memory(address);
-    if (!memory || memory->address != address)
+    const auto memory = live_range(detector_, address);
+    if (!memory.contains(address) || memory.begin != address)
         return;
     scratch().uses.clear();
-    scratch().uses.add(address, memory->size, AccessKind::write, true, "memory");
+    scratch().uses.add(address, memory.end - address, AccessKind::write, true, "memory");
     work(stream, {"free", scratch().uses.get()});
     detector_.memory_freed(address, stack_());
 }
@@ -340,8 +346,8 @@ void DriverWatch::capture_about_to_end(CallStream call) {
     if (!find(call, &stream))
         return;
     const CaptureId capture = capture_of(stream.handle);
-    if (capture != 0 && graphs_ != nullptr)
-        graphs_->capture_ending(stream);
+    if (capture != 0)
+        graphs_.capture_ending(stream);
     const std::lock_guard lock(mutex_);
     captures_.erase(capture);
     capture_count_.store(captures_.size(), std::memory_order_release);
@@ -349,13 +355,13 @@ void DriverWatch::capture_about_to_end(CallStream call) {
 
 void DriverWatch::graph_launched(CallStream call, libcuda::GraphExec executable) {
     WatchedStream stream;
-    if (graphs_ == nullptr || !find(call, &stream) || !counts(stream))
+    if (!find(call, &stream) || !counts(stream))
         return;
     if (capturing(stream)) {
-        graphs_->launch_captured(executable, stream, stack_());
+        graphs_.launch_captured(executable, stream, stack_());
         return;
     }
-    deliver(graphs_->launched(executable, stream, stack_()));
+    deliver(graphs_.launched(executable, stream, stack_()));
 }
 
 // The parts of a call
@@ -464,8 +470,7 @@ void DriverWatch::note_capture(CaptureId capture) {
 void DriverWatch::work(const WatchedStream &stream, const NamedOperation &operation) {
     const StackId stack = stack_();
     if (capturing(stream)) {
-        if (graphs_ != nullptr)
-            graphs_->captured(stream, operation, stack);
+        graphs_.captured(stream, operation, stack);
         return;
     }
     deliver(detector_.work(stream.device, stream.key, operation.name, operation.uses, stack));

@@ -14,7 +14,6 @@
 
 #include "driver/stream_key.hpp"
 #include "races/race_detector.hpp"
-#include "watch/any_pointers.hpp"
 #include "watch/driver_questions.hpp"
 #include "watch/launch_uses.hpp"
 #include "watch/watched_graphs.hpp"
@@ -68,17 +67,13 @@ class DriverWatch {
 public:
     using Races = races::RaceDetector::Races;
 
-    // `questions` and `detector` must outlive the watch. `stack` returns the stack of the thread. `found` gets new races
-    // in the thread of the operation that made them, with no lock held.
-    DriverWatch(races::RaceDetector &detector, const DriverQuestions &questions, StackId (*stack)(),
-                std::function<void(Races &&)> found);
+    // `detector`, `launches`, `graphs` and `questions` must outlive the watch. `stack` returns the stack of the thread.
+    // `found` gets new races in the thread of the operation that made them, with no lock held.
+    DriverWatch(races::RaceDetector &detector, LaunchUses &launches, WatchedGraphs &graphs,
+                const DriverQuestions &questions, StackId (*stack)(), std::function<void(Races &&)> found);
     DriverWatch(const DriverWatch &) = delete;
     DriverWatch &operator=(const DriverWatch &) = delete;
 
-    // Replaces the reader of launches and the reader of graphs, which must outlive the watch. Called before the watch is
-    // told of anything.
-    void use(LaunchUses &launches) { launches_ = &launches; }
-    void use(WatchedGraphs &graphs) { graphs_ = &graphs; }
     // Leaves out the work of all streams that were not created under the watch, because calls that order this work may
     // go unseen.
     void only_created_streams() { only_created_ = true; }
@@ -123,12 +118,10 @@ public:
     void capture_about_to_end(CallStream);
     void capture_not_ended(CallStream stream) { capture_begun(stream); } // the call has failed
     void graph_launched(CallStream, libcuda::GraphExec);
-    WatchedGraphs *graphs() { return graphs_; } // null without a reader of graphs
 
-    // Modules
-    LaunchUses &launches() { return *launches_; }
-
-    races::RaceDetector &detector() { return detector_; }
+    // What is told of graphs and modules as it is
+    WatchedGraphs &graphs() { return graphs_; }
+    LaunchUses &launches() { return launches_; }
 
 private:
     struct Known {
@@ -157,12 +150,11 @@ private:
     void deliver(Races &&);
 
     races::RaceDetector &detector_;
+    LaunchUses &launches_;
+    WatchedGraphs &graphs_;
     const DriverQuestions &questions_;
     StackId (*const stack_)();
     const std::function<void(Races &&)> found_;
-    AnyPointers any_pointers_;
-    LaunchUses *launches_ = &any_pointers_;
-    WatchedGraphs *graphs_ = nullptr;
     bool only_created_ = false;
 
     // The detector is called under the mutex, the driver and the readers are not.

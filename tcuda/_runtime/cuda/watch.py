@@ -7,6 +7,7 @@ import warnings
 
 from tcuda import _core
 from tcuda._runtime.cuda import cupti
+from tcuda._runtime.cuda.library_calls import LibraryCalls
 from tcuda._warnings import stacklevel
 
 
@@ -23,6 +24,7 @@ class CudaWatch:
 
     def __init__(self, detector: _core.RaceDetector, driver_version: int) -> None:
         self._calls: _core.DriverWatch | None = None
+        self._library_calls = LibraryCalls()
         path = cupti.find(driver_version)
         if path is None:
             _warn(f"CUPTI is not installed: pip install 'tcuda[sanitizer{driver_version // 1000}]'")
@@ -32,6 +34,7 @@ class CudaWatch:
         except RuntimeError as error:
             _warn(str(error))
             return
+        self._library_calls.begin()
         atexit.register(self.end)
 
     def end(self) -> None:
@@ -45,7 +48,8 @@ class CudaWatch:
             return
         atexit.unregister(self.end)
         calls.end()
-        calls.deliver()
+        self._library_calls.end()
+        _core.deliver_races()
 
 
 def _warn(reason: str) -> None:
