@@ -136,7 +136,7 @@ std::string name_of(std::size_t function) { return "kernel" + std::to_string(fun
 std::string section_of(std::size_t function) { return ".text." + name_of(function) + '\0'; }
 
 // Every kernel of the code reads its first pointer, writes its second pointer, and has not the third one.
-KernelUses analyse(std::string_view code) {
+KernelUses analyse(std::string_view code, const char *) {
     ++analyses;
     std::this_thread::yield();
     KernelUses uses;

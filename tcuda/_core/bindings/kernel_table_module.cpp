@@ -64,7 +64,7 @@ std::string text_of(nb::handle text) {
 KernelTable::Analysis analysis_of(nb::object function) {
     if (function.is_none())
         return {};
-    return [function](std::string_view code) {
+    return [function](std::string_view code, const char *) {
         const nb::gil_scoped_acquire lock;
         kernel_uses::KernelUses uses;
         const auto told = nb::cast<std::map<std::string, std::tuple<Parameters, Pointers, bool>>>(

@@ -33,10 +33,10 @@ watch::DriverQuestions questions_of(const watch::FindFunction &find, const std::
 
 watch::KernelTable &table_with_analyses() {
     watch::KernelTable &table = watch::kernel_table();
-    table.set_analyses([](std::string_view text) { return kernel_uses::uses_of_ptx(text); },
-                       [](std::string_view cubin) {
+    table.set_analyses([](std::string_view text, const char *) { return kernel_uses::uses_of_ptx(text); },
+                       [](std::string_view cubin, const char *kernel) {
                            return kernel_uses::uses_of_cubin(reinterpret_cast<const std::byte *>(cubin.data()),
-                                                             cubin.size());
+                                                             cubin.size(), kernel);
                        });
     return table;
 }

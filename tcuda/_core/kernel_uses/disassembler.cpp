@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t most_cubin_bytes = std::size_t(8) << 20, most_listing_bytes = std::size_t(64) << 20;
+constexpr std::size_t most_cubin_bytes = std::size_t(32) << 20, most_listing_bytes = std::size_t(64) << 20;
 constexpr std::size_t most_symbols = 512;
 constexpr int lowest_descriptor = 10; // above those that the child gets
 constexpr int child_cubin = 3;

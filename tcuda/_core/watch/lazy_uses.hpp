@@ -15,10 +15,11 @@
 namespace tcuda::watch {
 
 // The code of a module and the uses of its kernels, which are worked out when a thread first asks. Threads that ask for
-// the kernels of the same code wait for each other; the code is dropped afterwards.
+// the kernels of the same code wait for each other. Small code is dropped afterwards.
 class LazyUses {
 public:
-    using Analysis = std::function<kernel_uses::KernelUses(std::string_view code)>;
+    // Analyses one kernel, or all kernels of the code if `kernel` is null.
+    using Analysis = std::function<kernel_uses::KernelUses(std::string_view code, const char *kernel)>;
 
     explicit LazyUses(std::string code) : code_(std::move(code)), kept_(code_.size()) {}
     LazyUses(const LazyUses &) = delete;
@@ -27,16 +28,8 @@ public:
     // Whether the kernel is in the code. Copies what the kernel uses.
     bool find(const std::string &kernel, const Analysis &analysis, kernel_uses::KernelUse *use) {
         const std::lock_guard lock(mutex_);
-        if (!done_) {
-            done_ = true;
-            try {
-                if (analysis)
-                    uses_ = analysis(code_);
-            } catch (const std::exception &) { // a text that cannot be read tells nothing
-            }
-            code_ = {};
-            kept_ = 0;
-        }
+        if (!done_ && uses_.count(kernel) == 0)
+            analyse(kernel, analysis);
         const auto known = uses_.find(kernel);
         if (known == uses_.end())
             return false;
@@ -57,6 +50,27 @@ public:
     std::size_t kept() const { return kept_; } // bytes of code
 
 private:
+    // A library has thousands of kernels in a cubin, of which a program uses few.
+    static constexpr std::size_t most_whole = std::size_t(1) << 20; // bytes of code whose kernels are analysed together
+
+    void analyse(const std::string &kernel, const Analysis &analysis) {
+        const bool whole = code_.size() <= most_whole;
+        kernel_uses::KernelUses found;
+        try {
+            if (analysis)
+                found = analysis(code_, whole ? nullptr : kernel.c_str());
+        } catch (const std::exception &) { // a text that cannot be read tells nothing
+        }
+        uses_.merge(std::move(found));
+        if (whole) {
+            done_ = true;
+            code_ = {};
+            kept_ = 0;
+        } else if (sections_.count(kernel) != 0) {
+            uses_.try_emplace(kernel); // the kernel is not analysed again
+        }
+    }
+
     // The code of a kernel is in a section, whose name is a text in the cubin.
     void list_sections() {
         constexpr std::string_view prefix = ".text.";
