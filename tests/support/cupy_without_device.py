@@ -84,7 +84,7 @@ def without_device() -> WithoutDevice:
     made = WithoutDevice()
     runtime = importlib.import_module("cupy_backends.cuda.api.runtime")
     driver = importlib.import_module("cupy_backends.cuda.api.driver")
-    for name in ("_ensure_context", "memsetAsync", "memcpyAsync", "memcpy", "streamSynchronize"):
+    for name in ("_ensure_context", "memsetAsync", "memcpyAsync", "memcpy", "streamSynchronize", "setDevice"):
         _replace(runtime, name, lambda *_: None)
     _replace(runtime, "getDevice", lambda *_: 0)
     _replace(runtime, "getDeviceCount", lambda *_: 1)
