@@ -7,6 +7,7 @@ tests read the files and need no compiler.
 from __future__ import annotations
 
 import ctypes
+import lzma
 import re
 import subprocess
 import sys
@@ -48,7 +49,10 @@ def by_nvcc(nvcc: str, includes: list[str], source: str, options: list[str]) -> 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cu"
         path.write_text(source)
-        subprocess.run([nvcc, "-ptx", *options, *(f"-I{include}" for include in includes), "-o", path.with_suffix(".ptx"), path], check=True)
+        subprocess.run(
+            [nvcc, "-ptx", *options, *(f"-I{include}" for include in includes), "-o", path.with_suffix(".ptx"), path],
+            check=True,
+        )
         return path.with_suffix(".ptx").read_text()
 
 
@@ -73,7 +77,7 @@ def by_nvrtc(library: str, includes: list[str], source: str) -> str:
 def write(name: str, texts: dict[str, str]) -> None:
     """Write the texts of a variant."""
     lines = "".join(f"//// {kernel}\n{stripped(text)}" for kernel, text in texts.items())
-    (HERE / f"{name}.ptx").write_text(lines)
+    (HERE / f"{name}.ptx.xz").write_bytes(lzma.compress(lines.encode(), preset=9))
 
 
 def main() -> None:
@@ -81,7 +85,9 @@ def main() -> None:
     nvcc, library, *includes = sys.argv[1:]
     for variant, options in VARIANTS.items():
         with ThreadPoolExecutor(3) as threads:
-            made = threads.map(lambda source, options=options: by_nvcc(nvcc, includes, source, options), sources().values())
+            made = threads.map(
+                lambda source, options=options: by_nvcc(nvcc, includes, source, options), sources().values()
+            )
             write(variant, dict(zip(sources(), made, strict=True)))
     write("nvrtc", {name: by_nvrtc(library, includes, source) for name, source in sources().items()})
 
