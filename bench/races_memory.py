@@ -18,7 +18,7 @@ import chosen_runtime  # noqa: F401  # chooses the runtime
 
 import tcuda
 
-_SOURCE = 'extern "C" __global__ void empty(const float *x, float *y) {}'
+_SOURCE = 'extern "C" __global__ void next(const float *x, float *y) { *y = *x + 1; }'
 _STREAMS, _ARRAYS = 4, 64
 _PARTS = 10
 _MOST_GROWTH = 1 << 20
@@ -33,7 +33,7 @@ def resident() -> int:
 def measure(launches: int) -> list[int]:
     """Make the launches, and return the resident memory after each tenth of them."""
     xp = tcuda.xp
-    kernel = xp.RawKernel(_SOURCE, "empty")
+    kernel = xp.RawKernel(_SOURCE, "next")
     streams = [tcuda.Stream() for _ in range(_STREAMS)]
     found = []
     with tcuda.sanitizer.check() as report:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 LAUNCH, OPERATION, TRAINING = "launch of an empty kernel", "x += 1", "training step"
 WORKS = (LAUNCH, OPERATION, TRAINING)
 
-_EMPTY = 'extern "C" __global__ void empty(const float *x, float *y) {}'
+# The launch is that of an empty kernel, and the code of the kernel has a read and a write.
+_EMPTY = 'extern "C" __global__ void empty(const float *x, float *y) { if (x == y) *y = *x + 1; }'
 _ROWS, _INPUTS, _HIDDEN, _OUTPUTS = 256, 64, 128, 10
 
 

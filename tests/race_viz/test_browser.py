@@ -45,11 +45,17 @@ def timeline(document: Document) -> list[list[str]]:
 
 def test_a_browser_shows_the_list_of_races(show: Callable[..., Document]) -> None:
     document = show(several())
-    totals = {
-        name: document.text_of(f"total-{name}") for name in ("races", "times", "operations", "suppressed", "syncs")
+    shown = ("races", "possible", "times", "operations", "suppressed", "syncs")
+    totals = {name: document.text_of(f"total-{name}") for name in shown}
+    assert totals == {
+        "races": "3",
+        "possible": "1",
+        "times": "1,206",
+        "operations": "20",
+        "suppressed": "2",
+        "syncs": "703",
     }
-    assert totals == {"races": "4", "times": "1,206", "operations": "20", "suppressed": "2", "syncs": "703"}
-    assert "<title>train.py: 4 races</title>" in document.text
+    assert "<title>train.py: 3 races</title>" in document.text
     assert document.attribute("list", "data-rows") == "4"
     assert words_of(document, "li")[:4] == [
         "Read after write1,203 timesadd train.py:12multiply train.py:14",
@@ -69,6 +75,13 @@ def test_a_browser_shows_what_is_missing(show: Callable[..., Document]) -> None:
     assert words_of(document, "p", "place") == [f"{FILE}:12", f"{FILE}:14"]
     assert "add: elements 0 to 63 of 256" in document.words
     assert "1.00 KiB (1,024 B) at 0x7f0000000000" in document.words
+
+
+def test_a_browser_says_why_a_race_is_only_possible(show: Callable[..., Document]) -> None:
+    doubt = "`kernel` gets a pointer into this memory, and it is not known what `kernel` does there."
+    document = show(report(race(confidence="possible", doubt=doubt)))
+    assert words_of(document, "p", "doubt") == [doubt.replace("`", "")]
+    assert words_of(show(report(race())), "p", "doubt") == []
 
 
 def test_a_browser_shows_the_source_lines(show: Callable[..., Document], tmp_path: Path) -> None:

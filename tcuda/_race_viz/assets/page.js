@@ -30,7 +30,7 @@ const page = (() => {
 
   function showTotals() {
     const totals = [
-      ["races", "Races", countText(data.found)],
+      ["races", "Races", countText(data.found - data.possible)],
       data.possible && ["possible", "Possible", countText(data.possible)],
       ["times", "Times", countText(data.times)],
       ["operations", "Operations", countText(data.operations)],
@@ -43,7 +43,7 @@ const page = (() => {
     byId("subtitle").textContent = data.program?.failure
       ? `The program failed: ${data.program.failure}`
       : "Operations on the same memory that no wait orders";
-    document.title = `${data.title}: ${countOf(data.found, "race")}`;
+    document.title = `${data.title}: ${countOf(data.found - data.possible, "race")}`;
   }
 
   function start() {
