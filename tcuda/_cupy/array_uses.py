@@ -21,7 +21,7 @@ _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _OPERATOR = re.compile(r"\s*(?:[-+*/%?|^]|<(?!<)|>(?!>)|&&|!=|==)")
 _BRACKET = re.compile(r"[\[\](){}]")
 _SUBSCRIPT = re.compile(r"\s*\[")
-_ELEMENT = re.compile(r"i|\w+\.get\(\)")
+_INDEXER = re.compile(r"\w+\.get\(\)")
 _REDUCTION = re.compile(r"\w+\s*\(\s*(\w+)\s*,\s*(\w+)\s*,\s*\w+\s*,\s*\w+\s*,\s*block_stride_\w+\s*\)")
 
 
@@ -69,8 +69,13 @@ class Body:
                     return UNCERTAIN
         return READ
 
-    def is_whole(self, name: str) -> bool:
-        """Return whether the kernel uses the array ``name`` element by element, and not by a computed index."""
+    def is_whole(self, name: str, *, by_element: bool) -> bool:
+        """Return whether the kernel uses all elements of an array, and not those of a computed index.
+
+        Args:
+            name: The name of the array.
+            by_element: Whether ``i`` is the number of an element, as in elementwise kernels.
+        """
         if name.startswith("_raw_"):
             return True
         for place in self._places.get(name, ()):
@@ -78,7 +83,8 @@ class Body:
             if opening is None:
                 continue
             closing = _closing(self._text, opening.end() - 1)
-            if closing is None or _ELEMENT.fullmatch(self._text[opening.end() : closing].strip()) is None:
+            index = self._text[opening.end() : closing].strip()
+            if closing is None or not (_INDEXER.fullmatch(index) or (by_element and index == "i")):
                 return False
         return True
 

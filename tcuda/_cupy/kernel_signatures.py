@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _BOUNDS = r"(?:__launch_bounds__\s*\([^()]*\)\s*)?"
 _KERNEL = re.compile(rf'(extern\s*"C"\s*)?__global__\s+{_BOUNDS}void\s+{_BOUNDS}(\w+)\s*\(')
 _C_BLOCK = re.compile(r'extern\s*"C"\s*\{')
+_SCAN = re.compile(r"cupy_\w*(?:scan|bsum)_")  # these kernels compute their indices, and use all elements
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TYPEDEF = re.compile(r"\btypedef\s+([^;{}]+?)\s*\b(\w+)\s*;")
 _NAME = re.compile(r"(\w+)\s*$")
@@ -33,8 +34,8 @@ class Pointer:
     Attributes:
         offset: The place in the block of parameters.
         kind: What the kernel does with the memory: 1 reads, 2 writes, 3 both, 0 nothing.
-        possible: Whether the kernel may do less.
         is_certain: Whether the source tells the kind; otherwise the kind is 3.
+        is_whole: Whether the kernel uses all elements; otherwise the kernel computes which elements it uses.
         dimensions: The dimensions of a ``CArray``; -1 if the pointer is no ``CArray``.
         itemsize: The bytes of an element of a ``CArray``; 0 otherwise.
         label: The name of the parameter.
@@ -42,11 +43,16 @@ class Pointer:
 
     offset: int
     kind: int
-    possible: bool
     is_certain: bool
+    is_whole: bool
     dimensions: int
     itemsize: int
     label: str
+
+    @property
+    def possible(self) -> bool:
+        """Whether the kernel may do less than the kind and the extent of the array say."""
+        return not (self.is_certain and self.is_whole)
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ class Signature:
     def refined(self, kinds: dict[int, int]) -> Signature:
         """Return this signature with ``kinds``, by offset, for the pointers whose use the source does not tell."""
         pointers = (
-            replace(pointer, kind=kinds[pointer.offset], possible=False, is_certain=True)
+            replace(pointer, kind=kinds[pointer.offset], is_certain=True)
             if not pointer.is_certain and pointer.offset in kinds
             else pointer
             for pointer in self.pointers
@@ -91,7 +97,7 @@ def signatures(source: str) -> dict[str, Signature]:
     names = {name: kind for kind, name in _TYPEDEF.findall(text)}
     found = {}
     for name, declarations, end in _kernels(text):
-        made = _signature(declarations, names, Body(text, end))
+        made = _signature(declarations, names, Body(text, end), is_scan=_SCAN.match(name) is not None)
         if made is not None:
             found[name] = made
     return found
@@ -119,7 +125,7 @@ def _kernels(text: str) -> Iterator[tuple[str, list[str], int]]:
             yield match[2], _split(text[match.end() : end]), end + 1
 
 
-def _signature(declarations: Sequence[str], names: dict[str, str], body: Body) -> Signature | None:
+def _signature(declarations: Sequence[str], names: dict[str, str], body: Body, *, is_scan: bool) -> Signature | None:
     parameters, pointers, labels = [], [], []
     end = 0
     is_output = _writes_outputs(declarations)
@@ -137,16 +143,17 @@ def _signature(declarations: Sequence[str], names: dict[str, str], body: Body) -
         if isinstance(kind, PointerType):
             if not is_output or "void" not in declaration:
                 return None  # how much memory a pointer means, and what for, only the machine code tells
-            pointers.append(Pointer(offset, READ if kind.is_const else WRITE, False, True, -1, 0, label))
+            pointers.append(Pointer(offset, READ if kind.is_const else WRITE, True, True, -1, 0, label))
         elif isinstance(kind, ArrayType):
             is_const = re.match(r"\s*const\b", declaration) is not None
             use = body.const_use(name[1]) if is_const else body.use(name[1])
             # An output of CuPy's kernels is written in any case; `both` conflicts with the same accesses.
             certain = use != UNCERTAIN or (is_output and not is_const)
-            possible = not certain or (is_output and kind.dimensions > 0 and not body.is_whole(name[1]))
+            is_told = use != UNCERTAIN or name[1].startswith("_raw_")
+            is_whole = kind.dimensions == 0 or is_scan or (is_told and body.is_whole(name[1], by_element=is_output))
             known = BOTH if use == UNCERTAIN else use
             dimensions = kind.dimensions if kind.itemsize else -1
-            pointers.append(Pointer(offset, known, possible, certain, dimensions, kind.itemsize, label))
+            pointers.append(Pointer(offset, known, certain, is_whole, dimensions, kind.itemsize, label))
     return Signature(tuple(parameters), tuple(pointers), tuple(labels))
 
 

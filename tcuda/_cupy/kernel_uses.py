@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tcuda._cupy.loaded_kernels import LoadedSource
 
 
+_KINDS = {"none": 0, "read": 1, "write": 2, "both": 3}
 _FOR_JIT = "-DCUPY_JIT_MODE"
 """The option with which CuPy compiles the kernels of ``cupyx.jit``."""
 
@@ -48,7 +49,7 @@ class KernelTable(Protocol):
 
         Returns:
             For each kernel the parameters, the pointers as (offset, kind, possible, label), and whether the kernel uses
-            no other memory.
+            no other memory. The kind is ``"none"``, ``"read"``, ``"write"`` or ``"both"``.
         """
 
 
@@ -134,7 +135,7 @@ class KernelWatch:
             for name, signature in uncertain.items():
                 if name in kinds:
                     _, pointers, _ = kinds[name]
-                    refined = {offset: kind for offset, kind, possible, *_ in pointers if not possible}
+                    refined = {offset: _KINDS[kind] for offset, kind, possible, *_ in pointers if not possible}
                     self._describe(module, name, signature.refined(refined))
 
     def _describe(self, module: int, name: str, signature: Signature) -> None:

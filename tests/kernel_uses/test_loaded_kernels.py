@@ -48,7 +48,7 @@ class Table:
         self.calls.append(("forget", module))
 
     def uses_of_ptx(self, text: bytes) -> dict[str, Any]:
-        return {"jit": (((0, 32), (32, 32)), ((0, 1, False, "x"), (32, 2, True, "y")), True)}
+        return {"jit": (((0, 32), (32, 32)), ((0, "read", False, "x"), (32, "write", True, "y")), True)}
 
 
 class Cupy:
@@ -179,7 +179,7 @@ class TestDescriptions:
         function = SimpleNamespace(module=cupy.cuda.compiler._compile_module_with_cache(JIT, JIT_OPTIONS))
         assert [call[4] for call in table.calls] == [[(0, 3, True, 1, 4, "x"), (32, 3, True, 1, 4, "y")]]
         watch.prepare(function)
-        assert table.calls[-1][4] == [(0, 1, False, 1, 4, "x"), (32, 3, True, 1, 4, "y")]
+        assert table.calls[-1][4] == [(0, 1, True, 1, 4, "x"), (32, 3, True, 1, 4, "y")]
 
     def test_cupys_own_kernels_are_refined_at_once(self, cupy: Cupy, watch: KernelWatch, table: Table) -> None:
         watch.begin()

@@ -108,6 +108,10 @@ class TestKindsOfCupysKernels:
         ("take", "cupy_take", {"a"}),
         ("put", "cupy_put_wrap", {"vals", "data"}),
         ("scatter add", "cupy_scatter_add", {"a"}),
+        ("jit", "shifted", {"x", "y"}),
+        ("new fused sum", "new_fused_sum", set()),
+        ("assign mask", "cupy_scan_naive", set()),
+        ("batched cumsum", "cupy_inclusive_batch_scan_kernel", set()),
         ("add f", "cupy_add__float32_float32_float32", set()),
         ("sum f", "cupy_sum", set()),
     ])  # fmt: skip
@@ -126,8 +130,8 @@ class TestKindsOfCupysKernels:
         x, y = signature.pointers
         refined = signature.refined({x.offset: READ, y.offset: BOTH})
         assert [(pointer.kind, pointer.possible, pointer.is_certain) for pointer in refined.pointers] == [
-            (READ, False, True),
-            (BOTH, False, True),
+            (READ, True, True),
+            (BOTH, True, True),
         ]
         assert refined.parameters == signature.parameters
         assert not signature.refined({x.offset: READ}).is_certain
