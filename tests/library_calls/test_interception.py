@@ -216,3 +216,44 @@ def test_two_versions_of_a_library(tmp_path: Path) -> None:
     finally:
         _core.end_library_calls()
     assert [call(10) for call in calls] == [1010, 1020, 1030]
+
+
+LAST_CALLS = r"""
+#include <pthread.h>
+int cublasDscal_v2(void *handle, int n, const double *alpha, double *x, int incx);
+static pthread_key_t key;
+static int last;
+static void end(void *value) { last = 1 + cublasDscal_v2(0, 1, 0, value, 1); }
+static void *run(void *value) {
+    cublasDscal_v2(0, 1, 0, value, 1);
+    pthread_setspecific(key, value);
+    return 0;
+}
+int run_thread(void) {
+    pthread_t thread;
+    pthread_key_create(&key, end);
+    pthread_create(&thread, 0, run, &key);
+    pthread_join(thread, 0);
+    pthread_key_delete(key);
+    return last;
+}
+"""
+
+
+def test_a_call_at_the_end_of_a_thread(stand_in: StandIn, tmp_path: Path) -> None:
+    """A library may call another one when the variables of the thread are gone: the call has no notes."""
+    source, path = tmp_path / "last_calls.c", tmp_path / "last_calls.so"
+    source.write_text(LAST_CALLS)
+    command = ["cc", "-shared", "-fPIC", "-pthread", "-o", str(path), str(source), str(stand_in.path)]
+    subprocess.run([*command, f"-Wl,-rpath,{stand_in.folder}"], check=True)
+    run_thread = ctypes.CDLL(str(path)).run_thread
+    notes: list[Any] = []
+    observer = ctypes.CFUNCTYPE(None)(lambda: notes.append(_core.noted_memory()))
+    stand_in.library.observe_calls(observer)
+    _core.begin_library_calls(["last_calls"])
+    try:
+        assert run_thread() == 1
+    finally:
+        _core.end_library_calls()
+        stand_in.library.observe_calls(ctypes.CFUNCTYPE(None)(0))
+    assert [len(scopes) for scopes in notes] == [1, 0]

@@ -177,6 +177,14 @@ def test_a_transform_in_place_reads_and_writes(client: Client) -> None:
     assert client.memory("cufftXtExec", 99, A, B, 1)["input"] == ("unknown", A, None)
 
 
+def test_a_plan_knows_the_size_of_its_work_area(client: Client) -> None:
+    """The size that cuFFT has asked for is the extent."""
+    size = ctypes.c_size_t()
+    client.call("cufftMakePlan1d", 11, 10, C2C, 3, ctypes.byref(size))
+    client.call("cufftSetWorkArea", 11, C)
+    assert client.memory("cufftExecC2C", 11, A, B, 1)["workArea"] == ("both", C, (1, [(4096, 1)]))
+
+
 def test_random_numbers_are_written(client: Client) -> None:
     """The extent is the number of items."""
     zero = ctypes.c_float(0)

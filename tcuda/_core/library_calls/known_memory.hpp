@@ -25,7 +25,8 @@ struct HeldMemory {
 struct PlannedTransform {
     std::size_t input_item = 0, output_item = 0;
     std::vector<races::Dimension> input, output;
-    bool into_input = false; // whether the transform may write into its input
+    std::size_t work_area = 0; // if the plan does not allocate the area itself
+    bool into_input = false;   // whether the transform may write into its input
 };
 
 // An object of a library.

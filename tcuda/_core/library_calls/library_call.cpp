@@ -252,6 +252,11 @@ void LibraryCall::learn_object(std::size_t index, Role role) {
     if (role == Role::object && held.empty() && !workspaces)
         return;
     known.change(object, [&](KnownObject &changed) {
+        for (HeldMemory &now : held)
+            if (workspaces && changed.planned && changed.transform.work_area != 0) {
+                now.region.set(now.region.address(), 1, {{std::int64_t(changed.transform.work_area), 1}});
+                now.extent_known = true;
+            }
         std::vector<HeldMemory> all;
         for (HeldMemory &before : changed.memory) {
             bool replaced = before.part == Part::values ? values : before.part == Part::structure ? structure : workspaces;

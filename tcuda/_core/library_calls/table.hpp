@@ -66,6 +66,13 @@ inline constexpr Row rows[] = {
     {"cublasDotcEx", "",
      "handle:object n x:read(n;incx)@xType xType:data incx y:read(n;incy)@yType yType:data incy "
      "result:write(1)@resultType resultType:data executionType"},
+    {"cublasNrm2Ex", "",
+     "handle:object n x:read(n;incx)@xType xType:data incx result:write(1)@resultType resultType:data executionType"},
+    {"cublasScalEx", "",
+     "handle:object n alpha:read(1)@alphaType alphaType:data x:both(n;incx)@xType xType:data incx executionType"},
+    {"cublasAxpyEx", "",
+     "handle:object n alpha:read(1)@alphaType alphaType:data x:read(n;incx)@xType xType:data incx "
+     "y:both(n;incy)@yType yType:data incy executionType"},
     {"cublas?nrm2_v2", "S D", "handle:object n x:read(n;incx) incx result:write(1)"},
     {"cublasScnrm2_v2", "", "handle:object n x:read(n;incx)@8 incx result:write(1)@4"},
     {"cublasDznrm2_v2", "", "handle:object n x:read(n;incx)@16 incx result:write(1)@8"},
@@ -90,6 +97,7 @@ inline constexpr Row rows[] = {
      "incy"},
     {"cublas?symv_v2", "S D C Z",
      "handle:object uplo n alpha:read(1) A:read(n,n;lda) lda x:read(n;incx) incx beta:read(1) y:write(n;incy) incy"},
+    {"cublas?trsv_v2", "S D C Z", "handle:object uplo trans diag n A:read(n,n;lda) lda x:both(n;incx) incx"},
 
     // cuBLAS, matrices
     {"cublas?gemm_v2", "S D C Z",
@@ -120,8 +128,20 @@ inline constexpr Row rows[] = {
     {"cublas?gemmBatched", "S D C Z",
      "handle:object transa transb m n k alpha:read(1) Aarray:table(batchCount) lda Barray:table(batchCount) ldb "
      "beta:read(1) Carray:table(batchCount) ldc batchCount"},
+    {"cublasGemmBatchedEx", "",
+     "handle:object transa transb m n k alpha:read(1)@4 Aarray:table(batchCount) Atype lda Barray:table(batchCount) "
+     "Btype ldb beta:read(1)@4 Carray:table(batchCount) Ctype ldc batchCount computeType algo"},
     {"cublas?syrk_v2", "S D C Z",
      "handle:object uplo trans n k alpha:read(1) A:read(n,k;lda)^trans lda beta:read(1) C:write(n,n;ldc) ldc"},
+    {"cublas?herk_v2", "C Z",
+     "handle:object uplo trans n k alpha:read(1)@real A:read(n,k;lda)^trans lda beta:read(1)@real C:write(n,n;ldc) "
+     "ldc"},
+    {"cublas?symm_v2", "S D C Z",
+     "handle:object side uplo m n alpha:read(1) A:read(side?n:m,side?n:m;lda) lda B:read(m,n;ldb) ldb beta:read(1) "
+     "C:write(m,n;ldc) ldc"},
+    {"cublas?trmm_v2", "S D C Z",
+     "handle:object side uplo trans diag m n alpha:read(1) A:read(side?n:m,side?n:m;lda) lda B:read(m,n;ldb) ldb "
+     "C:write(m,n;ldc) ldc"},
     {"cublas?trsm_v2", "S D C Z",
      "handle:object side uplo trans diag m n alpha:read(1) A:read(side?n:m,side?n:m;lda) lda B:both(m,n;ldb) ldb"},
     {"cublas?trsmBatched", "S D C Z",
@@ -243,6 +263,20 @@ inline constexpr Row rows[] = {
     {"cusolverDnXgeqrf", "",
      "handle params m:wide n:wide typeA:data A:both(m,n;lda)@typeA lda:wide typeTau:data tau:write@typeTau computeType "
      "work:both(bytes)@1 bytes:wide hostWork hostBytes:wide info:write(1)@4"},
+    {"cusolverDnXgesvd", "",
+     "handle params jobu jobvt m:wide n:wide typeA:data A:both(m,n;lda)@typeA lda:wide typeS:data S:write@typeS "
+     "typeU:data U:write@typeU ldu:wide typeVT:data VT:write@typeVT ldvt:wide computeType work:both(bytes)@1 "
+     "bytes:wide hostWork hostBytes:wide info:write(1)@4"},
+    {"cusolverDnXgesvdp", "",
+     "handle params jobz econ m:wide n:wide typeA:data A:both(m,n;lda)@typeA lda:wide typeS:data S:write@typeS "
+     "typeU:data U:write@typeU ldu:wide typeV:data V:write@typeV ldv:wide computeType work:both(bytes)@1 bytes:wide "
+     "hostWork hostBytes:wide info:write(1)@4 residual"},
+    {"cusolverDnXsytrs", "",
+     "handle uplo n:wide nrhs:wide typeA:data A:read(n,n;lda)@typeA lda:wide ipiv:read(n)@8 typeB:data "
+     "B:both(n,nrhs;ldb)@typeB ldb:wide work:both(bytes)@1 bytes:wide hostWork hostBytes:wide info:write(1)@4"},
+    {"cusolverDnXtrtri", "",
+     "handle uplo diag n:wide typeA:data A:both(n,n;lda)@typeA lda:wide work:both(bytes)@1 bytes:wide hostWork "
+     "hostBytes:wide info:write(1)@4"},
     {"cusolverDn?gels", "SS SH SX DD DS DH DX CC CK CY ZZ ZC ZK ZY",
      "handle m n nrhs A:both(m,n;lda) lda B:both(m,nrhs;ldb) ldb X:write(n,nrhs;ldx) ldx work:both(bytes)@1 bytes:wide "
      "iterations info:write(1)@4"},
@@ -410,6 +444,26 @@ inline constexpr Row rows[] = {
     {"cusparse?bsrilu02_analysis", "S D C Z",
      "handle direction mb nnzb descrA values:read rows:read(mb+1)@4 columns:read(nnzb)@4 blockDim info policy "
      "buffer:both"},
+    {"cusparse?bsrmv", "S D C Z",
+     "handle direction transA mb nb nnzb alpha:read(1) descrA values:read rows:read(mb+1)@4 columns:read(nnzb)@4 "
+     "blockDim x:read beta:read(1) y:write"},
+    {"cusparse?bsrmm", "S D C Z",
+     "handle direction transA transB mb n kb nnzb alpha:read(1) descrA values:read rows:read(mb+1)@4 "
+     "columns:read(nnzb)@4 blockDim B:read ldb beta:read(1) C:write ldc"},
+    {"cusparse?bsrsv2_analysis", "S D C Z",
+     "handle direction transA mb nnzb descrA values:read rows:read(mb+1)@4 columns:read(nnzb)@4 blockDim info:object "
+     "policy buffer:keeps"},
+    {"cusparse?bsrsv2_solve", "S D C Z",
+     "handle direction transA mb nnzb alpha:read(1) descrA values:read rows:read(mb+1)@4 columns:read(nnzb)@4 blockDim "
+     "info:object f:read x:write policy buffer:both"},
+    {"cusparse?bsrsm2_analysis", "S D C Z",
+     "handle direction transA transX mb n nnzb descrA values:read rows:read(mb+1)@4 columns:read(nnzb)@4 blockDim "
+     "info:object policy buffer:keeps"},
+    {"cusparse?bsrsm2_solve", "S D C Z",
+     "handle direction transA transX mb n nnzb alpha:read(1) descrA values:read rows:read(mb+1)@4 "
+     "columns:read(nnzb)@4 blockDim info:object B:read ldb X:write ldx policy buffer:both"},
+    {"cusparseDestroyBsrsv2Info", "", "info:drop"},
+    {"cusparseDestroyBsrsm2Info", "", "info:drop"},
 
     // cuFFT. The transform from complex to real numbers may write into its input.
     {"cufftMakePlan1d", "", "plan n type batch size", Extra::fft_plan_1d},
@@ -443,6 +497,11 @@ inline constexpr Row rows[] = {
      Extra::grouped},
     {"ncclReduceScatter", "",
      "send:read receive:write(count)@type count:wide type:nccl operation communicator stream", Extra::grouped},
+    {"ncclAlltoAll", "", "send:read receive:write count:wide type:nccl communicator stream", Extra::grouped},
+    {"ncclGather", "", "send:read(count)@type receive:maybe count:wide type:nccl root communicator stream",
+     Extra::grouped},
+    {"ncclScatter", "", "send:maybe receive:write(count)@type count:wide type:nccl root communicator stream",
+     Extra::grouped},
     {"ncclSend", "", "send:read(count)@type count:wide type:nccl peer communicator stream", Extra::grouped},
     {"ncclRecv", "", "receive:write(count)@type count:wide type:nccl peer communicator stream", Extra::grouped},
     {"ncclGroupStart", "", "", Extra::group_start},

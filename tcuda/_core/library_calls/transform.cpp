@@ -73,6 +73,7 @@ std::int64_t narrow(std::uint64_t value) { return std::int32_t(std::uint32_t(val
 } // namespace
 
 std::optional<PlannedTransform> transform_of(Extra call, Values values) {
+    std::uint64_t work_size = 0; // where the call writes the size of the work area
     std::int64_t input_type = -1, output_type = -1, batches = 1;
     std::vector<std::int64_t> lengths, input_embedding, output_embedding;
     std::int64_t strides[2] = {1, 1}, distances[2] = {0, 0};
@@ -81,6 +82,7 @@ std::optional<PlannedTransform> transform_of(Extra call, Values values) {
         if (!types_of(narrow(values[2]), input_type, output_type))
             return {};
         batches = narrow(values[3]);
+        work_size = values[4];
     } else {
         const std::int64_t rank = narrow(values[1]);
         if (rank < 1 || rank > 3)
@@ -95,6 +97,7 @@ std::optional<PlannedTransform> transform_of(Extra call, Values values) {
             if (!types_of(narrow(values[9]), input_type, output_type))
                 return {};
             batches = narrow(values[10]);
+            work_size = values[11];
         } else {
             lengths = list_of<std::int64_t>(values[2], count);
             input_embedding = list_of<std::int64_t>(values[3], count);
@@ -103,6 +106,7 @@ std::optional<PlannedTransform> transform_of(Extra call, Values values) {
             strides[1] = std::int64_t(values[8]), distances[1] = std::int64_t(values[9]);
             input_type = narrow(values[6]), output_type = narrow(values[10]);
             batches = std::int64_t(values[11]);
+            work_size = values[12];
         }
     }
     std::optional<Side> input = side_of(input_type), output = side_of(output_type);
@@ -122,6 +126,8 @@ std::optional<PlannedTransform> transform_of(Extra call, Values values) {
     made.output_item = output->item;
     made.input = shape_of(*input, *output, lengths, batches);
     made.output = shape_of(*output, *input, lengths, batches);
+    if (work_size != 0)
+        made.work_area = *reinterpret_cast<const std::size_t *>(work_size);
     made.into_input = input->complex && !output->complex;
     return made;
 }
