@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t most_blocks = 1 << 14, most_calls = 256, deepest_call = 12;
 constexpr std::size_t most_values = 1 << 22; // in the states of all basic blocks
-constexpr std::size_t most_steps = 1 << 22;  // instructions that are followed
+constexpr std::size_t most_steps = 1 << 22;  // instructions of a kernel that are followed
+constexpr std::size_t most_steps_in_all = 1 << 26;
 constexpr std::size_t barriers = 16;
 constexpr std::size_t nowhere = std::size_t(-1);
 
@@ -23,7 +24,7 @@ struct CannotFollow {};
 
 using Names = std::set<std::string_view>;
 
-// The last word of an instruction's name tells what it does: the same in general (IADD3) and uniform (UIADD3) registers.
+// Most instructions exist for general registers (IADD3) and for uniform ones (UIADD3).
 std::string_view general_name(std::string_view name) {
     static const Names names = {"MOV", "IADD", "IADD3", "VIADD", "IMAD", "LEA", "SEL", "SHF", "LOP3", "PRMT", "SGXT",
                                 "BMSK", "ISETP", "PLOP3", "FLO", "POPC", "BREV", "LDC", "VIMNMX", "IMNMX", "IABS"};
@@ -49,6 +50,7 @@ bool gives_number(std::string_view name) {
     return name != "FSEL" && name != "FSWZ" && (name[0] == 'F' || name[0] == 'D' || name[0] == 'H');
 }
 
+// Functions of CUDA that use no memory of the program. What `printf` prints as a string is not counted.
 bool harmless(std::string_view function) {
     return function == "vprintf" || function == "__assertfail" || function == "malloc" || function == "free";
 }
@@ -59,14 +61,14 @@ bool ends_thread(std::string_view name) { return name == "EXIT" || name == "KILL
 class PointerFlow {
 public:
     PointerFlow(const SassListing &listing, const SassListing::Section &kernel, const ParameterBlock &block,
-                const std::map<std::int64_t, std::string> &linked_functions)
+                const std::map<std::int64_t, std::string> &linked_functions, std::size_t &steps)
         : listing_(listing), kernel_(kernel), block_(block), linked_functions_(linked_functions),
-          parameters_(block, listing.architecture) {}
+          parameters_(block, listing.architecture), general_(listing.general_registers),
+          uniform_(listing.uniform_registers), steps_(steps), last_step_(steps + most_steps) {}
 
     KernelUse follow() {
         if (!parameters_.known() || kernel_.begin == kernel_.end)
             throw CannotFollow();
-        find_leaders();
         contexts_.push_back({nowhere, nowhere, kernel_.begin, 1});
         SassState start;
         start.registers.resize(general_ + uniform_ + barriers);
@@ -117,28 +119,6 @@ private:
         return *found;
     }
 
-    void find_leaders() {
-        leads_.resize(listing_.instructions.size() + 1);
-        for (const auto &[name, place] : listing_.labels)
-            if (place < leads_.size())
-                leads_[place] = true;
-        general_ = uniform_ = 0;
-        for (std::size_t i = 0; i < listing_.instructions.size(); ++i) {
-            const Instruction &instruction = listing_.instructions[i];
-            for (const Operand &operand : instruction.operands) {
-                for (const Register &found : operand.registers)
-                    if (found.number < Register::uniform)
-                        general_ = std::max(general_, std::size_t(found.number) + 8);
-                    else if (found.number != Register::zero)
-                        uniform_ = std::max(uniform_, std::size_t(found.number - Register::uniform) + 8);
-            }
-            if (instruction.name == "BSSY" && instruction.operands.size() > 1)
-                reconvergences_[listing_.functions[i]].insert(label(instruction.operands.back().text));
-        }
-        general_ = std::min<std::size_t>(general_, 255);
-        uniform_ = std::min<std::size_t>(uniform_, 255);
-    }
-
     void edge(std::size_t context, std::size_t target, SassState state) {
         if (recording_)
             return;
@@ -148,7 +128,6 @@ private:
         if (fresh) {
             if (blocks_.size() == most_blocks || blocks_.size() * state.registers.size() > most_values)
                 throw CannotFollow();
-            leads_[target] = true;
             blocks_.push_back({context, target, std::move(state)});
             waiting_.emplace(target, found->second);
         } else if (blocks_[found->second].state.join(sets_, state)) {
@@ -161,9 +140,9 @@ private:
         registers_ = std::make_unique<SassRegisters>(blocks_[number].state);
         const SassListing::Section &section = section_of(blocks_[number].begin);
         for (std::size_t i = blocks_[number].begin;; ++i) {
-            if (i >= section.end || ++steps_ > most_steps || listing_.instructions[i].name.empty())
+            if (i >= section.end || ++steps_ > last_step_ || steps_ > most_steps_in_all || listing_.instructions[i].name.empty())
                 throw CannotFollow();
-            if (i != blocks_[number].begin && leads_[i])
+            if (i != blocks_[number].begin && listing_.leads[i])
                 return edge(context, i, registers_->state(sets_, std::nullopt));
             if (!step(context, i))
                 return;
@@ -219,8 +198,8 @@ private:
                     edge(context, std::size_t(target.constant), registers_->state(sets_, guard));
                 return true;
             }
-            const auto found = reconvergences_.find(listing_.functions[i]);
-            if (found != reconvergences_.end())
+            const auto found = listing_.rejoins.find(listing_.functions[i]);
+            if (found != listing_.rejoins.end())
                 for (const std::size_t place : found->second)
                     edge(context, place, registers_->state(sets_, guard));
             return true;
@@ -295,8 +274,12 @@ private:
                 target = &operand;
             else if (operand.kind == Operand::Kind::general || operand.kind == Operand::Kind::constant)
                 pointer = &operand;
-        if (pointer == nullptr && target != nullptr && label(target->text) < listing_.instructions.size())
-            return enter(context, i, label(target->text));
+        const std::size_t place = pointer == nullptr && target != nullptr ? label(target->text) : nowhere;
+        if (place < listing_.instructions.size()) {
+            const bool inside = listing_.functions[place] == listing_.functions[i] && place != listing_.functions[i];
+            // The compiler also jumps inside a function in this way.
+            return inside ? edge(context, place, registers_->state(sets_, guard_)) : enter(context, i, place);
+        }
         // A call of a function of CUDA itself, whose address the linker puts into constant bank 4.
         const bool absolute = instruction.has("ABS");
         if (!absolute || (pointer == nullptr && target == nullptr))
@@ -315,14 +298,8 @@ private:
         if (linked != linked_functions_.end())
             return harmless(linked->second);
         // Only the names of the functions are known, so that the function may be any of them.
-        return linked_functions_.empty() && !kernel_.has_functions && listing_.sections.size() == kernels() &&
-               !listing_.externals.empty() &&
+        return linked_functions_.empty() && !kernel_.has_functions && !listing_.has_functions && !listing_.externals.empty() &&
                std::all_of(listing_.externals.begin(), listing_.externals.end(), harmless);
-    }
-
-    std::size_t kernels() const {
-        return std::size_t(std::count_if(listing_.sections.begin(), listing_.sections.end(),
-                                         [](const SassListing::Section &section) { return section.kernel; }));
     }
 
     // Each call has its own copy of the function, so that the registers of two callers do not mix.
@@ -382,9 +359,10 @@ private:
             else
                 indexed = true;
         }
+        if (operand.bank == 0 && indexed)
+            return {sets_.single(parameters_.in_member(offset) ? member_word : any_word), 0, false};
         if (operand.bank == 0)
-            return indexed ? SassValue{sets_.single(block_.parameters.empty() ? any_word : member_word), 0, false}
-                           : parameters_.bank_value(sets_, offset);
+            return parameters_.bank_value(sets_, offset);
         if (operand.bank == 4)
             return {sets_.single(module_memory), indexed ? 0 : std::int32_t(offset), !indexed};
         // Banks 1 and 2 hold what the compiler puts there, bank 3 what the program puts there.
@@ -532,7 +510,7 @@ private:
         const auto source = [&](std::size_t index) { return index < sources.size() ? sources[index] : nullptr; };
         const auto term = [&](std::size_t index, unsigned half) {
             const Operand *found = source(index);
-            return found == nullptr ? Term{{}, false} : Term{value(*found, half), found->negated};
+            return found == nullptr ? Term{{0, 0, true}, false} : Term{value(*found, half), found->negated};
         };
         if (name == "LDC") {
             const unsigned width = width_of(instruction);
@@ -590,6 +568,8 @@ private:
                 results[0].origins = sets_.single(own_memory);
         } else if (name == "CS2R") {
             count = instruction.has("32") ? 1 : 2;
+        } else if (name == "PRMT" || name == "VIMNMX" || name == "IMNMX" || name == "VIADDMNMX") {
+            results[0].origins = all(sources, 0).origins;
         } else if (!gives_number(name)) {
             // An instruction of which nothing is known keeps what the register had, and adds its operands.
             for (unsigned piece = 0; piece < pieces; ++piece)
@@ -686,9 +666,10 @@ private:
             if (operand.kind == Operand::Kind::general)
                 targets.push_back(&operand);
         }
-        for (const Operand *target : targets)
-            for (unsigned piece = 0; piece < pieces / std::max<std::size_t>(1, targets.size()) + 1 && piece < pieces; ++piece)
-                write(target, piece, has_exact ? exact[piece] : loaded);
+        const auto each = targets.empty() ? 0u : std::max(1u, pieces / unsigned(targets.size()));
+        for (std::size_t i = 0; i < targets.size(); ++i)
+            for (unsigned piece = 0; piece < each; ++piece)
+                write(targets[i], piece, has_exact ? exact[(i * each + piece) % 8] : loaded);
     }
 
     // What an instruction stores: all of its operands behind the address.
@@ -871,16 +852,15 @@ private:
     SassParameters parameters_;
     OriginSets sets_;
 
-    std::vector<bool> leads_;
-    std::size_t general_ = 0, uniform_ = 0; // how many registers of each kind the listing names
-    std::map<std::size_t, std::set<std::size_t>> reconvergences_; // places behind barriers, by function
+    const std::size_t general_, uniform_; // how many registers of each kind there are
     std::vector<Context> contexts_;
     std::map<std::pair<std::size_t, std::size_t>, std::size_t> calls_, numbers_;
     std::vector<Block> blocks_;
     std::set<std::pair<std::size_t, std::size_t>> waiting_; // by place, which is near the order of the flow
     std::unique_ptr<SassRegisters> registers_;
     Guard guard_;
-    std::size_t steps_ = 0;
+    std::size_t &steps_;
+    const std::size_t last_step_;
 
     // What any thread may have stored into shared memory, into the stack, and into the stack at an unknown place.
     Origins shared_ = 0, stack_ = 0, loose_stack_ = 0;
@@ -891,9 +871,9 @@ private:
 } // namespace
 
 KernelUse follow_pointers(const SassListing &listing, const SassListing::Section &kernel, const ParameterBlock &block,
-                          const std::map<std::int64_t, std::string> &linked_functions) {
+                          const std::map<std::int64_t, std::string> &linked_functions, std::size_t &steps) {
     try {
-        return PointerFlow(listing, kernel, block, linked_functions).follow();
+        return PointerFlow(listing, kernel, block, linked_functions, steps).follow();
     } catch (const CannotFollow &) {
         KernelUse unknown;
         unknown.parameters = block.parameters;

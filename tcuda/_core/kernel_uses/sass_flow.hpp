@@ -10,8 +10,9 @@
 
 namespace tcuda::kernel_uses {
 
-// A kernel that is too large, or that has a branch whose target is unknown, has no pointers and is not complete.
+// `steps` counts the instructions that are followed, for all kernels of a listing together. A kernel that is too large,
+// or that has a branch whose target is unknown, has no pointers and is not complete.
 KernelUse follow_pointers(const SassListing &listing, const SassListing::Section &kernel, const ParameterBlock &block,
-                          const std::map<std::int64_t, std::string> &linked_functions);
+                          const std::map<std::int64_t, std::string> &linked_functions, std::size_t &steps);
 
 } // namespace tcuda::kernel_uses

@@ -7,7 +7,8 @@ namespace tcuda::kernel_uses {
 namespace {
 
 constexpr std::string_view blanks = " \t\r";
-constexpr std::size_t most_instructions = 1 << 18;
+constexpr std::size_t most_instructions = 1 << 20;
+constexpr std::size_t widest = 8; // registers that one instruction loads
 
 std::string_view trimmed(std::string_view text) {
     const std::size_t begin = text.find_first_not_of(blanks);
@@ -35,6 +36,7 @@ public:
         for (const std::string_view name : functions_)
             if (listing_.labels.find(name) == listing_.labels.end())
                 listing_.externals.push_back(name);
+        learn();
         return std::move(listing_);
     }
 
@@ -82,6 +84,33 @@ private:
         function_ = place;
         if (place != section.begin && label.find("$__internal_") == label.npos)
             section.has_functions = true;
+    }
+
+    void learn() {
+        listing_.leads.resize(listing_.instructions.size() + 1);
+        for (const auto &[name, place] : listing_.labels)
+            if (place < listing_.leads.size())
+                listing_.leads[place] = true;
+        for (const SassListing::Section &section : listing_.sections)
+            listing_.has_functions = listing_.has_functions || !section.kernel;
+        for (std::size_t i = 0; i < listing_.instructions.size(); ++i) {
+            const Instruction &instruction = listing_.instructions[i];
+            if (instruction.name == "CALL")
+                listing_.leads[i + 1] = true;
+            if (instruction.name == "BSSY" && instruction.operands.size() > 1)
+                if (const auto place = listing_.labels.find(instruction.operands.back().text);
+                    place != listing_.labels.end())
+                    listing_.rejoins[listing_.functions[i]].insert(place->second);
+            for (const Operand &operand : instruction.operands)
+                for (const Register &found : operand.registers)
+                    if (found.number < Register::uniform)
+                        listing_.general_registers = std::max(listing_.general_registers, found.number + widest);
+                    else if (found.number != Register::zero)
+                        listing_.uniform_registers =
+                            std::max(listing_.uniform_registers, found.number - Register::uniform + widest);
+        }
+        listing_.general_registers = std::min<std::size_t>(listing_.general_registers, 255);
+        listing_.uniform_registers = std::min<std::size_t>(listing_.uniform_registers, 255);
     }
 
     void close_section() {

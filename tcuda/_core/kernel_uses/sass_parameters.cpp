@@ -60,6 +60,13 @@ SassValue SassParameters::word(OriginSets &sets, std::int64_t offset) const {
     return {sets.single(std::uint32_t(first_word + at / 8)), 0, false};
 }
 
+bool SassParameters::in_member(std::int64_t offset) const {
+    return std::any_of(block_.parameters.begin(), block_.parameters.end(), [&](const Parameter &parameter) {
+        const std::int64_t begin = base_ + std::int64_t(parameter.offset);
+        return parameter.size > 8 && offset >= begin && offset < begin + std::int64_t(parameter.size);
+    });
+}
+
 bool SassParameters::marked(std::uint32_t origin) const {
     return origin >= first_word &&
            std::find(block_.pointers.begin(), block_.pointers.end(), (origin - first_word) * 8) != block_.pointers.end();

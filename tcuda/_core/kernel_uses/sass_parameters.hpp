@@ -17,7 +17,9 @@ public:
     SassValue bank_value(OriginSets &sets, std::int64_t offset) const;
     // The 32 bits at `offset` of the parameter block.
     SassValue word(OriginSets &sets, std::int64_t offset) const;
-    // The address of a pointer: the compiler marks it so.
+    // Whether the place in constant bank 0 belongs to a parameter of more than 8 bytes, in which a kernel may index.
+    bool in_member(std::int64_t offset) const;
+    // A parameter that the compiler marks as a pointer.
     bool marked(std::uint32_t origin) const;
     // A number of 8 bytes in a kernel whose pointers are marked.
     bool plain(std::uint32_t origin) const;
