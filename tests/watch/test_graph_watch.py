@@ -492,6 +492,18 @@ class TestChanges:
         graphs.launch()
         assert graphs.pairs() == [("touch", "write")]
 
+    def test_a_disabled_node_stays_disabled_in_an_update(self, graphs: Graphs) -> None:
+        (node,) = graphs.instantiated((graphs.kernel(graphs.write, A), []))
+        graphs.graphs.enabled(EXEC, node, False)
+        graph, _ = graphs.graph((graphs.kernel(graphs.write, B), []))
+        graphs.graphs.updated(EXEC, graph)
+        graphs.launch()
+        graphs.touch(READ, B)
+        assert graphs.pairs() == []
+        graphs.graphs.enabled(EXEC, node, True)
+        graphs.launch()
+        assert graphs.pairs() == [("touch", "write")]
+
     def test_an_update_gives_the_nodes_other_parameters(self, graphs: Graphs) -> None:
         (node, _) = graphs.instantiated((graphs.kernel(graphs.write, A), []), (graphs.kernel(graphs.read, A), [0]))
         graph, _ = graphs.graph((graphs.kernel(graphs.write, B), []), (graphs.kernel(graphs.read, B), [0]))

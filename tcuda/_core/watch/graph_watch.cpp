@@ -81,6 +81,8 @@ public:
             for (std::size_t place = 0; place < content.nodes.size(); ++place)
                 content.nodes[place].handle = content_.nodes[place].handle;
             content.children = content_.children;
+        } else {
+            disabled_.clear();
         }
         auto plan = plan_of(content, detector_);
         detector_.follow(*plan, *plan_);
@@ -88,6 +90,8 @@ public:
         plan_ = std::move(plan);
         content_ = std::move(content);
         list_nodes();
+        for (const std::size_t place : disabled_)
+            tell_uses(place);
     }
 
     void set_node(libcuda::GraphNode handle, const NamedOperation &operation) {
@@ -95,10 +99,8 @@ public:
         const auto known = places_.find(handle);
         if (known == places_.end())
             return;
-        KeptNode &kept = content_.nodes[known->second].kept;
-        kept.uses = KeptUses(operation.uses);
-        if (is_enabled(known->second))
-            tell_uses(known->second);
+        content_.nodes[known->second].kept.uses = KeptUses(operation.uses);
+        tell_uses(known->second);
     }
 
     void set_child(libcuda::GraphNode handle, const GraphContent &child) {
