@@ -116,7 +116,7 @@ class TestTheWatch:
         (warning,) = caught
         text = str(warning.message)
         assert "\n" not in text
-        assert text.startswith("The race detector cannot see kernels")
+        assert text.startswith("The race detector sees the memory of arrays, but no kernels, copies and waits")
         assert text.endswith('CUPTI serves one tool at a time, and "CUPTI for a profiler" uses CUPTI already')
         assert warning.filename == __file__
         watch.end()

@@ -55,6 +55,7 @@ struct State {
     std::map<Handle, int> devices; // by context
     std::map<Handle, Stream> streams;
     std::map<unsigned long long, int> memory; // the type of the memory at an address
+    std::map<unsigned long long, std::size_t> sizes; // of the memory that begins at an address
     std::map<Handle, std::vector<std::pair<std::size_t, std::size_t>>> functions; // offsets and sizes of parameters
     int questions = 0;
 } state;
@@ -169,6 +170,15 @@ int cuPointerGetAttribute(void *value, int attribute, unsigned long long address
     return 0;
 }
 
+int cuMemGetAddressRange_v2(unsigned long long *begin, std::size_t *size, unsigned long long address) {
+    const auto known = state.sizes.find(address);
+    if (known == state.sizes.end())
+        return 1;
+    *begin = address;
+    *size = known->second;
+    return 0;
+}
+
 int cuFuncGetParamInfo(Handle function, std::size_t index, std::size_t *offset, std::size_t *size) {
     const auto known = state.functions.find(function);
     if (known == state.functions.end() || index >= known->second.size())
@@ -189,6 +199,7 @@ void stub_set_stream(Handle stream, Handle context, unsigned flags, std::uint64_
     state.streams[stream] = {context, flags, capture};
 }
 void stub_set_memory(unsigned long long address, int type) { state.memory[address] = type; }
+void stub_set_memory_size(unsigned long long address, std::size_t size) { state.sizes[address] = size; }
 void stub_add_parameter(Handle function, std::size_t offset, std::size_t size) {
     state.functions[function].push_back({offset, size});
 }

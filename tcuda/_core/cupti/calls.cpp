@@ -171,15 +171,6 @@ struct ContextSynchronize { // cuCtxSynchronize_v2
     Context context;
 };
 
-struct Allocate { // cuMemAlloc, cuMemAllocManaged
-    const DevicePointer *address;
-    std::size_t size;
-};
-struct AllocatePitch {
-    const DevicePointer *address;
-    const std::size_t *pitch;
-    std::size_t width, height;
-};
 struct Free {
     DevicePointer address;
 };
@@ -437,14 +428,14 @@ template <typename Value, bool blocking> void set_rows(const SeenCall &call) {
 
 // Streams
 
-template <std::size_t size> void write_value(const SeenCall &call) {
+void write_value(const SeenCall &call) {
     const auto &write = call.as<StreamValue>();
-    call.watch.value_written(call.stream(write.stream), write.address, size);
+    call.watch.value_written(call.stream(write.stream), write.address);
 }
 
-template <std::size_t size> void wait_for_value(const SeenCall &call) {
+void wait_for_value(const SeenCall &call) {
     const auto &wait = call.as<StreamValue>();
-    call.watch.value_waited(call.stream(wait.stream), wait.address, size);
+    call.watch.value_waited(call.stream(wait.stream), wait.address);
 }
 
 void create_stream(const SeenCall &call) {
@@ -489,16 +480,6 @@ void measure_events(const SeenCall &call) {
 void destroy_event(const SeenCall &call) { call.watch.event_about_to_be_destroyed(call.as<OnEvent>().event); }
 
 // Memory
-
-void allocate(const SeenCall &call) {
-    const auto &made = call.as<Allocate>();
-    call.watch.memory_allocated(call.context, *made.address, made.size);
-}
-
-void allocate_pitch(const SeenCall &call) {
-    const auto &made = call.as<AllocatePitch>();
-    call.watch.memory_allocated(call.context, *made.address, *made.pitch * made.height);
-}
 
 void free(const SeenCall &call) {
     if (call.entered)
@@ -813,22 +794,22 @@ const WatchedCall table[] = {
     {439, "cuStreamQuery_ptsz", synchronize_stream, done, true},
     {295, "cuStreamWaitEvent", wait_for_event, done, false},
     {436, "cuStreamWaitEvent_ptsz", wait_for_event, done, true},
-    {458, "cuStreamWaitValue32", wait_for_value<4>, done, false},
-    {459, "cuStreamWaitValue32_ptsz", wait_for_value<4>, done, true},
-    {473, "cuStreamWaitValue64", wait_for_value<8>, done, false},
-    {474, "cuStreamWaitValue64_ptsz", wait_for_value<8>, done, true},
-    {659, "cuStreamWaitValue32_v2", wait_for_value<4>, done, false},
-    {660, "cuStreamWaitValue32_v2_ptsz", wait_for_value<4>, done, true},
-    {661, "cuStreamWaitValue64_v2", wait_for_value<8>, done, false},
-    {662, "cuStreamWaitValue64_v2_ptsz", wait_for_value<8>, done, true},
-    {460, "cuStreamWriteValue32", write_value<4>, done, false},
-    {461, "cuStreamWriteValue32_ptsz", write_value<4>, done, true},
-    {475, "cuStreamWriteValue64", write_value<8>, done, false},
-    {476, "cuStreamWriteValue64_ptsz", write_value<8>, done, true},
-    {663, "cuStreamWriteValue32_v2", write_value<4>, done, false},
-    {664, "cuStreamWriteValue32_v2_ptsz", write_value<4>, done, true},
-    {665, "cuStreamWriteValue64_v2", write_value<8>, done, false},
-    {666, "cuStreamWriteValue64_v2_ptsz", write_value<8>, done, true},
+    {458, "cuStreamWaitValue32", wait_for_value, done, false},
+    {459, "cuStreamWaitValue32_ptsz", wait_for_value, done, true},
+    {473, "cuStreamWaitValue64", wait_for_value, done, false},
+    {474, "cuStreamWaitValue64_ptsz", wait_for_value, done, true},
+    {659, "cuStreamWaitValue32_v2", wait_for_value, done, false},
+    {660, "cuStreamWaitValue32_v2_ptsz", wait_for_value, done, true},
+    {661, "cuStreamWaitValue64_v2", wait_for_value, done, false},
+    {662, "cuStreamWaitValue64_v2_ptsz", wait_for_value, done, true},
+    {460, "cuStreamWriteValue32", write_value, done, false},
+    {461, "cuStreamWriteValue32_ptsz", write_value, done, true},
+    {475, "cuStreamWriteValue64", write_value, done, false},
+    {476, "cuStreamWriteValue64_ptsz", write_value, done, true},
+    {663, "cuStreamWriteValue32_v2", write_value, done, false},
+    {664, "cuStreamWriteValue32_v2_ptsz", write_value, done, true},
+    {665, "cuStreamWriteValue64_v2", write_value, done, false},
+    {666, "cuStreamWriteValue64_v2_ptsz", write_value, done, true},
     {17, "cuCtxSynchronize", synchronize_context, done, false},
     {800, "cuCtxSynchronize_v2", synchronize_named_context, done, false},
 
@@ -843,9 +824,6 @@ const WatchedCall table[] = {
     {122, "cuEventDestroy", destroy_event, first, false},
     {325, "cuEventDestroy_v2", destroy_event, first, false},
 
-    {243, "cuMemAlloc_v2", allocate, done, false},
-    {244, "cuMemAllocPitch_v2", allocate_pitch, done, false},
-    {371, "cuMemAllocManaged", allocate, done, false},
     {245, "cuMemFree_v2", free, first | done, false},
     {598, "cuMemAllocAsync", allocate_async<AllocateAsync>, done, false},
     {599, "cuMemAllocAsync_ptsz", allocate_async<AllocateAsync>, done, true},

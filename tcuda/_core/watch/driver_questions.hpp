@@ -16,6 +16,8 @@ struct DriverQuestions {
     int (*stream_context)(libcuda::Stream, libcuda::Context *) = nullptr;               // cuStreamGetCtx
     int (*stream_flags)(libcuda::Stream, unsigned *flags) = nullptr;                    // cuStreamGetFlags
     int (*capture_info)(libcuda::Stream, int *status, libcuda::CaptureId *) = nullptr;  // cuStreamGetCaptureInfo
+    int (*address_range)(libcuda::DevicePointer *begin, std::size_t *size,
+                         libcuda::DevicePointer) = nullptr; // cuMemGetAddressRange_v2
     int (*pointer_attribute)(void *value, int attribute, libcuda::DevicePointer) = nullptr; // cuPointerGetAttribute
 
     static DriverQuestions from(const FindFunction &find);

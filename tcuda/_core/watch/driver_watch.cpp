@@ -101,6 +101,7 @@ DriverQuestions DriverQuestions::from(const FindFunction &find) {
     look_up(made.stream_context, "cuStreamGetCtx");
     look_up(made.stream_flags, "cuStreamGetFlags");
     look_up(made.capture_info, "cuStreamGetCaptureInfo");
+    look_up(made.address_range, "cuMemGetAddressRange_v2");
     look_up(made.pointer_attribute, "cuPointerGetAttribute");
     return made;
 }
@@ -119,7 +120,7 @@ DriverWatch::DriverWatch(races::RaceDetector &detector, LaunchUses &launches, Wa
 
 void DriverWatch::launched(CallStream call, const Launch &launch) {
     WatchedStream stream;
-    if (find(call, &stream) && counts(stream))
+    if (find(call, &stream))
         work(stream, launches_.uses_of(launch));
 }
 
@@ -128,7 +129,7 @@ void DriverWatch::launched_together(const std::vector<std::pair<CallStream, Laun
     std::vector<WatchedStream> watched;
     for (const auto &[call, launch] : launches) {
         WatchedStream stream;
-        if (!find(call, &stream) || !counts(stream))
+        if (!find(call, &stream))
             return;
         watched.push_back(stream);
         streams.emplace_back(stream.device, stream.key);
@@ -167,15 +168,14 @@ void DriverWatch::tell_copies(CallStream call, const Copy *copies, std::size_t c
     const bool is_captured = capturing(stream);
     if (waits_before && !is_captured)
         synchronized(stream);
-    if (counts(stream))
-        work(stream, {"memcpy", scratch().uses.get()});
+    work(stream, {"memcpy", scratch().uses.get()});
     if (waits_after && !is_captured)
         synchronized(stream);
 }
 
 void DriverWatch::set(CallStream call, const Fill &fill) {
     WatchedStream stream;
-    if (!find(call, &stream) || !counts(stream))
+    if (!find(call, &stream))
         return;
     scratch().uses.clear();
     add_rows(fill.target, fill.width, fill.height, fill.pitch, 1, 0, AccessKind::write, "target");
@@ -184,25 +184,19 @@ void DriverWatch::set(CallStream call, const Fill &fill) {
 
 void DriverWatch::host_function_queued(CallStream call) {
     WatchedStream stream;
-    if (find(call, &stream) && counts(stream))
+    if (find(call, &stream))
         work(stream, {"host function", {nullptr, 0}});
 }
 
-void DriverWatch::value_written(CallStream call, Address address, std::size_t size) {
+// The write is no access: streams that look at the value meanwhile are no mistake.
+void DriverWatch::value_written(CallStream call, Address address) {
     WatchedStream stream;
-    if (!find(call, &stream) || capturing(stream))
-        return;
-    if (counts(stream)) {
-        // Streams that look at the value meanwhile are no mistake, so the write counts only for the order.
-        work(stream, {"write of a value", {nullptr, 0}});
-    }
-    static_cast<void>(size);
-    detector_.event_recorded(event_of(address), stream.device, stream.key, stack_());
+    if (find(call, &stream) && !capturing(stream))
+        detector_.event_recorded(event_of(address), stream.device, stream.key, stack_());
 }
 
-void DriverWatch::value_waited(CallStream call, Address address, std::size_t size) {
+void DriverWatch::value_waited(CallStream call, Address address) {
     WatchedStream stream;
-    static_cast<void>(size);
     if (find(call, &stream) && !capturing(stream))
         detector_.event_waited(event_of(address), stream.device, stream.key, stack_());
 }
@@ -276,17 +270,16 @@ void DriverWatch::event_about_to_be_destroyed(libcuda::Event event) { detector_.
 
 // Memory
 
-void DriverWatch::memory_allocated(libcuda::Context context, Address address, std::size_t size) {
+// The size of memory that is no memory of the ledger is asked.
+void DriverWatch::memory_about_to_be_freed(libcuda::Context context, Address address) {
     const auto device = device_of(context);
     if (!device || address == 0)
         return;
-    detector_.memory_unmapped(address, size, *device, false); // what an unseen free has left
-    detector_.memory_allocated(address, size, *device, 0, stack_());
-}
-
-void DriverWatch::memory_about_to_be_freed(libcuda::Context context, Address address) {
-    if (const auto device = device_of(context); device && address != 0)
-        detector_.memory_unmapped(address, 0, *device, false);
+    libcuda::DevicePointer begin = 0;
+    std::size_t size = 0;
+    if (questions_.address_range == nullptr || questions_.address_range(&begin, &size, address) != success)
+        size = 0;
+    detector_.memory_unmapped(address, size, *device, false);
 }
 
 // The driver orders the uses of memory that the driver hands out again, so accesses before the allocation are forgotten.
@@ -294,7 +287,7 @@ void DriverWatch::memory_about_to_be_freed(libcuda::Context context, Address add
 // has to wait for other streams.
 void DriverWatch::memory_allocated_async(CallStream call, Address address, std::size_t size) {
     WatchedStream stream;
-    if (!find(call, &stream) || !counts(stream) || capturing(stream) || address == 0)
+    if (!find(call, &stream) || capturing(stream) || address == 0)
         return;
     const StackId stack = stack_();
     detector_.memory_unmapped(address, size, stream.device, false);
@@ -306,7 +299,7 @@ void DriverWatch::memory_allocated_async(CallStream call, Address address, std::
 
 void DriverWatch::memory_about_to_be_freed_async(CallStream call, Address address) {
     WatchedStream stream;
-    if (!find(call, &stream) || !counts(stream) || capturing(stream))
+    if (!find(call, &stream) || capturing(stream))
         return;
     const auto memory = live_range(detector_, address);
     if (!memory.contains(address) || memory.begin != address)
@@ -355,7 +348,7 @@ void DriverWatch::capture_about_to_end(CallStream call) {
 
 void DriverWatch::graph_launched(CallStream call, libcuda::GraphExec executable) {
     WatchedStream stream;
-    if (!find(call, &stream) || !counts(stream))
+    if (!find(call, &stream))
         return;
     if (capturing(stream)) {
         graphs_.launch_captured(executable, stream, stack_());
@@ -430,8 +423,6 @@ bool DriverWatch::find_again(CallStream call, WatchedStream *stream) {
             return true;
         }
     }
-    if (only_created_)
-        return false;
     const auto known = ask_where(call.handle);
     unsigned flags = 0;
     if (!known || questions_.stream_flags(call.handle, &flags) != success)

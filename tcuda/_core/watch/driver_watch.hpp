@@ -74,9 +74,6 @@ public:
     DriverWatch(const DriverWatch &) = delete;
     DriverWatch &operator=(const DriverWatch &) = delete;
 
-    // Leaves out the work of all streams that were not created under the watch, because calls that order this work may
-    // go unseen.
-    void only_created_streams() { only_created_ = true; }
 
     // Work
     void launched(CallStream, const Launch &);
@@ -86,10 +83,9 @@ public:
     void copied_batch(CallStream, const std::vector<Copy> &); // in any order
     void set(CallStream, const Fill &);
     void host_function_queued(CallStream);
-    // A stream writes `size` bytes, or waits until they have some value. The wait comes after the last write of the
-    // address by a stream.
-    void value_written(CallStream, Address, std::size_t size);
-    void value_waited(CallStream, Address, std::size_t size);
+    // A stream writes a value, or waits for a value. The wait comes after the last write of the address by a stream.
+    void value_written(CallStream, Address);
+    void value_waited(CallStream, Address);
 
     // Streams
     void stream_created(libcuda::Context, Stream handle, bool blocking);
@@ -104,8 +100,8 @@ public:
     void event_synchronized(libcuda::Event); // also a query that finds the event complete
     void event_about_to_be_destroyed(libcuda::Event);
 
-    // Memory
-    void memory_allocated(libcuda::Context, Address, std::size_t size);
+    // Memory. Memory that a library takes by other calls, such as the workspaces of cuBLAS, is not known to the detector:
+    // such a library may use its memory on several streams, and may know that this is right.
     void memory_about_to_be_freed(libcuda::Context, Address);
     void memory_freed(libcuda::Context context) { context_synchronized(context); } // the driver has waited for the device
     void memory_allocated_async(CallStream, Address, std::size_t size);
@@ -143,7 +139,6 @@ private:
     void note_capture(CaptureId);
     void changed();
 
-    bool counts(const WatchedStream &stream) const { return !only_created_ || stream.handle > per_thread_stream; }
     void tell_copies(CallStream, const Copy *copies, std::size_t count);
     void work(const WatchedStream &, const NamedOperation &);
     void synchronized(const WatchedStream &);
@@ -155,7 +150,6 @@ private:
     const DriverQuestions &questions_;
     StackId (*const stack_)();
     const std::function<void(Races &&)> found_;
-    bool only_created_ = false;
 
     // The detector is called under the mutex, the driver and the readers are not.
     std::mutex mutex_;

@@ -15,7 +15,8 @@ class CudaWatch:
     """Tells a race detector of the calls of the CUDA driver that this process makes.
 
     CUPTI tells of the calls of all libraries. If CUPTI cannot be used, a warning says why, and the detector is told of
-    the ledger's memory only.
+    the ledger's memory only. The detector would accuse right programs if it were told of tcuda's own operations: CuPy
+    calls the driver from its own copy of the CUDA runtime, so nobody else sees which waits order the operations.
 
     Args:
         detector: The detector.
@@ -54,8 +55,8 @@ class CudaWatch:
 
 def _warn(reason: str) -> None:
     warnings.warn(
-        "The race detector cannot see kernels, copies, and the calls of CuPy and of other libraries, and finds races "
-        f"between tcuda's own operations only: {reason}",
+        "The race detector sees the memory of arrays, but no kernels, copies and waits, and so finds no races on CUDA "
+        f"devices: {reason}",
         RuntimeWarning,
         stacklevel=stacklevel(),
     )
