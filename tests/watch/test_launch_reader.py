@@ -360,6 +360,17 @@ class TestNotes:
             noted(region(C, 64, READ, "B"), "possible"),  # no word of the parameters points there
         ]
 
+    def test_a_library_call_may_have_addresses_of_the_host(self, memory: Launches) -> None:
+        """A factor or the place of a result may lie on the stack of the thread: that is no memory of the detector."""
+        host = 0x7FFF00001000
+        call = [
+            (region(host, 4, READ, "alpha"), True, True),
+            (region(A, 64, WRITE, "C"), True, True),
+            (region(host + 8, 4, WRITE, "result"), True, True),
+            (region(host + 16, 4, BOTH, "buffer"), True, False),
+        ]
+        assert memory.uses(number(A), notes=[("cublasSdot", False, call)]) == [noted(region(A, 64, WRITE, "C"))]
+
     def test_a_description_is_trusted_more_than_a_library_call(self, memory: Launches) -> None:
         memory.table.describe_kernel(1, "kernel", [(0, 8)], [pointer(0, READ, "x")], True)
         call = [(region(A, 64, WRITE, "A"), True, True)]

@@ -233,7 +233,14 @@ private:
     // The memory of notes whose kinds are known, and of an annotation.
     void read_notes(const CallNotes &notes, const ParameterBlock &block, bool exclusive) {
         read_words(block, true, true);
-        for (const NotedMemory &memory : notes.memory) {
+        find_live_notes(notes);
+        for (std::size_t place = 0; place < notes.memory.size(); ++place) {
+            const NotedMemory &memory = notes.memory[place];
+            const LiveRange &live = noted_live_[place];
+            // The function of a library may have got addresses of the host: a factor, or the place of a result.
+            const bool is_live = live.contains(memory.region.address());
+            if (!is_live && (!exclusive || !memory.extent_known))
+                continue;
             Kind kind = memory.kind;
             bool seen = false, possible = false;
             if (memory.kind_known) {
@@ -251,12 +258,18 @@ private:
                     next(access, possible, memory.label).use.region = memory.region;
                 continue;
             }
-            const Address address = memory.region.address();
-            LiveRange live;
-            detector_->find_live(&address, 1, &live);
-            if (live.contains(address))
-                use_rest(address, live, access, memory.label);
+            use_rest(memory.region.address(), live, access, memory.label);
         }
+    }
+
+    void find_live_notes(const CallNotes &notes) {
+        noted_.clear();
+        for (const NotedMemory &memory : notes.memory)
+            noted_.push_back(memory.region.address());
+        if (noted_live_.size() < noted_.size())
+            noted_live_.resize(noted_.size());
+        if (!noted_.empty())
+            detector_->find_live(noted_.data(), noted_.size(), noted_live_.data());
     }
 
     // What the kernel itself does with the memory.
@@ -294,6 +307,8 @@ private:
     std::vector<Word> words_;
     std::vector<Address> addresses_; // the values of the words
     std::vector<LiveRange> live_;    // the memory around them
+    std::vector<Address> noted_;     // the addresses of the notes
+    std::vector<LiveRange> noted_live_;
     std::vector<Dimension> shape_;
 };
 
