@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from cupy.cuda import compiler
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 _MOST_BYTES = 64 << 20
 
 
+@functools.lru_cache(maxsize=128)  # detectors begin and end often, as around each test
 def ptx_of(source: LoadedSource) -> str | None:
     """Return the PTX of a module; None if the PTX cannot be had.
 

@@ -7,6 +7,7 @@ chooses the elements of an array by data, as ``take`` does, may use only some of
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -85,11 +86,12 @@ class Signature:
         return replace(self, pointers=tuple(pointers))
 
 
+@functools.lru_cache(maxsize=1024)  # detectors begin and end often, as around each test
 def signatures(source: str) -> dict[str, Signature]:
     """Return the signatures of the kernels of ``source`` that a description can be made of, by name.
 
     These are the kernels whose parameters have known sizes, and whose arrays are each a ``CArray`` or a ``void *`` of a
-    reduction of CuPy.
+    reduction of CuPy. The caller must not change the result.
     """
     if "__global__" not in source:
         return {}
@@ -104,22 +106,22 @@ def signatures(source: str) -> dict[str, Signature]:
 
 
 def parameter_names(source: str) -> dict[str, tuple[str, ...]]:
-    """Return the names of the parameters of each ``extern "C"`` kernel of ``source``."""
+    """Return the names of the parameters of each kernel of ``source``, by the name in the source."""
     if "__global__" not in source:
         return {}
     found = {}
-    for kernel, declarations, _ in _kernels(_COMMENT.sub(" ", source)):
+    for kernel, declarations, _ in _kernels(_COMMENT.sub(" ", source), every_linkage=True):
         names = [_NAME.search(declaration) for declaration in declarations]
         found[kernel] = tuple(name[1] for name in names if name is not None)
     return found
 
 
-def _kernels(text: str) -> Iterator[tuple[str, list[str], int]]:
+def _kernels(text: str, *, every_linkage: bool = False) -> Iterator[tuple[str, list[str], int]]:
     """Yield the name of each kernel with C linkage, the declarations of its parameters, and their end."""
     blocks = [(begin.start(), _end(text, begin.end() - 1, "{}")) for begin in _C_BLOCK.finditer(text)]
     for match in _KERNEL.finditer(text):
         place = match.start()
-        in_c = match[1] is not None or any(begin < place < (end or len(text)) for begin, end in blocks)
+        in_c = every_linkage or match[1] is not None or any(begin < place < (end or len(text)) for begin, end in blocks)
         end = _end(text, match.end() - 1, "()")
         if in_c and end is not None:
             yield match[2], _split(text[match.end() : end]), end + 1

@@ -60,14 +60,20 @@ class KernelWatch:
         table: The core.
         module_type: ``cupy.cuda.function.Module``.
         ptx_of: The function that returns the PTX of a module, or None.
+        loaded: The function that is called when a module was loaded: its functions may have the handles of others.
     """
 
     def __init__(
-        self, table: KernelTable, module_type: type[Any], ptx_of: Callable[[LoadedSource], str | None]
+        self,
+        table: KernelTable,
+        module_type: type[Any],
+        ptx_of: Callable[[LoadedSource], str | None],
+        loaded: Callable[[], object],
     ) -> None:
         self._table = table
         self._module_type = module_type
         self._ptx_of = ptx_of
+        self._loaded = loaded
         self._lock = threading.RLock()
         self._described: dict[int, LoadedSource] = {}
         self._prepared: dict[int, LoadedSource] = {}
@@ -92,6 +98,7 @@ class KernelWatch:
         with self._lock:
             self._described[module] = source
             self._prepared.pop(module, None)
+            self._loaded()
             known = signatures(source.text)
             for name, signature in known.items():
                 self._describe(module, name, signature)
@@ -159,7 +166,7 @@ def begin(cupy: Any, table: Any = _core) -> None:
         if _watch is not None:
             return
         function = cupy.cuda.function
-        _watch = KernelWatch(table, function.Module, ptx_of)
+        _watch = KernelWatch(table, function.Module, ptx_of, _core.forget_prepared_calls)
         try:
             _watch.begin()
             _core.note_calls(function.Function, cupy.ndarray, cupy.cuda.MemoryPointer, _watch.prepare)

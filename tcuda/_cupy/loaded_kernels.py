@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import gc
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tcuda._process.fork import call_in_child
@@ -66,6 +66,14 @@ def _replace(owner: Any, name: str, noting: Callable[[Callable[..., Any]], Calla
         made = noting(found)
         made._tcuda_notes = True  # type: ignore[attr-defined]
         setattr(owner, name, made)
+
+
+def launched_by_core(function: Any) -> None:
+    """Note that the core launches ``function``, a ``cupy.cuda.Function``, so that no call of CuPy prepares it."""
+    module = function.module.ptr
+    source = _sources.get(module)
+    if source is not None and not source.by_core:
+        note(module, replace(source, by_core=True))
 
 
 def listen(listener: Callable[[int, LoadedSource], object] | None) -> None:

@@ -10,6 +10,7 @@ import cupy
 import numpy as np
 
 from tcuda import _core
+from tcuda._cupy import loaded_kernels
 from tcuda._process.lazy import cuda
 from tcuda.random._philox import most_blocks
 
@@ -88,6 +89,7 @@ def _loaded(code: str) -> int:
     """Return the ``CUfunction`` of ``code``, the name of a kernel, on the current device."""
     module = cupy.RawModule(code=_source(), options=("-std=c++17",), name_expressions=(code,))
     _kernels.append(module.get_function(code).kernel)
+    loaded_kernels.launched_by_core(_kernels[-1])
     address: int = _kernels[-1].ptr
     return address
 

@@ -8,6 +8,7 @@ from typing import Any
 import cupy
 from cupy_backends.cuda.libs import nvrtc
 
+from tcuda._cupy import loaded_kernels
 from tcuda._cupy.transfer_source import LARGE_PACK, expression
 from tcuda._process.lazy import cuda
 
@@ -45,5 +46,6 @@ def _loaded(device: int, code: str, name: str) -> int:
     with cupy.cuda.Device(device):
         module = cupy.RawModule(code=code, options=("-std=c++17",), name_expressions=(name,))
         _kernels.append(module.get_function(name).kernel)
+    loaded_kernels.launched_by_core(_kernels[-1])
     address: int = _kernels[-1].ptr
     return address

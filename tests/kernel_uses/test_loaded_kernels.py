@@ -37,6 +37,7 @@ class Table:
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
+        self.loaded = 0
 
     def describe_kernel(self, module: int, name: str, parameters: Any, pointers: Any, complete: bool) -> None:
         self.calls.append(("describe", module, name, tuple(parameters), pointers, complete))
@@ -87,7 +88,10 @@ def table() -> Table:
 
 @pytest.fixture
 def watch(table: Table) -> Iterator[KernelWatch]:
-    made = KernelWatch(table, Module, lambda source: f"PTX of {source.text}")
+    def loaded() -> None:
+        table.loaded += 1
+
+    made = KernelWatch(table, Module, lambda source: f"PTX of {source.text}", loaded)
     yield made
     made.end()
 
@@ -193,8 +197,24 @@ class TestDescriptions:
         loaded_kernels.note(0x77, LoadedSource(PLAIN, by_core=True))
         assert table.calls == [("ptx", 0x77, f"PTX of {PLAIN}")]
 
+    def test_a_kernel_that_the_core_takes_over(self, cupy: Cupy, watch: KernelWatch, table: Table) -> None:
+        watch.begin()
+        function = SimpleNamespace(module=cupy.cuda.compiler._compile_module_with_cache(PLAIN))
+        table.calls.clear()
+        loaded_kernels.launched_by_core(function)
+        loaded_kernels.launched_by_core(function)
+        assert table.calls == [("ptx", function.module.ptr, f"PTX of {PLAIN}")]
+        loaded_kernels.launched_by_core(SimpleNamespace(module=Module(0x99)))
+        assert len(table.calls) == 1
+
+    def test_each_loaded_module_is_told(self, cupy: Cupy, watch: KernelWatch, table: Table) -> None:
+        watch.begin()
+        before = table.loaded
+        cupy.cuda.compiler._compile_module_with_cache(PLAIN)
+        assert table.loaded == before + 1
+
     def test_a_module_whose_ptx_cannot_be_had(self, cupy: Cupy, table: Table) -> None:
-        watch = KernelWatch(table, Module, lambda source: None)
+        watch = KernelWatch(table, Module, lambda source: None, lambda: None)
         watch.begin()
         try:
             function = SimpleNamespace(module=cupy.cuda.compiler._compile_module_with_cache(PLAIN))

@@ -221,6 +221,7 @@ class TestOtherKernels:
         text = 'extern "C" __global__ void f(const float* __restrict__ x, float *y, int n) {}'
         assert parameter_names(text) == {"f": ("x", "y", "n")}
         assert parameter_names("int main() {}") == {}
+        assert parameter_names("template<typename T> __global__ void g(T *x, int n) {}") == {"g": ("x", "n")}
 
     def test_a_damaged_source_is_no_error(self) -> None:
         chance = random.Random(5)

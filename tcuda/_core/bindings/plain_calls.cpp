@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bindings/transfer_call.hpp"
+#include "bindings/work_notes.hpp"
 #include "transfers/pack_tables.hpp"
 
 namespace nb = nanobind;
@@ -287,6 +288,8 @@ nb::object PlainCalls::reduce_add(nb::handle inputs, nb::handle destination, std
         auto size = static_cast<std::uint64_t>(like.size);
         const unsigned blocks = transfers_.addition_blocks(*root, bytes);
         call.run([&](Transfer &work) {
+            WorkNotes notes;
+            note_addition(notes, out.address, addresses, count, bytes);
             void *arguments[] = {&out.address, addresses, &size};
             return work.add(out.place, peers, kernel, blocks, add_threads, arguments);
         });
@@ -333,7 +336,7 @@ nb::object PlainCalls::broadcast_coalesced(nb::handle tensors, nb::handle device
         }
         call.run([&](Transfer &work) {
             Place lane;
-            return work.open(start.place, &lane) && work.pack(lane, kernel, start.address, packed) &&
+            return work.open(start.place, &lane) && pack_with_notes(work, lane, kernel, start.address, packed) &&
                    work.send(ends, start, bytes);
         });
     }
@@ -467,7 +470,8 @@ nb::object PlainCalls::reduce_add_coalesced(nb::handle inputs, nb::handle destin
                 if (!work.open(places[row], &lanes[row]))
                     return false;
                 for (const Group &group : groups)
-                    if (group.is_packed() && !work.pack(lanes[row], kernels[row], group.terms[row], group.packed[row]))
+                    if (group.is_packed() &&
+                        !pack_with_notes(work, lanes[row], kernels[row], group.terms[row], group.packed[row]))
                         return false;
             }
             for (std::size_t row = 1; row < count; ++row)
@@ -475,6 +479,8 @@ nb::object PlainCalls::reduce_add_coalesced(nb::handle inputs, nb::handle destin
                     return false;
             for (Group &group : groups) {
                 std::uint64_t size = group.bytes / group.itemsize;
+                WorkNotes notes;
+                note_addition(notes, group.terms[count], group.terms.data(), count, group.bytes);
                 void *arguments[] = {&group.terms[count], group.terms.data(), &size};
                 const unsigned blocks = transfers_.addition_blocks(*root, group.bytes);
                 if (!work.launch(lanes[0], group.sum, blocks, add_threads, arguments))

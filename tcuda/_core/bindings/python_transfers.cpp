@@ -7,6 +7,7 @@
 #include "bindings/owned.hpp"
 #include "bindings/python_calls.hpp"
 #include "bindings/transfer_call.hpp"
+#include "bindings/work_notes.hpp"
 #include "driver/relaxed_captures.hpp"
 #include "transfers/pack_tables.hpp"
 
@@ -356,7 +357,7 @@ void PythonTransfers::pack(nb::handle arrays, nb::handle flat, nb::handle offset
     const PackKernel kernel = pack_kernel(to.device, packed.size());
     Call call(*this);
     const Place place = call.place(to.device);
-    call.run([&](Transfer &work) { return work.pack(place, kernel, to.address, packed); });
+    call.run([&](Transfer &work) { return pack_with_notes(work, place, kernel, to.address, packed); });
 }
 
 PackKernel PythonTransfers::pack_kernel(int device, std::size_t arrays) {
@@ -431,6 +432,8 @@ bool PythonTransfers::add(nb::handle out, nb::handle inputs, bool release) {
         places.push_back(call.place(peer));
     const Place here = call.place(to.device);
     call.run([&](Transfer &work) {
+        WorkNotes notes;
+        note_addition(notes, to.address, addresses, terms.size(), to.bytes);
         void *arguments[] = {&to.address, addresses, &size};
         return work.add(here, places, kernel, blocks, add_threads, arguments, release);
     });
@@ -493,6 +496,8 @@ bool PythonTransfers::add_in_chain(nb::handle sums, nb::handle arrays, nb::handl
                 const std::uint64_t offset = piece.begin * itemsize;
                 std::uint64_t out = link.out.address + offset, size = piece.end - piece.begin;
                 std::uint64_t terms[] = {link.own + offset, link.next + offset};
+                WorkNotes notes;
+                note_addition(notes, out, terms, 2, size * itemsize);
                 void *arguments[] = {&out, terms, &size};
                 if (size != 0 && !(work.wait(here, next) &&
                                    work.launch(here, link.kernel, addition_blocks(here.device, size * itemsize),

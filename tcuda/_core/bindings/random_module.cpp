@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "bindings/buffer.hpp"
+#include "bindings/work_notes.hpp"
 #include "random/captured_state.hpp"
 #include "random/fill_kernel.hpp"
 #include "random/philox_passes.hpp"
@@ -57,9 +58,16 @@ nb::list passes(std::uint64_t size, std::uint64_t itemsize, std::uint64_t lanes,
     return found;
 }
 
+int fill(const FillKernel &kernel, PhiloxState &state, std::uintptr_t stream, std::uintptr_t out, std::uint64_t size,
+         std::uint64_t first, std::uint64_t second) {
+    WorkNotes notes;
+    notes.writes(out, size * kernel.itemsize());
+    return kernel.fill(state, stream, out, size, first, second);
+}
+
 int fill_reals(const FillKernel &kernel, PhiloxState &state, std::uintptr_t stream, std::uintptr_t out,
                std::uint64_t size, double first, double second) {
-    return kernel.fill(state, stream, out, size, bits_of(first), bits_of(second));
+    return fill(kernel, state, stream, out, size, bits_of(first), bits_of(second));
 }
 
 int capture_reals(const FillKernel &kernel, CapturedState &state, std::uintptr_t stream, std::uintptr_t out,
@@ -95,7 +103,7 @@ void bind_random(nb::module_ &module) {
     nb::class_<FillKernel>(module, "FillKernel")
         .def(nb::init<std::uintptr_t, std::uint64_t, std::uint64_t, std::uint64_t>(), nb::arg("function"),
              nb::arg("itemsize"), nb::arg("lanes"), nb::arg("most_blocks"))
-        .def("fill_integers", &FillKernel::fill, nb::arg("state"), nb::arg("stream"), nb::arg("out"), nb::arg("size"),
+        .def("fill_integers", fill, nb::arg("state"), nb::arg("stream"), nb::arg("out"), nb::arg("size"),
              nb::arg("low"), nb::arg("range"), nb::call_guard<nb::gil_scoped_release>())
         .def("capture_integers", &FillKernel::capture, nb::arg("state"), nb::arg("stream"), nb::arg("out"),
              nb::arg("size"), nb::arg("low"), nb::arg("range"))

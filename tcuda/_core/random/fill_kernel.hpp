@@ -18,6 +18,8 @@ public:
     // Throws std::runtime_error where there is no driver.
     FillKernel(libcuda::Function function, std::uint64_t itemsize, std::uint64_t lanes, std::uint64_t most_blocks);
 
+    std::uint64_t itemsize() const { return itemsize_; }
+
     // Fills `size` elements at `out`. Returns a status. A failure leaves the state unchanged. The status is
     // invalid_context if this thread has no current context, and capture_unsupported if the stream is capturing.
     int fill(PhiloxState &state, libcuda::Stream stream, std::uintptr_t out, std::uint64_t size, std::uint64_t first,
