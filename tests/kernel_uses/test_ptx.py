@@ -85,7 +85,8 @@ def test_a_module_has_several_kernels() -> None:
 
 
 def test_an_address_that_comes_from_nowhere_is_not_followed() -> None:
-    body = "ld.param.u64 %rd1, [k_param_0]; ld.u32 %r1, [%rd1]; mov.u32 %r2, %clock; cvt.u64.u32 %rd2, %r2; st.u32 [%rd2], 1;"
+    read = "ld.param.u64 %rd1, [k_param_0]; ld.u32 %r1, [%rd1];"
+    body = f"{read} mov.u32 %r2, %clock; cvt.u64.u32 %rd2, %r2; st.u32 [%rd2], 1;"
     assert _core.uses_of_ptx(module(body))["k"][1:] == ([(0, "both", True, "")], False)
 
 
@@ -103,20 +104,7 @@ def test_text_that_is_no_ptx_has_no_kernels() -> None:
 def test_changed_texts_do_no_harm() -> None:
     random_numbers = random.Random(15)
     texts = [*WRITTEN_TEXTS.values(), *compiled("nvrtc").values()]
-    pieces = [
-        b"{",
-        b"}",
-        b";",
-        b"(",
-        b"[",
-        b",",
-        b'"',
-        b"%rd1",
-        b"<99999999>",
-        b"[99999999999]",
-        b"call ",
-        b".entry k(",
-    ]
+    pieces = rb"""{ } ; ( [ , : " %rd1 <99999999> [99999999999] /* .entry .param 0x""".split()
     for _ in range(2000):
         text = bytearray(random_numbers.choice(texts))
         for _ in range(random_numbers.randint(1, 5)):
@@ -138,12 +126,10 @@ def test_changed_texts_do_no_harm() -> None:
 def chain(length: int) -> bytes:
     """Return a kernel with functions of which each calls the next twice."""
     functions = [f".func f{length} (.param .b64 a) {{ ret; }}"]
+    begin = "{ .reg .b64 %rd<3>; .reg .b32 %r<3>; ld.param.u64 %rd1, [a]; ld.u32 %r1, [%rd1];"
     for number in range(length - 1, -1, -1):
         call = f"{{ .param .b64 p; st.param.b64 [p], %rd1; call f{number + 1}, (p); }}"
-        load = "ld.param.u64 %rd1, [a]; ld.u32 %r1, [%rd1];"
-        functions.append(
-            f".func f{number} (.param .b64 a) {{ .reg .b64 %rd<3>; .reg .b32 %r<3>; {load} {call * 2} ret; }}"
-        )
+        functions.append(f".func f{number} (.param .b64 a) {begin} {call * 2} ret; }}")
     call = "ld.param.u64 %rd1, [k_param_0]; { .param .b64 p; st.param.b64 [p], %rd1; call f0, (p); }"
     return "\n".join(functions).encode() + module(call)
 

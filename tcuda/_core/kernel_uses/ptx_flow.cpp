@@ -16,12 +16,18 @@ bool is_harmless(std::string_view name) {
 
 bool starts_with(std::string_view word, std::string_view begin) { return word.substr(0, begin.size()) == begin; }
 
+std::int64_t moved(std::int64_t place, std::int64_t by) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(place) + static_cast<std::uint64_t>(by));
+}
+
 } // namespace
 
 Flow::Flow(const Module &module, const Function &entry, std::size_t &steps)
     : module_(module), regions_(values_), unknown_shared_(regions_.add(Region::Kind::shared)),
       unknown_local_(regions_.add(Region::Kind::local)), steps_(steps) {
     add_frame(entry, 0);
+    for (const auto argument : entry.arguments)
+        region_of(0, argument);
 }
 
 std::uint32_t Flow::add_frame(const Function &function, std::uint32_t caller) {
@@ -89,6 +95,11 @@ std::uint32_t Flow::region_of_module(std::uint32_t variable) {
     if (found != module_regions_.end())
         return found->second;
     const bool is_shared = module_.variables[variable].storage == Storage::shared;
+    if (is_shared && module_.variables[variable].size == 0) { // all arrays without a size begin at one address
+        if (dynamic_shared_ == no_region)
+            dynamic_shared_ = regions_.add(Region::Kind::shared);
+        return module_regions_[variable] = dynamic_shared_;
+    }
     return module_regions_[variable] = regions_.add(is_shared ? Region::Kind::shared : Region::Kind::module);
 }
 
@@ -102,11 +113,9 @@ bool Flow::run() {
     for (std::size_t round = 0; round < most_rounds; ++round) {
         changed_ = false;
         for (std::uint32_t frame = 0; frame < frames_.size(); ++frame) {
-            const auto count = frames_[frame].function->instructions.size() + 1;
-            if (steps_ < count || values_.is_exhausted())
-                return false;
-            steps_ -= count;
             run_frame(frame);
+            if (steps_ == 0 || values_.is_exhausted())
+                return false;
         }
         if (!changed_)
             return !values_.is_exhausted();
@@ -122,6 +131,9 @@ void Flow::run_frame(std::uint32_t number) {
         if (instruction.is_label)
             stored_.clear();
         step(number, instruction, at);
+        spend(1 + values_.take_work());
+        if (steps_ == 0)
+            return;
     }
 }
 
@@ -201,15 +213,17 @@ void Flow::step(std::uint32_t frame, const Instruction &instruction, std::uint32
     const Function &function = *frames_[frame].function;
     const Operation &operation = module_.operations[instruction.operation];
     const auto operand = [&](std::uint32_t at) {
-        const std::uint32_t place = instruction.results + at;
-        return place < instruction.count ? value_of(frame, function.operands[instruction.first + place]) : Values::plain;
+        if (instruction.results + at >= instruction.count)
+            return Values::plain;
+        return value_of(frame, function.operands[instruction.first + instruction.results + at]);
     };
     switch (operation.act) {
     case Act::nothing:
     case Act::branch:
-    case Act::reduce:
     case Act::map:
         return;
+    case Act::reduce:
+        return exchange(frame, instruction, operation);
     case Act::plain:
     case Act::opaque:
         return set_all(frame, instruction, Values::plain);
@@ -285,7 +299,7 @@ bool Flow::is_in(Region::Kind kind, Space space) {
     case Space::shared:
         return kind == Region::Kind::shared;
     case Space::local:
-        return kind == Region::Kind::local;
+        return kind == Region::Kind::local || kind == Region::Kind::argument; // arguments lie on the stack
     case Space::parameter:
         return kind == Region::Kind::argument || kind == Region::Kind::entry_argument;
     }
@@ -299,7 +313,7 @@ Value Flow::loaded(Value address, Space space, std::int64_t offset, unsigned byt
     const bool is_followed = space == Space::shared || space == Space::local || space == Space::parameter;
     for (const Sum &sum : values_.sums(address)) {
         const std::uint32_t region = region_at(sum);
-        const auto place = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum.number) + static_cast<std::uint64_t>(offset));
+        const std::int64_t place = moved(sum.number, offset);
         if (region != no_region && is_in(regions_[region].kind, space)) {
             if (sum.is_exact)
                 for (const Stored &stored : stored_)
@@ -312,7 +326,7 @@ Value Flow::loaded(Value address, Space space, std::int64_t offset, unsigned byt
                 unknown != Values::none && (is_shared || regions_[region].kind == Region::Kind::local))
                 value = values_.either(value, bytes < pointer_bytes ? values_.part(unknown) : unknown);
         } else if (is_followed) { // some address of the space
-            for (std::uint32_t other = 0; other < regions_.size(); ++other)
+            for (std::uint32_t other = 0; other < regions_.size(); ++other, spend(1))
                 if (is_in(regions_[other].kind, space))
                     value = values_.either(value, regions_.load(other, false, 0, bytes));
         } else {
@@ -343,7 +357,7 @@ void Flow::store(Value address, Space space, std::int64_t offset, unsigned bytes
     const auto &sums = values_.sums(address);
     for (const Sum &sum : sums) {
         const std::uint32_t region = region_at(sum);
-        const auto place = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum.number) + static_cast<std::uint64_t>(offset));
+        const std::int64_t place = moved(sum.number, offset);
         if (region != no_region && is_in(regions_[region].kind, space)) {
             const bool is_exact = sum.is_exact && bytes != 0;
             if (regions_[region].kind == Region::Kind::local) {
@@ -359,7 +373,8 @@ void Flow::store(Value address, Space space, std::int64_t offset, unsigned bytes
         } else if (space == Space::shared || space == Space::local || region != no_region) {
             if (space != Space::shared)
                 stored_.clear();
-            changed_ = regions_.store(space == Space::shared ? unknown_shared_ : unknown_local_, false, 0, bytes, value) || changed_;
+            const std::uint32_t unknown = space == Space::shared ? unknown_shared_ : unknown_local_;
+            changed_ = regions_.store(unknown, false, 0, bytes, value) || changed_;
         }
     }
 }
@@ -380,15 +395,19 @@ void Flow::store(std::uint32_t frame, const Instruction &instruction, const Oper
             store(to, space, 0, operation.bytes, value_of(frame, operand), is_certain);
             continue;
         }
-        for (std::uint32_t element = 0; element < operand.count; ++element)
-            if (const Operand &part = function.elements[operand.index + element]; part.kind != Operand::Kind::vector)
-                store(to, space, std::int64_t(element) * operation.bytes, operation.bytes, value_of(frame, part), is_certain);
+        for (std::uint32_t element = 0; element < operand.count; ++element) {
+            const Operand &part = function.elements[operand.index + element];
+            const std::int64_t offset = std::int64_t(element) * operation.bytes;
+            if (part.kind != Operand::Kind::vector)
+                store(to, space, offset, operation.bytes, value_of(frame, part), is_certain);
+        }
     }
 }
 
 void Flow::exchange(std::uint32_t frame, const Instruction &instruction, const Operation &operation) {
     const Function &function = *frames_[frame].function;
-    load(frame, instruction, operation);
+    if (instruction.results != 0)
+        load(frame, instruction, operation);
     const Operand *address = address_of(function, instruction, 0);
     if (address == nullptr)
         return;
@@ -460,7 +479,9 @@ void Flow::call_known(std::uint32_t caller, const Instruction &instruction, std:
             Operand held;
             held.kind = Operand::Kind::reg;
             held.index = static_cast<std::uint32_t>(argument.size);
-            set(callee, held, is_variable ? regions_.load(region_of(caller, operand.index), true, 0, pointer_bytes) : value_of(caller, operand));
+            set(callee, held,
+                is_variable ? regions_.load(region_of(caller, operand.index), true, 0, pointer_bytes)
+                            : value_of(caller, operand));
             continue;
         }
         const std::uint32_t region = region_of(callee, to.arguments[at - first]);
@@ -477,8 +498,9 @@ void Flow::call_known(std::uint32_t caller, const Instruction &instruction, std:
             changed_ = regions_.copy(region_of(callee, to.results[at]), region_of(caller, operand.index)) || changed_;
             continue;
         }
-        const Value value = result.is_register ? frames_[callee].registers[result.size].value()
-                                               : regions_.load(region_of(callee, to.results[at]), true, 0, pointer_bytes);
+        const Value value = result.is_register
+                                ? frames_[callee].registers[result.size].value()
+                                : regions_.load(region_of(callee, to.results[at]), true, 0, pointer_bytes);
         if (is_variable)
             changed_ = regions_.store(region_of(caller, operand.index), true, 0, pointer_bytes, value) || changed_;
         else
@@ -491,8 +513,10 @@ void Flow::call_unknown(std::uint32_t frame, const Instruction &instruction) {
     for (std::uint32_t at = 0; at < instruction.results; ++at) {
         const Operand &operand = function.operands[instruction.first + at];
         set(frame, operand, values_.foreign());
-        if (operand.kind == Operand::Kind::variable)
-            changed_ = regions_.store(region_of(frame, operand.index), false, 0, pointer_bytes, values_.foreign()) || changed_;
+        if (operand.kind != Operand::Kind::variable)
+            continue;
+        const std::uint32_t region = region_of(frame, operand.index);
+        changed_ = regions_.store(region, false, 0, pointer_bytes, values_.foreign()) || changed_;
     }
 }
 

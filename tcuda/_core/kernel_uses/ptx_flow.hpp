@@ -76,6 +76,7 @@ private:
     std::uint32_t heap();
 
     void run_frame(std::uint32_t number);
+    void spend(std::size_t steps) { steps_ -= steps < steps_ ? steps : steps_; }
     void step(std::uint32_t frame, const Instruction &instruction, std::uint32_t number);
     Value value_of(std::uint32_t frame, const Operand &operand);
     void set(std::uint32_t frame, const Operand &operand, Value value);
@@ -108,7 +109,7 @@ private:
     std::map<std::pair<const Function *, std::uint32_t>, std::uint32_t> shared_regions_;
     std::map<std::uint32_t, std::uint32_t> module_regions_;
     std::vector<Stored> stored_; // since the last place to which a branch may go
-    std::uint32_t heap_ = no_region;
+    std::uint32_t heap_ = no_region, dynamic_shared_ = no_region;
     std::uint32_t unknown_shared_, unknown_local_;
     std::size_t &steps_;
     bool changed_ = false;

@@ -205,9 +205,12 @@ Operation operation_of(std::string_view opcode) {
         return plainly(parts.has("global") ? Act::prepare_global : Act::move);
     if (name == "cvt")
         return parts.size() < 3 ? plainly(Act::mix) : conversion_of(parts);
+    if (name == "shfl")
+        return plainly(Act::narrow);
     if (name == "alloca")
         return plainly(Act::allocate);
-    if (is_one_of(name, {"add", "sub", "mul", "mad", "min", "max", "neg", "abs", "div", "rem"}) && is_float(parts.last()))
+    if (is_float(parts.last()) &&
+        is_one_of(name, {"add", "sub", "mul", "mad", "min", "max", "neg", "abs", "div", "rem"}))
         return plainly(Act::plain);
     if (name == "add" || name == "addc" || name == "xor")
         return plainly(Act::sum);
@@ -221,7 +224,7 @@ Operation operation_of(std::string_view opcode) {
         return plainly(Act::mask);
     if (is_one_of(name, {"selp", "min", "max", "slct"}))
         return plainly(Act::choice);
-    if (is_one_of(name, {"shl", "shr", "mul", "neg", "not", "abs", "div", "rem", "bfe", "brev", "cnot", "shfl", "shf",
+    if (is_one_of(name, {"shl", "shr", "mul", "neg", "not", "abs", "div", "rem", "bfe", "brev", "cnot", "shf",
                          "prmt", "lop3", "popc", "clz", "bfind", "fns", "sad", "mul24", "dp4a", "dp2a", "redux",
                          "szext", "bmsk", "vadd", "vsub", "vadd2", "vadd4", "vsub2", "vsub4", "vabsdiff", "vmin",
                          "vmax", "vshl", "vshr", "vmad", "vset"}))

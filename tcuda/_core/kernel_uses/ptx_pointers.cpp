@@ -25,9 +25,13 @@ Pointers::Pointers(const Flow &flow, const Effects &effects, const Function &ent
                 if (!term.is_derived && origin_of(term).kind != Origin::Kind::foreign &&
                     origin_of(term).kind != Origin::Kind::system)
                     is_complete_ = false; // other kernels may find the pointer there
-    if (has_foreign_) // the pointers that the kernel loads may be those that the kernel stored
+    // The pointers that the kernel, or a function that is not known, loads may be those that the kernel stored.
+    if (has_foreign_ || effects.has_opaque) {
         for (const Value stored : effects.stored)
             add_possible(stored, Kind::both);
+        for (const Value stored : effects.published)
+            add_possible(stored, Kind::both);
+    }
     if (effects.has_opaque)
         is_complete_ = false;
 }
@@ -49,8 +53,12 @@ void Pointers::add_evidence(Value value) {
         const Term *only = nullptr;
         bool is_alone = true;
         for (const Term &term : sum.terms) {
-            if (term.is_derived)
+            const Origin &origin = origin_of(term);
+            if (term.is_derived) { // a part of the true pointer, perhaps
+                const bool is_scalar = origin.kind == Origin::Kind::parameter && origin.size < pointer_bytes;
+                is_alone = is_alone && (is_scalar || origin.kind == Origin::Kind::foreign);
                 continue;
+            }
             is_alone = is_alone && only == nullptr && !term.is_negative;
             only = &term;
         }
@@ -81,7 +89,7 @@ bool Pointers::is_pointer(const Term &term) const {
 Pointers::Bases Pointers::bases_of(const Sum &sum) const {
     Bases bases;
     std::vector<Term> known, whole;
-    std::size_t known_negative = 0;
+    bool has_negative = false;
     bool has_derived_pointer = false;
     for (const Term &term : sum.terms) {
         if (term.is_derived) {
@@ -91,16 +99,17 @@ Pointers::Bases Pointers::bases_of(const Sum &sum) const {
             else if (is_pointer(term))
                 has_derived_pointer = true;
         } else if (term.is_negative) {
-            known_negative += is_pointer(term);
+            has_negative = true;
         } else {
             whole.push_back(term);
             if (is_pointer(term))
                 known.push_back(term);
         }
     }
-    if (known.size() == 1 && known_negative == 0) {
+    const bool is_plain = !has_negative || whole.size() <= 1; // no distance between two pointers
+    if (known.size() == 1 && is_plain) {
         bases.terms = known;
-    } else if (known.empty() && known_negative == 0 && whole.size() == 1 && !has_derived_pointer) {
+    } else if (known.empty() && whole.size() == 1 && !has_derived_pointer) {
         bases.terms = whole;
     } else if (whole.empty()) {
         return derived_bases_of(sum);
@@ -118,7 +127,8 @@ Pointers::Bases Pointers::derived_bases_of(const Sum &sum) const {
         const Origin &origin = origin_of(term);
         if (!term.is_derived || term.is_negative)
             bases.is_lost = true;
-        if (origin.kind == Origin::Kind::mixed || (origin.kind == Origin::Kind::parameter && origin.size != pointer_bytes))
+        const bool is_piece = origin.kind == Origin::Kind::parameter && origin.size != pointer_bytes;
+        if (is_piece || origin.kind == Origin::Kind::mixed)
             bases.is_lost = true;
         else
             bases.terms.push_back(term);
@@ -203,12 +213,13 @@ void Pointers::add_possible(const Origin &origin, Kind kind) {
     }
     if (origin.kind != Origin::Kind::any_word)
         return;
-    if (origin.size > most_words * pointer_bytes) {
+    if (origin.size < pointer_bytes || origin.size > most_words * pointer_bytes) {
         is_lost_ = true;
         return;
     }
     const auto end = origin.offset + origin.size;
-    for (auto word = (origin.offset + pointer_bytes - 1) / pointer_bytes * pointer_bytes; word + pointer_bytes <= end; word += pointer_bytes) {
+    auto word = (origin.offset + pointer_bytes - 1) / pointer_bytes * pointer_bytes;
+    for (; word + pointer_bytes <= end; word += pointer_bytes) {
         Kind &possible = found_[word].possible;
         possible = possible | kind;
     }

@@ -129,9 +129,8 @@ private:
             std::int64_t length = 0;
             if (integer_of(tokens_.current(), length)) {
                 tokens_.next();
-                variable.size = length > 0 && variable.size < most_bytes && std::size_t(length) < most_bytes / (variable.size + 1)
-                                    ? variable.size * std::size_t(length)
-                                    : 0;
+                const bool is_sane = length > 0 && std::size_t(length) < most_bytes / (variable.size + 1);
+                variable.size = is_sane ? variable.size * std::size_t(length) : 0;
             } else {
                 variable.size = 0;
             }
@@ -173,7 +172,8 @@ private:
             function.arguments = read_arguments(function, Storage::argument);
         if (function.is_entry)
             place_arguments(function);
-        while (!tokens_.at_end() && !tokens_.is('{') && !tokens_.is(';') && !tokens_.is(".entry") && !tokens_.is(".func"))
+        while (!tokens_.at_end() && !tokens_.is('{') && !tokens_.is(';') && !tokens_.is(".entry") &&
+               !tokens_.is(".func"))
             tokens_.next(); // directives of performance
         if (tokens_.is('{')) {
             if (!read_body(function))
@@ -479,10 +479,13 @@ private:
             if (!integer_of(tokens_.current(), number))
                 break;
             tokens_.next();
-            operand.offset = static_cast<std::int64_t>(static_cast<std::uint64_t>(operand.offset) +
-                                                       static_cast<std::uint64_t>(is_negative ? negated(number) : number));
+            operand.offset = added(operand.offset, is_negative ? negated(number) : number);
         }
         return operand;
+    }
+
+    static std::int64_t added(std::int64_t left, std::int64_t right) {
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
     }
 
     static std::int64_t negated(std::int64_t number) {
@@ -490,8 +493,10 @@ private:
     }
 
     static bool is_word(std::string_view word) {
-        return !word.empty() && (word.size() > 1 || (word[0] >= 'A' && word[0] <= 'Z') || (word[0] >= 'a' && word[0] <= 'z') ||
-                                 word[0] == '_');
+        const auto is_letter = [](char sign) {
+            return (sign >= 'A' && sign <= 'Z') || (sign >= 'a' && sign <= 'z') || sign == '_';
+        };
+        return word.size() > 1 || (word.size() == 1 && is_letter(word[0]));
     }
 
     Operand resolved(Function &function, std::string_view word) {

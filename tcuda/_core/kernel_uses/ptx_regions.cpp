@@ -44,6 +44,8 @@ bool Regions::copy(std::uint32_t from, std::uint32_t to) {
 
 Value Regions::load_argument(const Region &region, bool is_exact, std::int64_t offset, unsigned bytes) {
     const bool is_inside = is_exact && offset >= 0 && offset + bytes <= region.size;
+    if (is_exact && !is_inside)
+        return values_.foreign();
     const Value value = is_inside && bytes <= pointer_bytes
                             ? values_.of({Origin::Kind::parameter, region.offset + offset, bytes})
                             : values_.of({Origin::Kind::any_word, region.offset, region.size});

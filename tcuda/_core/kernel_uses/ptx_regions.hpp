@@ -1,5 +1,5 @@
-// The memory of a kernel that is no memory of the device: stacks, shared memory, arguments of functions. Values that are
-// stored there can be loaded again.
+// The memory of a kernel that belongs to the kernel alone: stacks, shared memory, arguments of functions. The values
+// that the kernel stores there can be loaded again.
 #pragma once
 
 #include <cstddef>

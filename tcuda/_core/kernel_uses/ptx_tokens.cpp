@@ -4,8 +4,8 @@ namespace tcuda::kernel_uses::ptx {
 namespace {
 
 bool is_letter(char sign) {
-    return (sign >= 'a' && sign <= 'z') || (sign >= 'A' && sign <= 'Z') || (sign >= '0' && sign <= '9') || sign == '_' ||
-           sign == '$' || sign == '%' || sign == '.';
+    return (sign >= 'a' && sign <= 'z') || (sign >= 'A' && sign <= 'Z') || (sign >= '0' && sign <= '9') ||
+           sign == '_' || sign == '$' || sign == '%' || sign == '.';
 }
 
 bool is_space(char sign) { return sign == ' ' || sign == '\t' || sign == '\n' || sign == '\r' || sign == '\0'; }

@@ -1,5 +1,6 @@
 #include "kernel_uses/ptx_uses.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -15,7 +16,7 @@ namespace {
 using namespace ptx;
 
 // Far more steps than real texts need.
-constexpr std::size_t least_steps = 1 << 16, steps_per_byte = 64;
+constexpr std::size_t least_steps = 1 << 16, steps_per_byte = 16, most_steps = std::size_t(1) << 27;
 
 // Whether the compiler made up the name: `kernel_param_0`.
 bool is_made_up(std::string_view name) {
@@ -41,7 +42,7 @@ void add_labels(const Function &entry, KernelUse &use) {
 void add_words(KernelUse &use) {
     constexpr std::size_t most = 1024;
     for (const Parameter &parameter : use.parameters)
-        for (std::size_t word = (parameter.offset + 7) / 8 * 8; word + 8 <= parameter.offset + parameter.size; word += 8) {
+        for (auto word = (parameter.offset + 7) / 8 * 8; word + 8 <= parameter.offset + parameter.size; word += 8) {
             if (use.pointers.size() == most)
                 return;
             PointerUse pointer;
@@ -79,7 +80,7 @@ KernelUse use_of(const Module &module, const Function &entry, std::size_t &steps
 
 KernelUses uses_of_ptx(std::string_view text) {
     const Module module = read_module(text);
-    std::size_t steps = least_steps + steps_per_byte * text.size();
+    std::size_t steps = std::min(least_steps + steps_per_byte * text.size(), most_steps);
     KernelUses uses;
     for (const Function &function : module.functions)
         if (function.is_entry && function.has_body)

@@ -184,7 +184,8 @@ void Values::simplify(std::vector<Sum> &sums) {
         return !sum.is_exact &&
                std::all_of(sum.terms.begin(), sum.terms.end(), [](const Term &term) { return term.is_derived; });
     };
-    const auto first_number = std::stable_partition(sums.begin(), sums.end(), [&](const Sum &sum) { return !is_number(sum); });
+    const auto first_number =
+        std::stable_partition(sums.begin(), sums.end(), [&](const Sum &sum) { return !is_number(sum); });
     if (first_number != sums.end()) {
         Sum numbers;
         for (auto sum = first_number; sum != sums.end(); ++sum)
@@ -198,14 +199,13 @@ void Values::simplify(std::vector<Sum> &sums) {
     }
     // A sum with an unknown number stands for those with known numbers.
     const bool has_number = std::any_of(sums.begin(), sums.end(), is_number);
-    const auto stands_for = [&](const Sum &sum) {
-        return sum.is_exact && (sum.terms.empty() ? has_number : std::any_of(sums.begin(), sums.end(), [&](const Sum &other) {
-                   return !other.is_exact && other.terms == sum.terms;
-               }));
+    const auto is_contained = [&](const Sum &sum) {
+        const auto stands = [&](const Sum &other) { return !other.is_exact && other.terms == sum.terms; };
+        return sum.is_exact && (sum.terms.empty() ? has_number : std::any_of(sums.begin(), sums.end(), stands));
     };
     std::vector<Sum> others;
     for (Sum &sum : sums)
-        if (!stands_for(sum))
+        if (!is_contained(sum))
             others.push_back(sum);
     sums = std::move(others);
     const auto sort = [&] {
@@ -218,7 +218,8 @@ void Values::simplify(std::vector<Sum> &sums) {
             sum.is_exact = false, sum.number = 0;
         sort();
     }
-    const bool is_large = std::any_of(sums.begin(), sums.end(), [](const Sum &sum) { return sum.terms.size() > most_terms; });
+    const bool is_large =
+        std::any_of(sums.begin(), sums.end(), [](const Sum &sum) { return sum.terms.size() > most_terms; });
     if (sums.size() <= most_sums && !is_large)
         return;
     split(sums);
@@ -229,6 +230,7 @@ void Values::simplify(std::vector<Sum> &sums) {
 }
 
 Value Values::interned(std::vector<Sum> sums) {
+    work_ += sums.size();
     simplify(sums);
     const auto found = numbers_.find(sums);
     if (found != numbers_.end())

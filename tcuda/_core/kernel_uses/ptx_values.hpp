@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace tcuda::kernel_uses::ptx {
@@ -67,7 +68,9 @@ public:
 
     // The values that one or the other may have.
     Value either(Value first, Value second);
-    Value sum(Value first, Value second) { return first == plain && second == plain ? plain : added(first, second, false); }
+    Value sum(Value first, Value second) {
+        return first == plain && second == plain ? plain : added(first, second, false);
+    }
     Value difference(Value first, Value second) { return added(first, second, true); }
     // A part of a value, with fewer bytes than a pointer.
     Value part(Value value) { return mapped(Change::part, value); }
@@ -84,6 +87,8 @@ public:
     const Origin &origin(std::uint32_t number) const { return origins_[number]; }
     // The number of the summand, if all that the value may have is one number.
     bool is_number(Value value, std::int64_t &number) const;
+    // The work that was done since the last call.
+    std::size_t take_work() { return std::exchange(work_, 0); }
     // Whether a limit was exceeded: values are missing then.
     bool is_exhausted() const { return is_exhausted_; }
 
@@ -108,6 +113,7 @@ private:
     std::unordered_map<std::uint64_t, Value> made_[8]; // results of earlier calls
     Term mixed_;
     Value foreign_ = none, system_ = none;
+    std::size_t work_ = 0;
     bool is_exhausted_ = false;
 };
 

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -44,15 +45,14 @@ def stripped(text: str) -> str:
     return unused.sub(lambda found: "" if words[found[1]] == 1 else found[0], text)
 
 
-def by_nvcc(nvcc: str, includes: list[str], source: str, options: list[str]) -> str:
+def by_nvcc(nvcc: str, includes: list[str], options: list[str], source: str) -> str:
     """Return the PTX of a source."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cu"
         path.write_text(source)
-        subprocess.run(
-            [nvcc, "-ptx", *options, *(f"-I{include}" for include in includes), "-o", path.with_suffix(".ptx"), path],
-            check=True,
-        )
+        folders = [f"-I{include}" for include in includes]
+        command = [nvcc, "-ptx", *options, *folders, "-o", path.with_suffix(".ptx"), path]
+        subprocess.run(command, check=True)
         return path.with_suffix(".ptx").read_text()
 
 
@@ -84,11 +84,9 @@ def main() -> None:
     """Compile all kernels in all ways."""
     nvcc, library, *includes = sys.argv[1:]
     for variant, options in VARIANTS.items():
+        compiled = partial(by_nvcc, nvcc, includes, options)
         with ThreadPoolExecutor(3) as threads:
-            made = threads.map(
-                lambda source, options=options: by_nvcc(nvcc, includes, source, options), sources().values()
-            )
-            write(variant, dict(zip(sources(), made, strict=True)))
+            write(variant, dict(zip(sources(), threads.map(compiled, sources().values()), strict=True)))
     write("nvrtc", {name: by_nvrtc(library, includes, source) for name, source in sources().items()})
 
 
