@@ -752,3 +752,49 @@ core.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
 print([line for line in work() if "107" in line])
 """
         assert self.lines(output_of, driver_stub, code) == ["check 0 0 1 0", "check 1 0 0 0", "[]"]
+
+
+def test_kernels_have_notes_while_kernels_are_noted(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+class Function:
+    def __call__(self): ...
+
+def read(arguments):
+    return _core.current_notes()
+
+def noted(call):
+    seen.clear()
+    call()
+    notes = [each for each in seen if isinstance(each, list)]
+    return [[(hex(address), size, kind) for address, size, _, _, kind, _ in memory]
+            for each in notes for _, memory, exclusive in each if exclusive]
+
+near, far = array((10,), FLOAT, 0x1000, 0), array((10,), FLOAT, 0x2000, 0)
+out, flat = array((10,), FLOAT, 0x3000, 0), array((96,), BYTE, 0x4000, 0)
+kernel = _core.FillKernel(launches, 4, 4, 8)
+calls = [
+    lambda: core.pack([near, far], flat, [0, 48]),
+    lambda: core.add(out, [near, far]),
+    lambda: core.add_in_chain([out, far], [near, far], [(0, 5), (5, 10)]),
+    lambda: kernel.fill_reals(_core.PhiloxState(1), 0, 0x5000, 10, 0.0, 1.0),
+    lambda: kernel.fill_integers(_core.PhiloxState(1), 0, 0x5000, 10, 0, 5),
+]
+core.pack([near, far], flat, [0, 48])
+stub.cuCtxSetCurrent(ctypes.c_size_t(7))
+print([noted(call) for call in calls])
+_core.note_calls(Function, Array, Pointer, tuple)
+for call in calls:
+    print(noted(call))
+_core.stop_noting_calls()
+print([noted(call) for call in calls], _core.current_notes())
+"""
+    assert outputs(output_of, driver_stub, code) == [
+        "[[], [], [], [], []]",
+        "[[('0x1000', 40, 1), ('0x4000', 40, 2), ('0x2000', 40, 1), ('0x4030', 40, 2)]]",
+        "[[('0x3000', 40, 2), ('0x1000', 40, 1), ('0x2000', 40, 1)]]",
+        "[[('0x3000', 20, 2), ('0x1000', 20, 1), ('0x2000', 20, 1)], "
+        "[('0x3014', 20, 2), ('0x1014', 20, 1), ('0x2014', 20, 1)]]",
+        "[[('0x5000', 40, 2)]]",
+        "[[('0x5000', 40, 2)]]",
+        "[[], [], [], [], []] []",
+    ]
