@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda import _core
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LIBRARY = r"""
@@ -189,6 +190,7 @@ class Client:
         self.module = ctypes.CDLL(str(path), handle=handle)
         self._library = stand_in.library
         self.notes: list[tuple[str, list[Memory]]] = []
+        self.during: Callable[[], object] = lambda: None  # what the library's function does
 
     def call(self, name: str, *arguments: Any) -> int:
         """Call a function of the library through the import table of the module."""
@@ -196,6 +198,7 @@ class Client:
 
         def observe() -> None:
             self.notes = _core.noted_memory()
+            self.during()
 
         observer = ctypes.CFUNCTYPE(None)(observe)
         self._library.observe_calls(observer)
