@@ -428,6 +428,13 @@ class TestCode:
         assert self.label(code, notes=call) == "description"
         assert self.label(code, notes=[*annotation, *call]) == "annotation"
 
+    def test_a_kernel_whose_code_is_known_may_use_a_part_of_an_array_only(self, code: Launches) -> None:
+        note: _core._Scopes = [("", False, [(region(A, 64, BOTH, "x"), True, False)])]
+        code.table.add_ptx(1, b"ptx kernel")
+        assert code.uses(number(A), notes=note) == [noted(region(A, 64, READ, "ptx"), "possible")]
+        code.table.describe_kernel(1, "kernel", [(0, 8)], [pointer(0, READ, "description")], True)
+        assert code.uses(number(A), notes=note) == [noted(region(A, 64, READ, "description"))]
+
     def test_code_is_analysed_once_and_only_if_a_kernel_needs_it(self, code: Launches, analyses: Analyses) -> None:
         code.table.describe_kernel(1, "described", [(0, 8)], [pointer(0, READ, "description")], True)
         code.table.add_ptx(1, b"ptx first second")

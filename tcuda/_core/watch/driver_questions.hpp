@@ -8,7 +8,8 @@
 namespace tcuda::watch {
 
 // Each function returns a status and has the parameters of the function of libcuda that it stands for. A null function
-// is one that the driver lacks. The driver allows all of them in a callback, and during a capture.
+// is one that the driver lacks. The driver allows all of them in a callback, and under RelaxedQuestions also during
+// a capture.
 struct DriverQuestions {
     int (*current_device)(int *device) = nullptr;                                       // cuCtxGetDevice
     int (*push_context)(libcuda::Context) = nullptr;                                    // cuCtxPushCurrent_v2
@@ -18,6 +19,7 @@ struct DriverQuestions {
     int (*capture_info)(libcuda::Stream, int *status, libcuda::CaptureId *) = nullptr;  // cuStreamGetCaptureInfo
     int (*address_range)(libcuda::DevicePointer *begin, std::size_t *size,
                          libcuda::DevicePointer) = nullptr; // cuMemGetAddressRange_v2
+    int (*exchange_capture_mode)(int *mode) = nullptr; // cuThreadExchangeStreamCaptureMode
     int (*pointer_attribute)(void *value, int attribute, libcuda::DevicePointer) = nullptr; // cuPointerGetAttribute
 
     static DriverQuestions from(const FindFunction &find);

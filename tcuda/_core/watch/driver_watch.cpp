@@ -3,6 +3,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "watch/relaxed_questions.hpp"
 #include "watch/use_list.hpp"
 
 namespace tcuda::watch {
@@ -28,6 +29,7 @@ std::uintptr_t event_of(Address address) { return static_cast<std::uintptr_t>(ad
 enum class At { device, page_locked, pageable, array };
 
 At ask_unified(const DriverQuestions &questions, Address address) {
+    const RelaxedQuestions relaxed(questions.exchange_capture_mode);
     unsigned type = 0;
     int managed = 0;
     if (questions.pointer_attribute == nullptr ||
@@ -102,6 +104,7 @@ DriverQuestions DriverQuestions::from(const FindFunction &find) {
     look_up(made.stream_flags, "cuStreamGetFlags");
     look_up(made.capture_info, "cuStreamGetCaptureInfo");
     look_up(made.address_range, "cuMemGetAddressRange_v2");
+    look_up(made.exchange_capture_mode, "cuThreadExchangeStreamCaptureMode");
     look_up(made.pointer_attribute, "cuPointerGetAttribute");
     return made;
 }
@@ -408,6 +411,7 @@ bool DriverWatch::find(CallStream call, WatchedStream *stream) {
 }
 
 bool DriverWatch::find_again(CallStream call, WatchedStream *stream) {
+    const RelaxedQuestions relaxed(questions_.exchange_capture_mode);
     stream->handle = call.handle;
     stream->key = key_of(call.handle);
     if (call.handle <= per_thread_stream) {

@@ -16,6 +16,7 @@ KernelQuestions KernelQuestions::from(const FindFunction &find) {
     look_up(made.library_of_kernel, find, "cuKernelGetLibrary");
     look_up(made.function_of_kernel, find, "cuKernelGetFunction");
     look_up(made.name_of_function, find, "cuFuncGetName");
+    look_up(made.exchange_capture_mode, find, "cuThreadExchangeStreamCaptureMode");
     return made;
 }
 

@@ -15,13 +15,15 @@ namespace tcuda::watch {
 using FindFunction = std::function<void *(const char *name)>;
 
 // Each function returns a status and has the parameters of the function of libcuda that it stands for. A null function
-// is one that the driver lacks. The driver allows all of them in a callback, and during a capture.
+// is one that the driver lacks. The driver allows all of them in a callback, and under RelaxedQuestions also during a
+// capture.
 struct KernelQuestions {
     int (*parameter_info)(libcuda::Function, std::size_t index, std::size_t *offset, std::size_t *size) = nullptr;
     int (*module_of_function)(Module *, libcuda::Function) = nullptr;
     int (*library_of_kernel)(Module *, libcuda::Function kernel) = nullptr;
     int (*function_of_kernel)(libcuda::Function *, libcuda::Function kernel) = nullptr;
     int (*name_of_function)(const char **name, libcuda::Function) = nullptr;
+    int (*exchange_capture_mode)(int *mode) = nullptr;
 
     static KernelQuestions from(const FindFunction &find);
 };

@@ -5,6 +5,7 @@
 
 #include "driver/status.hpp"
 #include "kernel_uses/mangled_name.hpp"
+#include "watch/relaxed_questions.hpp"
 
 namespace tcuda::watch {
 namespace {
@@ -212,6 +213,7 @@ std::shared_ptr<const KnownKernel> KernelTable::find(libcuda::Function function,
             return known->second;
         version = version_;
     }
+    const RelaxedQuestions relaxed(questions.exchange_capture_mode);
     Module module = 0;
     libcuda::Function asked = function;
     if (questions.module_of_function == nullptr || questions.module_of_function(&module, function) != success) {

@@ -161,8 +161,10 @@ private:
         }
         const NotedMemory *const memory = memory_at(notes, addresses_[place]);
         const std::string_view label = memory != nullptr && pointer.label.empty() ? memory->label : pointer.label;
+        // The code of a kernel does not tell whether the kernel uses the whole array.
+        const bool possible = pointer.possible || kernel_->source != UseSource::description;
         if (memory != nullptr && memory->extent_known)
-            next(kind, pointer.possible, label).use.region = memory->region;
+            next(kind, possible, label).use.region = memory->region;
         else
             use_rest(addresses_[place], live_[place], kind, label);
     }
