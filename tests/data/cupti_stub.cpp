@@ -45,6 +45,31 @@ struct Stream {
     std::uint64_t capture;
 };
 
+// A node that writes `size` bytes from `target` on, a kernel of the function `target`, or the child graph `target`.
+struct Node {
+    Handle handle;
+    int type;
+    std::uintptr_t target;
+    std::size_t size;
+};
+struct MemsetParameters {
+    std::uintptr_t target;
+    std::size_t pitch;
+    unsigned value, element_size;
+    std::size_t width, height;
+    Handle context;
+};
+struct MemcpyEnd {
+    std::size_t x, y, z, level;
+    int memory_type;
+    std::uintptr_t host, device, array, reserved;
+    std::size_t pitch, height;
+};
+struct MemcpyParameters {
+    MemcpyEnd source, target;
+    std::size_t width, height, depth;
+};
+
 struct State {
     std::uint32_t version = 130001;
     std::uint32_t newest_id = 1023; // a library refuses the ids that it does not know
@@ -57,8 +82,17 @@ struct State {
     std::map<unsigned long long, int> memory; // the type of the memory at an address
     std::map<unsigned long long, std::size_t> sizes; // of the memory that begins at an address
     std::map<Handle, std::vector<std::pair<std::size_t, std::size_t>>> functions; // offsets and sizes of parameters
+    std::map<Handle, std::vector<Node>> graphs;
     int questions = 0;
 } state;
+
+const Node *node_of(Handle handle) {
+    for (const auto &[graph, nodes] : state.graphs)
+        for (const Node &node : nodes)
+            if (node.handle == handle)
+                return &node;
+    return nullptr;
+}
 
 thread_local std::vector<Handle> contexts;
 constexpr Handle subscriber = 0x51;
@@ -188,6 +222,49 @@ int cuFuncGetParamInfo(Handle function, std::size_t index, std::size_t *offset, 
     return 0;
 }
 
+int cuGraphGetNodes(Handle graph, Handle *nodes, std::size_t *count) {
+    const std::vector<Node> &known = state.graphs[graph];
+    for (std::size_t place = 0; nodes != nullptr && place < *count && place < known.size(); ++place)
+        nodes[place] = known[place].handle;
+    *count = known.size();
+    return 0;
+}
+
+int cuGraphGetEdges(Handle, Handle *, Handle *, std::size_t *count) {
+    *count = 0;
+    return 0;
+}
+
+int cuGraphNodeGetType(Handle node, int *type) {
+    const Node *const known = node_of(node);
+    if (known == nullptr)
+        return 1;
+    *type = known->type;
+    return 0;
+}
+
+int cuGraphMemsetNodeGetParams(Handle node, MemsetParameters *parameters) {
+    const Node *const known = node_of(node);
+    *parameters = {known->target, 0, 0, 1, known->size, 1, 0};
+    return 0;
+}
+
+int cuGraphMemcpyNodeGetParams(Handle node, MemcpyParameters *parameters) {
+    const Node *const known = node_of(node);
+    *parameters = MemcpyParameters{};
+    parameters->source.memory_type = parameters->target.memory_type = 2;
+    parameters->target.device = known->target;
+    parameters->source.device = known->target + 4096;
+    parameters->width = known->size;
+    parameters->height = parameters->depth = 1;
+    return 0;
+}
+
+int cuGraphChildGraphNodeGetGraph(Handle node, Handle *graph) {
+    *graph = node_of(node)->target;
+    return 0;
+}
+
 // The test
 
 void stub_reset() { state = State(); }
@@ -202,6 +279,9 @@ void stub_set_memory(unsigned long long address, int type) { state.memory[addres
 void stub_set_memory_size(unsigned long long address, std::size_t size) { state.sizes[address] = size; }
 void stub_add_parameter(Handle function, std::size_t offset, std::size_t size) {
     state.functions[function].push_back({offset, size});
+}
+void stub_add_node(Handle graph, Handle node, int type, std::uintptr_t target, std::size_t size) {
+    state.graphs[graph].push_back({node, type, target, size});
 }
 int stub_questions() { return state.questions; }
 int stub_subscribed() { return state.callback != nullptr; }

@@ -64,6 +64,9 @@ class Cupti:
         self.stub.stub_add_context.argtypes = [ctypes.c_size_t, ctypes.c_int]
         self.stub.stub_set_stream.argtypes = [ctypes.c_size_t, ctypes.c_size_t, ctypes.c_uint, ctypes.c_uint64]
         self.stub.stub_set_memory.argtypes = [ctypes.c_ulonglong, ctypes.c_int]
+        self.stub.stub_add_node.argtypes = [
+            ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t,
+        ]  # fmt: skip
         self.stub.stub_set_memory_size.argtypes = [ctypes.c_ulonglong, ctypes.c_size_t]
         self.stub.stub_add_parameter.argtypes = [ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t]
         self.stub.stub_resource.argtypes = [
