@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tcuda import _core
 from tcuda._cupy import loaded_kernels
 from tcuda._cupy.kernel_signatures import parameter_names, signatures
+from tcuda._process.fork import call_in_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -183,3 +184,13 @@ def end() -> None:
         watch, _watch = _watch, None
         if watch is not None:
             watch.end()
+
+
+def _forget_in_child() -> None:
+    global _lock, _watch
+    _lock = threading.RLock()  # another thread of the parent may have held it
+    _watch = None
+    _core.stop_noting_calls()
+
+
+call_in_child(_forget_in_child)
