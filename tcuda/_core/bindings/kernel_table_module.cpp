@@ -1,7 +1,6 @@
 #include "bindings/kernel_table_module.hpp"
 
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -10,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -18,7 +16,6 @@
 #include <vector>
 
 #include "bindings/python_launch_reader.hpp"
-#include "bindings/python_stacks.hpp"
 #include "kernel_uses/kernel_use.hpp"
 #include "watch/kernel_table.hpp"
 
@@ -101,7 +98,8 @@ void bind_table(nb::module_ &module) {
         .def("sizes", sizes);
     module.def("kernel_table", &watch::kernel_table, nb::rv_policy::reference);
     module.def("describe_kernel",
-               [](Module of, std::string kernel, const Parameters &parameters, const Pointers &pointers, bool complete) {
+               [](Module of, std::string kernel, const Parameters &parameters, const Pointers &pointers,
+                  bool complete) {
                    describe(watch::kernel_table(), of, std::move(kernel), parameters, pointers, complete);
                },
                nb::arg("module"), nb::arg("name"), nb::arg("parameters"), nb::arg("pointers"), nb::arg("complete"));

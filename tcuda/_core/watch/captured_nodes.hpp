@@ -25,9 +25,9 @@ public:
     };
     using Known = std::shared_ptr<const Captured>;
 
-    // Adds a node, unless the node is known already: a copy of no bytes makes no node. `capture` tells the captures into
-    // one graph apart. A graph of a failed capture ends unseen, so the nodes of another capture are forgotten, and so are
-    // the graphs that were captured first if there are too many.
+    // Adds a node, unless the node is known already: a copy of no bytes makes no node. `capture` tells the captures
+    // into one graph apart. A graph of a failed capture ends unseen, so the nodes of another capture are forgotten, and
+    // so are the graphs that were captured first if there are too many.
     void add(libcuda::Graph graph, libcuda::CaptureId capture, libcuda::GraphNode node, Known captured);
     Known find(libcuda::GraphNode node);
     libcuda::CaptureId capture_of(libcuda::Graph graph); // the last one; 0 if there is none

@@ -115,10 +115,11 @@ GraphContent ContentReader::read(libcuda::Graph graph) {
             continue;
         }
         GraphContent::Node node = node_of(handle, type);
-        if (type == record_type)
+        if (type == record_type && node.event != 0)
             recorded[node.event] = content.nodes.size();
-        else if (const auto known = recorded.find(node.event); type == wait_type && node.event != 0 && known != recorded.end())
-            before.push_back(known->second); // the node waits for the record in the same launch
+        const auto record = type == wait_type ? recorded.find(node.event) : recorded.end();
+        if (record != recorded.end())
+            before.push_back(record->second); // the node waits for the record in the same launch
         std::sort(before.begin(), before.end());
         before.erase(std::unique(before.begin(), before.end()), before.end());
         node.dependencies = std::move(before);

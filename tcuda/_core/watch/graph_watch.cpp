@@ -237,7 +237,9 @@ void GraphWatch::child_added(libcuda::GraphNode node, libcuda::Graph graph, libc
     captured_.add(graph, captured_.capture_of(graph), node, std::move(captured));
 }
 
-GraphContent GraphWatch::read(libcuda::Graph graph) { return ContentReader(questions_, launches_, captured_).read(graph); }
+GraphContent GraphWatch::read(libcuda::Graph graph) {
+    return ContentReader(questions_, launches_, captured_).read(graph);
+}
 
 // Executable graphs
 
