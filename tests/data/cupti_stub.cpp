@@ -84,6 +84,7 @@ struct State {
     std::map<Handle, std::vector<std::pair<std::size_t, std::size_t>>> functions; // offsets and sizes of parameters
     std::map<Handle, std::vector<Node>> graphs;
     int questions = 0;
+    void (*meanwhile)() = nullptr; // called in the next question for the flags of a stream
 } state;
 
 const Node *node_of(Handle handle) {
@@ -181,6 +182,8 @@ int cuStreamGetCtx(Handle stream, Handle *context) {
 int cuStreamGetFlags(Handle stream, unsigned *flags) {
     ++state.questions;
     *flags = state.streams.at(stream).flags;
+    if (state.meanwhile != nullptr)
+        std::exchange(state.meanwhile, nullptr)();
     return 0;
 }
 
@@ -283,6 +286,7 @@ void stub_add_parameter(Handle function, std::size_t offset, std::size_t size) {
 void stub_add_node(Handle graph, Handle node, int type, std::uintptr_t target, std::size_t size) {
     state.graphs[graph].push_back({node, type, target, size});
 }
+void stub_meanwhile(void (*function)()) { state.meanwhile = function; }
 int stub_questions() { return state.questions; }
 int stub_subscribed() { return state.callback != nullptr; }
 int stub_subscriptions() { return state.subscriptions; }
