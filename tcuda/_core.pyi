@@ -326,6 +326,17 @@ def end_library_calls() -> None:
 def look_for_library_calls() -> None:
     """Find the modules that were loaded since the last look, if calls of libraries are noted."""
 
+def notes_library_calls() -> bool:
+    """Return whether somebody wants the notes of libraries' calls."""
+
+def noting_function(name: str, address: int) -> int:
+    """Return the address of a function that notes the memory and calls a function of NVIDIA's libraries.
+
+    Args:
+        name: The name of the library's function.
+        address: The address of the library's function. The result is this address if the function is not known.
+    """
+
 def intercepted_library_calls() -> list[tuple[str, list[str]]]:
     """Return the path of each module whose calls are noted, and the names of the functions in its import table."""
 

@@ -13,6 +13,8 @@ import ctypes
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tcuda import _core
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -65,9 +67,22 @@ def capture_products(may_capture: Callable[[int], bool]) -> None:
     for name, function in _FUNCTIONS.items():
         call = getattr(library, function.symbol)
         call.argtypes = (ctypes.c_void_p, *(_TYPES[kind] for kind in function.kinds))
+        call = _noted(function.symbol, call)
         refusing = getattr(cublas, name)
         multiply = _capturable(refusing, call, function.has_compute_type, may_capture, cupy, cublas, library)
         setattr(cublas, name, multiply)
+
+
+def _noted(symbol: str, plain: Any) -> Callable[..., int]:
+    """Return a function that calls ``plain``, and tells the race detector what memory the call uses."""
+    address = ctypes.cast(plain, ctypes.c_void_p).value
+    assert address is not None
+    noting = ctypes.CFUNCTYPE(ctypes.c_int, *plain.argtypes)(_core.noting_function(symbol, address))
+
+    def call(*arguments: int) -> int:
+        return (noting if _core.notes_library_calls() else plain)(*arguments)  # type: ignore[no-any-return]
+
+    return call
 
 
 def _capturable(

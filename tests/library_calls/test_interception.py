@@ -140,6 +140,32 @@ def test_notes_belong_to_the_thread_and_end_with_the_call(client: Client) -> Non
     assert _core.noted_memory() == []
 
 
+def test_a_caller_without_an_import_table(stand_in: StandIn) -> None:
+    """ctypes calls a function by its address: the caller asks for the function that notes the memory."""
+    function = stand_in.library.cublasDscal_v2
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    noting = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_int64] * 5)(_core.noting_function("cublasDscal_v2", address))
+    notes: list[Any] = []
+    observer = ctypes.CFUNCTYPE(None)(lambda: notes.append(_core.noted_memory()))
+    stand_in.library.observe_calls(observer)
+    try:
+        assert noting(1, 2, 0, 0x1000, 1) == 0
+    finally:
+        stand_in.library.observe_calls(ctypes.CFUNCTYPE(None)(0))
+    assert notes == [[("cublasDscal_v2", [("x", "both", 0x1000, (8, [(2, 8)]))])]]
+    assert _core.noting_function("cublasUnknown", 4711) == 4711
+
+
+def test_whether_calls_are_noted() -> None:
+    """The answer is for callers that have a faster way without notes."""
+    assert not _core.notes_library_calls()
+    _core.begin_library_calls()
+    assert _core.notes_library_calls()
+    _core.end_library_calls()
+    assert not _core.notes_library_calls()
+
+
 THRUST = r"""
 #include <cstddef>
 #include <cstdint>

@@ -48,6 +48,7 @@ int cublasDscal_v2(void *handle, int n, const double *alpha, double *x, int incx
 int cublasSgeam(void *handle, int transa, int transb, int m, int n, const float *alpha, const float *A, int lda,
                 const float *beta, const float *B, int ldb, float *C, int ldc) { return called(); }
 int cublasSetWorkspace_v2(void *handle, void *workspace, size_t bytes) { return called(); }
+int cublasSetStream_v2(void *handle, void *stream) { return called(); }
 int cublasDestroy_v2(void *handle) { return called(); }
 int curandGenerateNormal(void *generator, float *output, size_t n, float mean, float deviation) {
     I(0, generator) I(1, output) I(2, n)
@@ -105,6 +106,7 @@ FUNCTIONS = [
     "cublasSgeam",
     "cublasSetWorkspace_v2",
     "cublasDestroy_v2",
+    "cublasSetStream_v2",
     "curandGenerateNormal",
     "curandGenerateLogNormalDouble",
     "cusparseCreateCsr",

@@ -104,6 +104,8 @@ void bind_library_calls(nb::module_ &module) {
     module.def("begin_library_calls", begin, nb::arg("modules") = std::vector<std::string>());
     module.def("end_library_calls", end);
     module.def("look_for_library_calls", look_again);
+    module.def("notes_library_calls", [] { return Interception::instance().is_on(); });
+    module.def("noting_function", library_calls::noting_function, nb::arg("name"), nb::arg("address"));
     module.def("intercepted_library_calls", [] { return Interception::instance().intercepted(); });
     module.def("counted_library_calls", counts);
     module.def("library_call_table", table);

@@ -34,6 +34,12 @@ const std::unordered_map<std::string_view, std::size_t> &places() {
 
 } // namespace
 
+std::uintptr_t noting_function(const std::string &name, std::uintptr_t address) {
+    const auto found = places().find(name);
+    const std::uintptr_t ours = found == places().end() ? 0 : thunk(found->second, address);
+    return ours != 0 ? ours : address;
+}
+
 Interception &Interception::instance() {
     static auto *interception = new Interception;
     return *interception;
@@ -47,6 +53,7 @@ void Interception::begin(const std::vector<std::string> &modules) {
     if (users_++ != 0 && !more)
         return look();
     if (users_ == 1) {
+        on_.store(true, std::memory_order_relaxed);
         KnownMemory::instance().clear();
         LibraryCall::begin_era();
     }
@@ -59,6 +66,7 @@ void Interception::end() {
     const std::lock_guard lock(mutex_);
     if (users_ == 0 || --users_ != 0)
         return;
+    on_.store(false, std::memory_order_relaxed);
     for (Watched &watched : watched_) {
         const LoadedModule::Unsealed unsealed(watched.module);
         if (!unsealed)
@@ -78,11 +86,6 @@ void Interception::look_again() {
     const std::lock_guard lock(mutex_);
     if (users_ != 0)
         look();
-}
-
-bool Interception::is_on() const {
-    const std::lock_guard lock(mutex_);
-    return users_ != 0;
 }
 
 std::vector<std::pair<std::string, std::vector<std::string>>> Interception::intercepted() const {

@@ -12,6 +12,10 @@
 
 namespace tcuda::library_calls {
 
+// Our function in place of the function `name` at `address`, for callers that have no import table; `address` if there
+// is none.
+std::uintptr_t noting_function(const std::string &name, std::uintptr_t address);
+
 // There is one interception in a process. Its users are counted: the first one begins it, and the last one ends it.
 class Interception {
 public:
@@ -23,7 +27,7 @@ public:
     // Looks at the modules that were loaded since the last look.
     void look_again();
 
-    bool is_on() const;
+    bool is_on() const { return on_.load(std::memory_order_relaxed); }
     // The path of each module with the names of the functions that are intercepted in it.
     std::vector<std::pair<std::string, std::vector<std::string>>> intercepted() const;
 
@@ -43,6 +47,7 @@ private:
 
     mutable std::mutex mutex_;
     std::size_t users_ = 0;
+    std::atomic<bool> on_{false};
     unsigned long long loads_ = 0; // at the last look
     std::vector<std::string> more_;
     std::vector<Watched> watched_;

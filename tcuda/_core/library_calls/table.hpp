@@ -167,6 +167,7 @@ inline constexpr Row rows[] = {
      "handle:object trans m n nrhs Aarray:table(batchSize) lda Carray:table(batchSize) ldc info "
      "devInfoArray:write(batchSize)@4 batchSize"},
     {"cublasSetWorkspace_v2", "", "handle:object workspace:sets(bytes)@1 bytes:wide"},
+    {"cublasSetStream_v2", "", "handle:drop stream"}, // cuBLAS then uses a workspace of its own again
     {"cublasDestroy_v2", "", "handle:drop"},
     {"cublasLtMatmul", "",
      "handle computeDesc alpha:read(1)@4 A:read Adesc B:read Bdesc beta:read(1)@4 C:read Cdesc D:write Ddesc algo "
