@@ -56,13 +56,13 @@ def by_nvcc(nvcc: str, includes: list[str], options: list[str], source: str) -> 
         return path.with_suffix(".ptx").read_text()
 
 
-def by_nvrtc(library: str, includes: list[str], source: str) -> str:
+def by_nvrtc(library: str, includes: list[str], architecture: str, source: str) -> str:
     """Return the PTX of a source."""
     nvrtc = ctypes.CDLL(library)
     program = ctypes.c_void_p()
     source = re.sub(r"#include <(stdio|assert)\.h>", "", source)
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None)
-    options = [b"--gpu-architecture=compute_90", b"--std=c++17", *(f"-I{path}".encode() for path in includes)]
+    options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17", *(f"-I{path}".encode() for path in includes)]
     failed = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
     size = ctypes.c_size_t()
     kind = "ProgramLog" if failed else "PTX"
@@ -87,7 +87,9 @@ def main() -> None:
         compiled = partial(by_nvcc, nvcc, includes, options)
         with ThreadPoolExecutor(3) as threads:
             write(variant, dict(zip(sources(), threads.map(compiled, sources().values()), strict=True)))
-    write("nvrtc", {name: by_nvrtc(library, includes, source) for name, source in sources().items()})
+    for variant, architecture in {"nvrtc": "compute_90", "nvrtc_100": "compute_100"}.items():
+        compiled = partial(by_nvrtc, library, includes, architecture)
+        write(variant, {name: compiled(source) for name, source in sources().items()})
 
 
 if __name__ == "__main__":
