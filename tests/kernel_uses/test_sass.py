@@ -157,6 +157,85 @@ def test_calls_do_not_mix() -> None:
     ) == {0: "read", 8: "write", 16: "read"}
 
 
+def test_pointers_to_the_stack() -> None:
+    """A function that gets the address of a variable changes the variable."""
+    assert uses(
+        "LDC R1, c[0x0][0x28]",
+        "IADD3 R1, R1, -0x10, RZ",
+        "LDC.64 R2, c[0x0][0x210]",
+        "STL.64 [R1], R2",
+        "STL.64 [R1+0x8], R2",
+        "LDC R6, c[0x0][0x20]",
+        "LDC R7, c[0x0][0x24]",
+        "IADD3 R6, P0, R1, R6, RZ",
+        "IADD3.X R7, RZ, R7, RZ, P0, !PT",
+        "LDC.64 R4, c[0x0][0x218]",
+        "ST.E.64 desc[UR4][R6.64+0x8], R4",
+        "LDL.64 R8, [R1]",
+        "STG.E desc[UR4][R8.64], R0",
+        "LDL.64 R8, [R1+0x8]",
+        "LDG.E R0, desc[UR4][R8.64]",
+        "EXIT",
+    ) == {0: "write", 8: "read"}
+
+
+def test_jumps_that_are_written_as_calls() -> None:
+    """A call of a place inside the function does not come back."""
+    assert uses(
+        "LDC.64 R2, c[0x0][0x210]",
+        ".L_0:",
+        "@P0 CALL.REL.NOINC `(.L_1)",
+        "BRA `(.L_0)",
+        ".L_1:",
+        "@P1 CALL.REL.NOINC `(.L_0)",
+        "STG.E desc[UR4][R2.64], R0",
+        "EXIT",
+    ) == {0: "write"}
+
+
+def test_barriers() -> None:
+    """Threads go on behind the barrier that they have waited for, and at no other."""
+    assert uses(
+        "LDC.64 R2, c[0x0][0x210]",
+        "BSSY B0, `(.L_1)",
+        "LDG.E R0, desc[UR4][R2.64]",
+        "BSYNC B0",
+        ".L_1:",
+        "LDC.64 R2, c[0x0][0x218]",
+        "BSSY B0, `(.L_2)",
+        "STG.E desc[UR4][R2.64], R0",
+        "BSYNC B0",
+        ".L_2:",
+        "EXIT",
+    ) == {0: "read", 8: "write"}
+
+
+def test_indices_of_parameters() -> None:
+    """An index leads to any place of a structure, and a known one to its place."""
+    lines = ("LDC.64 R2, c[0x0][R0+0x218]", "STG.E desc[UR4][R2.64], R0", "EXIT")
+    both = [(8, "write", True, ""), (16, "write", True, "")]
+    assert kernel(*lines, parameters=(8, 16, 8))[1:] == (both, True)
+    all_words = [(offset, "write", True, "") for offset in (0, 8, 16)]
+    assert kernel(*lines, parameters=(8, 8, 8))[1:] == (all_words, True)
+    assert kernel("MOV R0, 0x8", *lines, parameters=(8, 16, 8))[1:] == ([(16, "write", False, "")], True)
+
+
+def test_marked_pointers() -> None:
+    """Where the compiler marks pointers, the other parameters are offsets."""
+    code = ("IADD3 R4, P0, R2, R8, RZ", "STG.E desc[UR4][R4.64], R0", "EXIT")
+    lines = ("LDC.64 R2, c[0x0][0x380]", "LDC.64 R8, c[0x0][0x388]", *code)
+    text = "\n".join(f"/*{16 * i:04x}*/ {line} ;" for i, line in enumerate(lines))
+    head = '.target sm_100\n.section .text.k\n.other k,@"STO_CUDA_ENTRY STV_DEFAULT"\nk:\n'
+    for pointers, expected in (
+        ([], [(0, "write", True, ""), (8, "write", True, "")]),
+        ([0], [(0, "write", False, "")]),
+        ([8], [(8, "write", False, "")]),
+        ([0, 8], [(0, "write", True, ""), (8, "write", True, "")]),
+    ):
+        found = _core.uses_of_sass((head + text).encode(), {"k": ([(0, 8), (8, 8)], pointers)})
+        assert found["k"][1:] == (expected, True)
+
+
 @pytest.mark.parametrize(
     ("instruction", "kind"),
     [

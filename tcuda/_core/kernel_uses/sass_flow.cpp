@@ -359,6 +359,8 @@ private:
             else
                 indexed = true;
         }
+        if (operand.bank == 0 && indexed && parameters_.far_below(offset))
+            return {sets_.single(module_memory), 0, false};
         if (operand.bank == 0 && indexed)
             return {sets_.single(parameters_.in_member(offset) ? member_word : any_word), 0, false};
         if (operand.bank == 0)
@@ -685,20 +687,23 @@ private:
         return found;
     }
 
+    // Whether the address is that of a known place of the stack.
+    bool is_slot(const SassValue &address) {
+        return address.known && address.origins == sets_.single(own_memory) && address.constant % 4 == 0;
+    }
+
     void use_stack(const Instruction &instruction, const MemoryUse &use, const SassValue &address, unsigned width,
                    unsigned pieces, SassValue *loaded) {
-        const bool exact = address.known && address.origins == sets_.single(own_memory) && address.constant % 4 == 0;
-        if (use.kind == Kind::write) {
+        const bool exact = is_slot(address) && use.kind != Kind::both;
+        if (use.kind != Kind::read) {
             keep(stack_, stored(instruction, use, pieces));
             const Operand *source = nullptr;
             for (const Operand &operand : instruction.operands)
                 if (operand.kind == Operand::Kind::general)
                     source = &operand;
             if (!exact || width < 32)
-                keep(loose_stack_, stored(instruction, use, pieces));
-            if (!exact || source == nullptr)
-                return;
-            for (unsigned piece = 0; piece < pieces; ++piece) {
+                store_loosely(stored(instruction, use, pieces));
+            for (unsigned piece = 0; exact && source != nullptr && piece < pieces; ++piece) {
                 SassValue value = read(source->registers[0].number, piece);
                 const auto at = std::int32_t(std::uint32_t(address.constant) + 4 * piece);
                 const auto old = registers_->stack.find(at);
@@ -712,8 +717,9 @@ private:
                 if (registers_->stack.size() > 4096)
                     throw CannotFollow();
             }
-            return;
         }
+        if (use.kind == Kind::write)
+            return;
         for (unsigned piece = 0; piece < pieces; ++piece) {
             SassValue value{stack_, 0, false};
             if (exact) {
@@ -721,8 +727,7 @@ private:
                 const auto found = registers_->stack.find(at);
                 value = found == registers_->stack.end() ? SassValue{} : found->second;
                 const Origins both = sets_.joined(value.origins, loose_stack_);
-                // A store somewhere into the stack may have changed the constant as well.
-                value = {both, value.constant, value.known && both == value.origins && width == 32 * pieces};
+                value = {both, value.constant, value.known && !stored_loosely_ && width == 32 * pieces};
             }
             loaded[piece] = value;
         }
@@ -762,13 +767,18 @@ private:
             return from_memory;
         }
         const bool certain = sets_.members(origins).size() == 1 && !use.unknown;
+        if (certain && origins == address.low.origins && is_slot(address.low)) {
+            use_stack(instruction, use, address.low, width_of(instruction), pieces, exact);
+            has_exact = true;
+            return 0;
+        }
         for (const std::uint32_t origin : sets_.members(origins)) {
             if (origin == own_memory) {
                 if (std::uint8_t(use.kind) & std::uint8_t(Kind::write)) {
                     const Origins data = stored(instruction, use, pieces);
                     keep(shared_, data);
                     keep(stack_, data);
-                    keep(loose_stack_, data);
+                    store_loosely(data);
                 }
                 loaded = sets_.joined(loaded, sets_.joined(shared_, stack_));
                 continue;
@@ -794,6 +804,13 @@ private:
                 record(origin, use.kind, certain);
         }
         return loaded;
+    }
+
+    // Anywhere in the stack.
+    void store_loosely(Origins data) {
+        shared_changed_ = shared_changed_ || !stored_loosely_;
+        stored_loosely_ = true;
+        keep(loose_stack_, data);
     }
 
     void keep(Origins &kept, Origins more) {
@@ -864,7 +881,7 @@ private:
 
     // What any thread may have stored into shared memory, into the stack, and into the stack at an unknown place.
     Origins shared_ = 0, stack_ = 0, loose_stack_ = 0;
-    bool shared_changed_ = false, recording_ = false, complete_ = true;
+    bool stored_loosely_ = false, shared_changed_ = false, recording_ = false, complete_ = true;
     std::map<std::size_t, Word> words_;
 };
 

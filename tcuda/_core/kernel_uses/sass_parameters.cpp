@@ -9,14 +9,15 @@ namespace {
 struct BankLayout {
     std::int64_t base;
     std::int64_t stack;                // the stack pointer at the begin of the kernel
-    std::int64_t windows, windows_end; // the addresses where own memory begins
+    std::int64_t windows, windows_end; // the addresses where own memory begins, of 8 bytes each
     std::int64_t block, block_offset;  // an address of the parameter block, and how far behind it the parameters begin
+    std::int64_t workspace;            // the low half of the address of what the threads of a grid synchronize with
 };
 
 constexpr BankLayout layouts[] = {
-    {0x160, 0x28, 0x18, 0x28, 0x40, 0x160},
-    {0x210, 0x28, 0x18, 0x28, 0x198, 0},
-    {0x380, 0x37c, 0x2f0, 0x300, 0x348, 0},
+    {0x160, 0x28, 0x18, 0x28, 0x40, 0x160, 0x90},
+    {0x210, 0x28, 0x18, 0x28, 0x198, 0, 0x48},
+    {0x380, 0x37c, 0x2f0, 0x300, 0x348, 0, -1},
 };
 
 constexpr std::int64_t most_block_bytes = 1 << 16;
@@ -41,8 +42,11 @@ SassValue SassParameters::bank_value(OriginSets &sets, std::int64_t offset) cons
                                              [&](const BankLayout &layout) { return layout.base == base_; });
     if (offset == layout.stack)
         return {sets.single(own_memory), 0, true};
+    // The low half counts as zero, so that an address in a window stays the distance to the stack that it was.
     if (offset >= layout.windows && offset < layout.windows_end)
-        return {sets.single(own_memory), 0, false};
+        return offset % 8 == 0 ? SassValue{0, 0, true} : SassValue{sets.single(own_memory), 0, false};
+    if (offset == layout.workspace)
+        return {sets.single(module_memory), 0, false};
     if (offset == layout.block)
         return {sets.single(block_address), std::int32_t(-layout.block_offset), true};
     return {};
@@ -59,6 +63,8 @@ SassValue SassParameters::word(OriginSets &sets, std::int64_t offset) const {
         return {};
     return {sets.single(std::uint32_t(first_word + at / 8)), 0, false};
 }
+
+bool SassParameters::far_below(std::int64_t offset) const { return offset < base_ - 0x100; }
 
 bool SassParameters::in_member(std::int64_t offset) const {
     return std::any_of(block_.parameters.begin(), block_.parameters.end(), [&](const Parameter &parameter) {

@@ -19,6 +19,8 @@ public:
     SassValue word(OriginSets &sets, std::int64_t offset) const;
     // Whether the place in constant bank 0 belongs to a parameter of more than 8 bytes, in which a kernel may index.
     bool in_member(std::int64_t offset) const;
+    // Whether a place in constant bank 0 is so far in front of the parameters that an index does not lead to them.
+    bool far_below(std::int64_t offset) const;
     // A parameter that the compiler marks as a pointer.
     bool marked(std::uint32_t origin) const;
     // A number of 8 bytes in a kernel whose pointers are marked.
