@@ -188,6 +188,18 @@ void Flow::set_all(std::uint32_t frame, const Instruction &instruction, Value va
     }
 }
 
+// Bits of both operands. Where both have a pointer, the result may be either.
+Value Flow::blended(Value first, Value second) {
+    const auto has_whole = [&](Value value) {
+        const auto &sums = values_.sums(value);
+        return std::any_of(sums.begin(), sums.end(), [](const Sum &sum) {
+            return std::any_of(sum.terms.begin(), sum.terms.end(), [](const Term &term) { return !term.is_derived; });
+        });
+    };
+    const Value sum = values_.sum(first, second);
+    return sum != Values::none && has_whole(first) && has_whole(second) ? values_.choices(sum) : sum;
+}
+
 // A pointer with some of its lowest bits cleared is the pointer. Other masks leave no pointer.
 Value Flow::masked(Value value, Value mask) {
     std::int64_t number;
@@ -197,7 +209,7 @@ Value Flow::masked(Value value, Value mask) {
         const bool keeps_pointers = number < 0 || number >= std::int64_t(1) << 32;
         return keeps_pointers ? values_.moved(value) : values_.derived(value);
     }
-    return values_.sum(values_.moved(value), mask);
+    return blended(values_.moved(value), values_.moved(mask));
 }
 
 const Operand *Flow::address_of(const Function &function, const Instruction &instruction, unsigned which) const {
@@ -234,8 +246,12 @@ void Flow::step(std::uint32_t frame, const Instruction &instruction, std::uint32
         return set_all(frame, instruction, values_.part(operand(0)));
     case Act::sum:
         return set_all(frame, instruction, values_.sum(operand(0), operand(1)));
+    case Act::blend:
+        return set_all(frame, instruction, blended(operand(0), operand(1)));
+    case Act::opposite:
+        return set_all(frame, instruction, values_.difference(Values::plain, operand(0)));
     case Act::joint: {
-        const Value first = operand(0), second = operand(1), value = values_.sum(first, second);
+        const Value first = operand(0), second = operand(1), value = blended(first, second);
         std::int64_t number;
         const bool has_parts = first != Values::plain && second != Values::plain && !values_.is_number(first, number) &&
                                !values_.is_number(second, number);

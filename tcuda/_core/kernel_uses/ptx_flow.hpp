@@ -81,6 +81,7 @@ private:
     Value value_of(std::uint32_t frame, const Operand &operand);
     void set(std::uint32_t frame, const Operand &operand, Value value);
     void set_all(std::uint32_t frame, const Instruction &instruction, Value value);
+    Value blended(Value first, Value second);
     Value masked(Value value, Value mask);
 
     void load(std::uint32_t frame, const Instruction &instruction, const Operation &operation);

@@ -212,8 +212,12 @@ Operation operation_of(std::string_view opcode) {
     if (is_float(parts.last()) &&
         is_one_of(name, {"add", "sub", "mul", "mad", "min", "max", "neg", "abs", "div", "rem"}))
         return plainly(Act::plain);
-    if (name == "add" || name == "addc" || name == "xor")
+    if (name == "add" || name == "addc")
         return plainly(Act::sum);
+    if (name == "xor")
+        return plainly(Act::blend);
+    if (name == "neg" || name == "not")
+        return plainly(Act::opposite);
     if (name == "or" || name == "bfi")
         return plainly(Act::joint);
     if (name == "sub" || name == "subc")
@@ -224,7 +228,7 @@ Operation operation_of(std::string_view opcode) {
         return plainly(Act::mask);
     if (is_one_of(name, {"selp", "min", "max", "slct"}))
         return plainly(Act::choice);
-    if (is_one_of(name, {"shl", "shr", "mul", "neg", "not", "abs", "div", "rem", "bfe", "brev", "cnot", "shf",
+    if (is_one_of(name, {"shl", "shr", "mul", "abs", "div", "rem", "bfe", "brev", "cnot", "shf",
                          "prmt", "lop3", "popc", "clz", "bfind", "fns", "sad", "mul24", "dp4a", "dp2a", "redux",
                          "szext", "bmsk", "vadd", "vsub", "vadd2", "vadd4", "vsub2", "vsub4", "vabsdiff", "vmin",
                          "vmax", "vshl", "vshr", "vmad", "vset"}))

@@ -15,9 +15,11 @@ enum class Act : std::uint8_t {
     plain,      // the results are no pointers
     move,       // the result is the operand
     narrow,     // the result is a part of the operand
-    sum,        // also `xor`
-    joint,      // `or`, bfi: the result may be put together from parts
+    sum,
+    blend,      // `xor`: the result may be one of the operands
+    joint,      // `or`, bfi: the result may be put together from parts too
     difference, //
+    opposite,   // `neg`, `not`
     multiply_add,
     mask,   // `and`
     mix,    // the result is computed from all operands

@@ -106,7 +106,14 @@ Pointers::Bases Pointers::bases_of(const Sum &sum) const {
                 known.push_back(term);
         }
     }
-    const bool is_plain = !has_negative || whole.size() <= 1; // no distance between two pointers
+    const auto is_in_parts_too = [&](const Term &term) {
+        Term part = term;
+        part.is_derived = true;
+        return std::find(sum.terms.begin(), sum.terms.end(), part) != sum.terms.end();
+    };
+    // A multiple of a pointer, or its opposite, may leave nothing of the pointer.
+    const bool is_plain =
+        whole.size() <= 1 || (!has_negative && std::none_of(known.begin(), known.end(), is_in_parts_too));
     if (known.size() == 1 && is_plain) {
         bases.terms = known;
     } else if (known.empty() && whole.size() == 1 && !has_derived_pointer) {

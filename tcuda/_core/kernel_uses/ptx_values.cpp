@@ -108,6 +108,8 @@ Value Values::mapped(Change change, Value value) {
     std::vector<Sum> sums = *sums_[value];
     if (change == Change::coarse)
         split(sums);
+    if (change == Change::choices)
+        choose(sums);
     for (Sum &sum : sums) {
         if (change == Change::whole) {
             make_whole(sum);
@@ -175,6 +177,28 @@ void Values::split(std::vector<Sum> &sums) {
     std::sort(singles.begin(), singles.end());
     singles.erase(std::unique(singles.begin(), singles.end()), singles.end());
     sums = std::move(singles);
+}
+
+// Makes a sum of each whole term.
+void Values::choose(std::vector<Sum> &sums) {
+    std::vector<Sum> choices;
+    for (const Sum &sum : sums) {
+        Sum derived;
+        for (const Term &term : sum.terms)
+            if (term.is_derived)
+                derived.terms.push_back(term);
+        if (derived.terms.size() == sum.terms.size())
+            choices.push_back(sum);
+        for (const Term &term : sum.terms) {
+            if (term.is_derived)
+                continue;
+            Sum choice = derived;
+            choice.terms.push_back(term);
+            choice.terms.back().is_negative = false;
+            choices.push_back(std::move(choice));
+        }
+    }
+    sums = std::move(choices);
 }
 
 // Keeps the number of sums small. The result may be more than the truth, never less.

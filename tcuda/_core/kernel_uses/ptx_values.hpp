@@ -80,6 +80,8 @@ public:
     Value moved(Value value) { return mapped(Change::moved, value); }
     // The value, of which parts may have been put together to whole pointers.
     Value whole(Value value) { return mapped(Change::whole, value); }
+    // One of the whole terms of the value, with all numbers that were derived from others.
+    Value choices(Value value) { return mapped(Change::choices, value); }
     // One of the terms of the value. There are few such values, so that loops come to an end.
     Value coarse(Value value) { return mapped(Change::coarse, value); }
 
@@ -93,7 +95,7 @@ public:
     bool is_exhausted() const { return is_exhausted_; }
 
 private:
-    enum class Change : std::uint8_t { part, derived, moved, whole, coarse };
+    enum class Change : std::uint8_t { part, derived, moved, whole, choices, coarse };
     static constexpr std::size_t most_values = 1 << 16, most_sums = 16, most_terms = 12, most_singles = 64;
 
     std::uint32_t origin_number(const Origin &origin);
@@ -104,13 +106,14 @@ private:
     Sum added(const Sum &first, const Sum &second, bool is_difference) const;
     void make_whole(Sum &sum);
     static void split(std::vector<Sum> &sums);
+    static void choose(std::vector<Sum> &sums);
     bool is_region(const Term &term) const { return origins_[term.origin].kind == Origin::Kind::region; }
 
     std::vector<Origin> origins_;
     std::map<std::tuple<Origin::Kind, std::int64_t, std::int64_t>, std::uint32_t> origin_numbers_;
     std::map<std::vector<Sum>, Value> numbers_;
     std::vector<const std::vector<Sum> *> sums_;
-    std::unordered_map<std::uint64_t, Value> made_[8]; // results of earlier calls
+    std::unordered_map<std::uint64_t, Value> made_[9]; // results of earlier calls
     Term mixed_;
     Value foreign_ = none, system_ = none;
     std::size_t work_ = 0;

@@ -62,7 +62,11 @@ def by_nvrtc(library: str, includes: list[str], architecture: str, source: str) 
     program = ctypes.c_void_p()
     source = re.sub(r"#include <(stdio|assert)\.h>", "", source)
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None)
-    options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17", *(f"-I{path}".encode() for path in includes)]
+    options = [
+        f"--gpu-architecture={architecture}".encode(),
+        b"--std=c++17",
+        *(f"-I{path}".encode() for path in includes),
+    ]
     failed = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
     size = ctypes.c_size_t()
     kind = "ProgramLog" if failed else "PTX"
