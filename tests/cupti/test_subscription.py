@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import gc
 import shutil
+import struct
 import threading
 import weakref
 from typing import TYPE_CHECKING
 
 import pytest
 
-from support.cupti import CONTEXT, EVENT, MAIN, SIDE, Cupti, Watched
+from support.cupti import CONTEXT, EVENT, MAIN, MEMORY, SIDE, Cupti, Watched
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -194,6 +195,27 @@ def test_no_thread_is_in_a_callback_after_the_end(cupti: Cupti) -> None:
             thread.join()
         assert made.steps() == before
         assert made.detector.sizes()["events"] == 0
+
+
+def test_races_of_threads_without_pythons_lock_are_delivered_with_their_stacks(cupti: Cupti, watched: Watched) -> None:
+    free = ctypes.CDLL(cupti.path)
+    free.stub_call.argtypes = cupti.stub.stub_call.argtypes
+
+    def fill(stream: int) -> None:
+        parameters = struct.pack("@QBNP", MEMORY, 0, 64, stream)
+        for _ in range(500):
+            free.stub_call(cupti.ids["cuMemsetD8Async"], CONTEXT, None, parameters, 0, 3)
+
+    threads = [threading.Thread(target=fill, args=(stream,)) for stream in (MAIN, SIDE)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert watched.detector.operations == 1000
+    found = watched.found()
+    assert len(found) > 0
+    if _core.notes_stacks_without_lock():
+        assert {race.current.stack[0]["name"] for race in found} == {"fill"}
 
 
 def test_a_callback_without_known_data_is_harmless(cupti: Cupti, watched: Watched) -> None:

@@ -44,15 +44,16 @@ watch::KernelTable &table_with_analyses() {
 } // namespace
 
 PythonDriverWatch::PythonDriverWatch(nb::object made_for, const std::string &cupti, const std::string &driver)
-    : detector(std::move(made_for)), library_(cupti), find_(functions_of(driver)),
-      questions_(questions_of(find_, driver)), kernel_questions_(watch::KernelQuestions::from(find_)),
+    : detector(std::move(made_for)), told_(nb::cast<PythonRaceDetector &>(detector)), library_(cupti),
+      find_(functions_of(driver)), questions_(questions_of(find_, driver)), kernel_questions_(watch::KernelQuestions::from(find_)),
       graph_questions_(watch::GraphQuestions::from(find_)),
-      launches_(told().detector, table_with_analyses(), kernel_questions_),
-      graphs_(told().detector, launches_, graph_questions_),
-      watch_(told().detector, launches_, graphs_, questions_, note_any_stack,
-             [this](races::RaceDetector::Races &&found) { pending_races().add(told(), found); }) {
+      launches_(told_.detector, table_with_analyses(), kernel_questions_),
+      graphs_(told_.detector, launches_, graph_questions_),
+      watch_(told_.detector, launches_, graphs_, questions_, note_any_stack,
+             [this](races::RaceDetector::Races &&found) { pending_races().add(told_, found); }) {
     begin_stack_notes();
     try {
+        const nb::gil_scoped_release released; // the driver may wait for a function of the host that needs the lock
         subscription_.emplace(library_, watch_);
     } catch (...) {
         end_stack_notes();

@@ -34,8 +34,7 @@ public:
     nanobind::object detector;
 
 private:
-    PythonRaceDetector &told() { return nanobind::cast<PythonRaceDetector &>(detector); }
-
+    PythonRaceDetector &told_; // `detector`, for callbacks, which ask Python nothing
     const cupti::Library library_;
     const watch::FindFunction find_;
     const watch::DriverQuestions questions_;
