@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import random
 
 _POINTERS, _SCALARS, _REGISTERS, _SLOTS = 4, 2, 6, 4
 _MASK = (1 << 64) - 1
@@ -44,8 +46,8 @@ _TEXTS = {
     "update": "atom.add.u32 %h2, [%r{first}], 1;",
     "store": "st.u64 [%r{to}], %r{first};",
     "load": "ld.u64 %r{to}, [%r{first}];",
-    "call": "{{ .param .b64 a; .param .b64 b; .param .b64 c; st.param.b64 [a], %r{first}; st.param.b64 [b], %r{second}; "
-    "call (c), f{depth}, (a, b); ld.param.b64 %r{to}, [c]; }}",
+    "call": "{{ .param .b64 a; .param .b64 b; .param .b64 c; st.param.b64 [a], %r{first}; "
+    "st.param.b64 [b], %r{second}; call (c), f{depth}, (a, b); ld.param.b64 %r{to}, [c]; }}",
 }
 _OFFSETS = {"put": ("to",), "get": ("first",), "place": ("first",), "share": ("to",), "take": ("first",)}
 
@@ -84,7 +86,7 @@ def random_program(numbers: random.Random) -> Program:
 
     def step(depth: int, depths: int, length: int, place: int) -> Step:
         name = numbers.choice([*_TEXTS, "parameter", "skip", "repeat", "write", "read"])
-        if name == "parameter" and depth > 0 or name == "call" and depth + 1 == depths:
+        if (name == "parameter" and depth > 0) or (name == "call" and depth + 1 == depths):
             name = "move"
         if name == "skip":
             return Step(name, numbers.randrange(_REGISTERS), numbers.randint(place + 1, length))
@@ -115,6 +117,7 @@ class Run:
         self._memory: dict[int, int] = {}
         self._steps = 200
         self.uses = [0] * _POINTERS  # 1: read, 2: written
+        self.is_valid = True  # whether all addresses were those of memory
         self._frame(0, [0] * _REGISTERS)
 
     def _use(self, address: int, kind: int) -> bool:
@@ -172,4 +175,4 @@ class Run:
 
     def _stop_unless(self, is_valid: bool) -> None:
         if not is_valid:
-            self._steps = 0
+            self.is_valid, self._steps = False, 0

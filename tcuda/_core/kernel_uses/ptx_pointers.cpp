@@ -47,27 +47,37 @@ void Pointers::find_evidence(const Effects &effects, const Function &entry) {
         add_evidence(access.address);
 }
 
-// An address with one parameter only is that parameter.
+// A parameter that is an address alone, and that is in all that the address may be, is a pointer.
 void Pointers::add_evidence(Value value) {
-    for (const Sum &sum : flow_.values().sums(value)) {
-        const Term *only = nullptr;
-        bool is_alone = true;
-        for (const Term &term : sum.terms) {
-            const Origin &origin = origin_of(term);
-            if (term.is_derived) { // a part of the true pointer, perhaps
-                const bool is_scalar = origin.kind == Origin::Kind::parameter && origin.size < pointer_bytes;
-                is_alone = is_alone && (is_scalar || origin.kind == Origin::Kind::foreign);
-                continue;
-            }
-            is_alone = is_alone && only == nullptr && !term.is_negative;
-            only = &term;
-        }
-        if (only == nullptr || !is_alone)
+    const Term *only = nullptr;
+    for (const Sum &sum : flow_.values().sums(value))
+        if (const Term *alone = parameter_alone(sum); alone != nullptr && only == nullptr)
+            only = alone;
+    if (only == nullptr)
+        return;
+    for (const Sum &sum : flow_.values().sums(value))
+        if (!is_number(sum) && std::find(sum.terms.begin(), sum.terms.end(), *only) == sum.terms.end())
+            return;
+    pointers_.insert(origin_of(*only).offset);
+}
+
+// The parameter that is the only base that the sum can have; null if there is none.
+const Term *Pointers::parameter_alone(const Sum &sum) const {
+    const Term *only = nullptr;
+    for (const Term &term : sum.terms) {
+        const Origin &origin = origin_of(term);
+        if (term.is_derived) { // a part of the true pointer, perhaps
+            const bool is_scalar = origin.kind == Origin::Kind::parameter && origin.size < pointer_bytes;
+            if (!is_scalar && origin.kind != Origin::Kind::foreign)
+                return nullptr;
             continue;
-        const Origin &origin = origin_of(*only);
-        if (origin.kind == Origin::Kind::parameter && origin.size == pointer_bytes)
-            pointers_.insert(origin.offset);
+        }
+        if (only != nullptr || term.is_negative || origin.kind != Origin::Kind::parameter ||
+            origin.size != pointer_bytes)
+            return nullptr;
+        only = &term;
     }
+    return only;
 }
 
 bool Pointers::is_pointer(const Term &term) const {

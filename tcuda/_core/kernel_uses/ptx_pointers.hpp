@@ -32,6 +32,7 @@ private:
 
     void find_evidence(const Effects &effects, const Function &entry);
     void add_evidence(Value value);
+    const Term *parameter_alone(const Sum &sum) const;
     void add_access(const Access &access);
     void add_map(Value address, Kind kind);
     void add_possible(Value value, Kind kind);
