@@ -166,6 +166,7 @@ def begin(cupy: Any, table: Any = _core) -> None:
     with _lock:
         if _watch is not None:
             return
+        loaded_kernels.follow(cupy)  # the detector may begin before tcuda takes CuPy over
         function = cupy.cuda.function
         _watch = KernelWatch(table, function.Module, ptx_of, _core.forget_prepared_calls)
         try:

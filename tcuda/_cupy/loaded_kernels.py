@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._process.fork import call_in_child
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True)
@@ -123,19 +123,20 @@ call_in_child(_forget_in_child)
 
 def _noting_sources(compile_module: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(compile_module)
-    def compile_and_note(source: str, options: Sequence[str] = (), **kwargs: Any) -> Any:
-        module = compile_module(source, options, **kwargs)
+    def compile_and_note(*args: Any, **kwargs: Any) -> Any:
+        module = compile_module(*args, **kwargs)
         handle = getattr(module, "ptr", None)
         if isinstance(handle, int):  # an image for the linker is no module
+            given = {**dict(zip(("source", "options"), args, strict=False)), **kwargs}
             note(
                 handle,
                 LoadedSource(
-                    source,
-                    tuple(options),
-                    kwargs.get("backend", "nvrtc"),
-                    kwargs.get("arch"),
-                    tuple(kwargs.get("name_expressions") or ()),
-                    bool(kwargs.get("jitify")),
+                    given.get("source", ""),
+                    tuple(given.get("options", ())),
+                    given.get("backend", "nvrtc"),
+                    given.get("arch"),
+                    tuple(given.get("name_expressions") or ()),
+                    bool(given.get("jitify")),
                 ),
             )
         return module
