@@ -71,6 +71,7 @@ void PythonDriverWatch::end() noexcept {
     }
     subscription_.reset();
     end_stack_notes();
+    watch::kernel_table().forget_all(); // modules come and go unseen from now on
 }
 
 } // namespace tcuda

@@ -48,8 +48,10 @@ class CudaWatch:
         if calls is None:
             return
         atexit.unregister(self.end)
-        calls.end()
-        self._library_calls.end()
+        try:
+            calls.end()
+        finally:
+            self._library_calls.end()
         _core.deliver_races()
 
 

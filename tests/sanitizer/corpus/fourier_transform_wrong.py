@@ -5,6 +5,7 @@ from tcuda import xp
 
 main, side = tcuda.current_stream(), tcuda.Stream()
 signal = xp.zeros(64)
+xp.fft.rfft(signal)  # makes a plan, which waits for the device
 tcuda.synchronize()
 
 signal.fill(1)  # first
