@@ -53,6 +53,33 @@ def test_an_event_that_is_recorded_too_early_orders_nothing(cupti: Cupti, watche
     assert len(watched.found()) == 1
 
 
+def test_other_processes_may_order_streams(cupti: Cupti, watched: Watched) -> None:
+    """Another process may wait for the first event before it records the second event."""
+    ours, theirs = ctypes.c_uint64(EVENT), ctypes.c_uint64(EVENT + 16)
+    cupti.call("cuEventCreate", "PI", ctypes.addressof(ours), 4 | 2)
+    cupti.call("cuIpcOpenEventHandle", "P64s", ctypes.addressof(theirs), b"")
+    cupti.fill(MAIN)
+    cupti.record(MAIN)
+    cupti.wait(SIDE, EVENT + 16)
+    cupti.fill(SIDE)
+    assert watched.found() == []
+    cupti.fill(FAR, MEMORY + 4096)
+    cupti.call("cuEventDestroy_v2", "P", EVENT + 16, sides=1)
+    cupti.wait(SIDE, EVENT + 16)  # another event by now, which was never recorded
+    cupti.fill(SIDE, MEMORY + 4096)
+    assert len(watched.found()) == 1
+
+
+def test_events_that_are_not_shared_order_nothing_more(cupti: Cupti, watched: Watched) -> None:
+    made = ctypes.c_uint64(EVENT)
+    cupti.call("cuEventCreate", "PI", ctypes.addressof(made), 2)
+    cupti.fill(MAIN)
+    cupti.record(MAIN, EVENT + 16)
+    cupti.wait(SIDE)
+    cupti.fill(SIDE)
+    assert len(watched.found()) == 1
+
+
 def test_a_wait_of_the_host_orders_streams(cupti: Cupti, watched: Watched) -> None:
     for name in ("cuStreamSynchronize", "cuStreamQuery"):
         cupti.fill(MAIN)

@@ -156,6 +156,10 @@ struct StreamValue { // cuStreamWriteValue32 and others
     Stream stream;
     DevicePointer address;
 };
+struct EventCreate { // cuEventCreate, and cuIpcOpenEventHandle, which has no flags
+    const Event *event;
+    unsigned flags;
+};
 struct EventRecord { // cuEventRecord, cuEventRecordWithFlags
     Event event;
     Stream stream;
@@ -276,6 +280,7 @@ struct OnNode { // the calls whose first parameter is a node
 
 // CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_WAIT_EVENT and CU_GRAPH_NODE_TYPE_EVENT_RECORD
 constexpr int node_type_kernel = 0, node_type_wait_event = 6, node_type_record_event = 7;
+constexpr unsigned event_interprocess = 4; // CU_EVENT_INTERPROCESS
 constexpr int memory_host = 1, memory_device = 2, memory_array = 3;    // CUmemorytype
 constexpr int operand_pointer = 1;                                     // CU_MEMCPY_OPERAND_TYPE_POINTER
 
@@ -462,6 +467,14 @@ void synchronize_named_context(const SeenCall &call) {
 }
 
 // Events
+
+void create_event(const SeenCall &call) {
+    const auto &made = call.as<EventCreate>();
+    if ((made.flags & event_interprocess) != 0)
+        call.watch.event_shared(*made.event);
+}
+
+void open_event(const SeenCall &call) { call.watch.event_shared(*call.as<EventCreate>().event); }
 
 void record_event(const SeenCall &call) {
     const auto &record = call.as<EventRecord>();
@@ -815,6 +828,8 @@ const WatchedCall table[] = {
     {17, "cuCtxSynchronize", synchronize_context, done, false},
     {800, "cuCtxSynchronize_v2", synchronize_named_context, done, false},
 
+    {118, "cuEventCreate", create_event, done, false},
+    {335, "cuIpcOpenEventHandle", open_event, done, false},
     {119, "cuEventRecord", record_event, done, false},
     {441, "cuEventRecord_ptsz", record_event, done, true},
     {587, "cuEventRecordWithFlags", record_event, done, false},

@@ -2,6 +2,7 @@
 
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "watch/relaxed_questions.hpp"
 #include "watch/use_list.hpp"
@@ -24,6 +25,11 @@ std::uint64_t next_version() {
 
 // The event that stands for the last write of an address by a stream. Handles of events are even numbers.
 std::uintptr_t event_of(Address address) { return static_cast<std::uintptr_t>(address) << 1 | 1; }
+
+// A stream and an event that stand for all other processes, as far as they share events with this process. No handle has
+// these values.
+constexpr Stream other_processes = ~Stream(1);
+constexpr std::uintptr_t event_of_others = ~std::uintptr_t(1);
 
 // What is at one end of a copy, after the driver was asked.
 enum class At { device, page_locked, pageable, array };
@@ -255,21 +261,39 @@ void DriverWatch::context_about_to_be_destroyed(libcuda::Context context) {
 
 // Events
 
+void DriverWatch::event_shared(libcuda::Event event) {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(others_created_, true))
+        detector_.stream_created(0, other_processes, false);
+    shared_events_.insert(event);
+    shared_count_.store(shared_events_.size(), std::memory_order_release);
+}
+
 void DriverWatch::event_recorded(CallStream call, libcuda::Event event) {
     WatchedStream stream;
-    if (find(call, &stream) && !capturing(stream))
-        detector_.event_recorded(event, stream.device, stream.key, stack_());
+    if (!find(call, &stream) || capturing(stream))
+        return;
+    detector_.event_recorded(event, stream.device, stream.key, stack_());
+    if (is_shared(event))
+        detector_.event_waited(event, 0, other_processes, stack_());
 }
 
 void DriverWatch::event_waited(CallStream call, libcuda::Event event) {
     WatchedStream stream;
     if (find(call, &stream) && !capturing(stream))
-        detector_.event_waited(event, stream.device, stream.key, stack_());
+        detector_.event_waited(known(event), stream.device, stream.key, stack_());
 }
 
-void DriverWatch::event_synchronized(libcuda::Event event) { detector_.event_synchronized(event, stack_()); }
+void DriverWatch::event_synchronized(libcuda::Event event) { detector_.event_synchronized(known(event), stack_()); }
 
-void DriverWatch::event_about_to_be_destroyed(libcuda::Event event) { detector_.event_destroyed(event); }
+void DriverWatch::event_about_to_be_destroyed(libcuda::Event event) {
+    detector_.event_destroyed(event);
+    if (shared_count_.load(std::memory_order_acquire) == 0)
+        return;
+    const std::lock_guard lock(mutex_);
+    shared_events_.erase(event);
+    shared_count_.store(shared_events_.size(), std::memory_order_release);
+}
 
 // Memory
 
@@ -460,6 +484,22 @@ void DriverWatch::note_capture(CaptureId capture) {
     const std::lock_guard lock(mutex_);
     captures_.insert(capture);
     capture_count_.store(captures_.size(), std::memory_order_release);
+}
+
+bool DriverWatch::is_shared(libcuda::Event event) {
+    if (shared_count_.load(std::memory_order_acquire) == 0)
+        return false;
+    const std::lock_guard lock(mutex_);
+    return shared_events_.count(event) != 0;
+}
+
+// The event that the detector knows in the place of an event. The last record of a shared event may be another process's,
+// and that process may have waited before for every shared event that this process has recorded.
+std::uintptr_t DriverWatch::known(libcuda::Event event) {
+    if (!is_shared(event))
+        return event;
+    detector_.event_recorded(event_of_others, 0, other_processes, stack_());
+    return event_of_others;
 }
 
 void DriverWatch::work(const WatchedStream &stream, const NamedOperation &operation) {

@@ -95,6 +95,7 @@ public:
     void context_about_to_be_destroyed(libcuda::Context);
 
     // Events
+    void event_shared(libcuda::Event); // created for other processes, or opened from another process
     void event_recorded(CallStream, libcuda::Event);
     void event_waited(CallStream, libcuda::Event);
     void event_synchronized(libcuda::Event); // also a query that finds the event complete
@@ -142,6 +143,8 @@ private:
     void changed();
 
     void tell_copies(CallStream, const Copy *copies, std::size_t count);
+    bool is_shared(libcuda::Event);
+    std::uintptr_t known(libcuda::Event);
     void work(const WatchedStream &, const NamedOperation &);
     void synchronized(const WatchedStream &);
     void deliver(Races &&);
@@ -159,7 +162,10 @@ private:
     std::unordered_map<Stream, Known> streams_; // all but the default streams, by handle
     std::unordered_set<CaptureId> captures_;    // the captures in progress
     std::unordered_map<Address, std::size_t> page_locked_;
+    std::unordered_set<libcuda::Event> shared_events_; // with other processes
+    bool others_created_ = false;
     std::atomic<std::size_t> capture_count_{0}; // of `captures_`
+    std::atomic<std::size_t> shared_count_{0};  // of `shared_events_`
     std::atomic<std::uint64_t> version_;        // another number after each change that makes what threads know stale
 };
 
