@@ -87,7 +87,7 @@ def test_a_module_has_several_kernels() -> None:
 def test_an_address_that_comes_from_nowhere_is_not_followed() -> None:
     read = "ld.param.u64 %rd1, [k_param_0]; ld.u32 %r1, [%rd1];"
     body = f"{read} mov.u32 %r2, %clock; cvt.u64.u32 %rd2, %r2; st.u32 [%rd2], 1;"
-    assert _core.uses_of_ptx(module(body))["k"][1:] == ([(0, "both", True, "")], False)
+    assert _core.uses_of_ptx(module(body))["k"][1:] == ([(0, "both", True, ""), (8, "both", True, "")], False)
 
 
 def test_a_kernel_whose_text_ends_early_is_left_out() -> None:

@@ -47,18 +47,18 @@ void Pointers::find_evidence(const Effects &effects, const Function &entry) {
         add_evidence(access.address);
 }
 
-// A parameter that is an address alone, and that is in all that the address may be, is a pointer.
+// A parameter that is all that an address can be is a pointer. Registers that are written several times show nothing.
 void Pointers::add_evidence(Value value) {
-    const Term *only = nullptr;
-    for (const Sum &sum : flow_.values().sums(value))
-        if (const Term *alone = parameter_alone(sum); alone != nullptr && only == nullptr)
-            only = alone;
-    if (only == nullptr)
-        return;
-    for (const Sum &sum : flow_.values().sums(value))
-        if (!is_number(sum) && std::find(sum.terms.begin(), sum.terms.end(), *only) == sum.terms.end())
+    const Sum *only = nullptr;
+    for (const Sum &sum : flow_.values().sums(value)) {
+        if (is_number(sum))
+            continue;
+        if (only != nullptr)
             return;
-    pointers_.insert(origin_of(*only).offset);
+        only = &sum;
+    }
+    if (const Term *alone = only == nullptr ? nullptr : parameter_alone(*only))
+        pointers_.insert(origin_of(*alone).offset);
 }
 
 // The parameter that is the only base that the sum can have; null if there is none.

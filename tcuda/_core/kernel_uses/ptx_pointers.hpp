@@ -19,6 +19,8 @@ public:
 
     std::vector<PointerUse> uses() const;
     bool are_complete() const { return is_complete_ && !is_lost_; }
+    // Whether the kernel uses memory of which any parameter may be the pointer.
+    bool are_lost() const { return is_lost_; }
 
 private:
     struct Found {

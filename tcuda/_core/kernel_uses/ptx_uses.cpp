@@ -38,19 +38,24 @@ void add_labels(const Function &entry, KernelUse &use) {
     }
 }
 
-// All words of the parameters, of which nothing is known.
+// Adds the words of the parameters that are not there yet, of which nothing is known.
 void add_words(KernelUse &use) {
     constexpr std::size_t most = 1024;
     for (const Parameter &parameter : use.parameters)
         for (auto word = (parameter.offset + 7) / 8 * 8; word + 8 <= parameter.offset + parameter.size; word += 8) {
-            if (use.pointers.size() == most)
-                return;
+            if (use.pointers.size() >= most)
+                break;
+            const auto is_word = [&](const PointerUse &pointer) { return pointer.offset == word; };
+            if (std::any_of(use.pointers.begin(), use.pointers.end(), is_word))
+                continue;
             PointerUse pointer;
             pointer.offset = word;
             pointer.kind = Kind::both;
             pointer.possible = true;
             use.pointers.push_back(pointer);
         }
+    std::sort(use.pointers.begin(), use.pointers.end(),
+              [](const PointerUse &left, const PointerUse &right) { return left.offset < right.offset; });
 }
 
 KernelUse use_of(const Module &module, const Function &entry, std::size_t &steps) {
@@ -69,6 +74,8 @@ KernelUse use_of(const Module &module, const Function &entry, std::size_t &steps
         const Pointers pointers(flow, effects, entry);
         use.pointers = pointers.uses();
         use.complete = pointers.are_complete();
+        if (pointers.are_lost())
+            add_words(use);
     } else {
         add_words(use);
     }
