@@ -157,6 +157,14 @@ def test_calls_do_not_mix() -> None:
     ) == {0: "read", 8: "write", 16: "read"}
 
 
+def test_variables_of_the_module() -> None:
+    """The memory of a module belongs to no parameter."""
+    store = ("STG.E desc[UR4][R2.64], R0", "EXIT")
+    assert uses("LDC.64 R2, c[0x4][0x8]", *store) == {}
+    assert uses("MOV R2, 32@lo(counter)", "MOV R3, 32@hi(counter)", *store) == {}
+    assert not kernel("MOV R2, 32@lo(k)", "MOV R3, 32@hi(k)", *store)[2]
+
+
 def test_pointers_to_the_stack() -> None:
     """A function that gets the address of a variable changes the variable."""
     assert uses(

@@ -12,7 +12,7 @@
 namespace tcuda::kernel_uses {
 namespace {
 
-constexpr std::size_t most_blocks = 1 << 14, most_calls = 256, deepest_call = 12;
+constexpr std::size_t most_blocks = 1 << 14, most_calls = 256, deepest_call = 24;
 constexpr std::size_t most_values = 1 << 22; // in the states of all basic blocks
 constexpr std::size_t most_steps = 1 << 22;  // instructions of a kernel that are followed
 constexpr std::size_t most_steps_in_all = 1 << 26;
@@ -380,9 +380,20 @@ private:
             return {0, std::int32_t(std::uint64_t(operand.number) >> 32 * half), true};
         case Operand::Kind::constant:
             return constant(operand, 4 * half);
+        case Operand::Kind::other:
+            return {names_variable(operand.text) ? sets_.single(module_memory) : 0, 0, false};
         default:
             return {};
         }
+    }
+
+    // 32@lo(name), 32@hi(name): half of the address of a variable of the module, or of a place in the code.
+    bool names_variable(std::string_view text) const {
+        if (text.substr(0, 6) != "32@lo(" && text.substr(0, 6) != "32@hi(")
+            return false;
+        text.remove_prefix(6);
+        const std::string_view name = text.substr(0, text.find_first_of(" )"));
+        return !name.empty() && name[0] != '(' && label(name) == nowhere;
     }
 
     struct Term {
