@@ -67,7 +67,8 @@ nb::dict uses_of_cubin(nb::bytes data, const std::optional<std::string> &kernel,
     return dict_of(uses);
 }
 
-using Blocks = std::map<std::string, std::pair<std::vector<std::pair<std::size_t, std::size_t>>, std::vector<std::size_t>>>;
+using Blocks =
+    std::map<std::string, std::pair<std::vector<std::pair<std::size_t, std::size_t>>, std::vector<std::size_t>>>;
 
 nb::dict uses_of_sass(nb::bytes listing, const Blocks &blocks) {
     kernel_uses::SassFacts facts;

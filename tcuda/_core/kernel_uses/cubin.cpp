@@ -99,15 +99,15 @@ private:
     bool read_symbols() {
         const auto table = std::find_if(sections_.begin(), sections_.end(),
                                         [](const Section &section) { return section.type == symbol_table; });
-        if (table == sections_.end() || table->link >= sections_.size() ||
-            sections_[table->link].type != string_table)
+        if (table == sections_.end() || table->link >= sections_.size() || sections_[table->link].type != string_table)
             return false;
         const ByteView names = sections_[table->link].bytes;
         std::vector<std::uint16_t> entries;
         std::vector<std::pair<std::uint16_t, std::uint32_t>> others;
         for (std::size_t i = 0; i < table->bytes.size() / symbol_size; ++i) {
             const auto symbol = *table->bytes.part(i * symbol_size, symbol_size);
-            const auto type = *symbol.number<std::uint8_t>(4) & 15, other = *symbol.number<std::uint8_t>(5) & entry_flag;
+            const auto type = *symbol.number<std::uint8_t>(4) & 15,
+                       other = *symbol.number<std::uint8_t>(5) & entry_flag;
             const auto section = *symbol.number<std::uint16_t>(6);
             if (type != function_type || section >= sections_.size())
                 continue;
@@ -170,7 +170,8 @@ private:
                 const std::size_t bytes_of = packed ? *last >> 18 : *last & 0xffff;
                 const std::uint32_t space = packed ? *last >> 8 & 15 : *last >> 24 & 15;
                 found.push_back({*value->number<std::uint16_t>(4),
-                                 {*value->number<std::uint16_t>(6), bytes_of}, space != 0 && bytes_of == 8});
+                                 {*value->number<std::uint16_t>(6), bytes_of},
+                                 space != 0 && bytes_of == 8});
             } else if (attribute == param_cbank) {
                 const auto base = value->number<std::uint16_t>(4);
                 if (!base)
@@ -191,7 +192,7 @@ private:
 
     ByteView file_;
     std::vector<Section> sections_;
-    std::map<std::string_view, std::size_t> infos_; // sections with facts of kernels, by name
+    std::map<std::string_view, std::size_t> infos_;     // sections with facts of kernels, by name
     std::map<std::uint32_t, std::string_view> outside_; // functions that the file does not hold, by symbol
     std::size_t linked_ = 0;                            // the section with the addresses in constant bank 4
     std::size_t names_size_ = 0;

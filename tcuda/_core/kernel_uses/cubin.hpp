@@ -14,9 +14,9 @@ namespace tcuda::kernel_uses {
 
 // Where a kernel finds its parameters.
 struct ParameterBlock {
-    std::vector<Parameter> parameters;  // in the order of the kernel
-    std::vector<std::size_t> pointers;  // offsets of the parameters that the compiler marks as pointers; often empty
-    std::optional<std::size_t> base;    // of the parameters in constant bank 0
+    std::vector<Parameter> parameters; // in the order of the kernel
+    std::vector<std::size_t> pointers; // offsets of the parameters that the compiler marks as pointers; often empty
+    std::optional<std::size_t> base;   // of the parameters in constant bank 0
 };
 
 struct CubinKernel {

@@ -56,7 +56,8 @@ private:
 
 bool is_program(const std::string &path) {
     struct stat status;
-    return !path.empty() && stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
+    return !path.empty() && stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+           access(path.c_str(), X_OK) == 0;
 }
 
 std::string found_program() {
@@ -127,9 +128,10 @@ public:
         sigemptyset(&none);
         sigfillset(&all);
         good_ = sound_ && posix_spawnattr_setsigmask(&attributes_, &none) == 0 &&
-                posix_spawnattr_setsigdefault(&attributes_, &all) == 0 && posix_spawnattr_setpgroup(&attributes_, 0) == 0 &&
-                posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                                           POSIX_SPAWN_SETPGROUP) == 0;
+                posix_spawnattr_setsigdefault(&attributes_, &all) == 0 &&
+                posix_spawnattr_setpgroup(&attributes_, 0) == 0 &&
+                posix_spawnattr_setflags(&attributes_,
+                                         POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP) == 0;
     }
     ~SpawnAttributes() {
         if (sound_)
@@ -196,14 +198,18 @@ bool wait_for(pid_t child, Clock::time_point end) {
 
 } // namespace
 
-Disassembler::Disassembler(const std::string &path) : path_(path.empty() ? found_program() : is_program(path) ? path : "") {
+Disassembler::Disassembler(const std::string &path)
+    : path_(path.empty()       ? found_program()
+            : is_program(path) ? path
+                               : "") {
     for (const char *variable : {"PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH"})
         if (const char *value = std::getenv(variable))
             environment_.push_back(std::string(variable) + "=" + value);
 }
 
 const Disassembler &Disassembler::usual() {
-    static const Disassembler disassembler;
+    // Never freed: kernels may be launched while the process exits.
+    static const Disassembler &disassembler = *new Disassembler;
     return disassembler;
 }
 

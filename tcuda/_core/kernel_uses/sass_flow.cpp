@@ -22,12 +22,13 @@ constexpr std::size_t nowhere = std::size_t(-1);
 // A kernel that cannot be followed: a large one, or one with a branch to anywhere.
 struct CannotFollow {};
 
-using Names = std::set<std::string_view>;
+using Names = std::set<std::string_view>; // tables are never freed: kernels may be launched while the process exits
 
 // Most instructions exist for general registers (IADD3) and for uniform ones (UIADD3).
 std::string_view general_name(std::string_view name) {
-    static const Names names = {"MOV", "IADD", "IADD3", "VIADD", "IMAD", "LEA", "SEL", "SHF", "LOP3", "PRMT", "SGXT",
-                                "BMSK", "ISETP", "PLOP3", "FLO", "POPC", "BREV", "LDC", "VIMNMX", "IMNMX", "IABS"};
+    static const Names &names =
+        *new Names{"MOV",  "IADD",  "IADD3", "VIADD", "IMAD", "LEA",  "SEL", "SHF",    "LOP3",  "PRMT", "SGXT",
+                   "BMSK", "ISETP", "PLOP3", "FLO",   "POPC", "BREV", "LDC", "VIMNMX", "IMNMX", "IABS"};
     if (name == "LDCU")
         return "LDC";
     return name.size() > 1 && name[0] == 'U' && names.count(name.substr(1)) > 0 ? name.substr(1) : name;
@@ -35,16 +36,18 @@ std::string_view general_name(std::string_view name) {
 
 // Whether an instruction writes no register.
 bool writes_nothing(std::string_view name) {
-    static const Names names = {"ISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "FCHK", "R2P", "NOP", "UFSETP", "VSETP"};
+    static const Names &names =
+        *new Names{"ISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "FCHK", "R2P", "NOP", "UFSETP", "VSETP"};
     return names.count(name) > 0;
 }
 
 // Whether the result of an instruction is never part of an address: floating-point numbers, counts, special registers.
 bool gives_number(std::string_view name) {
-    static const Names names = {"S2R",  "CS2R", "VOTE", "VOTEU", "MATCH", "POPC", "FLO",  "BREV",  "BMSK", "MUFU", "I2F",
-                                "I2FP", "I2I",  "I2IP", "F2I",   "F2F",   "F2FP", "IMMA", "BMMA",  "QMMA", "OMMA", "HGMMA",
-                                "IGMMA", "QGMMA", "DGMMA", "BGMMA", "IDP", "IDP4A", "IABS", "P2R", "LEPC", "BMOV", "B2R",
-                                "ELECT", "S2UR", "UI2F", "UF2F", "UF2FP", "LDTM", "QSPC", "SYNCS"};
+    static const Names &names =
+        *new Names{"S2R",   "CS2R",  "VOTE",  "VOTEU", "MATCH", "POPC",  "FLO",  "BREV", "BMSK", "MUFU", "I2F",
+                   "I2FP",  "I2I",   "I2IP",  "F2I",   "F2F",   "F2FP",  "IMMA", "BMMA", "QMMA", "OMMA", "HGMMA",
+                   "IGMMA", "QGMMA", "DGMMA", "BGMMA", "IDP",   "IDP4A", "IABS", "P2R",  "LEPC", "BMOV", "B2R",
+                   "ELECT", "S2UR",  "UI2F",  "UF2F",  "UF2FP", "LDTM",  "QSPC", "SYNCS"};
     if (names.count(name) > 0)
         return true;
     return name != "FSEL" && name != "FSWZ" && (name[0] == 'F' || name[0] == 'D' || name[0] == 'H');
@@ -140,7 +143,8 @@ private:
         registers_ = std::make_unique<SassRegisters>(blocks_[number].state);
         const SassListing::Section &section = section_of(blocks_[number].begin);
         for (std::size_t i = blocks_[number].begin;; ++i) {
-            if (i >= section.end || ++steps_ > last_step_ || steps_ > most_steps_in_all || listing_.instructions[i].name.empty())
+            if (i >= section.end || ++steps_ > last_step_ || steps_ > most_steps_in_all ||
+                listing_.instructions[i].name.empty())
                 throw CannotFollow();
             if (i != blocks_[number].begin && listing_.leads[i])
                 return edge(context, i, registers_->state(sets_, std::nullopt));
@@ -298,7 +302,8 @@ private:
         if (linked != linked_functions_.end())
             return harmless(linked->second);
         // Only the names of the functions are known, so that the function may be any of them.
-        return linked_functions_.empty() && !kernel_.has_functions && !listing_.has_functions && !listing_.externals.empty() &&
+        return linked_functions_.empty() && !kernel_.has_functions && !listing_.has_functions &&
+               !listing_.externals.empty() &&
                std::all_of(listing_.externals.begin(), listing_.externals.end(), harmless);
     }
 
@@ -408,13 +413,14 @@ private:
             if (term.negated)
                 continue;
             const auto &members = sets_.members(term.value.origins);
-            address = address || (!members.empty() && std::all_of(members.begin(), members.end(), [&](std::uint32_t origin) {
-                return origin == module_memory || origin == own_memory || origin == block_address ||
-                       parameters_.marked(origin);
-            }));
+            address =
+                address || (!members.empty() && std::all_of(members.begin(), members.end(), [&](std::uint32_t origin) {
+                    return origin == module_memory || origin == own_memory || origin == block_address ||
+                           parameters_.marked(origin);
+                }));
             word = word || std::any_of(members.begin(), members.end(), [&](std::uint32_t origin) {
-                return origin >= first_word && !parameters_.plain(origin);
-            });
+                       return origin >= first_word && !parameters_.plain(origin);
+                   });
         }
         SassValue total{0, 0, true};
         std::size_t bases = 0;
@@ -427,19 +433,18 @@ private:
             bases += term.negated ? 2 : 1;
             if (term.negated)
                 continue;
-            total.origins = sets_.joined(
-                total.origins, sets_.filtered(term.value.origins, [&](std::uint32_t origin) {
-                    const auto &members = sets_.members(term.value.origins);
-                    // A set that is itself an address keeps its members.
-                    const bool mixed = std::any_of(members.begin(), members.end(), [&](std::uint32_t other) {
-                        return other >= first_word && !parameters_.plain(other);
-                    });
-                    if (mixed)
-                        return true;
-                    if (address && (origin == wide_load || origin == narrow_load || parameters_.plain(origin)))
-                        return false;
-                    return !(word && origin == narrow_load);
-                }));
+            total.origins = sets_.joined(total.origins, sets_.filtered(term.value.origins, [&](std::uint32_t origin) {
+                const auto &members = sets_.members(term.value.origins);
+                // A set that is itself an address keeps its members.
+                const bool mixed = std::any_of(members.begin(), members.end(), [&](std::uint32_t other) {
+                    return other >= first_word && !parameters_.plain(other);
+                });
+                if (mixed)
+                    return true;
+                if (address && (origin == wide_load || origin == narrow_load || parameters_.plain(origin)))
+                    return false;
+                return !(word && origin == narrow_load);
+            }));
         }
         total.constant = std::int32_t(constant);
         total.known = total.known && bases <= 1;
@@ -550,7 +555,8 @@ private:
             for (const Operand *operand : sources)
                 if (operand->kind == Operand::Kind::immediate)
                     shift = operand;
-            const bool shifted = shift != nullptr && shift == sources.back() && shift->number != 0 && sources.size() > 2;
+            const bool shifted =
+                shift != nullptr && shift == sources.back() && shift->number != 0 && sources.size() > 2;
             for (unsigned piece = 0; piece < pieces; ++piece)
                 results[piece] = shifted ? sum({{{}, false}, term(1, piece)}) : sum({term(0, piece), term(1, piece)});
         } else if (name == "SEL" || name == "FSEL") {
@@ -561,8 +567,10 @@ private:
             const bool fixed = shift != nullptr && shift->kind == Operand::Kind::immediate;
             const bool right = instruction.has("R");
             if (!(fixed && (right ? shift->number >= 16 : shift->number > 0)))
-                results[0] = {all({source(0) == nullptr ? target : source(0), source(2) == nullptr ? target : source(2)}, 0)
-                                  .origins, 0, false};
+                results[0] = {
+                    all({source(0) == nullptr ? target : source(0), source(2) == nullptr ? target : source(2)}, 0)
+                        .origins,
+                    0, false};
         } else if (name == "LOP3") {
             // And with a small mask: a remainder, no address.
             const Operand *lut = nullptr;

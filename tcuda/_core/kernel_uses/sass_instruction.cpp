@@ -140,7 +140,8 @@ Operand read_operand(std::string_view text) {
     } else if (front.substr(0, 2) == "c[" || front.substr(0, 3) == "cx[") {
         operand.kind = Operand::Kind::constant;
         const auto bank = whole_number(front.substr(front.find('[') + 1, front.size() - front.find('[') - 2));
-        operand.bank = bank && front[1] == '[' && *bank >= 0 && *bank < 32 ? std::uint32_t(*bank) : Operand::unknown_bank;
+        operand.bank =
+            bank && front[1] == '[' && *bank >= 0 && *bank < 32 ? std::uint32_t(*bank) : Operand::unknown_bank;
         if (!read_terms(inside, operand))
             operand.bank = Operand::unknown_bank;
     }

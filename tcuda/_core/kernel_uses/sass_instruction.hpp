@@ -28,10 +28,11 @@ struct Operand {
     Kind kind = Kind::other;
     bool negated = false; // of a register or constant
     Predicate predicate;
-    std::vector<Register> registers; // general: one. constant: its index, if it has one. memory: the terms of the address
-    std::int64_t number = 0;         // immediate: itself. constant, memory: the offset
-    std::uint32_t bank = 0;          // of a constant; `unknown_bank` if a register holds the bank
-    std::string_view text;           // of a label, and of an operand of another kind
+    std::vector<Register>
+        registers;           // general: one. constant: its index, if it has one. memory: the terms of the address
+    std::int64_t number = 0; // immediate: itself. constant, memory: the offset
+    std::uint32_t bank = 0;  // of a constant; `unknown_bank` if a register holds the bank
+    std::string_view text;   // of a label, and of an operand of another kind
 
     static constexpr std::uint32_t unknown_bank = 0xffffffff;
 };

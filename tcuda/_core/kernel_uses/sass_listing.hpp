@@ -27,10 +27,11 @@ struct SassListing {
     std::vector<std::string_view> externals;        // functions that the listing names and does not hold
 
     // Facts about the instructions.
-    std::vector<bool> leads;                                // whether a basic block begins here
-    std::map<std::size_t, std::set<std::size_t>> rejoins;   // by function: where its convergence barriers let threads go on
+    std::vector<bool> leads; // whether a basic block begins here
+    std::map<std::size_t, std::set<std::size_t>>
+        rejoins; // by function: where its convergence barriers let threads go on
     std::size_t general_registers = 0, uniform_registers = 0; // how many the instructions may use
-    bool has_functions = false;                             // whether a function has a section of its own
+    bool has_functions = false;                               // whether a function has a section of its own
 };
 
 // The listing refers to the text. Text of any other kind gives a listing without sections.

@@ -13,7 +13,9 @@ struct Meaning {
 };
 
 const std::unordered_map<std::string_view, Meaning> &meanings() {
-    static const std::unordered_map<std::string_view, Meaning> table = {
+    using Table = std::unordered_map<std::string_view, Meaning>;
+    // Never freed: kernels may be launched while the process exits.
+    static const Table &table = *new Table{
         {"LDG", {Space::any, Kind::read, 0}},
         {"LD", {Space::any, Kind::read, 0}},
         {"LDGMC", {Space::any, Kind::read, 0, false, true}},

@@ -56,9 +56,10 @@ SassValue SassParameters::word(OriginSets &sets, std::int64_t offset) const {
     if (offset < 0 || offset % 8 != 0 || offset >= most_block_bytes)
         return {};
     const auto at = std::size_t(offset);
-    const bool inside = std::any_of(block_.parameters.begin(), block_.parameters.end(), [&](const Parameter &parameter) {
-        return parameter.offset <= at && parameter.size >= 8 && at - parameter.offset <= parameter.size - 8;
-    });
+    const bool inside =
+        std::any_of(block_.parameters.begin(), block_.parameters.end(), [&](const Parameter &parameter) {
+            return parameter.offset <= at && parameter.size >= 8 && at - parameter.offset <= parameter.size - 8;
+        });
     if (!inside && !block_.parameters.empty())
         return {};
     return {sets.single(std::uint32_t(first_word + at / 8)), 0, false};
@@ -74,17 +75,16 @@ bool SassParameters::in_member(std::int64_t offset) const {
 }
 
 bool SassParameters::marked(std::uint32_t origin) const {
-    return origin >= first_word &&
-           std::find(block_.pointers.begin(), block_.pointers.end(), (origin - first_word) * 8) != block_.pointers.end();
+    return origin >= first_word && std::find(block_.pointers.begin(), block_.pointers.end(),
+                                             (origin - first_word) * 8) != block_.pointers.end();
 }
 
 bool SassParameters::plain(std::uint32_t origin) const {
     if (origin < first_word || block_.pointers.empty() || marked(origin))
         return false;
     const std::size_t at = (origin - first_word) * 8;
-    return std::any_of(block_.parameters.begin(), block_.parameters.end(), [&](const Parameter &parameter) {
-        return parameter.offset == at && parameter.size == 8;
-    });
+    return std::any_of(block_.parameters.begin(), block_.parameters.end(),
+                       [&](const Parameter &parameter) { return parameter.offset == at && parameter.size == 8; });
 }
 
 } // namespace tcuda::kernel_uses

@@ -36,7 +36,8 @@ public:
             return false;
         for (const Parameter &parameter : block_.parameters)
             if (origin == any_word || parameter.size > 8)
-                for (std::size_t at = (parameter.offset + 7) / 8 * 8; at + 8 <= parameter.offset + parameter.size; at += 8)
+                for (std::size_t at = (parameter.offset + 7) / 8 * 8; at + 8 <= parameter.offset + parameter.size;
+                     at += 8)
                     use(at);
         return true;
     }

@@ -10,10 +10,10 @@
 
 namespace tcuda::kernel_uses {
 
-// What the listing does not tell. Without its parameter block a kernel has no parameters, and its block begins where the
-// architecture lets it begin.
+// What the listing does not tell. Without its parameter block a kernel has no parameters, and its block begins where
+// the architecture lets it begin.
 struct SassFacts {
-    std::map<std::string, ParameterBlock> blocks;          // by kernel
+    std::map<std::string, ParameterBlock> blocks;         // by kernel
     std::map<std::int64_t, std::string> linked_functions; // as those of a cubin
 };
 
