@@ -186,3 +186,17 @@ def test_a_destroyed_graph_has_no_slot_left(graph: Cupti, watched: Watched) -> N
     launch(graph)  # the driver would refuse the launch of a handle that is gone
     watched.detector.device_synchronized(0)
     assert watched.uses() == []
+
+
+def test_a_stream_that_is_met_in_a_capture_is_asked_nothing_that_invalidates_the_capture(
+    cupti: Cupti, watched: Watched
+) -> None:
+    cupti.capture(SIDE, 5)
+    cupti.call("cuStreamBeginCapture_v2", "PI", SIDE, 0)
+    cupti.fill(SIDE)
+    assert watched.uses() == []
+    cupti.call("cuStreamEndCapture", "PP", SIDE, 0)
+    cupti.capture(SIDE, 0)
+    cupti.fill(SIDE)
+    assert [use.stream for use in watched.uses()] == [SIDE]
+    assert cupti.stub.stub_invalidated() == 0

@@ -84,6 +84,7 @@ struct State {
     std::map<Handle, std::vector<std::pair<std::size_t, std::size_t>>> functions; // offsets and sizes of parameters
     std::map<Handle, std::vector<Node>> graphs;
     int questions = 0;
+    int invalidated = 0;  // how often a question has invalidated a capture
     int mode = 0;         // of the captures of a thread
     int mode_in_call = 0; // the mode during the last call
     void (*meanwhile)() = nullptr; // called in the next question for the flags of a stream
@@ -177,6 +178,10 @@ int cuStreamGetCtx(Handle stream, Handle *context) {
     const auto known = state.streams.find(stream);
     if (known == state.streams.end())
         return 400;
+    if (known->second.capture != 0) {
+        ++state.invalidated;
+        return 901;
+    }
     *context = known->second.context;
     return 0;
 }
@@ -294,6 +299,7 @@ void stub_add_node(Handle graph, Handle node, int type, std::uintptr_t target, s
     state.graphs[graph].push_back({node, type, target, size});
 }
 void stub_meanwhile(void (*function)()) { state.meanwhile = function; }
+int stub_invalidated() { return state.invalidated; }
 int stub_mode() { return state.mode; }
 int stub_mode_in_call() { return state.mode_in_call; }
 int stub_questions() { return state.questions; }

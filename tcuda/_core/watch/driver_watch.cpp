@@ -428,13 +428,15 @@ bool DriverWatch::find(CallStream call, WatchedStream *stream) {
         *stream = met.stream;
         return true;
     }
-    if (!find_again(call, stream))
+    bool lasting = true;
+    if (!find_again(call, stream, &lasting))
         return false;
-    met = {version, call, *stream};
+    if (lasting)
+        met = {version, call, *stream};
     return true;
 }
 
-bool DriverWatch::find_again(CallStream call, WatchedStream *stream) {
+bool DriverWatch::find_again(CallStream call, WatchedStream *stream, bool *lasting) {
     const RelaxedQuestions relaxed(questions_.exchange_capture_mode);
     stream->handle = call.handle;
     stream->key = key_of(call.handle);
@@ -451,12 +453,18 @@ bool DriverWatch::find_again(CallStream call, WatchedStream *stream) {
             return true;
         }
     }
+    if (const CaptureId capture = capture_of(call.handle)) { // a question for its context would invalidate the capture
+        note_capture(capture);
+        const auto device = device_of(call.context);
+        stream->device = device.value_or(0);
+        *lasting = false;
+        return device.has_value();
+    }
     const auto known = ask_where(call.handle);
     unsigned flags = 0;
     if (!known || questions_.stream_flags(call.handle, &flags) != success)
         return false;
     stream->device = known->device;
-    note_capture(capture_of(call.handle)); // a capture that was begun before the watch
     const std::lock_guard lock(mutex_);
     // Another thread may have met the stream in the meantime, and the detector may know work of the stream by now.
     if (streams_.emplace(call.handle, *known).second)

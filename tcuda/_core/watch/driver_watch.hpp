@@ -136,7 +136,8 @@ private:
     std::optional<int> device_of(libcuda::Context);
     std::optional<Known> ask_where(Stream handle);
     bool find(CallStream, WatchedStream *);
-    bool find_again(CallStream, WatchedStream *);
+    // The stream is not `lasting` if the watch must ask again at the next call.
+    bool find_again(CallStream, WatchedStream *, bool *lasting);
     bool capturing(const WatchedStream &);
     CaptureId capture_of(Stream handle) const;
     void note_capture(CaptureId);
