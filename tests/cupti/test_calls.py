@@ -603,32 +603,3 @@ def test_the_begin_of_a_call_alone_is_no_operation(cupti: Cupti, watched: Watche
     zeros = "P" * 16
     cupti.call(name, zeros, *[0] * 16, sides=1)
     assert watched.steps() == []
-
-
-LOADING = {
-    "cuModuleLoadData": "PP",
-    "cuModuleGetFunction": "PPP",
-    "cuLibraryLoadData": "PP7P",
-    "cuKernelGetFunction": "PP",
-}
-RELAXED = 2
-
-
-@pytest.mark.parametrize("name", [*LOADING, "cuLaunchKernel"])
-def test_a_call_that_may_load_code_relaxes_captures_for_its_thread(cupti: Cupti, watched: Watched, name: str) -> None:
-    def call() -> tuple[int, int]:
-        if name == "cuLaunchKernel":
-            cupti.launch(SIDE)
-        else:
-            results = ctypes.create_string_buffer(64)
-            layout = LOADING[name]
-            cupti.call(name, layout, ctypes.addressof(results), *[0] * (struct.calcsize(layout) // 8 - 1))
-        return cupti.stub.stub_mode_in_call(), cupti.stub.stub_mode()
-
-    assert watched.steps() == []
-    assert call() == (0, 0)
-    cupti.capture(MAIN, 5)
-    cupti.call("cuStreamBeginCapture_v2", "PI", MAIN, 0)
-    assert call() == (RELAXED, 0)
-    cupti.call("cuStreamEndCapture", "PP", MAIN, 0)
-    assert call() == (0, 0)

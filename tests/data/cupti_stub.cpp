@@ -84,9 +84,7 @@ struct State {
     std::map<Handle, std::vector<std::pair<std::size_t, std::size_t>>> functions; // offsets and sizes of parameters
     std::map<Handle, std::vector<Node>> graphs;
     int questions = 0;
-    int invalidated = 0;  // how often a question has invalidated a capture
-    int mode = 0;         // of the captures of a thread
-    int mode_in_call = 0; // the mode during the last call
+    int invalidated = 0; // how often a question has invalidated a capture
     void (*meanwhile)() = nullptr; // called in the next question for the flags of a stream
 } state;
 
@@ -183,11 +181,6 @@ int cuStreamGetCtx(Handle stream, Handle *context) {
         return 901;
     }
     *context = known->second.context;
-    return 0;
-}
-
-int cuThreadExchangeStreamCaptureMode(int *mode) {
-    std::swap(*mode, state.mode);
     return 0;
 }
 
@@ -300,8 +293,6 @@ void stub_add_node(Handle graph, Handle node, int type, std::uintptr_t target, s
 }
 void stub_meanwhile(void (*function)()) { state.meanwhile = function; }
 int stub_invalidated() { return state.invalidated; }
-int stub_mode() { return state.mode; }
-int stub_mode_in_call() { return state.mode_in_call; }
 int stub_questions() { return state.questions; }
 int stub_subscribed() { return state.callback != nullptr; }
 int stub_subscriptions() { return state.subscriptions; }
@@ -316,11 +307,8 @@ int stub_call(std::uint32_t id, Handle context, const char *symbol, const void *
     call.parameters = parameters;
     call.symbol_name = symbol;
     call.context = context;
-    std::uint64_t correlation = 0;
-    call.correlation_data = &correlation;
     contexts.push_back(context);
     for (int site = 0; site < 2; ++site) {
-        state.mode_in_call = state.mode;
         if ((sides & (1 << site)) == 0 || !enabled(1, id))
             continue;
         call.site = site;

@@ -552,8 +552,6 @@ template <bool is_library, bool has_image> void load_module(const SeenCall &call
                                          loading.cubins.data(), loading.cubins.size()});
 }
 
-void nothing(const SeenCall &) {}
-
 void unload_module(const SeenCall &call) { call.watch.launches().module_unloaded(call.as<ModuleUnload>().module); }
 
 // Captures and graphs
@@ -706,13 +704,13 @@ constexpr std::uint8_t done = after_success, first = at_entry;
 // The variants _ptsz and _ptds take the stream 0 for the per-thread default stream. Variants with addresses of 32 bits
 // are left out, because no program of 64 bits can call them.
 const WatchedCall table[] = {
-    {307, "cuLaunchKernel", launch_kernel, done | may_load, false},
-    {442, "cuLaunchKernel_ptsz", launch_kernel, done | may_load, true},
-    {477, "cuLaunchCooperativeKernel", launch_cooperative, done | may_load, false},
-    {478, "cuLaunchCooperativeKernel_ptsz", launch_cooperative, done | may_load, true},
-    {480, "cuLaunchCooperativeKernelMultiDevice", launch_on_devices, done | may_load, false},
-    {652, "cuLaunchKernelEx", launch_configured, done | may_load, false},
-    {653, "cuLaunchKernelEx_ptsz", launch_configured, done | may_load, true},
+    {307, "cuLaunchKernel", launch_kernel, done, false},
+    {442, "cuLaunchKernel_ptsz", launch_kernel, done, true},
+    {477, "cuLaunchCooperativeKernel", launch_cooperative, done, false},
+    {478, "cuLaunchCooperativeKernel_ptsz", launch_cooperative, done, true},
+    {480, "cuLaunchCooperativeKernelMultiDevice", launch_on_devices, done, false},
+    {652, "cuLaunchKernelEx", launch_configured, done, false},
+    {653, "cuLaunchKernelEx_ptsz", launch_configured, done, true},
     {527, "cuLaunchHostFunc", queue_host_function, done, false},
     {528, "cuLaunchHostFunc_ptsz", queue_host_function, done, true},
     {346, "cuStreamAddCallback", queue_host_function, done, false},
@@ -856,18 +854,14 @@ const WatchedCall table[] = {
     {38, "cuMemFreeHost", release_host, first, false},
     {302, "cuMemHostUnregister", release_host, first, false},
 
-    {18, "cuModuleLoad", load_module<false, false>, first | done | after_failure | may_load, false},
-    {19, "cuModuleLoadData", load_module<false, true>, first | done | after_failure | may_load, false},
-    {20, "cuModuleLoadDataEx", load_module<false, true>, first | done | after_failure | may_load, false},
-    {21, "cuModuleLoadFatBinary", load_module<false, true>, first | done | after_failure | may_load, false},
+    {18, "cuModuleLoad", load_module<false, false>, first | done | after_failure, false},
+    {19, "cuModuleLoadData", load_module<false, true>, first | done | after_failure, false},
+    {20, "cuModuleLoadDataEx", load_module<false, true>, first | done | after_failure, false},
+    {21, "cuModuleLoadFatBinary", load_module<false, true>, first | done | after_failure, false},
     {22, "cuModuleUnload", unload_module, first, false},
-    {23, "cuModuleGetFunction", nothing, may_load, false},
-    {678, "cuLibraryLoadData", load_module<true, true>, first | done | after_failure | may_load, false},
-    {679, "cuLibraryLoadFromFile", load_module<true, false>, first | done | after_failure | may_load, false},
+    {678, "cuLibraryLoadData", load_module<true, true>, first | done | after_failure, false},
+    {679, "cuLibraryLoadFromFile", load_module<true, false>, first | done | after_failure, false},
     {680, "cuLibraryUnload", unload_module, first, false},
-    {681, "cuLibraryGetKernel", nothing, may_load, false},
-    {682, "cuLibraryGetModule", nothing, may_load, false},
-    {683, "cuKernelGetFunction", nothing, may_load, false},
 
     {495, "cuStreamBeginCapture", begin_capture, done, false},
     {496, "cuStreamBeginCapture_ptsz", begin_capture, done, true},

@@ -32,7 +32,6 @@ enum Sides : std::uint8_t {
     at_entry = 1,
     after_success = 2,
     after_failure = 4,
-    may_load = 8, // whether the driver may load code in the call
 };
 
 struct WatchedCall {

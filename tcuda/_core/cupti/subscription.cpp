@@ -29,28 +29,10 @@ public:
     watch::DriverWatch *watch() const { return current_watch.load(); }
 };
 
-// While CUPTI tells of loaded code, the driver loads code earlier and in more calls, some of which a capture forbids.
-// So a call that may load code relaxes the captures for its thread. The call keeps the thread's own mode.
-void relax_captures(const watch::DriverWatch &watch, const ApiCall &call) {
-    const auto exchange = watch.questions().exchange_capture_mode;
-    if (exchange == nullptr || call.correlation_data == nullptr)
-        return;
-    std::uint64_t &kept = *call.correlation_data; // the mode and 1, or 0
-    if (call.site == site_enter) {
-        int mode = libcuda::capture_mode_relaxed;
-        kept = watch.has_captures() && exchange(&mode) == success ? static_cast<std::uint64_t>(mode) + 1 : 0;
-    } else if (kept != 0) {
-        int mode = static_cast<int>(kept - 1);
-        exchange(&mode);
-    }
-}
-
 void tell_call(watch::DriverWatch &watch, std::uint32_t id, const ApiCall &call) {
     const WatchedCall *const watched = watched_call(id);
     if (watched == nullptr)
         return;
-    if ((watched->sides & may_load) != 0)
-        relax_captures(watch, call);
     const bool entered = call.site == site_enter;
     const bool failed = !entered && (call.result == nullptr || *static_cast<const int *>(call.result) != success);
     if ((watched->sides & (entered ? at_entry : failed ? after_failure : after_success)) == 0)

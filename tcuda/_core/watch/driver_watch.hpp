@@ -118,8 +118,6 @@ public:
 
     // What is told of graphs and modules as it is
     WatchedGraphs &graphs() { return graphs_; }
-    bool has_captures() const { return capture_count_.load(std::memory_order_acquire) != 0; }
-    const DriverQuestions &questions() const { return questions_; }
     LaunchUses &launches() { return launches_; }
 
 private:
