@@ -142,7 +142,9 @@ class KernelWatch:
             kinds = self._table.uses_of_ptx(text.encode())
             for name, signature in uncertain.items():
                 if name in kinds:
-                    _, pointers, _ = kinds[name]
+                    _, pointers, complete = kinds[name]
+                    if not complete:
+                        continue
                     refined = {offset: _KINDS[kind] for offset, kind, possible, *_ in pointers if not possible}
                     self._describe(module, name, signature.refined(refined))
 

@@ -164,7 +164,7 @@ void KernelTable::forget_all() {
     changed();
 }
 
-bool KernelTable::find_use(Module module, const std::string &kernel, KernelUse *use, UseSource *source) {
+bool KernelTable::find_use(Module module, const std::string &kernel, Need need, KernelUse *use, UseSource *source) {
     std::shared_ptr<LazyUses> ptx;
     std::vector<std::shared_ptr<LazyUses>> cubins, others;
     Analysis of_ptx, of_cubin;
@@ -183,6 +183,8 @@ bool KernelTable::find_use(Module module, const std::string &kernel, KernelUse *
             }
             ptx = facts->ptx;
         }
+        if (need == Need::description)
+            return false;
         for (const auto &[number, uses] : cubins_) {
             const bool own = facts != nullptr && std::find(facts->cubins.begin(), facts->cubins.end(), number) !=
                                                      facts->cubins.end();
@@ -205,12 +207,13 @@ bool KernelTable::find_use(Module module, const std::string &kernel, KernelUse *
 }
 
 std::shared_ptr<const KnownKernel> KernelTable::find(libcuda::Function function, const char *name,
-                                                     const KernelQuestions &questions) {
+                                                     const KernelQuestions &questions, Need need) {
     std::uint64_t version;
     {
         const std::lock_guard lock(mutex_);
         const auto known = functions_.find(function);
-        if (known != functions_.end() && (name == nullptr || known->second->name == name))
+        if (known != functions_.end() && (name == nullptr || known->second->name == name) &&
+            (need == Need::description || known->second->code_read))
             return known->second;
         version = version_;
     }
@@ -230,7 +233,8 @@ std::shared_ptr<const KnownKernel> KernelTable::find(libcuda::Function function,
     auto kernel = std::make_shared<KnownKernel>();
     kernel->name = name == nullptr ? "" : name;
     KernelUse use;
-    const bool found = find_use(module, kernel->name, &use, &kernel->source);
+    const bool found = find_use(module, kernel->name, need, &use, &kernel->source);
+    kernel->code_read = found || need == Need::code;
     const Layout layout = layout_of(asked, use, questions);
     kernel->layout_known = layout.known;
     if (!found || (use.pointers.empty() && !use.complete)) { // no disassembler has read the cubin

@@ -41,9 +41,11 @@ public:
     void forget_functions();
     void forget_all();
 
+    // What is asked of a kernel. The analysis of a large cubin takes half a second.
+    enum class Need { description, code };
     // The kernel of a function. `name` may be null.
     std::shared_ptr<const KnownKernel> find(libcuda::Function function, const char *name,
-                                            const KernelQuestions &questions);
+                                            const KernelQuestions &questions, Need need);
 
     struct Sizes {
         std::size_t modules, functions, cubins, cubin_bytes;
@@ -60,7 +62,7 @@ private:
         std::vector<std::uint32_t> cubins;
     };
 
-    bool find_use(Module module, const std::string &kernel, kernel_uses::KernelUse *use, UseSource *source);
+    bool find_use(Module module, const std::string &kernel, Need need, kernel_uses::KernelUse *use, UseSource *source);
     // With the mutex:
     void changed();
     std::size_t cubin_bytes() const; // that are kept

@@ -33,6 +33,7 @@ struct KnownKernel {
 
     std::string name;
     UseSource source = UseSource::nothing;
+    bool code_read = true; // whether the code of the kernel was analysed, if nothing better is known
     bool complete = false; // whether the kernel uses no memory but that of `pointers`
     std::vector<Pointer> pointers;
     std::vector<ParameterBytes> others; // the other words, each of which may be a pointer if the kernel is not complete

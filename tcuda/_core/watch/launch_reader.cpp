@@ -77,7 +77,11 @@ public:
             if (name.empty())
                 name = scope->name;
         }
-        kernel_ = kernels.find(launch.function, launch.name, questions);
+        const CallNotes *const deciding = exclusive != nullptr ? exclusive : library;
+        const bool decided = deciding != nullptr && std::all_of(deciding->memory.begin(), deciding->memory.end(),
+                                                                is_known_kind);
+        kernel_ = kernels.find(launch.function, launch.name, questions,
+                               decided ? KernelTable::Need::description : KernelTable::Need::code);
         const ParameterBlock block(launch);
         if (exclusive != nullptr)
             read_notes(*exclusive, block, true);
