@@ -55,7 +55,10 @@ def report_on(program: Program) -> dict[str, Any]:
         pytest.skip(f"needs {program.devices} devices")
     with tcuda.sanitizer.check(mode="collect") as report:
         failed = run(program)
-    assert failed is None
+    if ON_CUDA and not program.right:  # the missing wait may give wrong numbers
+        assert failed is None or isinstance(failed, AssertionError)
+    else:
+        assert failed is None
     return report.as_dict()
 
 
