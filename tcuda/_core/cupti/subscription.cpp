@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cupti/calls.hpp"
+#include "cupti/module_calls.hpp"
 #include "driver/own_memory_call.hpp"
 
 namespace tcuda::cupti {

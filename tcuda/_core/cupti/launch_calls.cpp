@@ -1,0 +1,45 @@
+#include "cupti/launch_calls.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "cupti/call_parameters.hpp"
+
+namespace tcuda::cupti {
+
+using watch::CallStream;
+using watch::Launch;
+
+void launch_kernel(const SeenCall &call) {
+    const auto &launch = call.as<LaunchKernel>();
+    call.watch.launched(call.stream(launch.stream), {launch.function, call.symbol, launch.parameters, launch.extra});
+}
+
+void launch_cooperative(const SeenCall &call) {
+    const auto &launch = call.as<LaunchKernel>();
+    call.watch.launched(call.stream(launch.stream), {launch.function, call.symbol, launch.parameters, nullptr});
+}
+
+void launch_configured(const SeenCall &call) {
+    const auto &launch = call.as<LaunchKernelEx>();
+    if (launch.configuration != nullptr)
+        call.watch.launched(call.stream(launch.configuration->stream),
+                            {launch.function, call.symbol, launch.parameters, launch.extra});
+}
+
+void launch_on_devices(const SeenCall &call) {
+    const auto &all = call.as<LaunchCooperativeMultiDevice>();
+    std::vector<std::pair<CallStream, Launch>> launches;
+    for (unsigned place = 0; place < all.count; ++place) {
+        const LaunchParameters &launch = all.launches[place];
+        launches.emplace_back(call.stream(launch.stream),
+                              Launch{launch.function, call.symbol, launch.parameters, nullptr});
+    }
+    call.watch.launched_together(launches);
+}
+
+void queue_host_function(const SeenCall &call) {
+    call.watch.host_function_queued(call.stream(call.as<OnStream>().stream));
+}
+
+} // namespace tcuda::cupti

@@ -1,0 +1,17 @@
+// The calls that load and unload modules and libraries.
+#pragma once
+
+#include "cupti/seen_call.hpp"
+
+namespace tcuda::cupti {
+
+void load_module(const SeenCall &); // from an image in memory
+void load_module_file(const SeenCall &);
+void load_library(const SeenCall &); // from an image in memory
+void load_library_file(const SeenCall &);
+void unload_module(const SeenCall &);
+
+// The driver has loaded a cubin in this thread.
+void tell_cubin(watch::DriverWatch &watch, const ModuleDescription &module);
+
+} // namespace tcuda::cupti
