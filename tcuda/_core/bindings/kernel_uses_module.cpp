@@ -10,11 +10,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "kernel_uses/cubin_uses.hpp"
 #include "kernel_uses/mangled_name.hpp"
+#include "kernel_uses/ptx_uses.hpp"
 #include "kernel_uses/sass_uses.hpp"
 
 namespace nb = nanobind;
@@ -81,6 +83,10 @@ nb::dict uses_of_sass(nb::bytes listing, const Blocks &blocks) {
     return dict_of(kernel_uses::uses_of_sass(std::string_view(listing.c_str(), listing.size()), facts));
 }
 
+nb::dict uses_of_ptx(nb::bytes text) {
+    return dict_of(kernel_uses::uses_of_ptx(std::string_view(text.c_str(), text.size())));
+}
+
 nb::tuple uses_of_mangled_name(const std::string &name, const std::vector<std::pair<std::size_t, std::size_t>> &given) {
     std::vector<kernel_uses::Parameter> parameters;
     for (const auto &[offset, size] : given)
@@ -96,6 +102,7 @@ void bind_kernel_uses(nb::module_ &module) {
     module.def("uses_of_cubin", &uses_of_cubin, nb::arg("data"), nb::arg("kernel") = nb::none(),
                nb::arg("disassembler") = nb::none(), nb::arg("seconds") = 5.0);
     module.def("uses_of_sass", &uses_of_sass, nb::arg("listing"), nb::arg("blocks") = Blocks());
+    module.def("uses_of_ptx", &uses_of_ptx, nb::arg("text"));
     module.def("uses_of_mangled_name", &uses_of_mangled_name, nb::arg("name"), nb::arg("parameters"));
     module.def("find_disassembler", &find_disassembler);
 }

@@ -14,7 +14,6 @@
 #include "bindings/ledger_module.hpp"
 #include "bindings/library_calls_module.hpp"
 #include "bindings/notes_module.hpp"
-#include "bindings/ptx_module.hpp"
 #include "bindings/races_module.hpp"
 #include "bindings/random_module.hpp"
 #include "bindings/kernel_uses_module.hpp"
@@ -43,7 +42,6 @@ NB_MODULE(_core, module) {
     tcuda::bind_notes(module);
     tcuda::bind_kernel_uses(module);
     tcuda::bind_library_calls(module);
-    tcuda::bind_ptx(module);
     tcuda::bind_kernel_table(module);
     tcuda::bind_callables(module);
     tcuda::bind_scopes(module);
