@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tcuda._runtime.cuda import wheels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,9 +42,8 @@ def find(driver_version: int) -> str | None:
 
 
 def _folders(major: int) -> Iterator[Path]:
-    package = importlib.util.find_spec("nvidia")
-    for place in (package.submodule_search_locations or ()) if package is not None else ():
-        yield Path(place, _IN_WHEELS.get(major, f"cu{major}/lib"))
+    for folder in wheels.folders():
+        yield folder / _IN_WHEELS.get(major, f"cu{major}/lib")
     for toolkit in (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), _DEFAULT_TOOLKIT):
         if toolkit:
             yield from (Path(toolkit, folder) for folder in _IN_TOOLKITS)
