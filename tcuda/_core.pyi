@@ -1494,7 +1494,7 @@ def uses_of_cubin(
     Args:
         data: The bytes of the cubin.
         kernel: The kernel; all kernels of the cubin if None.
-        disassembler: The path of ``nvdisasm``; the one that ``find_disassembler`` finds if None.
+        disassembler: The path of ``nvdisasm``; the preferred one, or the one that ``find_disassembler`` finds, if None.
         seconds: How long the disassembler may run.
 
     Returns:
@@ -1527,6 +1527,23 @@ def uses_of_mangled_name(name: str, parameters: Sequence[tuple[int, int]]) -> _K
 
 def find_disassembler() -> str:
     """Return the path of NVIDIA's ``nvdisasm``, or an empty string if it is not installed."""
+
+def prefer_disassembler(path: str) -> None:
+    """Use the ``nvdisasm`` at ``path`` from now on; without one, use what ``find_disassembler`` finds."""
+
+def uses_of_watched_cubin(data: bytes, kernel: str | None = None) -> dict[str, _KernelUse]:
+    """Return what ``uses_of_cubin`` returns, within the time that a process has for such analyses; for tests.
+
+    Args:
+        data: The bytes of the cubin.
+        kernel: The kernel; all kernels of the cubin if None.
+    """
+
+def watched_cubins_seconds() -> float:
+    """Return how long the analyses of machine code may still take in this process, while a detector watches."""
+
+def set_watched_cubins_seconds(seconds: float) -> None:
+    """Set how long the analyses of machine code may still take in this process; for tests."""
 
 def uses_of_ptx(text: bytes) -> dict[str, _KernelUse]:
     """Return what the kernels of a PTX module do with the memory that their parameters point to; for tests.

@@ -227,3 +227,68 @@ def test_damaged_cubins(seed: int) -> None:
             assert all(offset < 65536 and size < 65536 for offset, size in parameters)
             assert pointers == []
             assert not complete
+
+
+def test_the_preferred_disassembler(output_of: Callable[..., str], lister: str) -> None:
+    """The preferred program is used in place of the one that is found, for as long as it exists."""
+    code = f"""
+from tcuda import _core
+cubin = bytes.fromhex({CUBIN.hex()!r})
+def complete():
+    return _core.uses_of_cubin(cubin)["fill"][2]
+before = complete()
+_core.prefer_disassembler("/no/such/program")
+print(complete() == before)
+_core.prefer_disassembler({lister!r})
+_core.prefer_disassembler({lister!r})
+print(complete())
+_core.prefer_disassembler("")
+print(complete() == before)
+"""
+    assert output_of(code, PATH="/usr/bin:/bin", CUDA_PATH=None, CUDA_HOME=None).split() == ["True"] * 3
+
+
+_WATCHED = """
+from tcuda import _core
+cubin = bytes.fromhex({cubin!r})
+_core.prefer_disassembler({program!r})
+def complete(kernel=None):
+    return _core.uses_of_watched_cubin(cubin, kernel)["fill"][2]
+"""
+
+
+def test_the_time_of_all_analyses_has_a_limit(output_of: Callable[..., str], lister: str, tmp_path: Path) -> None:
+    """A process has 20 seconds. Later the disassembler is not started, and the parameters are known only."""
+    counting = Path(lister).read_text().replace("\n", f"\necho >> {tmp_path}/runs\n", 1)
+    Path(lister).write_text(counting)
+    code = f"""
+{_WATCHED.format(cubin=CUBIN.hex(), program=lister)}
+before = _core.watched_cubins_seconds()
+print(before == 20, complete("fill"), complete(), 0 < _core.watched_cubins_seconds() < before)
+_core.set_watched_cubins_seconds(0)
+print(_core.uses_of_watched_cubin(cubin), _core.watched_cubins_seconds())
+_core.set_watched_cubins_seconds(3)
+print(complete(), 0 < _core.watched_cubins_seconds() < 3)
+"""
+    assert output_of(code).splitlines() == ["True True True True", f"{UNKNOWN} 0.0", "True True"]
+    assert len((tmp_path / "runs").read_text()) == 3
+
+
+def test_an_analysis_ends_with_the_time_of_all_analyses(
+    output_of: Callable[..., str], program: Callable[[str], str]
+) -> None:
+    """A disassembler that hangs uses up the time that is left, in two threads no more than in one."""
+    code = f"""
+{_WATCHED.format(cubin=CUBIN.hex(), program=program("exec tail -f /dev/null"))}
+import threading, time
+_core.set_watched_cubins_seconds(0.3)
+begin = time.monotonic()
+threads = [threading.Thread(target=complete) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+took = time.monotonic() - begin
+print(complete(), _core.watched_cubins_seconds(), 0.3 <= took < 4)
+"""
+    assert output_of(code) == "False 0.0 True"

@@ -18,6 +18,7 @@
 #include "kernel_uses/mangled_name.hpp"
 #include "kernel_uses/ptx_uses.hpp"
 #include "kernel_uses/sass_uses.hpp"
+#include "kernel_uses/watched_cubins.hpp"
 
 namespace nb = nanobind;
 
@@ -69,6 +70,24 @@ nb::dict uses_of_cubin(nb::bytes data, const std::optional<std::string> &kernel,
     return dict_of(uses);
 }
 
+nb::dict uses_of_watched_cubin(nb::bytes data, const std::optional<std::string> &kernel) {
+    KernelUses uses;
+    {
+        const std::string_view cubin(data.c_str(), data.size());
+        const nb::gil_scoped_release released;
+        uses = kernel_uses::uses_of_watched_cubin(cubin, kernel ? kernel->c_str() : nullptr);
+    }
+    return dict_of(uses);
+}
+
+double watched_cubins_seconds() {
+    return std::chrono::duration<double>(kernel_uses::watched_cubins_time().left()).count();
+}
+
+void set_watched_cubins_seconds(double seconds) {
+    kernel_uses::watched_cubins_time().set(kernel_uses::TimeBudget::Time(std::int64_t(seconds * 1e6)));
+}
+
 using Blocks =
     std::map<std::string, std::pair<std::vector<std::pair<std::size_t, std::size_t>>, std::vector<std::size_t>>>;
 
@@ -105,6 +124,10 @@ void bind_kernel_uses(nb::module_ &module) {
     module.def("uses_of_ptx", &uses_of_ptx, nb::arg("text"));
     module.def("uses_of_mangled_name", &uses_of_mangled_name, nb::arg("name"), nb::arg("parameters"));
     module.def("find_disassembler", &find_disassembler);
+    module.def("prefer_disassembler", &kernel_uses::Disassembler::prefer, nb::arg("path"));
+    module.def("uses_of_watched_cubin", &uses_of_watched_cubin, nb::arg("data"), nb::arg("kernel") = nb::none());
+    module.def("watched_cubins_seconds", &watched_cubins_seconds);
+    module.def("set_watched_cubins_seconds", &set_watched_cubins_seconds, nb::arg("seconds"));
 }
 
 } // namespace tcuda

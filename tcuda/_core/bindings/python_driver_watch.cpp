@@ -2,14 +2,13 @@
 
 #include <dlfcn.h>
 
-#include <cstddef>
 #include <stdexcept>
 #include <string_view>
 
 #include "bindings/pending_races.hpp"
 #include "bindings/python_stacks.hpp"
-#include "kernel_uses/cubin_uses.hpp"
 #include "kernel_uses/ptx_uses.hpp"
+#include "kernel_uses/watched_cubins.hpp"
 #include "watch/kernel_table.hpp"
 
 namespace nb = nanobind;
@@ -34,10 +33,7 @@ watch::DriverQuestions questions_of(const watch::FindFunction &find, const std::
 watch::KernelTable &table_with_analyses() {
     watch::KernelTable &table = watch::kernel_table();
     table.set_analyses([](std::string_view text, const char *) { return kernel_uses::uses_of_ptx(text); },
-                       [](std::string_view cubin, const char *kernel) {
-                           return kernel_uses::uses_of_cubin(reinterpret_cast<const std::byte *>(cubin.data()),
-                                                             cubin.size(), kernel);
-                       });
+                       kernel_uses::uses_of_watched_cubin);
     return table;
 }
 

@@ -1,5 +1,6 @@
 #include "kernel_uses/disassembler.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
@@ -53,6 +54,9 @@ public:
 private:
     int number_;
 };
+
+// Never freed: other threads may use an older preference.
+std::atomic<const Disassembler *> preferred{nullptr};
 
 bool is_program(const std::string &path) {
     struct stat status;
@@ -207,7 +211,17 @@ Disassembler::Disassembler(const std::string &path)
             environment_.push_back(std::string(variable) + "=" + value);
 }
 
+void Disassembler::prefer(const std::string &path) {
+    const Disassembler *const before = preferred.load();
+    if (!is_program(path))
+        preferred.store(nullptr);
+    else if (before == nullptr || before->path() != path)
+        preferred.store(new Disassembler(path));
+}
+
 const Disassembler &Disassembler::usual() {
+    if (const Disassembler *const found = preferred.load())
+        return *found;
     // Never freed: kernels may be launched while the process exits.
     static const Disassembler &disassembler = *new Disassembler;
     return disassembler;
@@ -216,7 +230,7 @@ const Disassembler &Disassembler::usual() {
 std::optional<std::string> Disassembler::listing(const std::byte *cubin, std::size_t size,
                                                  const std::vector<std::uint32_t> &symbols,
                                                  std::chrono::milliseconds limit) const {
-    if (path_.empty() || size > most_cubin_bytes || symbols.size() > most_symbols)
+    if (path_.empty() || limit.count() <= 0 || size > most_cubin_bytes || symbols.size() > most_symbols)
         return std::nullopt;
     const auto end = Clock::now() + limit;
     const Descriptor file = file_of(cubin, size);

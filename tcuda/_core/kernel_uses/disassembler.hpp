@@ -21,14 +21,18 @@ public:
     Disassembler(const Disassembler &) = delete;
     Disassembler &operator=(const Disassembler &) = delete;
 
-    // The one that is found at the first call.
+    // The preferred one; without a preference, the one that is found at the first call.
     static const Disassembler &usual();
+
+    // Lets usual() give the program at `path` from now on. Without such a program, there is no preference.
+    static void prefer(const std::string &path);
 
     // Empty if there is none.
     const std::string &path() const { return path_; }
 
     // The listing of the sections that hold the symbols with these numbers, or of all sections if there are no symbols.
-    // None if there is no disassembler, if it refuses the cubin, or if it needs more than `limit`.
+    // None if there is no disassembler, if it refuses the cubin, or if it needs more than `limit`. Without any time, it
+    // is not started.
     std::optional<std::string> listing(const std::byte *cubin, std::size_t size,
                                        const std::vector<std::uint32_t> &symbols,
                                        std::chrono::milliseconds limit) const;
