@@ -54,7 +54,7 @@ class Lines(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a detector said of a program.
+    """The report of a detector on a program.
 
     Attributes:
         name: The name of the program.

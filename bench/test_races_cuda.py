@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OFF, ATTACHED, CHECKING, OFF_AGAIN = "off", "attached", "checking", "off again"
 DEMO = "demo"
 
-_MOST_ROUNDS = 300  # with those of the other process beside them
+_MOST_ROUNDS = 300  # the other process makes as many rounds in between
 _ROUNDS_OF_THE_DEMO = 5
 _timer: Callable[[], float] = seconds_per_call
 
@@ -52,7 +52,7 @@ def _as_found() -> Iterator[None]:
 
 @contextlib.contextmanager
 def watched(state: str) -> Iterator[None]:
-    """Have the state in a block of code."""
+    """Put the detector into ``state`` for a block of code."""
     if state == CHECKING:
         with tcuda.sanitizer.check(mode="collect") as report:
             yield
@@ -102,7 +102,7 @@ def _measure(benchmark: BenchmarkFixture, loop: Callable[[], None], below: Remot
 @pytest.mark.benchmark(timer=time.perf_counter, disable_gc=True)
 @pytest.mark.parametrize("on", ["tcuda", "below"])
 def test_demo(benchmark: BenchmarkFixture, on: str) -> None:
-    """The layer below is the demo without a check."""
+    """Measure the demo with a check; the layer below is the demo without a check."""
     from tcuda.demo import digits
     from tcuda.demo.config import Config
     from tcuda.demo.train import train

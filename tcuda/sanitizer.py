@@ -54,11 +54,14 @@ class check(Scope):
         def test_step(): ...
 
     The detector sees the operations of all threads. A race belongs to the innermost check of the code that found the
-    race; the race of a thread without a check belongs to the check that was entered last. The accesses that a race is
-    made of may be older than the check if another check was active then.
+    race; the race of a thread without a check belongs to the check that was entered last. The accesses of a race may be
+    older than the check if another check was active then.
+
+    On CUDA devices, Python's main thread raises the error or warns, in the line of the operation or in the next line.
+    The race belongs to the innermost check of the main thread, also if another thread made the operation.
 
     On CUDA devices, it is not always known what a kernel does with its pointers. A race of such a kernel is *possible*.
-    By default, possible races are neither raised nor warned of. The report lists these races in ``report.possible``.
+    By default, a possible race raises no error and gives no warning. ``report.possible`` has the possible races.
 
     A coroutine function can be decorated too. If a race is found in a destructor, where Python drops exceptions, the
     error is raised at the end of the block.
@@ -68,7 +71,7 @@ class check(Scope):
             ``CUDASanitizerErrors``. ``"warn"`` warns with a :class:`RaceWarning` that points to the line of that
             operation. ``"collect"`` only adds the race to the report.
         report: The report that gets the races; a new report if None.
-        possible: Whether possible races are raised, or warned of, as exact races are.
+        possible: Whether possible races raise errors, or warn, like exact races.
 
     Raises:
         OSError: The block is entered, and the file in ``TCUDA_SANITIZER_SUPPRESSIONS`` cannot be read.

@@ -25,7 +25,7 @@ _result = pytest.StashKey["Result"]()
 
 
 class Result:
-    """What the detector has said.
+    """The results of the detector.
 
     Attributes:
         tests: The number of tests that were checked.
@@ -70,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of the other parts, and those that are not one of N tests of their file."""
+    """Keep every Nth test of each file, and of these the tests of this part; or keep the named tests only."""
     named: Path | None = config.getoption("races_tests")
     if named is not None:
         names = set(named.read_text(encoding="utf-8").splitlines())

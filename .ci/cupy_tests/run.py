@@ -1,9 +1,9 @@
 """Runs CuPy's own tests under the race detector: ``python .ci/cupy_tests/run.py CHECKOUT [--workers N] [--each N]``.
 
 CHECKOUT is a folder with CuPy's folder ``tests``, of the version that is installed. The tests of random numbers,
-sorting, linear algebra, FFT, reductions and statistics are run, each process with a part of them. Prints the races by
-the operations that make them, and the tests that fail under the detector and pass without it. The exit status is 1 if
-there are exact races or such tests.
+sorting, linear algebra, FFT, reductions and statistics are run, each process with a part of them. The script prints the
+races by the operations that make them, and the tests that fail under the detector and pass without the detector. The
+exit status is 1 if there are exact races or such tests.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def joined(results: list[Path]) -> dict[str, Any]:
 
 
 def failing_without(tests: Path, failed: list[str], folder: Path) -> list[str]:
-    """Return those of the tests that fail without the detector too."""
+    """Return the tests of ``failed`` that fail without the detector too."""
     if not failed:
         return []
     names, result = folder / "failed.txt", folder / "without.json"

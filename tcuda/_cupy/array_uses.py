@@ -1,4 +1,4 @@
-"""What the body of a kernel does with an array: the uses of the array's name in the source."""
+"""The use of an array by a kernel, as the places of the array's name in the body of the kernel tell."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Body:
         return places
 
     def use(self, name: str) -> int:
-        """Return what the kernel does with the ``CArray`` that is called ``name``: a kind, or ``UNCERTAIN``."""
+        """Return how the kernel uses the ``CArray`` with the name ``name``: a kind, or ``UNCERTAIN``."""
         return self._use(name, is_array=True)
 
     def const_use(self, name: str) -> int:
@@ -70,7 +70,7 @@ class Body:
         return READ
 
     def is_whole(self, name: str, *, by_element: bool) -> bool:
-        """Return whether the kernel uses all elements of an array, and not those of a computed index.
+        """Return whether the kernel uses all elements of an array, and not only the elements at computed indices.
 
         Args:
             name: The name of the array.
@@ -140,7 +140,7 @@ class Body:
 
 
 def _closing(text: str, begin: int) -> int | None:
-    """Return the place of the bracket that closes the one at ``begin``."""
+    """Return the place of the bracket that closes the bracket at ``begin``."""
     depth = 0
     for found in _BRACKET.finditer(text, begin):
         depth += 1 if found[0] in "([{" else -1

@@ -63,10 +63,10 @@ _IGNORED = re.compile(
 
 
 def type_of(text: str, names: dict[str, str]) -> Layout | ArrayType | PointerType | None:
-    """Return what is known of a type; None if the size is unknown.
+    """Return the layout of a type, or what is known of an array or a pointer; None if the size is unknown.
 
     Args:
-        text: The type, as C++ has it.
+        text: The type in the spelling of C++.
         names: The types of the ``typedef`` statements of the source, by name.
     """
     text = text.strip()

@@ -15,9 +15,9 @@ _MOST_BYTES = 64 << 20
 
 @functools.lru_cache(maxsize=128)  # detectors begin and end often, as around each test
 def ptx_of(source: LoadedSource) -> str | None:
-    """Return the PTX of a module; None if the PTX cannot be had.
+    """Return the PTX of a module; None if the PTX cannot be made or read.
 
-    A failure has no message, because the kernels run without the PTX: the detector then knows less about the kernels.
+    A failure has no message, because the kernels run without the PTX. The detector then knows less about the kernels.
     """
     try:
         if source.path is not None:
@@ -25,7 +25,7 @@ def ptx_of(source: LoadedSource) -> str | None:
         if source.backend != "nvrtc" or not source.text:
             return None
         return _compiled(source)
-    except Exception:  # any failure means that the PTX cannot be had
+    except Exception:  # after any failure there is no PTX
         return None
 
 
@@ -36,7 +36,7 @@ def _of_file(path: str) -> str | None:
 
 
 def _compiled(source: LoadedSource) -> str:
-    """Compile as ``_compile_with_cache_cuda`` and ``_compile_using_nvrtc_no_warning`` of CuPy do."""
+    """Compile in the way of CuPy's ``_compile_with_cache_cuda`` and ``_compile_using_nvrtc_no_warning``."""
     module: Any = compiler
     arch = source.arch if source.arch is not None else module._get_arch()
     jitify = source.jitify or "-DCUPY_USE_JITIFY" in source.options

@@ -1,8 +1,8 @@
-"""What the sources of CuPy's kernels tell of the memory that the kernels use.
+"""The signatures of CuPy's kernels: which memory the kernels use, as their sources tell.
 
 CuPy writes the arrays of a kernel as ``CArray`` parameters, which hold the address, the shape and the strides. An input
-is ``const``. What the kernel does with another array is read from the uses of its name in the body. A kernel that
-chooses the elements of an array by data, as ``take`` does, may use only some of them.
+is ``const``. For another array, the body of the kernel tells whether the kernel reads or writes the array. A kernel
+that chooses the elements of an array by data, as ``take`` does, may use only some of the elements.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Pointer:
         offset: The place in the block of parameters.
         kind: What the kernel does with the memory: 1 reads, 2 writes, 3 both, 0 nothing.
         is_certain: Whether the source tells the kind; otherwise the kind is 3.
-        is_whole: Whether the kernel uses all elements; otherwise the kernel computes which elements it uses.
+        is_whole: Whether the kernel uses all elements; otherwise the kernel computes which elements to use.
         dimensions: The dimensions of a ``CArray``; -1 if the pointer is no ``CArray``.
         itemsize: The bytes of an element of a ``CArray``; 0 otherwise.
         label: The name of the parameter.
@@ -88,9 +88,9 @@ class Signature:
 
 @functools.lru_cache(maxsize=1024)  # detectors begin and end often, as around each test
 def signatures(source: str) -> dict[str, Signature]:
-    """Return the signatures of the kernels of ``source`` that a description can be made of, by name.
+    """Return the signatures of those kernels of ``source`` that can be described, by name.
 
-    These are the kernels whose parameters have known sizes, and whose arrays are each a ``CArray`` or a ``void *`` of a
+    A kernel can be described if its parameters have known sizes, and if each array is a ``CArray`` or a ``void *`` of a
     reduction of CuPy. The caller must not change the result.
     """
     if "__global__" not in source:
@@ -144,12 +144,12 @@ def _signature(declarations: Sequence[str], names: dict[str, str], body: Body, *
         labels.append(label)
         if isinstance(kind, PointerType):
             if not is_output or "void" not in declaration:
-                return None  # how much memory a pointer means, and what for, only the machine code tells
+                return None  # only the machine code tells what the kernel does with the memory
             pointers.append(Pointer(offset, READ if kind.is_const else WRITE, True, True, -1, 0, label))
         elif isinstance(kind, ArrayType):
             is_const = re.match(r"\s*const\b", declaration) is not None
             use = body.const_use(name[1]) if is_const else body.use(name[1])
-            # An output of CuPy's kernels is written in any case; `both` conflicts with the same accesses.
+            # CuPy's kernels write their outputs in any case, and BOTH conflicts with the same accesses as WRITE.
             certain = use != UNCERTAIN or (is_output and not is_const)
             is_told = use != UNCERTAIN or name[1].startswith("_raw_")
             is_whole = kind.dimensions == 0 or is_scan or (is_told and body.is_whole(name[1], by_element=is_output))
@@ -166,7 +166,7 @@ def _writes_outputs(declarations: Sequence[str]) -> bool:
 
 
 def _end(text: str, begin: int, brackets: str) -> int | None:
-    """Return the place of the bracket that closes the one at ``begin``."""
+    """Return the place of the bracket that closes the bracket at ``begin``."""
     opening = brackets[0]
     depth = 0
     for found in re.compile(rf"[{re.escape(brackets)}]").finditer(text, begin):

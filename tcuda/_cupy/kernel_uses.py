@@ -1,7 +1,7 @@
-"""What the core is told of CuPy's kernels while a race detector watches.
+"""The knowledge of CuPy's kernels that the core gets while a race detector watches.
 
 A kernel that CuPy has generated is described by its source, when CuPy loads the kernel or when the detector begins. The
-PTX of a program's own kernels is made before the first call of a kernel, because NVRTC needs a second for it.
+PTX of a program's own kernels is made only before the first call of a kernel, because NVRTC needs a second for the PTX.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class KernelWatch:
         table: The core.
         module_type: ``cupy.cuda.function.Module``.
         ptx_of: The function that returns the PTX of a module, or None.
-        loaded: The function that is called when a module was loaded: its functions may have the handles of others.
+        loaded: The function that is called after a module was loaded. The functions of the module may have the handles
+            of functions that are gone.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class KernelWatch:
         self._prepared: dict[int, LoadedSource] = {}
 
     def begin(self) -> None:
-        """Describe the kernels of the modules that exist and of those that CuPy loads from now on."""
+        """Describe the kernels of the modules that exist, and of the modules that CuPy loads from now on."""
         loaded_kernels.listen(self.describe)
         for module, source in loaded_kernels.living(self._module_type).items():
             self.describe(module, source)
@@ -110,7 +111,7 @@ class KernelWatch:
                 self._add_ptx(module, source)
 
     def prepare(self, function: Any) -> tuple[str, ...]:
-        """Make the PTX of the module of ``function``, unless that was done; return the names of the parameters.
+        """Make the PTX of the module of ``function`` if there is none yet; return the names of the parameters.
 
         Args:
             function: A ``cupy.cuda.Function`` that a program is about to call.
@@ -180,7 +181,7 @@ def begin(cupy: Any, table: Any = _core) -> None:
 
 
 def end() -> None:
-    """Leave the kernels alone; a second call does nothing."""
+    """Tell the core no more of kernels and their arrays; a second call does nothing."""
     global _watch
     with _lock:
         _core.stop_noting_calls()
@@ -191,7 +192,7 @@ def end() -> None:
 
 def _forget_in_child() -> None:
     global _lock, _watch
-    _lock = threading.RLock()  # another thread of the parent may have held it
+    _lock = threading.RLock()  # another thread of the parent may have held the lock
     _watch = None
     _core.stop_noting_calls()
 

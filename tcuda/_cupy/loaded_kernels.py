@@ -1,7 +1,7 @@
 """The sources of the modules that CuPy has loaded.
 
-CuPy keeps the kernels that it has loaded, and a race detector may begin later. So tcuda notes the source of every
-module when CuPy loads the module. A note is a reference to the text, which nobody reads before a detector begins.
+CuPy loads a kernel once, and a race detector may begin later. So tcuda keeps the source of every module that CuPy
+loads: a reference to the text, which is not read before a detector begins.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LoadedSource:
         text: The source; empty for a module that was loaded from a file.
         options: The options of the compiler.
         backend: ``"nvrtc"`` or ``"nvcc"``.
-        arch: The compute capability that the caller asked for; None if CuPy chose it.
+        arch: The compute capability that the caller asked for; None if CuPy chose the capability.
         name_expressions: The names of kernels with template arguments.
         jitify: Whether Jitify has prepared the source.
         path: The file; None for a module that has a source.
@@ -49,7 +49,7 @@ _listener: Callable[[int, LoadedSource], object] | None = None
 
 
 def follow(cupy: Any) -> None:
-    """Note the modules that ``cupy`` loads from now on; a second call does nothing.
+    """Keep the sources of the modules that ``cupy`` loads from now on; a second call does nothing.
 
     CuPy's compiled code looks the replaced functions up by name for every call.
     """
@@ -69,7 +69,7 @@ def _replace(owner: Any, name: str, noting: Callable[[Callable[..., Any]], Calla
 
 
 def launched_by_core(function: Any) -> None:
-    """Note that the core launches ``function``, a ``cupy.cuda.Function``, so that no call of CuPy prepares it."""
+    """Remember that the core launches ``function``, a ``cupy.cuda.Function``, so that no call of CuPy prepares it."""
     module = function.module.ptr
     source = _sources.get(module)
     if source is not None and not source.by_core:
@@ -77,7 +77,7 @@ def launched_by_core(function: Any) -> None:
 
 
 def listen(listener: Callable[[int, LoadedSource], object] | None) -> None:
-    """Call ``listener`` with the handle and the source of every module that CuPy loads; None ends that."""
+    """Call ``listener`` with the handle and the source of every module that CuPy loads; None ends the calls."""
     global _listener
     with _lock:
         _listener = listener
@@ -89,11 +89,11 @@ def source_of(module: int) -> LoadedSource | None:
 
 
 def living(module_type: type[Any]) -> dict[int, LoadedSource]:
-    """Return the sources of the modules that exist, by handle, and forget those of all others.
+    """Return the sources of the modules that exist, by handle, and forget the sources of all other modules.
 
     Args:
-        module_type: ``cupy.cuda.function.Module``. Python has no weak references to its objects, so the garbage
-            collector is asked for them.
+        module_type: ``cupy.cuda.function.Module``. The type has no weak references, so the garbage collector is asked
+            for the objects.
     """
     handles = {module.ptr for module in gc.get_objects() if type(module) is module_type}
     with _lock:
@@ -103,7 +103,7 @@ def living(module_type: type[Any]) -> dict[int, LoadedSource]:
 
 
 def note(module: int, source: LoadedSource) -> None:
-    """Note the source of a module that was just loaded, and tell the listener."""
+    """Keep the source of a module that was just loaded, and tell the listener."""
     if not module:
         return
     _sources[module] = source
@@ -114,7 +114,7 @@ def note(module: int, source: LoadedSource) -> None:
 
 def _forget_in_child() -> None:
     global _lock
-    _lock = threading.RLock()  # another thread of the parent may have held it
+    _lock = threading.RLock()  # another thread of the parent may have held the lock
     listen(None)
 
 

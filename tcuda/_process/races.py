@@ -42,7 +42,8 @@ def start(on_race: Callable[[_core.Race], object], refused: Callable[[RuntimeErr
     """Start the detector, unless a detector is started already.
 
     Args:
-        on_race: The function that is called with every race, in the thread of the operation that found the race.
+        on_race: The function that is called with every race: on emulated devices in the thread of the operation that
+            found the race, on CUDA devices in Python's main thread.
         refused: The function that is called if the runtime refuses the detector at a later initialisation. The function
             returns whether initialisation goes on without a detector.
 

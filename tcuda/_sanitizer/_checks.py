@@ -1,7 +1,8 @@
-"""The checks of a process: who gets a race, and how a race is told.
+"""The checks of a process: which check gets a race, and how a race is told.
 
 A race belongs to the innermost check of the code that found the race. If that code runs in no check, as in a thread
-that was started inside a check, the race belongs to the check that was entered last.
+that was started inside a check, the race belongs to the check that was entered last. On CUDA devices, the main thread
+delivers the races of all threads, so its checks get these races.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class ActiveCheck:
     Attributes:
         mode: ``"raise"``, ``"warn"`` or ``"collect"``.
         report: The report that gets the races.
-        possible: Whether the check tells possible races as it tells exact ones. Otherwise the report alone gets them.
-        may_be_refused: Whether the check gives up, with a warning, on a runtime that has no races to tell.
+        possible: Whether the check tells possible races like exact races. Otherwise only the report has them.
+        may_be_refused: Whether the check ends with a warning if the runtime has no races to tell.
     """
 
     def __init__(self, mode: str, report: Report, *, possible: bool = False, may_be_refused: bool = False) -> None:
@@ -246,7 +247,7 @@ def _print(race: Race) -> None:
 
 def _forget_in_child() -> None:
     global _active, _lock
-    _lock = threading.RLock()  # another thread of the parent may have held it
+    _lock = threading.RLock()  # another thread of the parent may have held the lock
     _active = ()
     stop_noting()
 

@@ -1,4 +1,4 @@
-"""A race: all that the detector knows of two accesses that no order relates, in plain values."""
+"""A race in plain values: all that the detector knows of two accesses that no order relates."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class RaceAccess:
         stream_name: The name that the program has for the stream, such as ``"side"``; ``"the stream 0x..."`` without a
             name, ``"the host"`` for the host.
         host: Whether the host makes the access.
-        confidence: ``"exact"``, or ``"possible"`` if it is not known whether the operation really touches the memory.
+        confidence: ``"exact"``, or ``"possible"`` if it is not known whether the operation really uses the memory.
         number: The number of the operation, counted from the start of the detector.
         shape: The shape of the view.
         itemsize: The size of an element of the view, in bytes.
-        elements: The first and the last element that both accesses touch, counted in C order of the view; None if that
-            cannot be said.
+        elements: The first and the last element that both accesses touch, counted in C order of the view; None if the
+            elements are not known.
         stack: The frames of the program, innermost first; in a graph, those of the capture.
-        launch_stack: In a graph, the frames of the launch; else None.
+        launch_stack: The frames of the launch of a graph; None for an operation that is not in a graph.
     """
 
     operation: str
@@ -59,7 +59,7 @@ class RaceAccess:
 
     @property
     def place(self) -> Frame | None:
-        """The innermost frame of the program: of the launch in a graph, else of the operation."""
+        """The innermost frame of the program: of the launch if the operation is in a graph, else of the operation."""
         return next(iter(self.launch_stack or self.stack), None)
 
     @property
@@ -129,7 +129,7 @@ class Race:
     Attributes:
         kind: ``"read after write"``, ``"write after read"`` or ``"write after write"``.
         use_after_free: Whether the memory was freed after the previous access, and handed out again.
-        current: The access that found the race.
+        current: The access at which the race was found.
         previous: The earlier access.
         overlap: The address of the first byte that both accesses touch, and the number of bytes up to the last one.
         allocation: The allocation of the memory; None if the memory is older than the detector.
@@ -152,7 +152,7 @@ class Race:
 
     @property
     def confidence(self) -> str:
-        """``"exact"``, or ``"possible"`` if it is not known whether both operations touch the same bytes."""
+        """``"exact"``, or ``"possible"`` if it is not known whether both operations use the same bytes."""
         return "exact" if self.doubt is None else "possible"
 
     @property
@@ -194,7 +194,7 @@ class Race:
 
     @property
     def torchs_accesses(self) -> tuple[Access, Access]:
-        """Both accesses as torch describes them, the current one first."""
+        """Both accesses as torch describes them, the current access first."""
         return _torchs(self.current), _torchs(self.previous)
 
     def __str__(self) -> str:

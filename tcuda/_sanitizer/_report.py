@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class _Tally:
-    """How often equal races were found. The detector counts a race that it has told; a forgotten race is told again."""
+    """The number of times that equal races were found.
+
+    The detector counts each race that is told. After a race was forgotten, the detector tells and counts the race anew.
+    """
 
     def __init__(self, found: _core.Race) -> None:
         self._found = found
@@ -35,12 +38,12 @@ class Report:
 
     A report is an iterable of races with a length, so a report without races is false. ``str(report)`` is a text for a
     person. A race that happens several times, with the same stacks and operations, is kept once and counted. A race is
-    *possible* if it is not known whether both operations touch the same bytes. :attr:`possible` has these races. The
-    length and the iteration do not count them.
+    *possible* if it is not known whether both operations use the same bytes. :attr:`possible` has the possible races,
+    which are no part of the length and of the iteration.
 
     Attributes:
-        syncs: The calls that made the host wait, as dicts with ``"call"``, ``"file"``, ``"line"`` and ``"count"``, if
-            something has counted them.
+        syncs: The calls that made the host wait, as dicts with ``"call"``, ``"file"``, ``"line"`` and ``"count"``;
+            empty if nothing has counted the calls.
     """
 
     def __init__(self) -> None:
@@ -66,7 +69,7 @@ class Report:
 
     @property
     def operations(self) -> int:
-        """The number of operations that were looked at."""
+        """The number of operations that the detector looked at."""
         return self._operations + sum(count() for count in list(self._running))
 
     @property

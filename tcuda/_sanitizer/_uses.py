@@ -1,4 +1,4 @@
-"""The annotation of calls: which memory the calls of a block of code use."""
+"""The annotation of calls: which arrays the calls in a block of code use."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class uses(Scope):
 
     The race detector believes the annotation: the kernels that the current thread launches in the block read the arrays
     of ``reads``, write the arrays of ``writes``, and use no other memory. An array of which a kernel uses only a part
-    can be given as that part: ``reads=[x[:n]]``. The innermost of nested annotations counts. Copies, memsets and events
-    are seen as they are.
+    can be given as that part: ``reads=[x[:n]]``. The innermost of nested annotations counts. The annotation changes
+    nothing about copies, fills and events.
 
     On emulated devices the detector sees every access of a kernel, so the annotation changes nothing there. Without a
-    detector, the block costs nothing but the look at the arguments.
+    detector, only the arguments are checked.
 
     The block must end in the thread in which it began. In a coroutine, the annotation must not be around an ``await``,
     because other tasks of the thread would be annotated too.
 
     Args:
-        reads: An array, or a sequence of arrays, that the calls read. An array is one of ``tcuda.xp``, a CUDA tensor of
-            torch, or any object with ``__cuda_array_interface__``.
+        reads: An array, or a sequence of arrays, that the calls read: arrays of ``tcuda.xp``, CUDA tensors of torch, or
+            any objects with ``__cuda_array_interface__``.
         writes: An array, or a sequence of arrays, that the calls write. An array in both is read and written.
 
     Raises:

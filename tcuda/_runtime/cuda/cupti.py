@@ -24,9 +24,10 @@ _DEFAULT_TOOLKIT = "/usr/local/cuda"
 
 
 def find(driver_version: int) -> str | None:
-    """Return the path or the name of a library that can be opened; None if there is none.
+    """Return the path or the name of CUPTI's library; None if no such library can be opened.
 
-    CUPTI works with drivers of its own major version and with newer drivers. The version of the driver is tried first.
+    CUPTI works with drivers of its own major version and with newer drivers. The major version of the driver is tried
+    first.
 
     Args:
         driver_version: The version of the driver's interface, such as 13010 for CUDA 13.1.

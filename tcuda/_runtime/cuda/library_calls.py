@@ -1,4 +1,4 @@
-"""The notes of what the calls of NVIDIA's libraries read and write."""
+"""The notes of the memory that calls of NVIDIA's libraries read and write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CreateModule = Callable[[ExtensionFileLoader, ModuleSpec], ModuleType]
 
 
 class _Imports:
-    """The import of extension modules, which looks for new modules that call the libraries."""
+    """A wrapper of the import of extension modules, which looks for new modules that call the libraries."""
 
     def __init__(self) -> None:
         self.users = 0
@@ -26,7 +26,7 @@ class _Imports:
         self._ours: CreateModule | None = None
 
     def wrap(self) -> None:
-        """Let each import of an extension module end with a look."""
+        """Look for new modules after each import of an extension module."""
         before: CreateModule = ExtensionFileLoader.create_module
 
         def create_module(self: ExtensionFileLoader, spec: ModuleSpec) -> ModuleType:
@@ -38,7 +38,7 @@ class _Imports:
         ExtensionFileLoader.create_module = create_module  # type: ignore
 
     def unwrap(self) -> None:
-        """Let imports be as before, unless the program has wrapped the method since: then the wrapper stays."""
+        """Take the wrapper away, unless the program has wrapped the method since."""
         if ExtensionFileLoader.create_module is self._ours:
             ExtensionFileLoader.create_module = self._before  # type: ignore
         self._ours = None
@@ -48,11 +48,11 @@ _imports = _Imports()
 
 
 class LibraryCalls:
-    """The calls of NVIDIA's libraries are noted from :meth:`begin` to :meth:`end`.
+    """Notes the calls of NVIDIA's libraries from :meth:`begin` to :meth:`end`.
 
-    The notes are for the race detector: they say what the kernels read and write that the libraries launch. The import
-    of an extension module, such as ``cupy_backends.cuda.libs.cusolver``, may load more modules that call the libraries.
-    So the import machinery looks for them in the meantime.
+    The notes tell the race detector what the kernels of the libraries read and write. The import of an extension
+    module, such as ``cupy_backends.cuda.libs.cusolver``, may load more modules that call the libraries. So each such
+    import looks for new modules.
     """
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
@@ -65,7 +65,7 @@ class LibraryCalls:
         self._on = False
 
     def begin(self) -> None:
-        """Note the calls from now on; nothing happens if they are noted for this object already."""
+        """Note the calls from now on; a second call does nothing."""
         with _imports.lock:
             if self._on:
                 return
@@ -77,7 +77,7 @@ class LibraryCalls:
         _core.look_for_library_calls()  # for a module that was loaded between the two steps
 
     def end(self) -> None:
-        """Note the calls no longer for this object; the last end restores the import tables."""
+        """End the notes for this object; the last object that ends restores the import tables."""
         with _imports.lock:
             if not self._on:
                 return
