@@ -59,6 +59,16 @@ struct Function {
     std::uint32_t registers = 0;
 };
 
+// The operand with this number of those in brackets; null if there are fewer.
+inline const Operand *address_of(const Function &function, const Instruction &instruction, unsigned which) {
+    for (std::uint32_t at = 0; at < instruction.count; ++at) {
+        const Operand &operand = function.operands[instruction.first + at];
+        if (operand.is_address && which-- == 0)
+            return &operand;
+    }
+    return nullptr;
+}
+
 struct Module {
     std::deque<Function> functions;
     std::unordered_map<std::string_view, std::uint32_t> functions_by_name;

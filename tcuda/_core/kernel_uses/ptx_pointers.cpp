@@ -5,7 +5,7 @@
 namespace tcuda::kernel_uses::ptx {
 namespace {
 
-constexpr std::int64_t pointer_bytes = 8, most_words = 1024;
+constexpr std::int64_t most_words = 1024;
 
 bool is_number(const Sum &sum) { return sum.terms.empty(); }
 

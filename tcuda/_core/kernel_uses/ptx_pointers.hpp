@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernel_uses/kernel_use.hpp"
+#include "kernel_uses/ptx_effects.hpp"
 #include "kernel_uses/ptx_flow.hpp"
 #include "kernel_uses/ptx_module.hpp"
 

@@ -3,7 +3,7 @@
 namespace tcuda::kernel_uses::ptx {
 namespace {
 
-constexpr unsigned pointer_bytes = 8, widest_cell = 16;
+constexpr unsigned widest_cell = 16;
 constexpr std::int64_t farthest = std::int64_t(1) << 40;
 
 } // namespace

@@ -13,6 +13,9 @@
 
 namespace tcuda::kernel_uses::ptx {
 
+constexpr unsigned pointer_bytes = 8;
+constexpr std::uint32_t no_region = ~std::uint32_t(0);
+
 struct Region {
     enum class Kind : std::uint8_t {
         entry_argument, // of the parameter block, from `offset`

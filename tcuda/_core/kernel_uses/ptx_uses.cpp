@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "kernel_uses/ptx_effects.hpp"
 #include "kernel_uses/ptx_flow.hpp"
 #include "kernel_uses/ptx_module.hpp"
 #include "kernel_uses/ptx_pointers.hpp"
@@ -70,7 +71,7 @@ KernelUse use_of(const Module &module, const Function &entry, std::size_t &steps
     steps -= size;
     Flow flow(module, entry, steps);
     if (flow.run()) {
-        const Effects effects = flow.effects();
+        const Effects effects = effects_of(flow);
         const Pointers pointers(flow, effects, entry);
         use.pointers = pointers.uses();
         use.complete = pointers.are_complete();
