@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import threading
 import warnings
 
 from tcuda import _core
 from tcuda._runtime.cuda import cupti, nvdisasm
 from tcuda._runtime.cuda.library_calls import LibraryCalls
+from tcuda._runtime.cuda.torch_profiler import ProfilerStarts
 from tcuda._warnings import stacklevel
 
 
@@ -18,14 +20,20 @@ class CudaWatch:
     the ledger's memory only. The detector would accuse right programs if it were told of tcuda's own operations: CuPy
     calls the driver from its own copy of the CUDA runtime, so nobody else sees which waits order the operations.
 
+    CUPTI serves one tool at a time. So a start of torch's profiler ends the subscription, with a warning. Otherwise the
+    profiler would not see the device.
+
     Args:
         detector: The detector.
         driver_version: The version of the driver's interface, such as 13010 for CUDA 13.1.
     """
 
     def __init__(self, detector: _core.RaceDetector, driver_version: int) -> None:
+        self._detector = detector  # until the end: the races of a detector that is gone are not delivered
         self._calls: _core.DriverWatch | None = None
         self._library_calls = LibraryCalls()
+        self._profiler_starts = ProfilerStarts(self._give_way)
+        self._ending = threading.RLock()
         path = cupti.find(driver_version)
         if path is None:
             _warn(f"CUPTI is not installed: pip install 'tcuda[sanitizer{driver_version // 1000}]'")
@@ -37,6 +45,7 @@ class CudaWatch:
             _warn(str(error))
             return
         self._library_calls.begin()
+        self._profiler_starts.begin()
         atexit.register(self.end)
 
     def end(self) -> None:
@@ -45,15 +54,27 @@ class CudaWatch:
         Raises:
             Exception: The detector's function has raised the exception for one of the races.
         """
-        calls, self._calls = self._calls, None
-        if calls is None:
-            return
+        self._profiler_starts.end()
+        self._detach()
         atexit.unregister(self.end)
-        try:
-            calls.end()
-        finally:
-            self._library_calls.end()
         _core.deliver_races()
+
+    def _give_way(self) -> None:
+        """End the subscription before torch's profiler starts; the races that wait are delivered as always."""
+        if self._detach():
+            _warn_of_profiler()
+
+    def _detach(self) -> bool:
+        """End the subscription, and wait for another thread that does so; return whether this call has ended it."""
+        with self._ending:
+            calls, self._calls = self._calls, None
+            if calls is None:
+                return False
+            try:
+                calls.end()
+            finally:
+                self._library_calls.end()
+        return True
 
 
 def _warn(reason: str) -> None:
@@ -62,4 +83,13 @@ def _warn(reason: str) -> None:
         f"devices: {reason}",
         RuntimeWarning,
         stacklevel=stacklevel(),
+    )
+
+
+def _warn_of_profiler() -> None:
+    warnings.warn(
+        "The race detector sees no more CUDA work from here on, because torch's profiler needs CUPTI, and CUPTI serves "
+        "one tool at a time",
+        RuntimeWarning,
+        stacklevel=stacklevel("torch"),
     )
