@@ -16,7 +16,7 @@ using FrameWalk = void(PyThreadState *thread, StackFrames *frames);
 // other threads may change the frames.
 FrameWalk *frame_walk();
 
-// The same walk for a first try. Each access is checked: memory that cannot be read ends the walk, and not the process.
+// The same walk for a first try. Each access is checked: memory that cannot be read ends the walk, not the process.
 FrameWalk *careful_frame_walk();
 
 // Before Python 3.11, Python itself has no function for the instruction of a frame.

@@ -21,7 +21,7 @@ inline std::atomic<bool> noted_calls_flag{false};
 void note_calls(nanobind::handle type, nanobind::handle array_type, nanobind::handle pointer_type,
                 nanobind::handle prepare);
 
-// Whether calls are noted now. Asked before each launch, so this only reads a flag.
+// Whether calls are noted now. The question comes before each launch, so the function only reads a flag.
 inline bool are_calls_noted() { return noted_calls_flag.load(std::memory_order_relaxed); }
 
 // Adds the memory of the arrays and pointers in the tuple `arguments` to `notes`.
@@ -33,7 +33,7 @@ bool note_array(PyObject *array, kernel_uses::Kind kind, watch::CallNotes *notes
 // Puts the type's own slot back. Calls that are in progress end with their notes.
 void stop_noting_calls();
 
-// What is noted is forgotten, so that `prepare` is called again for all objects.
+// Forgets which objects were prepared, so that `prepare` is called again for all objects.
 void forget_prepared_calls();
 
 } // namespace tcuda

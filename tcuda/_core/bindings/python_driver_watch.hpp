@@ -26,7 +26,7 @@ public:
     PythonDriverWatch(const PythonDriverWatch &) = delete;
     PythonDriverWatch &operator=(const PythonDriverWatch &) = delete;
 
-    // Python's lock is held. Nothing is attached after the call.
+    // The caller holds Python's lock. Nothing is attached after the call.
     void end() noexcept;
 
     std::uint32_t cupti_version() const { return library_.version(); }
@@ -34,7 +34,7 @@ public:
     nanobind::object detector;
 
 private:
-    PythonRaceDetector &told_; // `detector`, for callbacks, which ask Python nothing
+    PythonRaceDetector &told_; // `detector`, for callbacks, which do not call Python
     const cupti::Library library_;
     const watch::FindFunction find_;
     const watch::DriverQuestions questions_;

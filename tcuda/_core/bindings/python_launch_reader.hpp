@@ -1,5 +1,5 @@
-// The readers of launches and of graphs, with functions of a test in the place of libcuda's. A program has them only
-// behind a watch.
+// Classes for tests: the readers of launches and of graphs, with functions of a test in place of libcuda's functions. A
+// program uses these readers only through a DriverWatch.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -24,21 +24,22 @@ namespace tcuda {
 class StackKeeper {
 public:
     using Duration = std::chrono::steady_clock::duration;
-    static constexpr int tries = 3; // after so many waits in vain in a row,
-    static constexpr int rest = 50; // no callback waits for so many times the patience
+    static constexpr int tries = 3; // failed waits in a row, after which callbacks do not wait for a while
+    static constexpr int rest = 50; // the length of that while, in times the patience
 
     StackKeeper() = default;
     StackKeeper(const StackKeeper &) = delete;
     StackKeeper &operator=(const StackKeeper &) = delete;
 
-    // Begins and ends the thread, counted. `patience` is how long a callback waits at most. The caller holds Python's lock; end() gives the lock back for a while. Without
-    // memory for a thread, keep() always returns false.
+    // The first begin() starts the thread, and the last end() ends the thread. `patience` is how long a callback waits
+    // at most. The caller holds Python's lock; end() gives the lock back for a while. If the thread cannot be started,
+    // keep() always returns false.
     void begin(Duration patience);
     void end();
     void end_all(); // at the end of the interpreter
 
     // Lets the table of stacks take references to the code objects of this thread's stack. The caller does not hold
-    // Python's lock. False if the keeper has not got the lock in time.
+    // Python's lock. False if the keeper has not got Python's lock in time.
     bool keep(const StackFrames &frames);
 
 private:
