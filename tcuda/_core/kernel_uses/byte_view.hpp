@@ -16,14 +16,14 @@ public:
 
     std::size_t size() const { return size_; }
 
-    // None if a part lies outside.
+    // None if a part of the range lies outside.
     std::optional<ByteView> part(std::uint64_t offset, std::uint64_t size) const {
         if (offset > size_ || size > size_ - offset)
             return std::nullopt;
         return ByteView(data_ + offset, std::size_t(size));
     }
 
-    // Little-endian, as the machines that run CUDA.
+    // The number is little-endian, as on all machines that run CUDA. None if a part of the number lies outside.
     template <typename T> std::optional<T> number(std::uint64_t offset) const {
         static_assert(std::is_trivially_copyable_v<T>);
         if (offset > size_ || sizeof(T) > size_ - offset)

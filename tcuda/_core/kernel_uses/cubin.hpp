@@ -21,7 +21,7 @@ struct ParameterBlock {
 
 struct CubinKernel {
     ParameterBlock block;
-    std::uint32_t symbol = 0; // its index in the symbol table
+    std::uint32_t symbol = 0; // the index of the kernel in the symbol table
 };
 
 struct Cubin {

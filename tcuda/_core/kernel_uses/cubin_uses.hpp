@@ -6,9 +6,9 @@
 
 namespace tcuda::kernel_uses {
 
-// Empty if the bytes are no cubin. Without `kernel`: all kernels. The parameters are always there; the pointers only if
-// the disassembler gives a listing. One run of the disassembler takes about half a second, for one kernel as for a
-// hundred small ones.
+// The uses of one kernel, or of all kernels if `kernel` is null. Empty if the bytes are no cubin. Without a listing of
+// the disassembler, the kernels have parameters and no pointers. One run of the disassembler takes about half a second,
+// for one kernel as for a hundred small kernels.
 KernelUses uses_of_cubin(const std::byte *data, std::size_t size, const char *kernel = nullptr,
                          const Disassembler &disassembler = Disassembler::usual(),
                          std::chrono::milliseconds limit = std::chrono::seconds(5));

@@ -11,12 +11,12 @@
 
 namespace tcuda::kernel_uses {
 
-// Safe in any thread, with and without Python's lock, and in a forked child: an object has no state that changes. The
-// program's handling of signals and of its other children stays as it is.
+// Any thread may call any function, with and without Python's lock, also in a forked child: the state of an object does
+// not change. The handling of signals and of other children of the process stays as it is.
 class Disassembler {
 public:
-    // `path` is the program, or empty: then the program is looked for where CUDA_PATH, CUDA_HOME and PATH tell, and in
-    // /usr/local/cuda. Reads the environment.
+    // `path` is the program. If `path` is empty, the constructor looks for the program in the folders that CUDA_PATH,
+    // CUDA_HOME and PATH name, and in /usr/local/cuda.
     explicit Disassembler(const std::string &path = {});
     Disassembler(const Disassembler &) = delete;
     Disassembler &operator=(const Disassembler &) = delete;
@@ -39,7 +39,7 @@ public:
 
 private:
     std::string path_;
-    std::vector<std::string> environment_; // of the disassembler: a copy, since the program may change its own
+    std::vector<std::string> environment_; // a copy, because the process may change its environment later
 };
 
 } // namespace tcuda::kernel_uses

@@ -8,9 +8,9 @@
 
 namespace tcuda::kernel_uses {
 
-// The name has the types of the parameters: the memory of a pointer to const is read only. The kernel is never complete,
-// because a structure may have pointers too. `parameters` are those of the kernel. No pointers if the name is no mangled
-// name, or does not fit the parameters.
+// The name has the types of the parameters: the kernel only reads the memory of a pointer to const. The kernel is never
+// complete, because a structure may have pointers too. `parameters` has the parameters of the kernel. The result has no
+// pointers if the name is no mangled name, or does not fit the parameters.
 KernelUse uses_of_mangled_name(const std::string &name, const std::vector<Parameter> &parameters);
 
 } // namespace tcuda::kernel_uses

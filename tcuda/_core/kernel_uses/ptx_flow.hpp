@@ -15,7 +15,7 @@ namespace tcuda::kernel_uses::ptx {
 
 class Flow {
 public:
-    // `steps`: how many instructions may be followed; the flow takes its steps off.
+    // `steps` is how many instructions may be followed. The flow subtracts its own steps.
     Flow(const Module &module, const Function &entry, std::size_t &steps);
 
     // False if a limit was exceeded.

@@ -20,17 +20,17 @@ public:
 
     std::vector<PointerUse> uses() const;
     bool are_complete() const { return is_complete_ && !is_lost_; }
-    // Whether the kernel uses memory of which any parameter may be the pointer.
+    // Whether the kernel uses memory to which any parameter may point.
     bool are_lost() const { return is_lost_; }
 
 private:
     struct Found {
         Kind certain = Kind::none, possible = Kind::none;
     };
-    // The terms of a sum of which one is the base of the address.
+    // The terms of a sum that may be the base of the address.
     struct Bases {
         std::vector<Term> terms;
-        bool is_lost = false; // whether the base may be none of them
+        bool is_lost = false; // whether the base may be something else
     };
 
     void find_evidence(const Effects &effects, const Function &entry);

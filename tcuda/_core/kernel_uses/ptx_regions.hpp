@@ -39,12 +39,12 @@ public:
     const Region &operator[](std::uint32_t number) const { return regions_[number]; }
     std::size_t size() const { return regions_.size(); }
 
-    // `is_exact`: whether the offset is known. These return whether something changed.
+    // `is_exact` tells whether the offset is known. The functions return whether something changed.
     bool store(std::uint32_t number, bool is_exact, std::int64_t offset, unsigned bytes, Value value);
     bool copy(std::uint32_t from, std::uint32_t to);
 
     Value load(std::uint32_t number, bool is_exact, std::int64_t offset, unsigned bytes);
-    // All that is stored in a region.
+    // All values that are stored in a region.
     Value content(std::uint32_t number);
 
 private:

@@ -26,7 +26,7 @@ public:
     bool take(std::string_view word);
     // Goes to the first token of the next line. For directives that no semicolon ends.
     void skip_line();
-    // The current token is an opening sign: goes behind the sign that closes it.
+    // The current token is an opening sign. Goes behind the sign that closes the pair.
     void skip_group();
 
 private:

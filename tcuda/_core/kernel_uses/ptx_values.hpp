@@ -11,7 +11,7 @@
 
 namespace tcuda::kernel_uses::ptx {
 
-// From where a part of a value comes.
+// The source of a part of a value.
 struct Origin {
     enum class Kind : std::uint8_t {
         parameter, // the bytes [offset, offset + size) of the parameter block
@@ -66,7 +66,7 @@ public:
     Value foreign() { return foreign_; }
     Value system() { return system_; }
 
-    // The values that one or the other may have.
+    // All values that either of two values may be.
     Value either(Value first, Value second);
     Value sum(Value first, Value second) {
         return first == plain && second == plain ? plain : added(first, second, false);
@@ -74,11 +74,11 @@ public:
     Value difference(Value first, Value second) { return added(first, second, true); }
     // A part of a value, with fewer bytes than a pointer.
     Value part(Value value) { return mapped(Change::part, value); }
-    // Some function of a value.
+    // The result of an unknown function of a value.
     Value derived(Value value) { return mapped(Change::derived, value); }
     // The value plus an unknown number.
     Value moved(Value value) { return mapped(Change::moved, value); }
-    // The value, of which parts may have been put together to whole pointers.
+    // The value, if its parts may have been put together to whole pointers.
     Value whole(Value value) { return mapped(Change::whole, value); }
     // One of the whole terms of the value, with all numbers that were derived from others.
     Value choices(Value value) { return mapped(Change::choices, value); }
@@ -87,9 +87,9 @@ public:
 
     const std::vector<Sum> &sums(Value value) const { return *sums_[value]; }
     const Origin &origin(std::uint32_t number) const { return origins_[number]; }
-    // The number of the summand, if all that the value may have is one number.
+    // Whether the value can only be one known number, which `number` then gets.
     bool is_number(Value value, std::int64_t &number) const;
-    // The work that was done since the last call.
+    // The amount of work since the last call.
     std::size_t take_work() { return std::exchange(work_, 0); }
     // Whether a limit was exceeded: values are missing then.
     bool is_exhausted() const { return is_exhausted_; }

@@ -34,7 +34,7 @@ struct SassListing {
     bool has_functions = false;                               // whether a function has a section of its own
 };
 
-// The listing refers to the text. Text of any other kind gives a listing without sections.
+// The listing refers to the text. Any other text gives a listing without sections.
 SassListing read_listing(std::string_view text);
 
 } // namespace tcuda::kernel_uses

@@ -20,7 +20,7 @@ struct MemoryUse {
     Space space = Space::none;
     Kind kind = Kind::none;
     const Operand *address = nullptr;
-    bool to_shared = false; // whether the instruction also writes shared memory with what it reads
+    bool to_shared = false; // whether the instruction also writes to shared memory what was read
     bool unknown = false;   // whether the instruction may use other memory as well
 };
 

@@ -19,11 +19,11 @@ public:
     SassValue word(OriginSets &sets, std::int64_t offset) const;
     // Whether the place in constant bank 0 belongs to a parameter of more than 8 bytes, in which a kernel may index.
     bool in_member(std::int64_t offset) const;
-    // Whether a place in constant bank 0 is so far in front of the parameters that an index does not lead to them.
+    // Whether a place in constant bank 0 is so far in front of the parameters that no index leads from it to them.
     bool far_below(std::int64_t offset) const;
-    // A parameter that the compiler marks as a pointer.
+    // Whether the origin is a parameter that the compiler marks as a pointer.
     bool marked(std::uint32_t origin) const;
-    // A number of 8 bytes in a kernel whose pointers are marked.
+    // Whether the origin is a number of 8 bytes in a kernel whose pointers are marked.
     bool plain(std::uint32_t origin) const;
 
     // Calls `use` with the offset of each word that the origin stands for. False if the words are unknown.

@@ -11,9 +11,9 @@
 
 namespace tcuda::kernel_uses {
 
-// 32 bits. `constant`, if known: of a plain number itself, of an address of own memory the distance to the stack at the
-// begin of the kernel, of an address of the parameter block the distance to the first parameter, of an address from
-// constant bank 4 the offset there.
+// A value of 32 bits. The meaning of `constant`, if it is known, depends on the value: the number itself for a plain
+// number; the distance to the stack at the begin of the kernel for an address of own memory; the distance to the first
+// parameter for an address of the parameter block; the offset in constant bank 4 for an address from that bank.
 struct SassValue {
     Origins origins = 0;
     std::int32_t constant = 0;
@@ -31,7 +31,7 @@ inline SassValue joined(OriginSets &sets, const SassValue &left, const SassValue
     return {sets.joined(left.origins, right.origins), 0, false};
 }
 
-// At the begin of a basic block.
+// The state at the begin of a basic block.
 struct SassState {
     std::vector<SassValue> registers;
     std::map<std::int32_t, SassValue> stack; // by the distance to the stack at the begin of the kernel
@@ -40,8 +40,8 @@ struct SassState {
     bool join(OriginSets &sets, const SassState &other);
 };
 
-// Inside a basic block. An instruction under a predicate writes a register only where the predicate holds, so that the
-// register has two values until the predicate changes.
+// The state inside a basic block. An instruction under a predicate writes a register only where the predicate holds, so
+// the register has two values until the predicate changes.
 class SassRegisters {
 public:
     explicit SassRegisters(const SassState &state);

@@ -10,8 +10,8 @@
 
 namespace tcuda::kernel_uses {
 
-// What the listing does not tell. Without its parameter block a kernel has no parameters, and its block begins where
-// the architecture lets it begin.
+// Facts that the listing does not tell. A kernel without a parameter block here has no parameters, and its block begins
+// at the usual place of the architecture.
 struct SassFacts {
     std::map<std::string, ParameterBlock> blocks;         // by kernel
     std::map<std::int64_t, std::string> linked_functions; // as those of a cubin

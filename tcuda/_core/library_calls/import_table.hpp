@@ -12,15 +12,15 @@ namespace tcuda::library_calls {
 struct ImportEntry {
     std::string name;
     std::atomic<std::uintptr_t> *word;
-    // The function that the module calls: the loader has not written it into the word if the module binds lazily. Null
-    // if no module defines the function.
+    // The function that the module calls; null if no module defines the function. If the module binds lazily, the
+    // loader may not have written the function into the word yet.
     std::uintptr_t function;
 };
 
 // A module that the loader has mapped. The module stays loaded as long as this object lives.
 class LoadedModule {
 public:
-    // The paths of all modules; empty where this part is not supported.
+    // The paths of all modules; empty on platforms where import tables cannot be read.
     static std::vector<std::string> paths();
     // How many modules the loader has loaded so far.
     static unsigned long long loads();
@@ -34,7 +34,7 @@ public:
     explicit operator bool() const { return dynamic_ != nullptr; }
     const std::string &path() const { return path_; }
 
-    // The entries of the functions of which `wanted(name)` is true.
+    // The entries of the functions for which `wanted(name)` is true.
     template <class Wanted> std::vector<ImportEntry> imports(const Wanted &wanted) const {
         std::vector<ImportEntry> found;
         for (const Relocation &relocation : relocations())

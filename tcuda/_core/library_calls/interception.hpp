@@ -1,4 +1,4 @@
-// Puts our functions into the import tables of the modules that call NVIDIA's libraries, and takes them out again.
+// Puts thunks into the import tables of the modules that call NVIDIA's libraries, and takes the thunks out again.
 #pragma once
 
 #include <atomic>
@@ -12,16 +12,16 @@
 
 namespace tcuda::library_calls {
 
-// Our function in place of the function `name` at `address`, for callers that have no import table; `address` if there
-// is none.
+// The thunk for the function `name` at `address`, for callers that have no import table; `address` if there is no
+// thunk.
 std::uintptr_t noting_function(const std::string &name, std::uintptr_t address);
 
-// There is one interception in a process. Its users are counted: the first one begins it, and the last one ends it.
+// A process has one interception. Its users are counted: the first user begins the interception, and the last ends it.
 class Interception {
 public:
     static Interception &instance();
 
-    // `modules`: parts of the paths of more modules whose calls are noted.
+    // `modules` has parts of the paths of more modules whose calls are noted.
     void begin(const std::vector<std::string> &modules);
     void end();
     // Looks at the modules that were loaded since the last look.

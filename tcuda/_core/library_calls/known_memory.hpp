@@ -36,8 +36,7 @@ struct KnownObject {
     PlannedTransform transform;
 };
 
-// The objects that have been made, or have got pointers, since the interception began. The lock is a leaf: its holder
-// calls nothing else.
+// The objects that have been made, or have got pointers, since the interception began. The mutex is a leaf.
 class KnownMemory {
 public:
     static KnownMemory &instance();
@@ -48,7 +47,7 @@ public:
         if (const auto found = objects_.find(object); found != objects_.end())
             use(const_cast<const KnownObject &>(found->second));
     }
-    // Calls `change(object)`; the object is made if it is not known.
+    // Calls `change(object)`; an unknown object is made first.
     template <class Change> void change(std::uint64_t object, const Change &change) {
         const std::lock_guard lock(mutex_);
         change(objects_[object]);

@@ -18,9 +18,9 @@ public:
     void close();
     void add(const std::vector<watch::NotedMemory> &memory, std::uint64_t stream);
 
-    // The notes for the end of the group, if that is the end of the outermost group. A group of calls on several
-    // streams launches a kernel on each of them: the notes do not tell which kernel uses which memory, and leave the
-    // kinds to the kernels.
+    // The notes for the end of the group, if this end is the end of the outermost group. A group of calls on several
+    // streams launches a kernel on each stream. The notes of such a group do not tell which kernel uses which memory,
+    // so the kinds are unknown.
     std::vector<watch::NotedMemory> noted() const;
 
 private:

@@ -18,7 +18,7 @@ enum class Role : std::uint8_t {
     object, keeps, sets, create, holds, indexes, assign, drop, blur, reads, writes, fills,
 };
 
-// A number of a call: of one to three terms, which are arguments or constants.
+// A number of a call. A number has one to three terms, which are arguments or constants.
 struct Number {
     enum class Form : std::uint8_t { term, sum, product, choice };
     struct Term {
@@ -69,10 +69,10 @@ struct Signature {
     Memory find(Values values, std::size_t argument, races::Region &region) const;
 };
 
-// Of each function of `functions`, in the same order. The list lives as long as the process.
+// The signature of each function of `functions`, in the same order. The list lives as long as the process.
 const std::vector<Signature> &signatures();
 
-// The bytes of an item of a cudaDataType; 0 if it is unknown.
+// The bytes of an item of a cudaDataType; 0 if the type is unknown.
 std::size_t size_of_data_type(std::int64_t type);
 
 } // namespace tcuda::library_calls

@@ -9,7 +9,7 @@
 
 namespace tcuda::library_calls {
 
-// The notes of earlier calls lend their memory to later calls, so that a call allocates nothing.
+// The notes of earlier calls lend their storage to later calls, so that a call allocates nothing.
 class ThreadNotes {
 public:
     // Null at the end of the thread, when its variables have been destroyed already.
@@ -17,7 +17,7 @@ public:
 
     OpenGroup &group() { return group_; }
 
-    // Adds memory with the values of earlier memory: the caller sets all of them.
+    // Adds memory whose members have values of earlier calls: the caller sets all members.
     watch::NotedMemory &add(watch::CallNotes &notes);
     // Takes the last memory back.
     void remove_last(watch::CallNotes &notes);
