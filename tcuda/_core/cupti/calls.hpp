@@ -31,7 +31,7 @@ struct WatchedCalls {
 };
 WatchedCalls watched_calls();
 
-// The call of an id; null if it is not watched.
+// The call of an id; null if the call is not watched.
 const WatchedCall *watched_call(std::uint32_t id);
 
 } // namespace tcuda::cupti

@@ -19,8 +19,8 @@ public:
     Subscription(const Subscription &) = delete;
     Subscription &operator=(const Subscription &) = delete;
 
-    // When the call returns, no thread is in a callback, and none will be. The caller does not hold Python's lock,
-    // because a callback may wait for it. Does nothing in a forked child, and after the first call.
+    // When the call returns, no thread is in a callback, and no thread will be. The caller does not hold Python's lock,
+    // because a callback may wait for that lock. Does nothing in a forked child, and after the first call.
     void end() noexcept;
 
 private:

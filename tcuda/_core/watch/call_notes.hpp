@@ -1,4 +1,4 @@
-// What the code around a call of the driver knows of the memory that the call uses.
+// Notes: what the code around a call of the driver knows of the memory that the call uses.
 #pragma once
 
 #include <string>

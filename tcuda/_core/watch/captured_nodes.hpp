@@ -14,11 +14,10 @@
 
 namespace tcuda::watch {
 
-// What was known of the nodes of graphs when they were captured. Any thread may call any function; the mutex is a leaf.
+// Keeps what was known of the nodes of graphs at their capture. Any thread may call any function; the mutex is a leaf.
 class CapturedNodes {
 public:
-    // A node was captured. The nodes of a child graph are `child`; null for other nodes, and for a child graph of which
-    // nothing is known.
+    // A captured node. `child` has the nodes of a child graph. Other nodes, and unknown child graphs, have no `child`.
     struct Captured {
         KeptNode node;
         std::shared_ptr<const GraphContent> child;
@@ -26,8 +25,8 @@ public:
     using Known = std::shared_ptr<const Captured>;
 
     // Adds a node, unless the node is known already: a copy of no bytes makes no node. `capture` tells the captures
-    // into one graph apart. A graph of a failed capture ends unseen, so the nodes of another capture are forgotten, and
-    // so are the graphs that were captured first if there are too many.
+    // into one graph apart. The end of a graph whose capture has failed is not seen. So the nodes of an earlier capture
+    // are forgotten, and if there are too many graphs, the oldest graphs are forgotten.
     void add(libcuda::Graph graph, libcuda::CaptureId capture, libcuda::GraphNode node, Known captured);
     Known find(libcuda::GraphNode node);
     libcuda::CaptureId capture_of(libcuda::Graph graph); // the last one; 0 if there is none

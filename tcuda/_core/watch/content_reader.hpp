@@ -14,13 +14,13 @@
 
 namespace tcuda::watch {
 
-// Reads graphs with the functions of the driver. What was known of a node at its capture comes first.
+// Reads graphs with the functions of the driver. The reader prefers what was known of a node at its capture.
 class ContentReader {
 public:
     ContentReader(const GraphQuestions &questions, LaunchUses &launches, CapturedNodes &captured)
         : questions_(questions), launches_(launches), captured_(captured) {}
 
-    // Nodes that the driver does not tell are left out.
+    // Nodes that the driver does not tell of are left out.
     GraphContent read(libcuda::Graph graph);
 
 private:

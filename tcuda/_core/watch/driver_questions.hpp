@@ -7,9 +7,9 @@
 
 namespace tcuda::watch {
 
-// Each function returns a status and has the parameters of the function of libcuda that it stands for. A null function
-// is one that the driver lacks. The driver allows all of them in a callback, and under RelaxedQuestions also during
-// a capture.
+// Each function returns a status and has the parameters of the function of libcuda that it stands for. A function that
+// the driver lacks is null. The driver allows all functions in a callback, and under RelaxedQuestions also during a
+// capture, with one exception: `stream_context` invalidates the capture of the stream.
 struct DriverQuestions {
     int (*current_device)(int *device) = nullptr;                                       // cuCtxGetDevice
     int (*push_context)(libcuda::Context) = nullptr;                                    // cuCtxPushCurrent_v2

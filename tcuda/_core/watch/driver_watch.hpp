@@ -21,7 +21,7 @@
 namespace tcuda::watch {
 
 // A stream as a call names it, and the context that is current in the thread. The handles 0, 1 and 2 mean the default
-// streams, as in stream_key.hpp. A call of the per-thread variants means 2 by 0: per_thread() translates.
+// streams, as in stream_key.hpp. In a call of the per-thread variants, 0 means the stream 2: per_thread() translates.
 struct CallStream {
     libcuda::Context context = 0;
     Stream handle = 0;
@@ -32,7 +32,7 @@ inline Stream per_thread(Stream handle) { return handle == 0 ? per_thread_stream
 struct CopyEnd {
     enum class Memory {
         device,
-        host,    // of the host; whether it is page-locked is asked
+        host,    // of the host; the watch finds out whether the memory is page-locked
         unified, // any of these; the driver knows by the address
         array    // a CUarray, which the watch does not know
     };
@@ -46,7 +46,7 @@ struct Copy {
     CopyEnd target, source;
     std::size_t width = 0; // bytes
     std::size_t height = 1, depth = 1;
-    bool blocking = false; // not one of the asynchronous functions
+    bool blocking = false; // whether the function is not asynchronous
 };
 
 struct Fill {
@@ -60,9 +60,9 @@ struct Fill {
 // DESIGN.md. Nothing of Python is called, apart from the functions that the constructor gets.
 //
 // Each function is called after the driver has made the call, if the call has succeeded, except for the functions that
-// say "about to". If one call returns before another call begins, then the first is told before the second: work that
-// is told late is as good as work that is told at once. But a handle or an address that is given back can be handed out
-// again, to another thread, before the call returns. So what is given back is told before the call.
+// say "about to". If one call returns before another call begins, then the watch is told of the first call first, so
+// the order of the calls is right. But a handle or an address that is given back can be handed out again, to another
+// thread, before the call returns. So the watch is told of such a call before the call.
 class DriverWatch {
 public:
     using Races = races::RaceDetector::Races;
@@ -116,7 +116,7 @@ public:
     void capture_not_ended(CallStream stream) { capture_begun(stream); } // the call has failed
     void graph_launched(CallStream, libcuda::GraphExec);
 
-    // What is told of graphs and modules as it is
+    // Graphs and modules: calls that have no meaning for the watch itself
     WatchedGraphs &graphs() { return graphs_; }
     LaunchUses &launches() { return launches_; }
 
@@ -134,7 +134,7 @@ private:
     std::optional<int> device_of(libcuda::Context);
     std::optional<Known> ask_where(Stream handle);
     bool find(CallStream, WatchedStream *);
-    // The stream is not `lasting` if the watch must ask again at the next call.
+    // `lasting` is set to false if the watch must ask again at the next call.
     bool find_again(CallStream, WatchedStream *, bool *lasting);
     bool capturing(const WatchedStream &);
     CaptureId capture_of(Stream handle) const;
@@ -165,7 +165,7 @@ private:
     bool others_created_ = false;
     std::atomic<std::size_t> capture_count_{0}; // of `captures_`
     std::atomic<std::size_t> shared_count_{0};  // of `shared_events_`
-    std::atomic<std::uint64_t> version_;        // another number after each change that makes what threads know stale
+    std::atomic<std::uint64_t> version_;        // changes whenever the streams that threads remember are out of date
 };
 
 } // namespace tcuda::watch

@@ -40,7 +40,7 @@ struct GraphContent {
         int type = -1;
         libcuda::Event event = 0; // of a node that records an event, or waits for the record of an event, outside
     };
-    // The nodes of a child graph lie side by side.
+    // The nodes of a child graph are next to each other.
     struct Child {
         libcuda::GraphNode handle = 0;
         std::size_t first = 0, count = 0;

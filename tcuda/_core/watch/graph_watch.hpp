@@ -33,7 +33,7 @@ public:
     GraphWatch(const GraphWatch &) = delete;
     GraphWatch &operator=(const GraphWatch &) = delete;
 
-    // Captures. An event that a capturing stream records or waits for is an edge, of which nothing must be told.
+    // Captures. An event that a capturing stream records or waits for makes an edge, which is read from the graph.
     void captured(const WatchedStream &stream, const NamedOperation &operation, StackId stack) override;
     void launch_captured(libcuda::GraphExec executable, const WatchedStream &stream, StackId stack) override;
 

@@ -14,8 +14,8 @@ namespace tcuda::watch {
 // The address of a function of libcuda; null if there is none.
 using FindFunction = std::function<void *(const char *name)>;
 
-// Each function returns a status and has the parameters of the function of libcuda that it stands for. A null function
-// is one that the driver lacks. The driver allows all of them in a callback, and under RelaxedQuestions also during a
+// Each function returns a status and has the parameters of the function of libcuda that it stands for. A function that
+// the driver lacks is null. The driver allows all functions in a callback, and under RelaxedQuestions also during a
 // capture.
 struct KernelQuestions {
     int (*parameter_info)(libcuda::Function, std::size_t index, std::size_t *offset, std::size_t *size) = nullptr;
@@ -29,7 +29,7 @@ struct KernelQuestions {
 };
 
 struct GraphQuestions {
-    // The version with the data of edges. Older drivers have the version without.
+    // The version with the data of edges. Older drivers have only the version without these data.
     int (*capture_info)(libcuda::Stream, int *status, libcuda::CaptureId *, libcuda::Graph *,
                         const libcuda::GraphNode **dependencies, const void **edges, std::size_t *count) = nullptr;
     int (*capture_info_without_edges)(libcuda::Stream, int *status, libcuda::CaptureId *, libcuda::Graph *,

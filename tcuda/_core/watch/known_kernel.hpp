@@ -20,7 +20,7 @@ struct ParameterBytes {
     std::size_t inside = 0; // the offset in the parameter
 };
 
-// What is known of one kernel. Nothing changes after the kernel was made.
+// What is known of one kernel. The object does not change after its construction.
 struct KnownKernel {
     struct Pointer {
         ParameterBytes place;

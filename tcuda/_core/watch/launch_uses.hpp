@@ -20,7 +20,7 @@ struct Launch {
     void **extra = nullptr;         // a list that ends with 0 and has the parameter block (CU_LAUNCH_PARAM_BUFFER_POINTER)
 };
 
-// What an operation does. Both members are valid until the thread asks again.
+// The name and the uses of an operation. Both are valid until the thread asks again.
 struct NamedOperation {
     std::string_view name;
     races::RaceDetector::NamedUses uses;
@@ -38,7 +38,7 @@ struct LoadedModule {
     Module module = 0;           // CUmodule, or CUlibrary if `is_library`
     bool is_library = false;
     const void *image = nullptr; // what the program has passed: PTX, a cubin or a fat binary; null if unknown
-    // The numbers of the cubins that were loaded during the call; the driver may load others later.
+    // The numbers of the cubins that were loaded during the call; the driver may load more cubins later.
     const std::uint32_t *cubins = nullptr;
     std::size_t cubin_count = 0;
 };

@@ -14,8 +14,8 @@
 
 namespace tcuda::watch {
 
-// The code of a module and the uses of its kernels, which are worked out when a thread first asks. Threads that ask for
-// the kernels of the same code wait for each other. Small code is dropped afterwards.
+// The code of a module, and the uses of its kernels, which are analysed when a thread first asks for a kernel. Threads
+// that ask for kernels of the same code wait for each other. Small code is dropped after its analysis.
 class LazyUses {
 public:
     // Analyses one kernel, or all kernels of the code if `kernel` is null.

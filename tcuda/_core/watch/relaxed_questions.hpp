@@ -4,8 +4,9 @@
 
 namespace tcuda::watch {
 
-// A span of code in which captures forbid no question of this thread. The driver may load a kernel to answer a question,
-// and would otherwise invalidate the capture.
+// For the lifetime of the object, captures forbid this thread no questions. The driver may load a kernel to answer a
+// question, and would otherwise invalidate the capture. A question for the context of a capturing stream invalidates
+// the capture all the same.
 class RelaxedQuestions {
 public:
     using Exchange = int(int *mode); // cuThreadExchangeStreamCaptureMode
