@@ -76,6 +76,11 @@ void Tokens::skip_line() {
     next();
 }
 
+void Tokens::skip_statement() {
+    while (!at_end() && !is('}') && !take(';'))
+        next();
+}
+
 void Tokens::skip_group() {
     const char opening = current_.empty() ? 0 : current_[0], closing = closing_of(opening);
     if (closing == 0)

@@ -26,6 +26,8 @@ public:
     bool take(std::string_view word);
     // Goes to the first token of the next line. For directives that no semicolon ends.
     void skip_line();
+    // Goes behind the next semicolon, or to the end of the block.
+    void skip_statement();
     // The current token is an opening sign. Goes behind the sign that closes the pair.
     void skip_group();
 
