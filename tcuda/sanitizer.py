@@ -60,7 +60,7 @@ class check(Scope):
     On CUDA devices, Python's main thread raises the error or warns, in the line of the operation or in the next line.
     The race belongs to the innermost check of the main thread, also if another thread made the operation.
 
-    On CUDA devices, it is not always known what a kernel does with its pointers. A race of such a kernel is *possible*.
+    It is not always known there what a kernel does with its pointers. A race of such a kernel is *possible*.
     By default, a possible race raises no error and gives no warning. ``report.possible`` has the possible races.
 
     A coroutine function can be decorated too. If a race is found in a destructor, where Python drops exceptions, the
