@@ -13,12 +13,13 @@
 //                       `^name` exchanges rows and columns if the operation `name` is not 0 (or an order is 2).
 //                       Without an extent, the end of the memory is unknown.
 // Item:                 @argument that names the type; @bytes; @real, that is the real type of the function's type.
-//                       Without: the type of the function, which is the letter in its name.
+//                       Without an item: the type of the function, which is the letter in its name.
 // Memory that a handle, a plan or a descriptor (an object of the library) knows:
-//     object            its memory is used by the function: a workspace
-//     keeps, sets       a pointer to a workspace which is used now and kept by the object, or which only is set
-//     new               a pointer to the new object; holds, indexes: its values and its structure
-//     assign, drop, blur: the object gets other pointers; ends; has other extents from now on
+//     object            the function uses the memory of the object: a workspace
+//     keeps, sets       a pointer to a workspace: the call uses the workspace and the object keeps it; the object only
+//                       keeps it
+//     new               a pointer to the new object; holds, indexes: the values and the structure of the new object
+//     assign, drop, blur: the object gets other pointers; the object ends; the object has other extents from now on
 //     reads, writes, fills: the object's values and structure are read; the values are written and the structure is
 //                       read; both are written
 #pragma once
