@@ -35,6 +35,8 @@ class Access:
     kind: int
     touched: frozenset[int]
     allocation: int | None
+    adjacent: bool
+    """Whether the bytes were adjacent when the access was made; the detector keeps such an access in pieces."""
 
 
 class Race(NamedTuple):
@@ -60,8 +62,7 @@ def _without(access: Access, begin: int, end: int) -> Access | None:
     if last < begin or end <= first:
         return access
     left = access.touched.difference(range(begin, end))
-    contiguous = len(access.touched) == last + 1 - first
-    return dataclasses.replace(access, touched=left) if contiguous and left else None
+    return dataclasses.replace(access, touched=left) if access.adjacent and left else None
 
 
 @dataclasses.dataclass
@@ -237,5 +238,6 @@ class Program:
                     reused = None not in (allocation, other.allocation) and allocation != other.allocation
                     races.add(Race(other.operation, other.label, number, label, reused))
             if touched:
-                self.accesses.append(Access(number, label, kind, touched, allocation))
+                adjacent = len(touched) == max(touched) + 1 - min(touched)
+                self.accesses.append(Access(number, label, kind, touched, allocation, adjacent))
         return number, races

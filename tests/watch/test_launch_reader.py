@@ -444,7 +444,7 @@ class TestCode:
             self.label(code, name=name)
         assert analyses.ptx == [b"ptx first second"]
 
-    def test_code_is_not_analysed_where_a_library_call_tells_the_kinds(self, code: Launches, analyses: Analyses) -> None:
+    def test_code_is_not_analysed_where_a_library_call_tells_kinds(self, code: Launches, analyses: Analyses) -> None:
         call: _core._Scopes = [("call", False, [(region(A, 64, READ, "library"), True, True)])]
         code.table.add_ptx(1, b"ptx kernel")
         assert self.label(code, notes=call) == "library"
