@@ -80,6 +80,16 @@ def stop() -> None:
         _started = None
 
 
+def deliver() -> None:
+    """Tell the races that calls of the driver have found, and that wait for Python's main thread.
+
+    Raises:
+        Exception: The function that is told of races has raised the exception.
+    """
+    if _started is not None:
+        _core.deliver_races()
+
+
 def known() -> list[_core.Race]:
     """Return the races that the detector has found and not forgotten, the newest last."""
     started = _started

@@ -87,7 +87,19 @@ class ActiveCheck:
         _entered.set((*(check for check in _entered.get() if check in _active), self))
 
     def end(self) -> None:
-        """End the check, and stop the detector if this was the last check. A second call does nothing."""
+        """End the check, and stop the detector if this was the last check. A second call does nothing.
+
+        Raises:
+            CUDASanitizerErrors: The mode is ``"raise"``, and a race was found that waited for Python's main thread.
+            RaceWarning: The same, the mode is ``"warn"``, and the program makes errors of warnings.
+        """
+        try:
+            if self in _active:
+                races.deliver()  # while the check can still hear of them
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
         global _active
         with _lock:
             self.report._end_counting(self._operations)

@@ -372,3 +372,22 @@ def test_a_check_without_a_detector_changes_nothing(monkeypatch: pytest.MonkeyPa
     with pytest.raises(RuntimeError, match="no races here"), check():
         pass
     assert races._started is None
+
+
+def test_races_that_wait_for_the_main_thread_are_told_at_the_end_of_a_check_of_another_thread() -> None:
+    tcuda.init()
+    one, other = tcuda.Stream(), tcuda.Stream()
+    reports = []
+
+    def work() -> None:
+        with tcuda.sanitizer.check("collect") as report:
+            detector = races._started.detector  # type: ignore[union-attr]
+            use = (0x7000_0000_0000, 1, (64,), (1,), 2, "x")
+            detector.work(one.device_index, one.cuda_stream, "first", [use])
+            detector.work_in_callback(other.device_index, other.cuda_stream, "second", [use], True)
+        reports.append(report)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert [race.current.operation for race in reports[0]] == ["second"]
