@@ -21,6 +21,7 @@ FLOORS = [
         "_copying",
         "_files",
         "_scope",
+        "_imports",
         "_warnings",
         "_pages",
     },

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from tcuda._imports import FollowedImport
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from importlib.machinery import ModuleSpec
+    from collections.abc import Callable
     from types import ModuleType
 
 _MODULE = "torch.autograd.profiler"
@@ -36,6 +35,7 @@ class ProfilerStarts:
     def __init__(self, before: Callable[[], None]) -> None:
         self._before = before
         self._on = False
+        self._import = FollowedImport(_MODULE, self._replace)
         self._lock = threading.Lock()  # of the members below
         self._module: ModuleType | None = None
         self._originals: dict[str, Any] = {}
@@ -44,17 +44,14 @@ class ProfilerStarts:
     def begin(self) -> None:
         """Wait for starts of the profiler from now on."""
         self._on = True
-        sys.meta_path.insert(0, self)
-        if sys.modules.get(_MODULE) is not None:
-            self._replace(importlib.import_module(_MODULE))  # the call waits while another thread imports the module
+        self._import.begin()
 
     def end(self) -> None:
         """Let the profiler and the imports be as before; nothing happens after the first call.
 
         A function that the program has replaced since stays.
         """
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
+        self._import.end()
         with self._lock:
             self._on = False
             module, self._module = self._module, None
@@ -62,28 +59,6 @@ class ProfilerStarts:
                 if getattr(module, name, None) is replacement:
                     setattr(module, name, self._originals[name])
             self._replacements = {}
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return the module spec of the other finders, with a loader that replaces the functions at its end."""
-        if name != _MODULE:
-            return None
-        others = (finder for finder in sys.meta_path if finder is not self)
-        found = (finder.find_spec(name, path, target) for finder in others if hasattr(finder, "find_spec"))
-        spec = next((spec for spec in found if spec is not None), None)
-        if spec is not None and spec.loader is not None:
-            self._follow(spec.loader)
-        return spec
-
-    def _follow(self, loader: Any) -> None:
-        execute = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            execute(module)
-            self._replace(module)
-
-        loader.exec_module = exec_module
 
     def _replace(self, module: ModuleType) -> None:
         starts = {name: getattr(module, name, None) for name in _STARTS}
