@@ -754,6 +754,24 @@ print([line for line in work() if "107" in line])
         assert self.lines(output_of, driver_stub, code) == ["check 0 0 1 0", "check 1 0 0 0", "[]"]
 
 
+def test_work_stays_on_the_streams_of_the_program_while_kernels_are_noted(
+    output_of: OutputOf, driver_stub: str
+) -> None:
+    code = """
+class Function:
+    def __call__(self): ...
+
+legacy = True
+for noted in (True, False):
+    if noted:
+        _core.note_calls(Function, Array, Pointer, tuple)
+    core.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
+    print([line for line in log() if line.startswith("copy")])
+    _core.stop_noting_calls()
+"""
+    assert outputs(output_of, driver_stub, code) == ["['copy 8192 4096 40 0 in 7']", "['copy 8192 4096 40 107 in 7']"]
+
+
 def test_kernels_have_notes_while_kernels_are_noted(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 class Function:

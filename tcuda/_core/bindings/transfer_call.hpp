@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/noted_calls.hpp"
 #include "bindings/owned.hpp"
 #include "bindings/python_calls.hpp"
 #include "bindings/python_transfers.hpp"
@@ -59,7 +60,8 @@ class PythonTransfers::Call : public WaitGuard {
 public:
     explicit Call(PythonTransfers &owner)
         : owner_(owner), is_capturing_(PyList_Size(owner.captures_.ptr()) > 0),
-          work_(owner.devices_, is_capturing_ ? this : nullptr) {}
+          // A race detector names the streams of the program, and would name a side stream too.
+          work_(owner.devices_, is_capturing_ ? this : nullptr, !are_calls_noted()) {}
 
     // The current stream of `device`, whose context becomes current.
     Place place(int device) {

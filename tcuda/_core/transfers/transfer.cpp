@@ -7,8 +7,8 @@
 
 namespace tcuda {
 
-Transfer::Transfer(TransferDevices &devices, WaitGuard *guard)
-    : devices_(devices), guard_(guard), streams_(libcuda::calls<libcuda::StreamCalls>()),
+Transfer::Transfer(TransferDevices &devices, WaitGuard *guard, bool side_streams)
+    : devices_(devices), guard_(guard), side_streams_(side_streams), streams_(libcuda::calls<libcuda::StreamCalls>()),
       calls_(libcuda::calls<libcuda::TransferCalls>()) {
     devices_.contexts().get_current(&before_);
     current_ = before_;
@@ -39,7 +39,7 @@ bool Transfer::enter(int device) {
 bool Transfer::open(const Place &place, Place *lane) {
     *lane = place;
     const bool is_legacy = place.stream == 0 || place.stream == legacy_stream;
-    if (guard_ != nullptr || !is_legacy)
+    if (guard_ != nullptr || !side_streams_ || !is_legacy)
         return status_ == success && !is_refused_;
     for (const Lane &known : lanes_)
         if (known.place == place) {

@@ -62,8 +62,9 @@ public:
 // stream itself. So is the lane of every stream during captures.
 class Transfer {
 public:
-    // Throws std::runtime_error where there is no driver. `guard` is null if no capture is in progress.
-    explicit Transfer(TransferDevices &devices, WaitGuard *guard = nullptr);
+    // Throws std::runtime_error where there is no driver. `guard` is null if no capture is in progress. Without
+    // `side_streams`, the lane of each stream is the stream itself.
+    explicit Transfer(TransferDevices &devices, WaitGuard *guard = nullptr, bool side_streams = true);
     ~Transfer();
     Transfer(const Transfer &) = delete;
     Transfer &operator=(const Transfer &) = delete;
@@ -145,6 +146,7 @@ private:
 
     TransferDevices &devices_;
     WaitGuard *const guard_;
+    const bool side_streams_;
     const libcuda::StreamCalls &streams_;
     const libcuda::TransferCalls &calls_;
     libcuda::Context before_ = 0, current_ = 0;
