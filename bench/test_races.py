@@ -20,7 +20,7 @@ PROGRAMS = {"watched operation of 2 arrays": False, "watched operation beside th
 STATEMENTS = {"tcuda": "work(*next(operations))", "below": "note_stack()"}
 
 
-@pytest.mark.skipif(ON_CUDA, reason="only emulated devices are watched")
+@pytest.mark.skipif(ON_CUDA, reason="bench/test_races_cuda.py measures the detector on CUDA")
 @pytest.mark.benchmark(timer=seconds_per_call, disable_gc=True)
 @pytest.mark.parametrize("on", STATEMENTS)
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -895,7 +895,7 @@ class Race:
         """Whether the memory was handed out again between the accesses."""
     @property
     def current(self) -> RaceAccess:
-        """The access that found the race."""
+        """The later access, whose operation found the race."""
     @property
     def previous(self) -> RaceAccess: ...
     @property

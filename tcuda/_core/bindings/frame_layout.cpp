@@ -12,8 +12,8 @@
 namespace tcuda {
 namespace {
 
-// The beginning of the interpreter's structures, down to the last member that a walk reads. They are declared for each
-// version of Python, because one build of the core serves all versions from 3.12 on. A version that is not here has no
+// The beginning of the interpreter's structures, down to the last member that a walk reads. Each version of Python
+// has declarations of its own, because one build of the core serves all versions from 3.12 on. A version that is not here has no
 // walk. The declarations are tried on known frames before their first use (python_stacks.cpp).
 //
 // `Place` is what an instruction pointer points to.

@@ -1,4 +1,4 @@
-// What Python tells of kernels, and the readers of launches and of graphs for tests.
+// The functions by which Python describes kernels, and the readers of launches and of graphs for tests.
 #pragma once
 
 #include <nanobind/nanobind.h>

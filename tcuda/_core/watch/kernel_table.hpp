@@ -21,7 +21,8 @@
 namespace tcuda::watch {
 
 // Any thread may call any function. The mutex is a leaf: neither the driver is called nor code analysed under it. The
-// code of a module is analysed at most once, when one of its kernels that has no description is first launched.
+// code of a kernel without a description is analysed at the first launch: small code as a whole, large code kernel by
+// kernel.
 class KernelTable {
 public:
     using Analysis = LazyUses::Analysis;

@@ -35,12 +35,13 @@ class _Imports:
             return module
 
         self._before, self._ours = before, create_module
-        ExtensionFileLoader.create_module = create_module  # type: ignore
+        # mypy refuses each replacement of a method, by another error in each version of the stubs.
+        ExtensionFileLoader.create_module = create_module  # type: ignore[assignment, method-assign, unused-ignore]
 
     def unwrap(self) -> None:
         """Take the wrapper away, unless the program has wrapped the method since."""
         if ExtensionFileLoader.create_module is self._ours:
-            ExtensionFileLoader.create_module = self._before  # type: ignore
+            ExtensionFileLoader.create_module = self._before  # type: ignore[assignment, method-assign, unused-ignore]
         self._ours = None
 
 
