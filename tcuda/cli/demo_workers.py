@@ -73,7 +73,7 @@ def require_fitting(options: argparse.Namespace) -> None:
     if options.workers is not None and (options.workers < 1 or Config.batch_size % options.workers):
         raise ValueError(f"--workers is {options.workers}; it must divide the batch of {Config.batch_size} digits")
     if importlib.util.find_spec(_PACKAGE) is None:
-        raise RuntimeError("--workers and --scheduler need Dask; install it by: pip install 'tcuda[dask]'")
+        raise RuntimeError("--workers and --scheduler need Dask; install it by: pip install 'distributed>=2024.12'")
 
 
 @contextlib.contextmanager

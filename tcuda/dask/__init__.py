@@ -1,6 +1,6 @@
 """Dask's workers on devices: one device for each worker, arrays between workers, and collectives.
 
-The package needs Dask's ``distributed``, which ``pip install 'tcuda[dask]'`` installs.
+The package needs Dask's ``distributed``, which ``pip install 'distributed>=2024.12'`` installs.
 """
 
 from __future__ import annotations
