@@ -17,9 +17,12 @@ class Docstrings(griffe.Extension):
     """Prepares the docstrings of tcuda for the site."""
 
     def on_class(self, *, cls: Class, **_: Any) -> None:
-        """Give a class without ``__init__`` the parameters of ``__new__``."""
-        new = cls.members.get("__new__")
-        if isinstance(new, griffe.Function) and "__init__" not in cls.members:
+        """Give a class the parameters of ``__new__``, unless it has an ``__init__`` that names its parameters."""
+        new, init = cls.members.get("__new__"), cls.members.get("__init__")
+        names = isinstance(init, griffe.Function) and any(
+            parameter.name not in ("self", "args", "kwargs") for parameter in init.parameters
+        )
+        if isinstance(new, griffe.Function) and not names:
             cls.set_member("__init__", griffe.Function("__init__", parameters=new.parameters))
 
     def on_object(self, *, obj: Object, **_: Any) -> None:

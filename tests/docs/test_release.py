@@ -67,6 +67,15 @@ def test_the_files_that_a_workflow_runs_exist(name: str) -> None:
             assert set(job.get("with", ())) <= set(called.get("inputs", ()))
 
 
+def test_a_warning_of_the_site_fails_the_build() -> None:
+    lines = [*(REPOSITORY / ".ci" / "run").read_text().splitlines(), *_commands("docs.yml")]
+    builds = [line for line in lines if "mkdocs build" in line]
+    assert len(builds) == 2
+    for line in builds:
+        assert "--strict" in line
+        assert "--quiet" not in line, "MkDocs would hide the warnings from --strict"
+
+
 @pytest.mark.parametrize("event", ["push", "pull_request"])
 def test_wheels_are_built_after_changes_of_what_they_are_built_from(event: str) -> None:
     paths = _read(WORKFLOWS["wheels.yml"])[True][event]["paths"]
