@@ -1,8 +1,15 @@
-"""What ``conftest.py`` in the root of the repository does to each process with tests."""
+"""What ``conftest.py`` in the root of the repository does to each process with tests, and the number of examples."""
 
 from __future__ import annotations
 
 import gc
+import re
+from typing import TYPE_CHECKING
+
+from support.folders import TESTS
+
+if TYPE_CHECKING:
+    from support.fixture_types import OutputOf
 
 
 def test_the_garbage_collector_does_not_visit_the_tests_and_the_modules() -> None:
@@ -10,3 +17,15 @@ def test_the_garbage_collector_does_not_visit_the_tests_and_the_modules() -> Non
     tracked = {id(module) for module in gc.get_objects()}
     assert id(gc) not in tracked
     assert id(test_the_garbage_collector_does_not_visit_the_tests_and_the_modules) not in tracked
+
+
+def test_the_environment_chooses_how_many_examples_tests_have(output_of: OutputOf) -> None:
+    code = "from support.examples import examples; print(examples(30))"
+    assert output_of(code, PYTHONPATH=str(TESTS), TCUDA_TEST_EXAMPLES="20") == "600"
+    assert output_of(code, PYTHONPATH=str(TESTS), TCUDA_TEST_EXAMPLES=None) == "30"
+
+
+def test_no_test_has_a_number_of_examples_of_its_own() -> None:
+    numbers = {str(path): re.findall(r"max_examples=(?!examples\()", path.read_text()) for path in TESTS.rglob("*.py")}
+    del numbers[__file__]
+    assert not any(numbers.values())

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import tcuda
+from support.examples import examples
 from tcuda import _core
 from tcuda._backend import backend_of
 from tcuda._runtime import runtime
@@ -365,7 +366,7 @@ def test_random_calls_keep_blocks_apart_and_statistics_right(source: str) -> Non
     machine = type("Machine", (AllocatorMachine,), {"source": source, "expandable": source != "segments"})
     case = machine.TestCase
     case.settings = settings(
-        max_examples=60,
+        max_examples=examples(30),
         stateful_step_count=60,
         deadline=None,
         derandomize=True,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from tcuda._core import HostMemory
 
 ALIGNMENT = 512
@@ -66,7 +67,7 @@ def test_only_the_start_of_a_live_block_can_be_released_and_only_once() -> None:
     assert memory.used == 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 5000)), max_size=60))
 def test_live_blocks_never_overlap_and_every_byte_is_accounted_for(steps: list[tuple[bool, int]]) -> None:
     memory = HostMemory(64 * 1024)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.training import DIGITS, ONE_OR_TWO, assert_same, checkpoint_of, trained
 from tcuda.cli import main
 from tcuda.demo.checkpoint import Checkpoint
@@ -224,7 +225,7 @@ def test_file_with_too_much_compressed_data_is_not_read(tmp_path: Path, monkeypa
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_training_resumes_from_any_file_or_refuses_it_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.training import DIGITS, ONE_OR_TWO, assert_same, checkpoint_of, trained
 from tcuda import xp
 from tcuda.demo import exact, network
@@ -43,7 +44,7 @@ def gradients_of(rows: Any, parameters: Parameters) -> tuple[Any, float]:
 
 
 # Scales of 1000 are far beyond the limits of the grids, as after a training with too large steps.
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.data(), st.sampled_from([0.01, 0.2, 1.0, 1000.0]))
 def test_shares_of_any_size_and_in_any_order_have_the_same_sum(data: st.DataObject, scale: float) -> None:
     rows = DIGITS.train[:BATCH]

@@ -10,10 +10,13 @@ from hypothesis.extra import numpy as hnp
 
 from support.devices import synchronized
 from support.emulated_arrays import assert_same_array, numbers
+from support.examples import examples
 from tcuda.emulation import ndarray, xp
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
-thorough = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+thorough = settings(
+    max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def matching(array_shape):

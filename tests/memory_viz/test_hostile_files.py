@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from tcuda._memory_viz import pickles, read_snapshot
 from tcuda.cli import main
 
@@ -313,7 +314,7 @@ REMOVED = object()
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_snapshot_with_any_value_in_any_field_gives_a_page_or_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject
 ) -> None:
@@ -337,7 +338,7 @@ def test_a_snapshot_with_any_value_in_any_field_gives_a_page_or_one_line(
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_file_with_any_bytes_gives_a_page_or_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import tcuda
 from support.device_arrays import on_each, read
+from support.examples import examples
 from tcuda import nccl
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ counts = st.integers(2, 8).map(lambda most: min(most, tcuda.device_count()))
 lengths = st.sampled_from([0, 1, 3, 64, 1000])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.sampled_from([*INTEGERS, *FLOATS]), st.sampled_from(list(REDUCTIONS)), counts, lengths)
 def test_all_reduce_gives_every_device_the_reduction(dtype: str, op: int, count: int, length: int) -> None:
     given_ = hosts(dtype, count, length)
@@ -45,7 +46,7 @@ def test_all_reduce_gives_every_device_the_reduction(dtype: str, op: int, count:
         np.testing.assert_array_equal(got, expected, strict=True)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.sampled_from(FLOATS), counts, st.randoms(use_true_random=False))
 def test_sums_of_any_numbers_are_right_up_to_rounding(dtype: str, count: int, random: Any) -> None:
     given_ = [np.array([random.uniform(-1, 1) for _ in range(50)], dtype) for _ in range(count)]
@@ -99,7 +100,7 @@ def test_outputs_get_the_result_and_inputs_stay_as_they_are() -> None:
     assert all((got == was).all() for got, was in zip(read(inputs), given_, strict=True))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.sampled_from([*INTEGERS, *FLOATS]), counts, lengths, st.data())
 def test_reduce_gives_only_the_root_the_reduction(dtype: str, count: int, length: int, data: st.DataObject) -> None:
     root = data.draw(st.integers(0, count - 1))
@@ -120,7 +121,7 @@ def test_reduce_writes_to_the_output() -> None:
     assert all((got == was).all() for got, was in zip(read(arrays), given_, strict=True))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.sampled_from(MOVED), counts, lengths, st.data())
 def test_broadcast_copies_the_array_of_the_root(dtype: str, count: int, length: int, data: st.DataObject) -> None:
     root = data.draw(st.integers(0, count - 1))
@@ -131,7 +132,7 @@ def test_broadcast_copies_the_array_of_the_root(dtype: str, count: int, length: 
         np.testing.assert_array_equal(got, given_[root], strict=True)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.sampled_from(MOVED), counts, lengths)
 def test_all_gather_puts_the_arrays_one_after_the_other(dtype: str, count: int, length: int) -> None:
     given_ = hosts(dtype, count, length)
@@ -141,7 +142,7 @@ def test_all_gather_puts_the_arrays_one_after_the_other(dtype: str, count: int, 
         np.testing.assert_array_equal(got, np.concatenate(given_), strict=True)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.sampled_from([*INTEGERS, *FLOATS, *COMPLEX]), counts, lengths)
 def test_reduce_scatter_gives_each_device_its_part(dtype: str, count: int, length: int) -> None:
     given_ = hosts(dtype, count, length * count)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.happens_before import Graph, Program, Race, bytes_of
 from support.races import Watch
 
@@ -179,7 +180,7 @@ class Both:
         self.program.unmap(BASE + offset, size)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(graphs=st.tuples(nodes(), nodes()), program=st.lists(steps, max_size=40))
 def test_an_access_races_exactly_if_the_model_says_so(
     graphs: tuple[list[Any], list[Any]], program: list[tuple[Any, ...]]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.happens_before import bytes_of
 from support.races import BOTH, READ, WRITE, Watch, X, access, read, strided, write
 
@@ -163,7 +164,7 @@ def arrays(draw: st.DrawFn) -> _core.RaceUse:
     return strided(WRITE, X + draw(st.integers(0, 60)), draw(st.integers(1, 5)), shape, strides)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(left=arrays(), right=arrays())
 def test_the_common_bytes_are_those_of_both_arrays(left: _core.RaceUse, right: _core.RaceUse) -> None:
     common = bytes_of(left) & bytes_of(right)

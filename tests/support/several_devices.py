@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tcuda
 from support.devices import allocated
+from support.examples import examples
 from support.placed_arrays import on, places
 from tcuda import comm
 from tcuda.comm import _broadcast, _reduce, _routes
@@ -30,7 +31,7 @@ LAYOUTS: list[Callable[[Any], Any]] = [
     lambda array: array[..., ::2] if array.ndim else array,
     lambda array: array[1:] if array.ndim else array,
 ]
-_settings = settings(max_examples=40, deadline=None)
+_settings = settings(max_examples=examples(40), deadline=None)
 _devices = st.integers(0, tcuda.device_count() - 1)
 _sources = st.one_of(st.none(), _devices)
 _shapes = st.lists(st.integers(0, 70), max_size=3).filter(lambda shape: int(np.prod(shape, dtype=int)) < 20_000)
