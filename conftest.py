@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tcuda._backend import Backend
     from tcuda._runtime.protocol import Runtime
 
+pytest_plugins = ["tcuda.testing.plugin"]
+
 # The source tree has no compiled core, and must not hide a package that was installed without -e, such as a wheel.
 _ROOT = Path(__file__).parent
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _ROOT]
@@ -36,10 +38,6 @@ def _cuda_devices() -> int:
 if "TCUDA_RUNTIME" not in os.environ:
     os.environ["TCUDA_RUNTIME"] = "cuda" if _cuda_devices() else "emulated"
 os.environ.setdefault("TCUDA_EMULATED_DEVICES", "2")
-
-
-def pytest_report_header() -> str:
-    return f"tcuda runtime: {os.environ['TCUDA_RUNTIME']}"
 
 
 @pytest.hookimpl(optionalhook=True)  # pytest-xdist may be missing
@@ -94,16 +92,8 @@ def backend(runtime: Runtime) -> Backend:
 
 @pytest.fixture(autouse=True)
 def _state_as_found() -> Iterator[None]:
-    """Fail a test that does not restore the current device and the current stream."""
-    from tcuda._process import lazy
+    """Fail a test that changes the current device or the current stream, or leaves a capture open."""
+    from tcuda.testing import check_state
 
-    if not lazy.is_initialized():
+    with check_state(memory=False):
         yield
-        return
-    cuda, backend = lazy.cuda, lazy.backend
-    device, stream = cuda.getDevice(), backend.current_stream()
-    yield
-    after = cuda.getDevice(), backend.current_stream()
-    cuda.setDevice(device)
-    backend.use_stream(stream)
-    assert after == (device, stream), "the test did not restore the current device or stream"

@@ -158,14 +158,10 @@ def allocator_as_found(runtime: Runtime) -> Iterator[None]:
 @pytest.fixture
 def memory_comes_back(runtime: Runtime) -> Iterator[None]:
     """Require that a test that drops its arrays gives all their memory back, also after errors and captures."""
-    from support.devices import allocated
+    from tcuda.testing import check_state
 
-    before = allocated()
-    yield
-    if allocated() != before:
-        gc.collect()
-    # Less memory may be in use than before: the garbage of earlier tests may have been collected.
-    assert all(now <= then for now, then in zip(allocated(), before, strict=True))
+    with check_state():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 import tcuda
+import tcuda.testing
 from support.folders import REPOSITORY
 
 if TYPE_CHECKING:
@@ -43,7 +44,15 @@ def test_an_example_runs_and_prints_what_the_page_says(example: Example, output_
 
 def test_the_pages_have_examples() -> None:
     with_examples = {example.where.partition(":")[0] for example in examples()}
-    expected = {"README.md", "coming-from-torch.md", "coming-from-cupy.md", "emulation.md", "errors.md", "kernels.md"}
+    expected = {
+        "README.md",
+        "coming-from-torch.md",
+        "coming-from-cupy.md",
+        "emulation.md",
+        "errors.md",
+        "kernels.md",
+        "testing.md",
+    }
     assert with_examples >= expected | {"several-devices.md"}
 
 
@@ -57,4 +66,5 @@ def test_the_reference_has_every_public_name() -> None:
     assert {f"nvtx.{name}" for name in tcuda.nvtx.__all__} <= shown
     assert {f"comm.{name}" for name in tcuda.comm.__all__} <= shown
     assert {f"sanitizer.{name}" for name in tcuda.sanitizer.__all__} <= shown | {"sanitizer.CUDASanitizerErrors"}
+    assert {f"testing.{name}" for name in tcuda.testing.__all__} <= shown
     assert set(tcuda.memory.__all__) <= {name.removeprefix("memory.") for name in shown}

@@ -18,7 +18,19 @@ from tcuda import _core
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf, RunPython
 
-HEAVY = ("cupy", "cupy_backends", "dask", "distributed", "numpy", "nvtx", "pynvml", "rich", "torch", "tcuda.emulation")
+HEAVY = (
+    "cupy",
+    "cupy_backends",
+    "dask",
+    "distributed",
+    "numpy",
+    "nvtx",
+    "pynvml",
+    "rich",
+    "torch",
+    "tcuda.emulation",
+    "tcuda.testing",
+)
 
 
 def test_import_loads_no_large_library_and_initialises_nothing(output_of: OutputOf) -> None:

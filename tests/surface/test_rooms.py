@@ -50,7 +50,7 @@ FLOORS = [
     },
     {"_cupy", "emulation"},
     {"tcuda", "_initialization", "_late"},
-    {"cli", "dask", "demo", "multiprocessing", "__main__"},
+    {"cli", "dask", "demo", "multiprocessing", "testing", "__main__"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -1,0 +1,150 @@
+"""The plugin for pytest: the options ``--tcuda-...``, the marks ``tcuda_...``, and the fixture ``tcuda_check_state``.
+
+pytest loads this module in every run where tcuda is installed. So the module imports neither CuPy nor NumPy, and
+chooses no devices unless an option or a test asks for devices.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+from tcuda import _runtime
+from tcuda._runtime.emulated import settings
+from tcuda.testing._state import leaks, restore, state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MARKS = (
+    "tcuda_gpu: the test needs a GPU; without one the test is skipped",
+    "tcuda_emulated: the test needs emulated devices; on a GPU the test is skipped",
+    "tcuda_devices(count): the test needs so many devices, 2 by default; with fewer devices the test is skipped",
+)
+
+_passed = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options (a hook of pytest)."""
+    group = parser.getgroup("tcuda", "devices of tcuda")
+    group.addoption(
+        "--tcuda-runtime",
+        choices=("emulated", "cuda", "auto"),
+        help="the devices of the tests; auto means the GPUs if there are any, or else emulated devices "
+        "(default: the environment variable TCUDA_RUNTIME, or else cuda)",
+    )
+    group.addoption("--tcuda-devices", metavar="N", help="the number of emulated devices (default: 1)")
+    group.addoption(
+        "--tcuda-memory", metavar="BYTES", help="the memory of each emulated device, such as 512MiB (default: 2GiB)"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Choose the devices before a ``conftest.py`` may use them (a hook of pytest)."""
+    _choose(early_config.known_args_namespace)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the devices if a ``conftest.py`` has loaded this plugin, and add the marks (a hook of pytest)."""
+    _choose(config.option)
+    for mark in _MARKS:
+        config.addinivalue_line("markers", mark)
+
+
+def pytest_report_header() -> str | None:
+    """Name the devices if an option or the environment names them (a hook of pytest)."""
+    chosen = os.environ.get("TCUDA_RUNTIME")
+    return None if chosen is None else f"tcuda runtime: {chosen}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose marks need other devices (a hook of pytest)."""
+    reason = _missing(item)
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Note whether the test passed, for the fixture (a hook of pytest)."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    if report.when == "call":
+        item.stash[_passed] = report.passed
+
+
+@pytest.fixture
+def tcuda_check_state(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaks device memory, leaves another device or stream current, or holds a capture open.
+
+    The memory is not checked if the test fails, because the traceback of the error keeps arrays alive.
+    """
+    before = state()
+    yield
+    wrong = restore(before)
+    node: Any = request.node
+    if not node.stash.get(_passed, False):
+        return
+    # pytest keeps the values of the fixtures of a test longer than the fixtures, and the values may be arrays.
+    wrong += leaks(before, node.funcargs.clear)
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+def _choose(options: Any) -> None:
+    """Choose the devices that the options name, for this process and for the processes that tests start."""
+    runtime, devices, memory = options.tcuda_runtime, options.tcuda_devices, options.tcuda_memory
+    if runtime is devices is memory is None:
+        return
+    if runtime == "auto":
+        runtime = "cuda" if _runtime.gpus() else "emulated"
+    chosen = runtime or os.environ.get("TCUDA_RUNTIME", "cuda")
+    names = {"TCUDA_EMULATED_DEVICES": devices, "TCUDA_EMULATED_MEMORY": memory}
+    if chosen != "emulated" and options.tcuda_runtime != "auto" and not devices is memory is None:
+        raise pytest.UsageError(
+            "--tcuda-devices and --tcuda-memory are for emulated devices: add --tcuda-runtime emulated, or choose GPUs "
+            "by CUDA_VISIBLE_DEVICES."
+        )
+    wanted = {"TCUDA_RUNTIME": chosen, **{name: value for name, value in names.items() if value is not None}}
+    try:
+        settings.check(*settings.from_environment({**os.environ, **wanted}))
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    os.environ.update(wanted)
+
+
+def _missing(item: pytest.Item) -> str | None:
+    """Return the reason for which a test cannot run on the devices in use; None if the test can run."""
+    devices = [_count(mark) for mark in item.iter_markers("tcuda_devices")]
+    gpu, emulated = (item.get_closest_marker(f"tcuda_{kind}") is not None for kind in ("gpu", "emulated"))
+    if not (devices or gpu or emulated):
+        return None
+    kind = _runtime.environment()["TCUDA_RUNTIME"]
+    if gpu and kind != "cuda":
+        return f"needs a GPU, and the devices are {kind} (--tcuda-runtime)"
+    if emulated and kind != "emulated":
+        return "needs emulated devices (--tcuda-runtime emulated), and the runtime is CUDA"
+    there, needed = tcuda.device_count(), max(devices, default=1)
+    if there < needed:
+        more = f" (--tcuda-devices {needed})" if kind == "emulated" else ""
+        return f"needs {needed} {'device' if needed == 1 else 'devices'}{more}, and there {_are(there)}"
+    return None
+
+
+def _are(count: int) -> str:
+    return "is 1" if count == 1 else f"are {count or 'none'}"
+
+
+def _count(mark: pytest.Mark) -> int:
+    """Return the number of devices that a mark ``tcuda_devices`` names."""
+    count: object = mark.args[0] if mark.args else mark.kwargs.get("count", 2)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise pytest.UsageError(f"The mark tcuda_devices takes a number of devices, such as 2; got {count!r}.")
+    return count

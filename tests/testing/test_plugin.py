@@ -1,0 +1,214 @@
+"""The plugin for pytest, in pytest processes of their own, on emulated devices."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcuda.testing import plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytest_plugins = ["pytester"]
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
+    """Run pytest on a file of tests, in a process that has no environment variables of tcuda."""
+    for name in ("TCUDA_RUNTIME", "TCUDA_EMULATED_DEVICES", "TCUDA_EMULATED_MEMORY", "TCUDA_EMULATED_SCHEDULE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # other plugins take long to import
+
+    def run(code: str, *options: str) -> pytest.RunResult:
+        pytester.makepyfile(f"import pytest, tcuda\n{code}")
+        plugins = ("-p", "tcuda.testing.plugin")
+        return pytester.runpytest_subprocess("--strict-markers", "-rs", "-W", "error", *plugins, *options)
+
+    return run
+
+
+EMULATED = ("--tcuda-runtime", "emulated")
+
+
+def test_pytest_finds_the_plugin() -> None:
+    (found,) = importlib.metadata.entry_points(group="pytest11", name="tcuda")
+    assert found.load() is plugin
+
+
+# The options
+
+
+def test_options_choose_emulated_devices_for_the_tests_and_their_processes(
+    run: Callable[..., pytest.RunResult],
+) -> None:
+    result = run(
+        "import subprocess, sys\n"
+        "def count(): return tcuda.device_count(), tcuda.mem_get_info()[1]\n"
+        "def test_here():\n"
+        "    assert count() == (3, 64 << 20)\n"
+        "def test_there():\n"
+        "    code = 'import tcuda; print(tcuda.device_count())'\n"
+        "    assert subprocess.check_output([sys.executable, '-c', code]).split() == [b'3']\n",
+        *EMULATED,
+        "--tcuda-devices=3",
+        "--tcuda-memory=64MiB",
+    )
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["tcuda runtime: emulated"])
+
+
+def test_the_devices_are_chosen_before_a_conftest_uses_them(
+    run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest("import tcuda\ntcuda.init()\nCOUNT = tcuda.device_count()\n")
+    run("def test_a():\n    assert tcuda.device_count() == 2\n", *EMULATED, "--tcuda-devices=2").assert_outcomes(
+        passed=1
+    )
+
+
+def test_no_option_changes_nothing_and_loads_nothing(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        "import os, sys\n"
+        "def test_a():\n"
+        "    assert not [name for name in os.environ if name.startswith(('TCUDA_RUNTIME', 'TCUDA_EMULATED'))]\n"
+        "    assert not {'numpy', 'cupy', 'tcuda.emulation'} & set(sys.modules)\n"
+        "    assert not tcuda.is_initialized()\n",
+    )
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("tcuda runtime*")
+
+
+def test_a_wrong_option_is_an_error_of_usage(run: Callable[..., pytest.RunResult]) -> None:
+    result = run("def test_a(): pass\n", "--tcuda-runtime=gpu")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--tcuda-runtime*invalid choice: 'gpu'*"])
+
+
+@pytest.mark.parametrize(
+    ("runtime", "devices", "memory", "message"),
+    [
+        (None, "2", None, "add --tcuda-runtime emulated"),
+        ("cuda", None, "1GiB", "add --tcuda-runtime emulated"),
+        ("emulated", "many", None, "'many'; it takes a number of devices, such as 2."),
+        ("emulated", "0", None, "Cannot emulate 0 devices; 1 to 64 are possible."),
+        ("emulated", None, "much", "'much' is not a memory size"),
+    ],
+)
+def test_options_that_cannot_be_say_what_is_allowed_and_change_nothing(
+    runtime: str | None, devices: str | None, memory: str | None, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TCUDA_RUNTIME", raising=False)
+    before = dict(os.environ)
+    options = SimpleNamespace(tcuda_runtime=runtime, tcuda_devices=devices, tcuda_memory=memory)
+    config = SimpleNamespace(known_args_namespace=options)
+    with pytest.raises(pytest.UsageError, match=re.escape(message)):
+        plugin.pytest_load_initial_conftests(config)  # type: ignore[arg-type]
+    assert dict(os.environ) == before
+
+
+# The marks
+
+
+def test_marks_skip_tests_that_need_other_devices_with_a_reason(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        "@pytest.mark.tcuda_gpu\n"
+        "def test_gpu(): raise RuntimeError\n"
+        "@pytest.mark.tcuda_devices\n"
+        "def test_two(): raise RuntimeError\n"
+        "@pytest.mark.tcuda_devices(1)\n"
+        "def test_one(): assert tcuda.device_count() == 1\n"
+        "@pytest.mark.tcuda_emulated\n"
+        "def test_emulated(): assert tcuda.device_count() == 1\n",
+        *EMULATED,
+    )
+    result.assert_outcomes(passed=2, skipped=2)
+    result.stdout.fnmatch_lines_random(
+        [
+            "*needs a GPU, and the devices are emulated (--tcuda-runtime)",
+            "*needs 2 devices (--tcuda-devices 2), and there is 1",
+        ]
+    )
+
+
+def test_a_mark_for_two_devices_runs_on_two_devices(run: Callable[..., pytest.RunResult]) -> None:
+    code = "@pytest.mark.tcuda_devices(2)\ndef test_a(): assert tcuda.device_count() == 2\n"
+    run(code, *EMULATED, "--tcuda-devices=2").assert_outcomes(passed=1)
+
+
+# The fixture
+
+STATE = "pytestmark = pytest.mark.usefixtures('tcuda_check_state')\nkept = []\n"
+
+
+def test_the_fixture_fails_a_test_that_leaves_a_trace(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        STATE + "def test_memory():\n"
+        "    kept.append(tcuda.xp.zeros(1024, 'b'))\n"
+        "def test_device():\n"
+        "    tcuda.set_device(1)\n"
+        "def test_stream():\n"
+        "    tcuda.set_stream(tcuda.Stream())\n"
+        "def test_capture():\n"
+        "    tcuda.set_stream(tcuda.Stream())\n"
+        "    graph = tcuda.CUDAGraph()\n"
+        "    graph.capture_begin()\n"
+        "    kept.append(graph)\n"
+        "def test_after_all_of_these():\n"
+        "    assert tcuda.current_device() == 0\n"
+        "    assert tcuda.current_stream() == tcuda.default_stream()\n"
+        "    with tcuda.graph(tcuda.CUDAGraph()):\n"
+        "        tcuda.xp.zeros(3)\n"
+        "    tcuda.synchronize()\n",
+        *EMULATED,
+        "--tcuda-devices=2",
+    )
+    result.assert_outcomes(passed=5, errors=4)
+    result.stdout.fnmatch_lines(
+        [
+            "1024 bytes of memory of device 0 are still allocated*",
+            "Device 1 is current, and device 0 was current before*",
+            "*is the current stream of device 0*",
+            "The capture of a graph on stream*is still open*",
+        ]
+    )
+
+
+def test_the_fixture_passes_tests_that_leave_no_trace(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        STATE + "@pytest.fixture\n"
+        "def array():\n"
+        "    return tcuda.xp.zeros(100)\n"
+        "@pytest.fixture(scope='module')\n"
+        "def shared():\n"
+        "    return tcuda.xp.ones(100)\n"
+        "def test_nothing(): assert not tcuda.is_initialized()\n"
+        "def test_fixtures(array, shared):\n"
+        "    with tcuda.device(1), tcuda.stream(tcuda.Stream()):\n"
+        "        other = tcuda.xp.zeros(10)\n"
+        "def test_cycle():\n"
+        "    cycle = [tcuda.xp.zeros(100)]\n"
+        "    cycle.append(cycle)\n",
+        *EMULATED,
+        "--tcuda-devices=2",
+    )
+    result.assert_outcomes(passed=3)
+
+
+def test_a_failed_test_has_its_own_error_only(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        STATE + "def test_a():\n"
+        "    array = tcuda.xp.zeros(100)\n"
+        "    tcuda.set_device(1)\n"
+        "    raise ValueError('of the test')\n"
+        "def test_b():\n"
+        "    assert tcuda.current_device() == 0\n",
+        *EMULATED,
+        "--tcuda-devices=2",
+    )
+    result.assert_outcomes(passed=1, failed=1)
