@@ -52,6 +52,7 @@ class track:
         with tcuda.memory.track() as usage:
             y = step(x)
         print(usage.peak, usage.current)
+        print(usage)  # all figures
 
         @tcuda.memory.track(report=print)
         def step(x): ...
@@ -101,6 +102,11 @@ class track:
             return self._last
         _, device, tracker = self._active
         return Usage(*ledger().read(device, tracker))  # ledger() raises in a forked child
+
+    def __repr__(self) -> str:
+        active = self._active is not None and is_initialized()  # tcuda is not initialised in a forked child
+        figures = (self.usage if active else self._last)._asdict()
+        return f"<tcuda.memory.track: {', '.join(f'{name}={value}' for name, value in figures.items())}>"
 
     @property
     def current(self) -> int:

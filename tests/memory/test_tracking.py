@@ -40,6 +40,16 @@ class TestBlocks:
         assert usage.usage == Usage(current=1024, peak=3072, allocated=3072, freed=2048, allocations=2)
         del before, kept, after
 
+    def test_the_text_of_a_measurement_has_the_figures(self, xp: Any) -> None:
+        with track() as usage:
+            kept = xp.empty(1000, "B")
+            xp.empty(2000, "B")
+            assert "peak=3072" in str(usage)
+        del kept
+        figures = "current=1024, peak=3072, allocated=3072, freed=2048, allocations=2"
+        assert str(usage) == repr(usage) == f"<tcuda.memory.track: {figures}>"
+        assert repr(track()) == "<tcuda.memory.track: current=0, peak=0, allocated=0, freed=0, allocations=0>"
+
     def test_attributes_are_current_in_the_scope_and_fixed_after_it(self, xp: Any) -> None:
         usage = track()
         assert usage.usage == Usage() == (0, 0, 0, 0, 0)
