@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tcuda
+from support.absent_names import TABLE, absent
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -65,6 +66,32 @@ def test_every_public_name_exists_once() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'tcuda' has no attribute 'warp_drive'"):
         tcuda.warp_drive  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("amp", ("torch.cuda.amp is a module of torch.", "array.astype('float16')")),
+        ("FloatTensor", ("torch.cuda.FloatTensor is an array type of torch.", "tcuda.xp.ndarray")),
+        ("profiler", ("torch.cuda.profiler is a module of torch.", "cudaProfilerStart")),
+        ("has_magma", ("torch.cuda.has_magma is a bool of torch.",)),
+    ],
+)
+def test_the_error_for_a_name_of_torch_says_what_the_name_is_and_what_to_use(
+    name: str, words: tuple[str, ...], output_of: OutputOf
+) -> None:
+    code = f"import tcuda\ntry: tcuda.{name}\nexcept AttributeError as error: print(error, error.name == '{name}')"
+    said = output_of(code)
+    assert said.startswith(f"module 'tcuda' has no attribute '{name}'. ")
+    assert all(word in said for word in words)
+    assert said.endswith(". True")
+
+
+def test_the_names_of_torch_that_are_absent_are_those_of_the_tables() -> None:
+    table = absent()
+    assert json.loads(TABLE.read_text(encoding="utf-8")) == table, "run python tests/support/absent_names.py"
+    assert {"amp", "sparse", "FloatTensor"} <= table.keys()
+    assert not [name for name in table if hasattr(tcuda, name)]
 
 
 def test_xp_is_the_array_module_of_the_runtime() -> None:
