@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from tcuda._process.lazy import cuda
-
-if TYPE_CHECKING:
-    import cupy
 
 
 class DeviceLike(Protocol):
@@ -20,7 +17,15 @@ class DeviceLike(Protocol):
     def index(self) -> int | None: ...
 
 
-DeviceArgument: TypeAlias = "int | str | DeviceLike | cupy.cuda.Device | None"
+class CupyDevice(Protocol):
+    """An object that names a device as ``cupy.cuda.Device`` does."""
+
+    @property
+    def id(self) -> int: ...
+    def __int__(self) -> int: ...
+
+
+DeviceArgument: TypeAlias = "int | str | DeviceLike | CupyDevice | None"
 """An index, ``"cuda"``, ``"cuda:1"``, a ``cupy.cuda.Device``, an object with ``type`` and ``index``, or None for the
 current device."""
 

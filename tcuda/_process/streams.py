@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Protocol, TypeAlias, runtime_checkable
 
+from tcuda._backend.streams import CurrentStream
 from tcuda._errors import AcceleratorError
 from tcuda._process.lazy import backend, cuda
 from tcuda._status import Status
 
-if TYPE_CHECKING:
-    from tcuda._backend.streams import CurrentStream
+
+@runtime_checkable
+class SupportsCudaStream(Protocol):
+    """A stream of any library that follows the protocol ``__cuda_stream__``.
+
+    ``tcuda.Stream`` follows the protocol, and so do the streams of CuPy 14, numba and cuda.core.
+
+    Example:
+        >>> class MyStream:
+        ...     def __cuda_stream__(self) -> tuple[int, int]:
+        ...         return 0, self.handle  # the version of the protocol, and the cudaStream_t
+    """
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return 0, the version of the protocol, and the ``cudaStream_t``."""
 
 
-def handle_and_device(stream: Any) -> tuple[int, int]:
+class TorchStream(Protocol):
+    """A stream with PyTorch's names for the handle and the device, such as ``torch.cuda.Stream``.
+
+    Attributes:
+        cuda_stream: The ``cudaStream_t``.
+        device_index: The index of the device of the stream.
+    """
+
+    @property
+    def cuda_stream(self) -> int: ...
+    @property
+    def device_index(self) -> int: ...
+
+
+StreamLike: TypeAlias = SupportsCudaStream | TorchStream | CurrentStream
+"""A stream of any library: the type of every argument of tcuda that takes a stream of another library."""
+
+
+def handle_and_device(stream: StreamLike) -> tuple[int, int]:
     """Return the handle of ``stream`` and the index of its device.
 
     Args:
@@ -23,7 +55,7 @@ def handle_and_device(stream: Any) -> tuple[int, int]:
         RuntimeError: ``stream`` is not a stream.
     """
     try:
-        return stream.cuda_stream, stream.device_index
+        return stream.cuda_stream, stream.device_index  # type: ignore[union-attr]
     except AttributeError:
         pass
     if hasattr(stream, "__cuda_stream__"):

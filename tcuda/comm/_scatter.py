@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tcuda._process.devices import DeviceArgument
+    from tcuda._process.streams import StreamLike
 
 
 def scatter(
@@ -25,7 +26,7 @@ def scatter(
     devices: Iterable[DeviceArgument] | None = None,
     chunk_sizes: Iterable[int] | None = None,
     dim: int = 0,
-    streams: Iterable[Any] | None = None,
+    streams: Iterable[StreamLike | None] | None = None,
     *,
     out: Sequence[Any] | None = None,
 ) -> tuple[Any, ...]:
@@ -208,7 +209,7 @@ def _cut(tensor: Any, axis: int, sizes: list[int]) -> list[Any]:
     return parts
 
 
-def _checked_streams(streams: Iterable[Any] | None) -> list[Stream | None]:
+def _checked_streams(streams: Iterable[StreamLike | None] | None) -> list[Stream | None]:
     """Return the streams.
 
     Raises:

@@ -17,6 +17,7 @@ from tcuda.streams import stream as in_stream
 
 if TYPE_CHECKING:
     from tcuda._process.captures import Capture
+    from tcuda._process.streams import StreamLike
     from tcuda.memory._pools import PoolId
     from tcuda.streams._scope import StreamContext
 
@@ -61,7 +62,7 @@ class graph:
         self,
         cuda_graph: CUDAGraph,
         pool: PoolId | None = None,
-        stream: Stream | None = None,
+        stream: StreamLike | None = None,
         capture_error_mode: str = "global",
         enable_annotations: bool = False,
         check_input_liveness: bool = False,
@@ -74,7 +75,7 @@ class graph:
             raise TypeError(f"tcuda.graph() takes a tcuda.CUDAGraph; got {a_kind(cuda_graph)}.")
         self.cuda_graph = cuda_graph
         self.pool = pool
-        self.capture_stream = stream if stream is not None else self._default_stream()
+        self.capture_stream: StreamLike = stream if stream is not None else self._default_stream()
         self.stream_ctx = in_stream(self.capture_stream)
         self.capture_error_mode = capture_error_mode
         self.check_input_liveness = check_input_liveness

@@ -14,8 +14,8 @@ from tcuda._process.streams import handle_and_device
 from tcuda._scope import Scope
 
 if TYPE_CHECKING:
-    from tcuda._backend.streams import CurrentStream
     from tcuda._process.devices import DeviceArgument
+    from tcuda._process.streams import StreamLike
 
 
 def empty_cache() -> None:
@@ -71,7 +71,7 @@ def get_per_process_memory_fraction(device: DeviceArgument = None) -> float:
     return in_use.memory_fraction(resolve(device, OF_MEMORY))
 
 
-def caching_allocator_alloc(size: int, device: DeviceArgument = None, stream: CurrentStream | int | None = None) -> int:
+def caching_allocator_alloc(size: int, device: DeviceArgument = None, stream: StreamLike | int | None = None) -> int:
     """Allocate memory without an array (``torch.cuda.caching_allocator_alloc``).
 
     Libraries use this function to get a buffer from the same memory as the arrays.
@@ -108,7 +108,7 @@ def caching_allocator_alloc(size: int, device: DeviceArgument = None, stream: Cu
         exchange_device(current)
 
 
-def _handle(stream: Any) -> int:
+def _handle(stream: StreamLike | int) -> int:
     if isinstance(stream, int):
         return handle(stream, "Invalid stream argument: the handle")
     try:
@@ -192,7 +192,7 @@ class _NoCaching(Scope):
         return _NoCaching()
 
 
-def record_stream(array: Any, stream: CurrentStream) -> None:
+def record_stream(array: Any, stream: StreamLike) -> None:
     """Tell the allocator that ``stream`` uses the memory of ``array`` (``torch.Tensor.record_stream``).
 
     When the array dies, the memory becomes free only after ``stream`` has finished the work that ``stream`` then has.

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tcuda._backend.nccl import Nccl
+    from tcuda._process.streams import StreamLike
 
 __all__ = [
     "all_gather",
@@ -139,7 +140,7 @@ def all_reduce(
     inputs: Any,
     outputs: Any = None,
     op: int = SUM,
-    streams: Sequence[Any] | None = None,
+    streams: Sequence[StreamLike | None] | None = None,
     comms: Any = None,
 ) -> None:
     """Reduce the arrays of all devices, and give every device the result (``torch.cuda.nccl.all_reduce``).
@@ -176,7 +177,7 @@ def reduce(
     output: Any = None,
     root: int = 0,
     op: int = SUM,
-    streams: Sequence[Any] | None = None,
+    streams: Sequence[StreamLike | None] | None = None,
     comms: Any = None,
     *,
     outputs: Any = None,
@@ -226,7 +227,9 @@ def reduce(
     plan.run("reduce", plan.size * parts, kind, number, plan.root)
 
 
-def broadcast(inputs: Any, root: int = 0, streams: Sequence[Any] | None = None, comms: Any = None) -> None:
+def broadcast(
+    inputs: Any, root: int = 0, streams: Sequence[StreamLike | None] | None = None, comms: Any = None
+) -> None:
     """Copy the array of one device into the arrays of all others (``torch.cuda.nccl.broadcast``).
 
     Args:
@@ -248,7 +251,9 @@ def broadcast(inputs: Any, root: int = 0, streams: Sequence[Any] | None = None, 
     plan.run("broadcast", plan.size * parts, kind, plan.root)
 
 
-def all_gather(inputs: Any, outputs: Any, streams: Sequence[Any] | None = None, comms: Any = None) -> None:
+def all_gather(
+    inputs: Any, outputs: Any, streams: Sequence[StreamLike | None] | None = None, comms: Any = None
+) -> None:
     """Put the arrays of all devices one after the other, on every device (``torch.cuda.nccl.all_gather``).
 
     Args:
@@ -272,7 +277,7 @@ def all_gather(inputs: Any, outputs: Any, streams: Sequence[Any] | None = None, 
 
 
 def reduce_scatter(
-    inputs: Any, outputs: Any, op: int = SUM, streams: Sequence[Any] | None = None, comms: Any = None
+    inputs: Any, outputs: Any, op: int = SUM, streams: Sequence[StreamLike | None] | None = None, comms: Any = None
 ) -> None:
     """Reduce the arrays of all devices, and give each device a part of the result (``torch.cuda.nccl.reduce_scatter``).
 

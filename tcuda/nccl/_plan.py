@@ -18,6 +18,8 @@ from tcuda.nccl._communicators import Communicator, clique
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tcuda._process.streams import StreamLike
+
 _NO_LOCK = contextlib.nullcontext()
 
 
@@ -244,7 +246,7 @@ def _given_communicators(comms: Any, expected: int) -> list[Communicator] | None
     return given
 
 
-def _handle(stream: Any, device: int, place: int) -> int:
+def _handle(stream: StreamLike | None, device: int, place: int) -> int:
     """Return the handle of ``stream``, which must be on ``device``; the handle of the current stream if None."""
     if stream is None:
         return backend.current_stream(device).ptr

@@ -18,6 +18,7 @@ from tcuda.streams._stream import Stream, as_stream
 
 if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
+    from tcuda._process.streams import StreamLike
 
 _MOST_CYCLES = (1 << 63) - 1
 
@@ -67,14 +68,15 @@ def default_stream(device: DeviceArgument = None) -> Stream:
     return stream
 
 
-def set_stream(stream: Stream | None) -> None:
+def set_stream(stream: StreamLike | None) -> None:
     """Make ``stream`` this thread's current stream, and its device the current device (``torch.cuda.set_stream``).
 
     Prefer the context manager :func:`stream`. CuPy's name for this call is ``stream.use()``. The end of a
     ``with cupy_stream:`` block restores the stream of the enclosing block, and not a stream that was set.
 
     Args:
-        stream: The stream; nothing happens if ``stream`` is None.
+        stream: A stream of tcuda, of CuPy, or of any library with ``__cuda_stream__``; nothing happens if ``stream`` is
+            None.
 
     Raises:
         RuntimeError: ``stream`` is not a stream.
@@ -83,7 +85,7 @@ def set_stream(stream: Stream | None) -> None:
         make_current(stream if isinstance(stream, Stream) else as_stream(stream))
 
 
-def stream(stream: Stream | None) -> StreamContext:
+def stream(stream: StreamLike | None) -> StreamContext:
     """Return a context manager in whose block ``stream`` is current (``torch.cuda.stream``).
 
     Args:

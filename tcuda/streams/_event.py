@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from tcuda._process.devices import DeviceArgument
+    from tcuda._process.streams import StreamLike
 
 _IPC_HANDLE_SIZE = 64
 _new_object = object.__new__  # saves a look-up for each event
@@ -144,7 +145,7 @@ class Event(_core.EventFinalizer):
         """The device of the event; None until the CUDA event is created."""
         return Device("cuda", self._device_index) if self.cuda_event else None
 
-    def record(self, stream: Any = None) -> None:
+    def record(self, stream: StreamLike | None = None) -> None:
         """Record the event: the event then marks the end of the work that ``stream`` has now (``cudaEventRecord``).
 
         Args:
@@ -193,7 +194,7 @@ class Event(_core.EventFinalizer):
                 self._release()
             raise
 
-    def wait(self, stream: Any = None) -> None:
+    def wait(self, stream: StreamLike | None = None) -> None:
         """Make all later work on ``stream`` wait for the event (``cudaStreamWaitEvent``). The call returns at once.
 
         Args:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from tcuda._process.devices import DeviceArgument
+    from tcuda._process.streams import StreamLike
 
 _new_object = object.__new__  # one look-up less for each stream
 _PRIORITIES = 4  # as many levels as torch has; an H200 has six
@@ -185,7 +186,7 @@ class Stream(_core.StreamMethods):
             with device(self.device_index):
                 cuda.streamWaitEvent(self.cuda_stream, handle)
 
-    def wait_stream(self, stream: Any) -> None:
+    def wait_stream(self, stream: StreamLike) -> None:
         """Make all later work on this stream wait for the work that ``stream`` has now. The call returns at once.
 
         Args:
@@ -322,7 +323,7 @@ def _ring(device_index: int, priority: int) -> StreamRing:
     return _rings.get(key) or _rings.setdefault(key, StreamRing(*key))
 
 
-def as_stream(stream: Any) -> Stream:
+def as_stream(stream: StreamLike) -> Stream:
     """Return a :class:`Stream` for a stream of another library. The result keeps that stream alive."""
     ours = Stream._wrap(*handle_and_device(stream))
     ours.__dict__["_owner"] = stream

@@ -1,0 +1,22 @@
+"""The typed programs in ``tests/typed`` run. ``.ci/run types`` checks their types with mypy and pyright."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.folders import TESTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.fixture_types import OutputOf
+
+PROGRAMS = sorted((TESTS / "typed").glob("*.py"))
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+def test_a_typed_program_runs(program: Path, output_of: OutputOf) -> None:
+    code = f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')"
+    assert output_of(code) == "done"
