@@ -112,6 +112,17 @@ def test_options_that_cannot_be_say_what_is_allowed_and_change_nothing(
     assert dict(os.environ) == before
 
 
+@pytest.mark.parametrize(("gpus", "chosen"), [(0, "emulated"), (2, "cuda")])
+def test_auto_chooses_gpus_if_there_are_any(gpus: int, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in [("RUNTIME", "cuda"), ("EMULATED_DEVICES", "1"), ("EMULATED_MEMORY", "2GiB")]:
+        monkeypatch.setenv(f"TCUDA_{name}", value)  # so that the values of before come back
+    monkeypatch.setattr(plugin._runtime, "gpus", lambda: gpus)
+    options = SimpleNamespace(tcuda_runtime="auto", tcuda_devices="2", tcuda_memory="64MiB")
+    plugin.pytest_load_initial_conftests(SimpleNamespace(known_args_namespace=options))  # type: ignore[arg-type]
+    assert os.environ["TCUDA_RUNTIME"] == chosen
+    assert (os.environ["TCUDA_EMULATED_DEVICES"], os.environ["TCUDA_EMULATED_MEMORY"]) == ("2", "64MiB")
+
+
 # The marks
 
 
