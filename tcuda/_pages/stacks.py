@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tcuda._user_code import is_python, is_user_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,10 +22,7 @@ class Frame(NamedTuple):
 
 NO_STACK = 0
 
-_HERE = f"{Path(__file__).parents[1]}{os.sep}"  # The folder of tcuda, which may be outside of site-packages.
-_INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|[Ll]ib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
 _ALLOCATORS = re.compile(r"unwind|CapturedTraceback|gather_with_cpp|Allocator")  # innermost frames of native stacks
-_PYTHON = re.compile(r"\.pyw?$|^<(?!frozen |unknown)")  # <stdin>, <ipython-input-1-...>
 
 
 class Stacks:
@@ -62,7 +59,7 @@ class Stacks:
         return self._sites[stack]
 
     def is_user(self, frame: int) -> bool:
-        """Return whether a frame is in Python code that is not installed, which is most likely the user's own code."""
+        """Return whether a frame is in the code of the user's program, or of an installed program."""
         return self._kind(frame)[1]
 
     def _kind(self, frame: int) -> tuple[bool, bool]:
@@ -70,9 +67,7 @@ class Stacks:
         filename = self.frames[frame].filename
         kind = self._kind_of_file.get(filename)
         if kind is None:
-            is_python = bool(_PYTHON.search(filename))
-            is_user = is_python and not (_INSTALLED.search(filename) or filename.startswith(_HERE))
-            kind = self._kind_of_file[filename] = is_python, is_user
+            kind = self._kind_of_file[filename] = is_python(filename), is_user_code(filename)
         return kind
 
     def _frame(self, frame: dict[str, Any]) -> int:

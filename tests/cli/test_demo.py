@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tcuda
 from support.environments import NO_GPU
 from tcuda.cli import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("devices", range(1, min(2, tcuda.device_count()) + 1))
@@ -199,6 +197,32 @@ def test_demo_writes_a_page_of_its_memory_and_stops_recording(tmp_path: Path) ->
     kept = tcuda.xp.ones(1000)
     traces = tcuda.memory._snapshot()["device_traces"]
     assert traces == [[]] * tcuda.device_count(), kept
+
+
+def test_the_page_of_an_installed_demo_names_the_lines_that_allocated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = "/usr/lib/python3.12/site-packages/tcuda"
+    demo = str(Path(tcuda.__file__).parent)
+    snapshot = tcuda.memory._snapshot
+
+    def moved(*arguments: Any, **more: Any) -> Any:
+        found = snapshot(*arguments, **more)
+        for trace in found["device_traces"]:
+            for event in trace:
+                for frame in event["frames"]:
+                    if frame["filename"].startswith(demo):
+                        frame["filename"] = installed + frame["filename"][len(demo) :]
+        return found
+
+    monkeypatch.setattr(tcuda.memory, "_snapshot", moved)
+    output = tmp_path / "page.html"
+    assert main(["demo", "--epochs", "1", "--memory-viz", str(output)]) == 0
+    data = json.loads(output.read_text().partition('id="data">')[2].partition("</script>")[0])
+    sites = [site for device in data["devices"] for site in device["sites"] if site[0] is not None]
+    files = {data["texts"][data["frames"][site[0]][1]].rpartition("/")[2] for site in sites}
+    assert {"network.py", "optimizer.py"} <= files
+    assert len(sites) > 10
 
 
 def test_demo_says_where_it_could_not_write_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

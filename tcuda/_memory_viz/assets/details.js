@@ -19,7 +19,7 @@ const HELP = {
     keys: [["← →", "other block"], ["↑ ↓", "other row"], ["esc", "let go"]],
   },
   sites: {
-    text: ["A site is the innermost line of your own Python code in a stack. A click on a row shows the stacks of the site."],
+    text: ["A site is the innermost line of a stack that is not in tcuda, CuPy, NumPy, torch or Python itself. A click on a row shows the stacks of the site."],
     keys: [],
   },
 };

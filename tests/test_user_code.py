@@ -1,0 +1,68 @@
+"""The rule that tells the user's code from the code of libraries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tcuda
+from tcuda import _user_code
+from tcuda._user_code import is_user_code
+from tcuda.demo import network
+
+PACKAGE = Path(tcuda.__file__).parent
+SITE = "/usr/lib/python3.12/site-packages"
+
+
+@pytest.mark.parametrize(
+    "filename",
+    [
+        "/home/ada/train.py",
+        "train.py",
+        "<stdin>",
+        "<ipython-input-3-1f>",
+        "C:\\ada\\train.pyw",
+        f"{SITE}/their_program/train.py",
+        f"{SITE}/cupy_of_mine/train.py",
+        "/usr/lib/python3/dist-packages/their_program.py",
+        f"{SITE}/tcuda/demo/network.py",
+        "/home/ada/numpy/train.py",
+        network.__file__,
+    ],
+)
+def test_programs_and_installed_programs_are_the_users_code(filename: str) -> None:
+    assert is_user_code(filename)
+
+
+@pytest.mark.parametrize(
+    "filename",
+    [
+        f"{SITE}/cupy/_core/core.py",
+        f"{SITE}/cupyx/scipy/linalg.py",
+        f"{SITE}/cupy_backends/cuda.py",
+        f"{SITE}/numpy/lib/io.py",
+        f"{SITE}/torch/nn/modules/linear.py",
+        f"{SITE}/tcuda/emulation/array.py",
+        f"{SITE}/tcuda/cli/demo.py",
+        "C:\\Python\\Lib\\site-packages\\torch\\nn.py",
+        "/usr/lib/python3/dist-packages/numpy/core.py",
+        "/usr/lib/python3.12/threading.py",
+        "/usr/lib64/python3.12/concurrent/futures/thread.py",
+        "/opt/lib/python3.13t/runpy.py",
+        "<frozen runpy>",
+        "<unknown>",
+        "??",
+        "allocator.cpp",
+        str(PACKAGE / "memory" / "__init__.py"),
+        str(PACKAGE / "cli" / "demo.py"),
+    ],
+)
+def test_libraries_and_native_code_are_not_the_users_code(filename: str) -> None:
+    assert not is_user_code(filename)
+
+
+def test_files_of_a_package_with_a_longer_name_are_no_files_of_tcuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_user_code, "_PACKAGE", "/home/ada/tcuda/")
+    assert not is_user_code("/home/ada/tcuda/memory.py")
+    assert is_user_code("/home/ada/tcuda_of_mine/a.py")
