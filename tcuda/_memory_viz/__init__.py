@@ -5,8 +5,9 @@ A snapshot is the result of ``_snapshot()`` of tcuda or of torch.
 
 from __future__ import annotations
 
-from tcuda._memory_viz.device import Device, devices
+from tcuda._memory_viz.device import Device, busiest, devices
 from tcuda._memory_viz.page import page, render
 from tcuda._memory_viz.read import Snapshot, read_snapshot
+from tcuda._memory_viz.words import peak_sentence
 
-__all__ = ["Device", "Snapshot", "devices", "page", "read_snapshot", "render"]
+__all__ = ["Device", "Snapshot", "busiest", "devices", "page", "peak_sentence", "read_snapshot", "render"]

@@ -11,6 +11,8 @@ from tcuda._memory_viz.sites import Site, sites
 from tcuda._pages.stacks import Stacks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tcuda._memory_viz.read import Snapshot
 
 
@@ -57,4 +59,9 @@ def devices(snapshot: Snapshot) -> tuple[list[Device], Stacks]:
     return found, stacks
 
 
-__all__ = ["Device", "devices"]
+def busiest(devices: Sequence[Device]) -> Device:
+    """Return the device with the highest peak."""
+    return max(devices, key=lambda device: device.peak_bytes)
+
+
+__all__ = ["Device", "busiest", "devices"]

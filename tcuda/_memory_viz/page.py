@@ -6,6 +6,7 @@ import heapq
 from typing import TYPE_CHECKING, Any
 
 from tcuda._memory_viz.device import devices
+from tcuda._memory_viz.words import peak_sentence
 from tcuda._pages import document, packed
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 BANDS = 2000
 """The most allocations that are drawn one by one. More would not be visible, and would make the page large and slow."""
 
-_SCRIPTS = ("data", "details", "axes", "bands", "picture", "timeline", "segments", "sites", "page")
+_SCRIPTS = ("data", "filter", "details", "axes", "bands", "picture", "timeline", "segments", "sites", "page")
 
 
 def page(snapshot: Snapshot, title: str = "Allocator snapshot") -> str:
@@ -36,17 +37,18 @@ def page(snapshot: Snapshot, title: str = "Allocator snapshot") -> str:
 
 def render(devices: Sequence[Device], stacks: Stacks, title: str) -> str:
     """Return the page that shows ``devices``."""
-    data = {"title": title, **packed(stacks), "devices": [_device(device) for device in devices]}
+    data = {"title": title, **packed(stacks), "devices": [_device(device, stacks) for device in devices]}
     return document("tcuda._memory_viz", title, data, _SCRIPTS)
 
 
-def _device(device: Device) -> dict[str, Any]:
+def _device(device: Device, stacks: Stacks) -> dict[str, Any]:
     past = device.history
     drawn = _largest(past, BANDS)
     return {
         "index": device.index,
         "events": device.events,
         "peak": past.peak,
+        "peakWords": peak_sentence(device, stacks),
         "live": _differences(past.live),
         "times": _differences(past.times),
         "reserved": past.reserved,
@@ -94,8 +96,8 @@ def _site(site: Site) -> tuple[Any, ...]:
     return site.frame, *_usage(site.usage), [(stack, *_usage(usage)) for stack, usage in site.stacks.items()]
 
 
-def _usage(usage: Usage) -> tuple[int, int, int, int]:
-    return usage.at_peak, usage.at_end, usage.count, usage.total
+def _usage(usage: Usage) -> tuple[int, int, int, int, int]:
+    return usage.at_peak, usage.at_end, usage.alive, usage.count, usage.total
 
 
 def _group(group: Group) -> dict[str, Any]:

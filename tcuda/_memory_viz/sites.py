@@ -16,6 +16,8 @@ class Usage:
 
     at_peak: int = 0
     at_end: int = 0
+    alive: int = 0
+    """The number of allocations that were in use at the end."""
     count: int = 0
     total: int = 0
 
@@ -23,6 +25,7 @@ class Usage:
         """Add the sums of ``other``."""
         self.at_peak += other.at_peak
         self.at_end += other.at_end
+        self.alive += other.alive
         self.count += other.count
         self.total += other.total
 
@@ -60,7 +63,7 @@ def _by_stack(history: History) -> dict[int, Usage]:
         size = allocation.size
         at_peak = size if allocation.is_live(peak) else 0
         at_end = size if allocation.end is None else 0
-        found.setdefault(allocation.stack, Usage()).add(Usage(at_peak, at_end, 1, size))
+        found.setdefault(allocation.stack, Usage()).add(Usage(at_peak, at_end, int(allocation.end is None), 1, size))
     return found
 
 

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> None:
         OSError: A file cannot be read or written.
         ValueError: The file is not a snapshot, or the page would overwrite the file.
     """
-    from tcuda._memory_viz import devices, read_snapshot, render
+    from tcuda._memory_viz import busiest, devices, peak_sentence, read_snapshot, render
 
     options.file.stat()  # A file that does not exist is reported before the errors of the output.
     output = options.output or options.file.parent / f"{options.file.stem}.html"
@@ -45,15 +45,19 @@ def run(options: argparse.Namespace) -> None:
     found, stacks = devices(read_snapshot(options.file))
     output.write_text(render(found, stacks, options.file.name), encoding="utf-8")
     print(f"{output}: {_summary(found)}")
+    if words := peak_sentence(busiest(found), stacks):
+        print(words)
 
 
 def _summary(devices: Sequence[Device]) -> str:
     """Return a few figures of the snapshot, by which the user can tell whether it is the right one."""
     events = _count(sum(device.events for device in devices), "event")
     segments = _count(sum(device.segments for device in devices), "segment")
-    busiest = max(devices, key=lambda device: device.peak_bytes)
-    where = f" on device {busiest.index}" if len(devices) > 1 else ""
-    return f"{events}, {segments}, {memory(busiest.peak_bytes)} allocated at the peak{where}"
+    from tcuda._memory_viz import busiest
+
+    device = busiest(devices)
+    where = f" on device {device.index}" if len(devices) > 1 else ""
+    return f"{events}, {segments}, {memory(device.peak_bytes)} allocated at the peak{where}"
 
 
 def _count(number: int, noun: str) -> str:

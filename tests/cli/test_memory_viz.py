@@ -21,14 +21,20 @@ def test_the_command_writes_a_page_next_to_the_file(tmp_path: Path, capsys: pyte
     path = write(tmp_path / "snapshot.pickle", two_devices())
     assert main(["memory-viz", str(path)]) == 0
     output = tmp_path / "snapshot.html"
-    assert capsys.readouterr().out == (f"{output}: 13 events, 3 segments, 18.0 MiB allocated at the peak on device 0\n")
+    assert capsys.readouterr().out == (
+        f"{output}: 13 events, 3 segments, 18.0 MiB allocated at the peak on device 0\n"
+        "At the peak, two sites hold 100 % of the memory: step (train.py:5) 56 %, load (train.py:3) 44 %.\n"
+    )
     assert output.read_text(encoding="utf-8") == page(two_devices(), "snapshot.pickle")
 
 
 def test_the_command_writes_to_the_given_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "snapshot.pickle", nasty())
     assert main(["memory-viz", str(path), "-o", str(tmp_path / "page")]) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'page'}: 2 events, 1 segment, 512 B allocated at the peak\n"
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"{tmp_path / 'page'}: 2 events, 1 segment, 512 B allocated at the peak"
+    assert second.startswith("At the peak, one site holds 100 % of the memory: </script>")
+    assert second.isprintable()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["page", "snapshot.pickle"]
 
 

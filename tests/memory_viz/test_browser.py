@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.browser import Document, needs_browser, show_page
+from support.browser import Document, needs_browser, show_page, use_page
 from support.snapshots import (
+    LOAD,
     MIB,
     NASTY,
+    STEP,
     alloc,
+    frame,
+    free,
     nasty,
     snapshot,
     two_devices,
@@ -119,3 +123,77 @@ def test_a_browser_sums_up_the_smaller_allocations(show: Callable[..., Document]
     assert document.attribute("timeline", "data-drawn") == str(BANDS)
     assert "7 smaller allocations" in document.words
     assert "The largest 2,000 are drawn one by one." in document.words
+
+
+def three_sites() -> dict[str, Any]:
+    """Return a snapshot of two functions in one file and one in another file. One of them frees its memory."""
+    deep = [frame("at", "/usr/lib/python3.12/site-packages/cupy/a.py", 1), frame("matmul", "/lib/python3.12/b.py", 2)]
+    other = [*deep, frame("save", "/home/ada/io.py", 4), *deep[:1], frame("main", line=9)]
+    return snapshot(traces=[[alloc(1, 500, LOAD), alloc(2, 300, STEP), *free(2, 300), alloc(3, 200, other)]])
+
+
+@needs_browser
+def test_the_page_explains_the_peak(show: Callable[..., Document]) -> None:
+    assert show(three_sites()).text_of("peak-words") == (
+        "At the peak, two sites hold 100 % of the memory: load (train.py:3) 62 %, step (train.py:5) 38 %."
+    )
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [
+        ("line", [["load", "train.py:3"], ["step", "train.py:5"], ["save", "io.py:4"]]),
+        ("function", [["load", "train.py"], ["step", "train.py"], ["save", "io.py"]]),
+        ("file", [["train.py", "/home/ada/train.py"], ["io.py", "/home/ada/io.py"]]),
+    ],
+)
+def test_sites_are_grouped(by: str, names: list[list[str]], show: Callable[..., Document]) -> None:
+    rows = show(three_sites(), f"#sites/0?by={by}").rows()
+    assert [row[:2] for row in rows] == names
+    assert sum(int(row[4]) for row in rows) == 3
+
+
+@needs_browser
+def test_the_sites_of_memory_that_is_still_alive(show: Callable[..., Document]) -> None:
+    document = show(three_sites(), "#sites/0?alive=1")
+    assert [row[0] for row in document.rows()] == ["load", "save"]
+    assert document.text_of("sites-note") == "2 sites, 700 B in 2 allocations at the end."
+    assert show(three_sites(), "#timeline/0?alive=1").attribute("timeline", "data-vivid") == "2"
+
+
+@needs_browser
+@pytest.mark.parametrize(("text", "found"), [("STEP", ["step"]), ("io.py:4", ["save"]), ("nobody", [])])
+def test_a_search_finds_stacks(text: str, found: list[str], show: Callable[..., Document]) -> None:
+    assert [row[0] for row in show(three_sites(), f"#sites/0?find={text}").rows()] == found
+    shown = show(three_sites(), f"#timeline/0?find={text}")
+    assert shown.attribute("timeline", "data-vivid") == str(len(found))
+
+
+@needs_browser
+def test_the_frames_of_libraries_are_folded(tmp_path: Path) -> None:
+    script = """
+      byId("tab-sites").click();
+      byId("find").value = "save";
+      byId("find").dispatchEvent(new Event("input"));
+      byId("sites").querySelector("tbody tr").click();
+      return [...page.querySelectorAll("#details .stack > li")].map((item) => (
+        item.querySelector("summary") ?? item.querySelector("b")).textContent);
+    """
+    assert use_page(page(three_sites()), tmp_path, script) == [
+        "2 internal frames",
+        "save",
+        "1 internal frame",
+        "main",
+    ]
+
+
+@needs_browser
+@pytest.mark.parametrize("view", ["timeline", "segments", "sites"])
+def test_no_view_scrolls_sideways_at_400_pixels(view: str, tmp_path: Path) -> None:
+    script = f"""
+      byId("tab-{view}").click();
+      const root = page.documentElement;
+      return root.scrollWidth - root.clientWidth;
+    """
+    assert use_page(page(two_devices()), tmp_path, script, width=400) == 0

@@ -77,6 +77,6 @@ def test_sites_have_the_sums_of_their_allocations() -> None:
     for site in device.sites:
         usage = site.usage
         name = "" if site.frame is None else stacks.frames[site.frame].name
-        rows.append((name, usage.at_peak, usage.at_end, usage.count, usage.total))
-    assert rows == [("step", 500, 0, 1, 500), ("load", 130, 37, 3, 137), ("", 1, 0, 1, 1)]
+        rows.append((name, usage.at_peak, usage.at_end, usage.alive, usage.count, usage.total))
+    assert rows == [("step", 500, 0, 0, 1, 500), ("load", 130, 37, 2, 3, 137), ("", 1, 0, 0, 1, 1)]
     assert [usage.total for usage in device.sites[1].stacks.values()] == [107, 30]

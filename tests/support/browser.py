@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -42,8 +43,46 @@ class Document:
         return [[text for text in re.split(r"<[^>]+>", row) if text] for row in map(html.unescape, rows)]
 
 
+_FRAME = """<!DOCTYPE html><iframe style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe>
+<pre id="result"></pre><script>
+const frame = document.querySelector("iframe");
+const result = document.getElementById("result");
+const waitFor = async (isTrue) => {{ while (!isTrue()) await new Promise((done) => setTimeout(done, 20)); }};
+onload = async () => {{
+  const page = frame.contentDocument;
+  const byId = (id) => page.getElementById(id);
+  await waitFor(() => page.documentElement.dataset.ready);
+  const found = await (async () => {{ {script} }})();
+  result.textContent = JSON.stringify({{ found, error: byId("error").textContent }});
+}};
+</script>"""
+
+
+def use_page(text: str, folder: Path, script: str, width: int = 1280) -> Any:
+    """Run a script on a page in a browser, and return what the script returns.
+
+    Args:
+        text: The page.
+        folder: The folder for temporary files.
+        script: JavaScript that may use ``page`` (the document), ``byId(id)`` and ``await waitFor(isTrue)``.
+        width: The width of the page in pixels.
+    """
+    outer = _FRAME.format(width=width, page=html.escape(text), script=script)
+    found = json.loads(html.unescape(re.findall(r'<pre id="result">(.*?)</pre>', _dump(outer, folder), re.DOTALL)[0]))
+    assert found["error"] == ""
+    return found.get("found")
+
+
 def show_page(text: str, folder: Path, view: str = "") -> Document:
     """Show a page in a browser; ``folder`` is for temporary files, and ``view`` is the end of the page's address."""
+    document = Document(_dump(text, folder, view))
+    assert 'data-ready="true"' in document.text
+    assert document.text_of("error") == ""
+    return document
+
+
+def _dump(text: str, folder: Path, view: str = "") -> str:
+    """Return the text of the document that the browser made of a page."""
     assert BROWSER is not None
     (folder / "page.html").write_text(text, encoding="utf-8")
     flags = [
@@ -62,7 +101,4 @@ def show_page(text: str, folder: Path, view: str = "") -> Document:
     ]
     address = (folder / "page.html").as_uri() + view
     done = subprocess.run([BROWSER, *flags, address], capture_output=True, check=True, timeout=120)
-    document = Document(done.stdout.decode(errors="replace"))
-    assert 'data-ready="true"' in document.text
-    assert document.text_of("error") == ""
-    return document
+    return done.stdout.decode(errors="replace")

@@ -30,7 +30,7 @@ function sums(values) {
   return Float64Array.from(values, (value) => (sum += value));
 }
 
-const usage = ([atPeak, atEnd, count, total]) => ({ atPeak, atEnd, count, total });
+const usage = ([atPeak, atEnd, alive, count, total]) => ({ atPeak, atEnd, alive, count, total });
 
 function unpackSite([frame, ...rest]) {
   const stacks = rest.pop();

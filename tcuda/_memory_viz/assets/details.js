@@ -36,10 +36,26 @@ const details = (() => {
 
   function stackList(stack) {
     if (!data.stacks[stack].length) return element("p", {}, "No stack was recorded.");
-    return element("ol", { className: "stack" }, ...stackFrames(stack).map(({ name, file, line, user }) => (
-      element("li", { className: user ? "user" : "" }, element("b", {}, name), element("span", {}, line ? `${file}:${line}` : file))
-    )));
+    const all = stackFrames(stack);
+    if (!all.some(({ user }) => user)) return element("ol", { className: "stack" }, ...all.map(frameItem));
+    const items = [];
+    let internal = [];
+    const fold = () => { if (internal.length) items.push(foldItem(internal)); internal = []; };
+    for (const frame of all) {
+      if (frame.user) { fold(); items.push(frameItem(frame)); }
+      else internal.push(frame);
+    }
+    fold();
+    return element("ol", { className: "stack" }, ...items);
   }
+
+  const frameItem = ({ name, file, line, user }) => (
+    element("li", { className: user ? "user" : "" }, element("b", {}, name), element("span", {}, line ? `${file}:${line}` : file))
+  );
+
+  /** Return one line for a run of frames of libraries. A click shows the frames. */
+  const foldItem = (internal) => element("li", { className: "folded" }, element("details", {},
+    element("summary", {}, countOf(internal.length, "internal frame")), element("ol", {}, ...internal.map(frameItem))));
 
   const section = (title, content) => [element("h3", {}, title), content];
 
@@ -100,11 +116,11 @@ const details = (() => {
     const shown = site.stacks.slice(0, 5);
     const more = site.stacks.length - shown.length;
     return [
-      element("h2", {}, swatch(site), siteName(site.frame).name),
+      element("h2", {}, swatch(site), site.name ?? siteName(site.frame).name),
       table([
-        ["Where", site.frame === null ? "unknown" : `${frames[site.frame].file}:${frames[site.frame].line}`],
+        ["Where", site.where ?? whereOf(site.frame)],
         ["At the peak", `${bytesText(site.atPeak)}, ${percentText(site.atPeak, device.peakBytes)}`],
-        ["At the end", `${bytesText(site.atEnd)}, ${percentText(site.atEnd, device.endBytes)}`],
+        ["At the end", `${bytesText(site.atEnd)}, ${percentText(site.atEnd, device.endBytes)}, ${countOf(site.alive, "allocation")}`],
         ["Allocations", countText(site.count)],
         ["In all", exactBytesText(site.total)],
       ]),
@@ -146,6 +162,8 @@ const details = (() => {
     kept: () => kept,
   };
 })();
+
+const whereOf = (frame) => (frame === null ? "unknown" : `${frames[frame].file}:${frames[frame].line}`);
 
 function swatch(site) {
   const { name, alpha } = siteColour(site);

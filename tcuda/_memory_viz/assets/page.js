@@ -20,16 +20,27 @@ const page = (() => {
     byId("device").value = position;
     details.letGo();
     showTotals(device);
+    byId("peak-words").textContent = device.peakWords;
     timeline.show(device);
     segmentMap.show(device);
-    siteTable.show(device, (site) => { showView("timeline"); timeline.highlight(site); });
+    siteTable.show(device, (sites) => { showView("timeline"); timeline.highlight(sites); });
     remember();
+  }
+
+  /** Return the choices of the filter and of the groups, as the end of an address; empty if all are as at first. */
+  function choices() {
+    const { text, alive } = filter.state;
+    const found = new URLSearchParams();
+    if (text) found.set("find", text);
+    if (alive) found.set("alive", "1");
+    if (siteTable.kind() !== "line") found.set("by", siteTable.kind());
+    return String(found) && `?${found}`;
   }
 
   /** Store the view and the device in the address, so that a reload or a link shows the same picture. */
   function remember() {
     try {
-      history.replaceState(null, "", `#${view}/${data.devices[position].index}`);
+      history.replaceState(null, "", `#${view}/${data.devices[position].index}${choices()}`);
     } catch {
       // A viewer that shows the page in a frame may refuse a change of the address.
     }
@@ -66,13 +77,18 @@ const page = (() => {
   }
 
   function start() {
-    const [, wantedView, wantedDevice] = location.hash.match(/^#(\w+)\/(\d+)$/) ?? [];
+    const [, wantedView, wantedDevice, wantedChoices] = location.hash.match(/^#(\w+)\/(\d+)(?:\?(.*))?$/) ?? [];
+    const wantedChoice = new URLSearchParams(wantedChoices);
     startDevices();
+    filter.change({ text: wantedChoice.get("find") ?? "", alive: wantedChoice.has("alive") });
+    siteTable.group(wantedChoice.get("by"));
     if (VIEWS.includes(wantedView)) view = wantedView;
     const wanted = data.devices.findIndex(({ index }) => String(index) === wantedDevice);
     showView(view);
     showDevice(Math.max(0, wanted >= 0 ? wanted : busiest()));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { timeline.draw(); segmentMap.draw(); });
+    filter.onChange(remember);
+    siteTable.onGroup(remember);
     document.documentElement.dataset.ready = "true";
   }
 

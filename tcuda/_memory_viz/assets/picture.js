@@ -100,7 +100,7 @@ function hatchingOf(context, colour) {
 }
 
 /** Draw the bands in view and return their number. */
-function drawBands(context, bands, shapes, scale, colour, highlighted) {
+function drawBands(context, bands, shapes, scale, colour, isVivid) {
   const surface = colour("surface");
   const hatching = hatchingOf(context, surface);
   const fills = {};
@@ -111,7 +111,7 @@ function drawBands(context, bands, shapes, scale, colour, highlighted) {
     const to = Math.min(end, scale.lastEvent + 1);
     if (from >= to) return;
     const path = bandPath(shapes[index], band.size, from, to, scale);
-    const alpha = highlighted === null || highlighted === band.site ? band.colour.alpha : 0.1;
+    const alpha = isVivid(band) ? band.colour.alpha : 0.1;
     context.globalAlpha = alpha;
     context.fillStyle = fills[band.colour.name] ??= colour(band.colour.name);
     context.fill(path);
@@ -205,7 +205,7 @@ function drawFlag(context, x, text, scale, colour, taken) {
 }
 
 /** Draw the whole timeline and return the number of bands in view. */
-function drawTimeline(canvas, { device, shapes, positions, axis, view, highlighted }) {
+function drawTimeline(canvas, { device, shapes, positions, axis, view, isVivid }) {
   const { context, width, height, ratio } = freshCanvas(canvas);
   const colour = themeColours();
   const scale = timelineScale(view, positions, width, height, ratio);
@@ -217,7 +217,7 @@ function drawTimeline(canvas, { device, shapes, positions, axis, view, highlight
   context.clip();
   context.fillStyle = colour("others");
   drawSilhouette(context, device.live, scale);
-  const drawn = drawBands(context, device.bands, shapes, scale, colour, highlighted);
+  const drawn = drawBands(context, device.bands, shapes, scale, colour, isVivid);
   drawReserved(context, device.reserved, scale, colour);
   context.restore();
   const baseline = Math.round(scale.yOf(view.y0)) + 0.5;

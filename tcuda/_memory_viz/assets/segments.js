@@ -113,8 +113,10 @@ const segmentMap = (() => {
       const y = number * ROW.step + 2;
       for (const { block, x, width } of row) {
         context.fillStyle = fills[block.state];
+        context.globalAlpha = block.state === 2 || filter.allowsStack(block.stack) ? 1 : 0.25;
         context.fillRect(x, y, width, ROW.height);
       }
+      context.globalAlpha = 1;
       context.fillStyle = colour("surface");
       for (const { block, x, width, starts } of row) {
         if (!starts && width > 3 && block.state !== 2) context.fillRect(x - 0.5, y, 1, ROW.height);
@@ -208,6 +210,7 @@ const segmentMap = (() => {
   }
 
   choice.addEventListener("change", () => { rowBytes = Number(choice.value); draw(); });
+  filter.onChange(drawSoon);
   new ResizeObserver(drawSoon).observe(byId("segments"));
 
   return { show, draw };

@@ -12,12 +12,13 @@ const siteTable = (() => {
   const table = byId("sites").querySelector("table");
   const head = table.tHead.rows[0];
   const body = table.tBodies[0];
-  const find = byId("find");
   const allRows = byId("all-rows");
   let device = null;
-  let byStack = false;
+  let kind = "line";
   let sorted = { key: "atPeak", descending: true };
   let limited = true;
+  let wasAlive = false;
+  let onGroup = () => {};
   let showInTimeline = () => {};
 
   for (const { key, title } of COLUMNS) {
@@ -40,13 +41,34 @@ const siteTable = (() => {
     draw();
   }
 
-  /** Return one row for each site, or one for each stack. The row of a stack opens the site with this stack alone. */
+  const KINDS = ["line", "function", "file", "stack"];
+
+  /** Return the key, the names and the place of the row to which a stack of a site belongs. */
+  function rowOf(site, stack) {
+    const { frame } = site;
+    if (frame === null) return { key: kind === "stack" ? stack : "", ...label(null) };
+    if (kind === "line") return { key: frame, ...label(frame), where: whereOf(frame) };
+    if (kind === "stack") return { key: stack, ...label(frame, stack), where: whereOf(frame) };
+    const { name, file } = frames[frame];
+    if (kind === "file") return { key: file, name: baseName(file), place: file, where: file };
+    return { key: `${name}\n${file}`, name, place: baseName(file), where: file };
+  }
+
+  /** Return the rows, each with the sums of the stacks that the filter allows. */
   function rows() {
-    const { sites } = device;
-    if (!byStack) return sites.map((site) => ({ ...site, ...label(site.frame), whole: site, site }));
-    return sites.flatMap((site) => site.stacks.map((part) => ({
-      ...part, ...label(site.frame, part.stack), whole: site, site: { ...site, ...part, stacks: [part] },
-    })));
+    const found = new Map();
+    for (const site of device.sites) {
+      for (const part of site.stacks) {
+        if (!filter.allowsStack(part.stack) || (filter.state.alive && !part.alive)) continue;
+        const { key, ...names } = rowOf(site, part.stack);
+        let row = found.get(key);
+        if (!row) found.set(key, (row = { ...site, ...names, sites: [], stacks: [], atPeak: 0, atEnd: 0, alive: 0, count: 0, total: 0 }));
+        for (const sum of ["atPeak", "atEnd", "alive", "count", "total"]) row[sum] += part[sum];
+        row.stacks.push(part);
+        if (row.sites[row.sites.length - 1] !== site) row.sites.push(site);
+      }
+    }
+    return [...found.values()];
   }
 
   /** Return the label of a site. The label of a stack also shows its last Python call and the user's functions in it. */
@@ -63,15 +85,11 @@ const siteTable = (() => {
   }
 
   function wanted() {
-    const text = find.value.trim().toLowerCase();
-    const matches = rows().filter(({ name, place, site }) => (
-      !text || `${name} ${place} ${site.frame === null ? "" : frames[site.frame].file}`.toLowerCase().includes(text)
-    ));
     const order = sorted.descending ? -1 : 1;
     const compare = sorted.key === "name"
       ? (one, other) => one.name.localeCompare(other.name) || one.place.localeCompare(other.place)
       : (one, other) => one[sorted.key] - other[sorted.key];
-    return matches.sort((one, other) => order * compare(one, other));
+    return rows().sort((one, other) => order * compare(one, other));
   }
 
   function draw() {
@@ -84,15 +102,21 @@ const siteTable = (() => {
     body.replaceChildren(...shown.map(rowElement));
     allRows.hidden = shown.length === found.length;
     allRows.textContent = `Show all ${countText(found.length)} rows`;
-    byId("by-line").setAttribute("aria-pressed", String(!byStack));
-    byId("by-stack").setAttribute("aria-pressed", String(byStack));
-    byId("sites-note").textContent = `${countOf(found.length, byStack ? "stack" : "site")}, ${countOf(device.allocations, "allocation")} in all.`;
+    for (const other of KINDS) byId(`by-${other}`).setAttribute("aria-pressed", String(other === kind));
+    byId("sites-note").textContent = noteOf(found);
     byId("sites").dataset.rows = found.length;
+  }
+
+  function noteOf(found) {
+    const sum = (key) => found.reduce((sum, row) => sum + row[key], 0);
+    const noun = { line: "site" }[kind] ?? kind;
+    if (filter.state.alive) return `${countOf(found.length, noun)}, ${bytesText(sum("atEnd"))} in ${countOf(sum("alive"), "allocation")} at the end.`;
+    return `${countOf(found.length, noun)}, ${countOf(sum("count"), "allocation")} in all.`;
   }
 
   function rowElement(row) {
     const button = element("button", { className: "site", title: `${row.name}  ${row.place}` },
-      swatch(row.site), element("b", {}, row.name), element("span", {}, row.place));
+      swatch(row), element("b", {}, row.name), element("span", {}, row.place));
     const cells = COLUMNS.slice(1).map(({ key, text, meter }) => {
       const cell = element("td", {}, text(row[key]));
       if (meter) {
@@ -106,16 +130,25 @@ const siteTable = (() => {
     made.addEventListener("click", () => {
       body.querySelector("[aria-selected]")?.removeAttribute("aria-selected");
       made.setAttribute("aria-selected", "true");
-      details.keep(row.site, ...details.ofSite(device, row.site, () => showInTimeline(row.whole)));
+      details.keep(row, ...details.ofSite(device, row, () => showInTimeline(row.sites)));
     });
     return made;
   }
 
-  const choose = (stacks) => () => { byStack = stacks; draw(); };
-  byId("by-line").addEventListener("click", choose(false));
-  byId("by-stack").addEventListener("click", choose(true));
-  find.addEventListener("input", draw);
+  function group(newKind) {
+    if (!KINDS.includes(newKind)) return;
+    kind = newKind;
+    if (device) draw();
+    onGroup();
+  }
+
+  for (const other of KINDS) byId(`by-${other}`).addEventListener("click", () => group(other));
+  filter.onChange(() => {
+    if (filter.state.alive !== wasAlive) sorted = { key: filter.state.alive ? "atEnd" : "atPeak", descending: true };
+    wasAlive = filter.state.alive;
+    if (device) draw();
+  });
   allRows.addEventListener("click", () => { limited = false; draw(); });
 
-  return { show, draw };
+  return { show, draw, group, kind: () => kind, onGroup: (listener) => { onGroup = listener; } };
 })();

@@ -6,9 +6,13 @@ const timeline = (() => {
   const pointer = byId("pointer");
   const overview = byId("overview");
   const tip = byId("tip");
-  const state = { device: null, shapes: [], positions: null, axis: "event", view: null, highlighted: null };
+  const state = { device: null, shapes: [], positions: null, axis: "event", view: null, highlighted: null, isVivid };
   const keyOfSite = new Map(); // The entry of each site in the legend.
   let chosen = null; // { event, index }: a band; an index of null means all allocations without a band.
+
+  function isVivid(band) {
+    return (state.highlighted === null || state.highlighted.includes(band.site)) && filter.allowsBand(band);
+  }
 
   const scale = () => timelineScale(state.view, state.positions, chart.clientWidth, chart.clientHeight, window.devicePixelRatio || 1);
   const isShown = () => chart.clientWidth > 0;
@@ -66,6 +70,7 @@ const timeline = (() => {
   function draw() {
     if (!state.device || !isShown()) return;
     byId("timeline").dataset.drawn = drawTimeline(picture, state);
+    byId("timeline").dataset.vivid = state.device.bands.filter(isVivid).length;
     drawOverview();
     drawPointer();
   }
@@ -127,7 +132,7 @@ const timeline = (() => {
       const key = element("button", { className: "key", title: siteText(site.frame) },
         swatch(site), element("span", {}, place ? `${place} ${name}` : name), element("em", {}, bytesText(site.atPeak)));
       key.setAttribute("aria-pressed", "false");
-      key.addEventListener("click", () => highlight(state.highlighted === site ? null : site));
+      key.addEventListener("click", () => highlight(isHighlighted(site) ? null : [site]));
       keyOfSite.set(site, key);
       return key;
     });
@@ -139,10 +144,12 @@ const timeline = (() => {
     byId("legend").replaceChildren(...keys);
   }
 
+  const isHighlighted = (site) => state.highlighted !== null && state.highlighted.includes(site);
+
   /** Make the bands of all other sites pale; null makes no band pale. */
-  function highlight(chosenSite) {
-    state.highlighted = chosenSite;
-    for (const [site, key] of keyOfSite) key.setAttribute("aria-pressed", String(site === chosenSite));
+  function highlight(chosenSites) {
+    state.highlighted = chosenSites;
+    for (const [site, key] of keyOfSite) key.setAttribute("aria-pressed", String(isHighlighted(site)));
     drawSoon();
   }
 
@@ -359,6 +366,7 @@ const timeline = (() => {
   byId("lower").addEventListener("click", () => zoom(1, 1.6));
   byId("everything").addEventListener("click", showEverything);
   byId("to-peak").addEventListener("click", goToPeak);
+  filter.onChange(drawSoon);
   new ResizeObserver(drawSoon).observe(chart);
 
   return { show, draw, highlight };
