@@ -5,9 +5,23 @@ A snapshot is the result of ``_snapshot()`` of tcuda or of torch.
 
 from __future__ import annotations
 
-from tcuda._memory_viz.device import Device, busiest, devices
+from tcuda._memory_viz.comparison import Comparison, compare
+from tcuda._memory_viz.device import Device, busiest, devices, empty_device
 from tcuda._memory_viz.page import page, render
 from tcuda._memory_viz.read import Snapshot, read_snapshot
-from tcuda._memory_viz.words import peak_sentence
+from tcuda._memory_viz.words import peak_sentence, site_text
 
-__all__ = ["Device", "Snapshot", "busiest", "devices", "page", "peak_sentence", "read_snapshot", "render"]
+__all__ = [
+    "Comparison",
+    "Device",
+    "Snapshot",
+    "busiest",
+    "compare",
+    "devices",
+    "empty_device",
+    "page",
+    "peak_sentence",
+    "read_snapshot",
+    "render",
+    "site_text",
+]

@@ -32,6 +32,11 @@ class Device:
         return self.history.live[self.history.peak]
 
     @property
+    def bytes_at_end(self) -> int:
+        """The allocated bytes at the end."""
+        return self.history.live[-1]
+
+    @property
     def segments(self) -> int:
         """The number of segments."""
         return sum(len(group.segments) for group in self.groups)
@@ -42,10 +47,15 @@ class Device:
         return sum(group.reserved for group in self.groups)
 
 
-def devices(snapshot: Snapshot) -> tuple[list[Device], Stacks]:
-    """Return the devices that have events or segments in a snapshot, or an empty device 0, and the stacks of them."""
+def devices(snapshot: Snapshot, stacks: Stacks | None = None) -> tuple[list[Device], Stacks]:
+    """Return the devices that have events or segments in a snapshot, or an empty device 0, and the stacks of them.
+
+    Args:
+        snapshot: The snapshot.
+        stacks: The collection to which the stacks are added, such as that of another snapshot; a new one if None.
+    """
     traces = snapshot.get("device_traces", [])
-    stacks = Stacks()
+    stacks = Stacks() if stacks is None else stacks
     segments_of: dict[int, list[dict[str, Any]]] = {}
     for segment in snapshot["segments"]:
         segments_of.setdefault(segment.get("device", 0), []).append(segment)
@@ -59,9 +69,14 @@ def devices(snapshot: Snapshot) -> tuple[list[Device], Stacks]:
     return found, stacks
 
 
+def empty_device(index: int, stacks: Stacks) -> Device:
+    """Return a device without events and segments."""
+    return Device(index, 0, history([], [], stacks), [], [])
+
+
 def busiest(devices: Sequence[Device]) -> Device:
     """Return the device with the highest peak."""
     return max(devices, key=lambda device: device.peak_bytes)
 
 
-__all__ = ["Device", "busiest", "devices"]
+__all__ = ["Device", "busiest", "devices", "empty_device"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from tcuda._memory_viz.device import devices
@@ -12,6 +13,7 @@ from tcuda._pages import document, packed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tcuda._memory_viz.comparison import Comparison
     from tcuda._memory_viz.device import Device
     from tcuda._memory_viz.history import Allocation, History
     from tcuda._memory_viz.read import Snapshot
@@ -22,7 +24,19 @@ if TYPE_CHECKING:
 BANDS = 2000
 """The most allocations that are drawn one by one. More would not be visible, and would make the page large and slow."""
 
-_SCRIPTS = ("data", "filter", "details", "axes", "bands", "picture", "timeline", "segments", "sites", "page")
+_SCRIPTS = (
+    "data",
+    "filter",
+    "details",
+    "axes",
+    "bands",
+    "picture",
+    "timeline",
+    "segments",
+    "sites",
+    "comparison",
+    "page",
+)
 
 
 def page(snapshot: Snapshot, title: str = "Allocator snapshot") -> str:
@@ -35,13 +49,26 @@ def page(snapshot: Snapshot, title: str = "Allocator snapshot") -> str:
     return render(*devices(snapshot), title)
 
 
-def render(devices: Sequence[Device], stacks: Stacks, title: str) -> str:
-    """Return the page that shows ``devices``."""
-    data = {"title": title, **packed(stacks), "devices": [_device(device, stacks) for device in devices]}
+def render(
+    devices: Sequence[Device], stacks: Stacks, title: str, comparisons: Sequence[Comparison] | None = None
+) -> str:
+    """Return the page that shows ``devices``.
+
+    Args:
+        devices: The devices of the snapshot.
+        stacks: The stacks of the devices.
+        title: The title of the page, such as the name of a file.
+        comparisons: The comparison of each device with another snapshot, or None.
+    """
+    packed_devices = [
+        _device(device, stacks, compared)
+        for device, compared in zip(devices, comparisons or itertools.repeat(None), strict=False)
+    ]
+    data = {"title": title, **packed(stacks), "devices": packed_devices}
     return document("tcuda._memory_viz", title, data, _SCRIPTS)
 
 
-def _device(device: Device, stacks: Stacks) -> dict[str, Any]:
+def _device(device: Device, stacks: Stacks, compared: Comparison | None) -> dict[str, Any]:
     past = device.history
     drawn = _largest(past, BANDS)
     return {
@@ -59,6 +86,7 @@ def _device(device: Device, stacks: Stacks) -> dict[str, Any]:
         "bands": [_band(allocation) for allocation in drawn],
         "sites": [_site(site) for site in device.sites],
         "groups": [_group(group) for group in device.groups],
+        "compared": None if compared is None else _comparison(compared),
     }
 
 
@@ -94,6 +122,17 @@ def _band(allocation: Allocation) -> tuple[Any, ...]:
 
 def _site(site: Site) -> tuple[Any, ...]:
     return site.frame, *_usage(site.usage), [(stack, *_usage(usage)) for stack, usage in site.stacks.items()]
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "name": comparison.name,
+        "peak": comparison.peak_bytes,
+        "end": comparison.bytes_at_end,
+        "rows": [
+            (found.frame, found.stacks, _usage(found.first), _usage(found.second)) for found in comparison.differences
+        ],
+    }
 
 
 def _usage(usage: Usage) -> tuple[int, int, int, int, int]:

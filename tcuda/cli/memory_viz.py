@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._files import require_writable
-from tcuda.cli.terminal import memory
+from tcuda.cli.terminal import console, memory, print_table
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from tcuda._memory_viz import Device
+    from tcuda._memory_viz import Comparison, Device
+    from tcuda._pages import Stacks
+
+_MOST_ROWS = 20  # The most sites that are printed. The page has all of them.
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -25,6 +28,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="a file that _dump_snapshot() of tcuda or torch wrote")
     parser.add_argument("-o", "--output", metavar="PAGE", type=Path, help="the page to write (FILE with suffix .html)")
+    parser.add_argument(
+        "--compare",
+        metavar="OTHER",
+        type=Path,
+        help="another snapshot: show by site how much more or less memory OTHER has than FILE",
+    )
     parser.set_defaults(run=run)
 
 
@@ -38,15 +47,62 @@ def run(options: argparse.Namespace) -> None:
     from tcuda._memory_viz import busiest, devices, peak_sentence, read_snapshot, render
 
     options.file.stat()  # A file that does not exist is reported before the errors of the output.
+    if options.compare:
+        options.compare.stat()
     output = options.output or options.file.parent / f"{options.file.stem}.html"
-    if output.exists() and output.samefile(options.file):
-        raise ValueError(f"The page would take the place of the snapshot {str(output)!r}; give another name with -o.")
+    for snapshot in filter(None, (options.file, options.compare)):
+        if output.exists() and output.samefile(snapshot):
+            raise ValueError(
+                f"The page would take the place of the snapshot {str(output)!r}; give another name with -o."
+            )
     require_writable(output)
     found, stacks = devices(read_snapshot(options.file))
-    output.write_text(render(found, stacks, options.file.name), encoding="utf-8")
+    compared = _comparisons(found, stacks, options.compare) if options.compare else None
+    output.write_text(render(found, stacks, options.file.name, compared), encoding="utf-8")
     print(f"{output}: {_summary(found)}")
     if words := peak_sentence(busiest(found), stacks):
         print(words)
+    for device, comparison in zip(found, compared or (), strict=False):
+        _print_comparison(device, comparison, stacks, options.file.name)
+
+
+def _comparisons(found: list[Device], stacks: Stacks, other: Path) -> list[Comparison]:
+    """Return the comparison of each device with the snapshot in ``other``, whose other devices are added."""
+    from tcuda._memory_viz import compare, devices, empty_device, read_snapshot
+
+    others = {device.index: device for device in devices(read_snapshot(other), stacks)[0]}
+    found += [empty_device(index, stacks) for index in others.keys() - {device.index for device in found}]
+    found.sort(key=lambda device: device.index)
+    return [compare(device, others.get(device.index), other.name) for device in found]
+
+
+def _print_comparison(device: Device, comparison: Comparison, stacks: Stacks, name: str) -> None:
+    from tcuda._memory_viz import site_text
+
+    print(f"\nDevice {device.index}, from {name} to {comparison.name}:")
+    for when, (before, after) in (("peak", comparison.peak_bytes), ("end", comparison.bytes_at_end)):
+        print(f"{_change(after - before)} at the {when}, from {memory(before)} to {memory(after)}")
+    changed = [found for found in comparison.differences if found.at_peak or found.at_end]
+    if not changed:
+        print("No site has another number of bytes at the peak or at the end.")
+        return
+    rows = [
+        (
+            _change(found.at_peak),
+            memory(found.first.at_peak),
+            memory(found.second.at_peak),
+            _change(found.at_end),
+            site_text(stacks, found.frame),
+        )
+        for found in changed[:_MOST_ROWS]
+    ]
+    print_table(console(), ("peak", "before", "after", "end", "site"), rows)
+    if len(changed) > _MOST_ROWS:
+        print(f"{_count(len(changed) - _MOST_ROWS, 'more site')} in the page")
+
+
+def _change(size: int) -> str:
+    return f"{'-' if size < 0 else '+' if size else ''}{memory(abs(size))}"
 
 
 def _summary(devices: Sequence[Device]) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _NEVER_WRAPPED = 1 << 16  # columns
 _UNITS = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
-_QUANTITY = re.compile(r"[\d,.]+( \S+)?|unknown")
+_QUANTITY = re.compile(r"[+-]?[\d,.]+( \S+)?|unknown")
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from support.snapshots import (
+    LOAD,
+    alloc,
+    frame,
+    free,
     nasty,
+    snapshot,
     two_devices,
     write,
 )
@@ -38,9 +43,49 @@ def test_the_command_writes_to_the_given_path(tmp_path: Path, capsys: pytest.Cap
     assert sorted(each.name for each in tmp_path.iterdir()) == ["page", "snapshot.pickle"]
 
 
+def test_the_command_prints_the_difference_of_two_snapshots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = [alloc(1, 3 << 20), alloc(2, 5 << 20, LOAD), *free(2, 5 << 20), alloc(3, 1024, [frame("new")])]
+    first = write(tmp_path / "first.pickle", snapshot(traces=[[alloc(1, 2 << 20), alloc(2, 5 << 20, LOAD)]]))
+    second = write(tmp_path / "second.pickle", snapshot(traces=[more, [alloc(1, 7)]]))
+    assert main(["memory-viz", str(first), "--compare", str(second)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("Device 0, from first.pickle to second.pickle:")
+    assert [line.rstrip() for line in lines[start + 1 :]] == [
+        "+1.0 MiB at the peak, from 7.0 MiB to 8.0 MiB",
+        "-4.0 MiB at the end, from 7.0 MiB to 3.0 MiB",
+        "    peak   before    after       end  site",
+        "+1.0 MiB  2.0 MiB  3.0 MiB  +1.0 MiB  step (train.py:5)",
+        "     0 B  5.0 MiB  5.0 MiB  -5.0 MiB  load (train.py:3)",
+        "     0 B      0 B      0 B  +1.0 KiB  new (train.py:1)",
+        "",
+        "Device 1, from first.pickle to second.pickle:",
+        "+7 B at the peak, from 0 B to 7 B",
+        "+7 B at the end, from 0 B to 7 B",
+        "peak  before  after   end  site",
+        "+7 B     0 B    7 B  +7 B  step (train.py:5)",
+    ]
+    assert (tmp_path / "first.html").exists()
+
+
+def test_a_snapshot_does_not_differ_from_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "snapshot.pickle", snapshot(traces=[[alloc(1, 100)]]))
+    assert main(["memory-viz", str(path), "--compare", str(path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "0 B at the peak, from 100 B to 100 B",
+        "0 B at the end, from 100 B to 100 B",
+        "No site has another number of bytes at the peak or at the end.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["good.html", "-o", "x.html", "--compare", "absent"], "No such file or directory: 'absent'"),
+        (
+            ["good.html", "-o", "x.html", "--compare", "bad"],
+            "'bad' holds no allocator snapshot: it is a int, not a dict.",
+        ),
+        (["bad", "-o", "good.html", "--compare", "good.html"], "The page would take the place of the snapshot 'good"),
         (["absent"], "No such file or directory: 'absent'"),
         (["."], "Is a directory: '.'"),
         (["good.html", "-o", "no/such/folder"], "No such file or directory: 'no/such/folder'"),

@@ -20,7 +20,7 @@ from support.snapshots import (
     snapshot,
     two_devices,
 )
-from tcuda._memory_viz import page
+from tcuda._memory_viz import compare, devices, page, render
 from tcuda._memory_viz.page import BANDS
 
 if TYPE_CHECKING:
@@ -188,12 +188,56 @@ def test_the_frames_of_libraries_are_folded(tmp_path: Path) -> None:
     ]
 
 
+def compared() -> str:
+    found, stacks = devices(three_sites())
+    more = snapshot(traces=[[alloc(1, 800, LOAD), alloc(2, 300, [frame("new", "/home/ada/new.py", 7)])]])
+    ((other,), _) = devices(more, stacks)
+    return render(found, stacks, "first.pickle", [compare(found[0], other, "second.pickle")])
+
+
 @needs_browser
-@pytest.mark.parametrize("view", ["timeline", "segments", "sites"])
+def test_a_comparison_shows_what_changed(tmp_path: Path) -> None:
+    script = """
+      byId("tab-sites").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+      const rows = [...byId("comparison").querySelectorAll("tbody tr")];
+      rows[0].click();
+      return {
+        shown: !byId("comparison").hidden,
+        note: byId("comparison-note").textContent,
+        rows: rows.map((row) => [...row.cells].map((cell) => cell.textContent)),
+        details: [...page.querySelectorAll("#details h3")].map((title) => title.textContent),
+      };
+    """
+    assert use_page(compared(), tmp_path, script) == {
+        "shown": True,
+        "note": "From first.pickle to second.pickle: +300 B at the peak (800 B to 1.07 KiB), "
+        "+400 B at the end (700 B to 1.07 KiB).",
+        "rows": [
+            ["loadtrain.py:3", "+300 B", "500 B", "800 B", "+300 B", "1", "1"],
+            ["newnew.py:7", "+300 B", "0 B", "300 B", "+300 B", "0", "1"],
+            ["steptrain.py:5", "\N{MINUS SIGN}300 B", "300 B", "0 B", "0 B", "1", "0"],
+            ["saveio.py:4", "0 B", "0 B", "0 B", "\N{MINUS SIGN}200 B", "1", "0"],
+        ],
+        "details": ["In first.pickle", "In second.pickle", "Largest stack"],
+    }
+
+
+@needs_browser
+def test_a_page_of_one_snapshot_has_no_comparison(tmp_path: Path) -> None:
+    script = """
+      byId("tab-sites").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+      return [byId("tab-comparison").hidden, byId("comparison").hidden, byId("timeline").hidden];
+    """
+    assert use_page(page(three_sites()), tmp_path, script) == [True, True, False]
+
+
+@needs_browser
+@pytest.mark.parametrize("view", ["timeline", "segments", "sites", "comparison"])
 def test_no_view_scrolls_sideways_at_400_pixels(view: str, tmp_path: Path) -> None:
     script = f"""
       byId("tab-{view}").click();
       const root = page.documentElement;
       return root.scrollWidth - root.clientWidth;
     """
-    assert use_page(page(two_devices()), tmp_path, script, width=400) == 0
+    shown = compared() if view == "comparison" else page(two_devices())
+    assert use_page(shown, tmp_path, script, width=400) == 0

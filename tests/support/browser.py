@@ -39,7 +39,7 @@ class Document:
         return html.unescape(text)
 
     def rows(self) -> list[list[str]]:
-        rows = re.findall(r"<tr[^>]*>(.*?)</tr>", self.body.partition("<tbody>")[2], re.DOTALL)
+        rows = re.findall(r"<tr[^>]*>(.*?)</tr>", self.body.partition("<tbody>")[2].partition("</tbody>")[0], re.DOTALL)
         return [[text for text in re.split(r"<[^>]+>", row) if text] for row in map(html.unescape, rows)]
 
 

@@ -3,7 +3,7 @@
 const STATE_NAMES = ["allocated", "awaiting free", "free"];
 const STATE_CLASSES = ["allocated", "awaiting", "free"];
 
-const VIEWS = ["timeline", "segments", "sites"];
+const VIEWS = ["timeline", "segments", "sites", "comparison"];
 
 const HELP = {
   timeline: {
@@ -20,6 +20,10 @@ const HELP = {
   },
   sites: {
     text: ["A site is the innermost line of a stack that is not in tcuda, CuPy, NumPy, torch or Python itself. A click on a row shows the stacks of the site."],
+    keys: [],
+  },
+  comparison: {
+    text: ["Each row is a site: the change of its bytes from one snapshot to the other. A click on a row shows the figures of both."],
     keys: [],
   },
 };
@@ -132,6 +136,20 @@ const details = (() => {
     ];
   }
 
+  function ofDifference({ frame, stacks, first, second }, name, otherName) {
+    const figures = (sums) => table([
+      ["At the peak", bytesText(sums.atPeak)],
+      ["At the end", `${bytesText(sums.atEnd)}, ${countOf(sums.alive, "allocation")}`],
+      ["Allocations", countText(sums.count)],
+      ["In all", exactBytesText(sums.total)],
+    ]);
+    return [
+      element("h2", {}, siteName(frame).name), table([["Where", whereOf(frame)]]),
+      ...section(`In ${name}`, figures(first)), ...section(`In ${otherName}`, figures(second)),
+      ...stacks.flatMap((stack) => section("Largest stack", stackList(stack))),
+    ];
+  }
+
   function nothing() {
     const { text, keys } = HELP[VIEWS.find((view) => !byId(view).hidden)];
     panel.replaceChildren(
@@ -142,7 +160,7 @@ const details = (() => {
   }
 
   return {
-    ofBand, ofBlock, ofSite,
+    ofBand, ofBlock, ofSite, ofDifference,
     /** Show the parts, unless a click keeps other details. */
     show(...parts) {
       if (kept === null) panel.replaceChildren(...parts);

@@ -23,6 +23,7 @@ const page = (() => {
     byId("peak-words").textContent = device.peakWords;
     timeline.show(device);
     segmentMap.show(device);
+    comparisonTable.show(device);
     siteTable.show(device, (sites) => { showView("timeline"); timeline.highlight(sites); });
     remember();
   }
@@ -82,7 +83,7 @@ const page = (() => {
     startDevices();
     filter.change({ text: wantedChoice.get("find") ?? "", alive: wantedChoice.has("alive") });
     siteTable.group(wantedChoice.get("by"));
-    if (VIEWS.includes(wantedView)) view = wantedView;
+    if (VIEWS.includes(wantedView) && !byId(`tab-${wantedView}`).hidden) view = wantedView;
     const wanted = data.devices.findIndex(({ index }) => String(index) === wantedDevice);
     showView(view);
     showDevice(Math.max(0, wanted >= 0 ? wanted : busiest()));

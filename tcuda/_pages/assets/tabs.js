@@ -11,7 +11,8 @@ function startTabs(names, show) {
     tab.addEventListener("keydown", (event) => {
       const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!by) return;
-      const next = (index + by + names.length) % names.length;
+      let next = index;
+      do next = (next + by + names.length) % names.length; while (tabs[next].hidden);
       show(names[next]);
       tabs[next].focus();
     });
