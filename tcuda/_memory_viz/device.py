@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._memory_viz.history import History, history
 from tcuda._memory_viz.segments import Group, groups
 from tcuda._memory_viz.sites import Site, sites
+from tcuda._memory_viz.spans import Span, spans
 from tcuda._pages.stacks import Stacks
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Device:
     history: History
     sites: list[Site]
     groups: list[Group]
+    spans: list[Span]
 
     @property
     def peak_bytes(self) -> int:
@@ -65,13 +67,15 @@ def devices(snapshot: Snapshot, stacks: Stacks | None = None) -> tuple[list[Devi
         trace = traces[index] if 0 <= index < len(traces) else []
         segments = segments_of.get(index, [])
         past = history(trace, segments, stacks)
-        found.append(Device(index, len(trace), past, sites(past, stacks), groups(segments, stacks)))
+        found.append(
+            Device(index, len(trace), past, sites(past, stacks), groups(segments, stacks), spans(trace, segments))
+        )
     return found, stacks
 
 
 def empty_device(index: int, stacks: Stacks) -> Device:
     """Return a device without events and segments."""
-    return Device(index, 0, history([], [], stacks), [], [])
+    return Device(index, 0, history([], [], stacks), [], [], [])
 
 
 def busiest(devices: Sequence[Device]) -> Device:

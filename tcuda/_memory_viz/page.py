@@ -6,6 +6,7 @@ import heapq
 import itertools
 from typing import TYPE_CHECKING, Any
 
+from tcuda._memory_viz.columns import column
 from tcuda._memory_viz.device import devices
 from tcuda._memory_viz.words import peak_sentence
 from tcuda._pages import document, packed
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tcuda._memory_viz.read import Snapshot
     from tcuda._memory_viz.segments import Group, Segment
     from tcuda._memory_viz.sites import Site, Usage
+    from tcuda._memory_viz.spans import Span
     from tcuda._pages.stacks import Stacks
 
 BANDS = 2000
@@ -26,6 +28,8 @@ BANDS = 2000
 
 _SCRIPTS = (
     "data",
+    "columns",
+    "past",
     "filter",
     "details",
     "axes",
@@ -76,8 +80,9 @@ def _device(device: Device, stacks: Stacks, compared: Comparison | None) -> dict
         "events": device.events,
         "peak": past.peak,
         "peakWords": peak_sentence(device, stacks),
-        "live": _differences(past.live),
-        "times": _differences(past.times),
+        "columns": _columns(past),
+        "firstTime": past.times[0] if past.times else 0,
+        "spans": [_span(span) for span in device.spans],
         "reserved": past.reserved,
         "reservedAtEnd": device.reserved_bytes,
         "marks": [(mark.event, mark.action, mark.size, mark.device_free) for mark in past.marks],
@@ -104,6 +109,23 @@ def _largest(past: History, count: int) -> list[Allocation]:
 def _differences(values: Sequence[int]) -> list[int]:
     """Return the first value and the steps to the others, which are shorter to write."""
     return [value - before for value, before in zip(values, (0, *values), strict=False)]
+
+
+def _columns(past: History) -> dict[str, tuple[int, str]]:
+    allocations = past.allocations
+    return {
+        "address": column(allocation.address for allocation in allocations),
+        "size": column(allocation.size for allocation in allocations),
+        "stack": column(allocation.stack for allocation in allocations),
+        "start": column(_differences([allocation.start for allocation in allocations])),
+        "released": column(allocation.released for allocation in allocations),
+        "end": column(allocation.end for allocation in allocations),
+        "times": column(_differences([time - past.times[0] for time in past.times])),
+    }
+
+
+def _span(span: Span) -> tuple[Any, ...]:
+    return hex(span.address), span.size, hex(span.stream), span.pool, span.start, span.end
 
 
 def _band(allocation: Allocation) -> tuple[Any, ...]:

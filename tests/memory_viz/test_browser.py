@@ -9,14 +9,18 @@ import pytest
 
 from support.browser import Document, needs_browser, show_page, use_page
 from support.snapshots import (
+    BASE,
     LOAD,
     MIB,
     NASTY,
     STEP,
     alloc,
+    block,
+    event,
     frame,
     free,
     nasty,
+    segment,
     snapshot,
     two_devices,
 )
@@ -241,3 +245,63 @@ def test_no_view_scrolls_sideways_at_400_pixels(view: str, tmp_path: Path) -> No
     """
     shown = compared() if view == "comparison" else page(two_devices())
     assert use_page(shown, tmp_path, script, width=400) == 0
+
+
+def moving() -> dict[str, Any]:
+    """Return a snapshot of two segments: one has an allocation that moves, and the other is gone at the end."""
+    trace = [
+        event("segment_alloc", BASE, 4 * MIB),
+        alloc(BASE, MIB, LOAD),
+        event("segment_alloc", 2 * BASE, 8 * MIB),
+        alloc(2 * BASE + 2 * MIB, 5 * MIB),
+        event("free_requested", BASE, MIB),
+        event("free_completed", BASE, MIB),
+        *free(2 * BASE + 2 * MIB, 5 * MIB),
+        event("segment_free", 2 * BASE, 8 * MIB),
+        alloc(BASE + MIB, 2 * MIB),
+    ]
+    blocks = block(BASE, MIB, "inactive"), block(BASE + MIB, 2 * MIB), block(BASE + 3 * MIB, MIB, "inactive")
+    return snapshot(segment(BASE, *blocks), traces=[trace])
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("moment", "segments", "blocks", "facts"),
+    [
+        (0, "0", "0", []),
+        (1, "1", "1", ["4.00 MiB reserved", "0 B allocated"]),
+        (4, "2", "5", ["12.0 MiB reserved", "6.00 MiB allocated (50.0 %)", "6.00 MiB free, at most 3.00 MiB"]),
+        (5, "2", "5", ["5.00 MiB allocated", "1.00 MiB awaiting free"]),
+        (10, "1", "3", ["4.00 MiB reserved", "2.00 MiB allocated"]),
+    ],
+)
+def test_the_segments_at_an_event(
+    moment: int, segments: str, blocks: str, facts: list[str], show: Callable[..., Document]
+) -> None:
+    document = show(moving(), f"#segments/0?event={moment}")
+    assert [document.attribute("segments", f"data-{what}") for what in ("segments", "blocks")] == [segments, blocks]
+    assert all(fact in document.words for fact in facts)
+
+
+@needs_browser
+def test_the_slider_moves_through_the_history(tmp_path: Path) -> None:
+    script = """
+      byId("tab-segments").click();
+      const seen = [];
+      const look = async (text) => {
+        await waitFor(() => byId("moment-text").textContent.startsWith(text));
+        seen.push(byId("segments").dataset.segments);
+      };
+      await look("The end");
+      byId("moment").value = 3;
+      byId("moment").dispatchEvent(new Event("input"));
+      await look("After event 3 of 10: 1.00 MiB");
+      byId("moment-before").click();
+      await look("After event 2");
+      byId("moment-peak").click();
+      await look("After event 4");
+      byId("moment-end").click();
+      await look("The end");
+      return seen;
+    """
+    assert use_page(page(moving()), tmp_path, script) == ["1", "2", "1", "2", "1"]

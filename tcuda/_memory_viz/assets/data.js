@@ -62,11 +62,12 @@ function unpackDevice(packed) {
   const sites = packed.sites.map(unpackSite);
   sites.filter((site) => site.frame !== null).forEach((site, hue) => { site.hue = hue; });
   const siteOfFrame = new Map(sites.map((site) => [site.frame, site]));
-  const live = sums(packed.live);
+  const columns = unpackColumns(packed);
+  const live = liveOf(columns, packed.events);
   const groups = packed.groups.map(unpackGroup);
   return {
-    ...packed, live, sites, groups,
-    times: sums(packed.times),
+    ...packed, columns, live, sites, groups,
+    times: columns.times,
     bands: packed.bands.map((band) => unpackBand(band, siteOfFrame)),
     reservedPeak: packed.reserved.reduce((most, [, bytes]) => Math.max(most, bytes), 0),
     peakBytes: live[packed.peak],

@@ -15,7 +15,7 @@ const HELP = {
       ["enter", "keep it here"], ["+ −", "zoom"], ["0", "fit"], ["P", "go to the peak"], ["esc", "let go"]],
   },
   segments: {
-    text: ["Every bar is a segment, memory that the allocator holds at the end, with its blocks. Point at a block to see the stack that allocated it; a click keeps the details here."],
+    text: ["Every bar is a segment, memory that the allocator holds at the chosen event, with its blocks. Point at a block to see the stack that allocated it; a click keeps the details here."],
     keys: [["← →", "other block"], ["↑ ↓", "other row"], ["esc", "let go"]],
   },
   sites: {

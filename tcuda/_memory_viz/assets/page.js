@@ -34,6 +34,7 @@ const page = (() => {
     const found = new URLSearchParams();
     if (text) found.set("find", text);
     if (alive) found.set("alive", "1");
+    if (segmentMap.moment() !== null) found.set("event", segmentMap.moment());
     if (siteTable.kind() !== "line") found.set("by", siteTable.kind());
     return String(found) && `?${found}`;
   }
@@ -88,9 +89,12 @@ const page = (() => {
     showView(view);
     showDevice(Math.max(0, wanted >= 0 ? wanted : busiest()));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { timeline.draw(); segmentMap.draw(); });
+    if (wantedChoice.has("event")) segmentMap.goTo(Number(wantedChoice.get("event")));
     filter.onChange(remember);
+    segmentMap.onMove(remember);
     siteTable.onGroup(remember);
     document.documentElement.dataset.ready = "true";
+    requestAnimationFrame(() => setTimeout(() => { document.documentElement.dataset.painted = Math.round(performance.now()); }));
   }
 
   function busiest() {

@@ -8,21 +8,44 @@ const segmentMap = (() => {
   let device = null;
   let maps = [];
   let rowBytes = 0;
+  let moment = null; // The event whose state is shown; null for the end.
+  let onMove = () => {};
 
   function show(newDevice) {
     device = newDevice;
+    moment = null;
+    byId("moment").max = device.events;
+    for (const id of ["moment", "moment-before", "moment-after", "moment-peak", "moment-end"]) byId(id).disabled = !device.events;
     const reserved = Math.max(device.reservedAtEnd, 1);
     const options = rowSizes(reserved);
     rowBytes = options.find((bytes) => bytes >= reserved / 12) ?? options[options.length - 1];
     choice.replaceChildren(...options.map((bytes) => (
       element("option", { value: bytes, selected: bytes === rowBytes }, tickText(bytes))
     )));
-    maps = device.groups.map((group) => ({ group, canvas: canvasOf(group), rows: [], chosen: null }));
+    showMoment();
+  }
+
+  function showMoment() {
+    const groups = moment === null ? device.groups : groupsAt(device, moment);
+    const count = groups.reduce((sum, group) => sum + group.segments.length, 0);
+    byId("moment").value = moment ?? device.events;
+    byId("moment-text").textContent = moment === null ? "The end, with blocks as rounded."
+      : `After event ${countText(moment)} of ${countText(device.events)}: ${bytesText(device.live[moment])} allocated. Blocks are as requested.`;
+    maps = groups.map((group) => ({ group, canvas: canvasOf(group), rows: [], chosen: null }));
     holder.replaceChildren(...(maps.length ? maps.map(section) : [element("p", { className: "hint" }, "There are no segments.")]));
     maps.forEach(listen);
-    byId("segments").dataset.segments = device.segmentCount;
-    byId("segments").dataset.blocks = device.blockCount;
+    byId("segments").dataset.segments = count;
+    byId("segments").dataset.blocks = groups.reduce((sum, group) => group.segments.reduce((all, { blocks }) => all + blocks.length, sum), 0);
     draw();
+  }
+
+  /** Show the state right after an event. The state after the last event is the recorded one. */
+  function goTo(event) {
+    const wanted = Math.min(Math.max(Math.round(event) || 0, 0), device.events);
+    moment = wanted === device.events ? null : wanted;
+    details.letGo();
+    showMoment();
+    onMove();
   }
 
   function rowSizes(reserved) {
@@ -209,9 +232,14 @@ const segmentMap = (() => {
     });
   }
 
+  byId("moment").addEventListener("input", () => goTo(Number(byId("moment").value)));
+  byId("moment-before").addEventListener("click", () => goTo((moment ?? device.events) - 1));
+  byId("moment-after").addEventListener("click", () => goTo((moment ?? device.events) + 1));
+  byId("moment-peak").addEventListener("click", () => goTo(device.peak));
+  byId("moment-end").addEventListener("click", () => goTo(device.events));
   choice.addEventListener("change", () => { rowBytes = Number(choice.value); draw(); });
   filter.onChange(drawSoon);
   new ResizeObserver(drawSoon).observe(byId("segments"));
 
-  return { show, draw };
+  return { show, draw, goTo, moment: () => moment, onMove: (listener) => { onMove = listener; } };
 })();
