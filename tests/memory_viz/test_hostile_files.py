@@ -362,8 +362,10 @@ def check_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert line.startswith(f"tcuda memory-viz: {str(path)!r} holds no allocator snapshot: ")
         assert line.isprintable()
     else:
-        (line,) = said.out.splitlines()
+        _, *peak = said.out.removesuffix("\n").split("\n")
         assert said.err == ""
+        assert len(peak) <= 1
+        assert all(line.startswith("At the peak, ") and line.isprintable() for line in peak)
         data = output.read_text(encoding="utf-8").split('<script type="application/json" id="data">')[1]
         json.loads(
             data.split("</script>")[0], parse_constant=lambda name: pytest.fail(f"the page has a number that is {name}")
