@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,39 +36,59 @@ def spans(trace: Sequence[dict[str, Any]], segments: Sequence[dict[str, Any]]) -
     The events are read from the last to the first, because only the end of the trace is known completely.
     """
     found: list[Span] = []
-    open_at: dict[int, Span] = {}
+    reserved = _Reserved()
     for segment in segments:
         pool = tuple(segment.get("segment_pool_id", (0, 0)))
-        span = Span(segment["address"], segment["total_size"], segment.get("stream", 0), pool, BEFORE, None)
-        open_at[span.address] = span
+        stream = segment.get("stream", 0)
+        reserved.add(Span(segment["address"], segment["total_size"], stream, pool, BEFORE, None))
     for number in range(len(trace), 0, -1):
         event = trace[number - 1]
         if event["action"] in _ENDS:
-            address = event["addr"]
-            if address not in open_at:
-                open_at[address] = Span(address, event["size"], event.get("stream", 0), None, BEFORE, number)
+            reserved.add(Span(event["addr"], event["size"], event.get("stream", 0), None, BEFORE, number))
         elif event["action"] in _BEGINS:
-            found += _begin(open_at, event["addr"], event["size"], number)
-    return sorted([*found, *open_at.values()], key=lambda span: (span.start, span.address))
+            found += reserved.begin(event["addr"], event["size"], number)
+    return sorted([*found, *reserved.spans()], key=lambda span: (span.start, span.address))
 
 
-def _begin(open_at: dict[int, Span], address: int, size: int, event: int) -> list[Span]:
-    """Return the spans that began with an event, and leave those parts open that were there before the event."""
-    exact = open_at.get(address)
-    if exact is not None and exact.size == size:
-        del open_at[address]
-        exact.start = event
-        return [exact]
-    begun = []
-    end = address + size
-    for span in [span for span in open_at.values() if span.address < end and address < span.address + span.size]:
-        del open_at[span.address]
-        low, high = max(address, span.address), min(end, span.address + span.size)
-        begun.append(Span(low, high - low, span.stream, span.pool, event, span.end))
-        for part, part_end in ((span.address, low), (high, span.address + span.size)):
-            if part < part_end:
-                open_at[part] = Span(part, part_end - part, span.stream, span.pool, BEFORE, span.end)
-    return begun
+class _Reserved:
+    """The spans at one event, by address. The addresses are sorted too, so that no event looks at all spans."""
+
+    def __init__(self) -> None:
+        self._at: dict[int, Span] = {}
+        self._addresses: list[int] = []
+
+    def spans(self) -> list[Span]:
+        return list(self._at.values())
+
+    def add(self, span: Span) -> None:
+        """Add a span, unless one is at its address: such a file has no consistent history."""
+        if span.address not in self._at:
+            self._at[span.address] = span
+            insort(self._addresses, span.address)
+
+    def begin(self, address: int, size: int, event: int) -> list[Span]:
+        """Return the spans that began with an event, and leave those parts that were there before the event."""
+        end = address + size
+        place = max(bisect_right(self._addresses, address) - 1, 0)
+        if place < len(self._addresses) and self._end_of(place) <= address:
+            place += 1
+        last = place
+        while last < len(self._addresses) and self._addresses[last] < end:
+            last += 1
+        hit = [self._at.pop(start) for start in self._addresses[place:last]]
+        del self._addresses[place:last]
+        begun = []
+        for span in hit:
+            low, high = max(address, span.address), min(end, span.address + span.size)
+            begun.append(Span(low, high - low, span.stream, span.pool, event, span.end))
+            for part, part_end in ((span.address, low), (high, span.address + span.size)):
+                if part < part_end:
+                    self.add(Span(part, part_end - part, span.stream, span.pool, BEFORE, span.end))
+        return begun
+
+    def _end_of(self, place: int) -> int:
+        span = self._at[self._addresses[place]]
+        return span.address + span.size
 
 
 __all__ = ["Span", "spans"]

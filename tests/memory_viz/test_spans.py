@@ -35,6 +35,13 @@ def test_spans_begin_and_end_with_the_events_of_segments(trace: list[dict[str, A
     assert rows(trace, segment(100, block(100, 50))) == found
 
 
+def test_the_time_grows_in_proportion_to_the_events() -> None:
+    count = 60_000
+    starts = [event("segment_alloc", 10 * number + 1, 5) for number in range(count)]
+    found = spans(starts, [segment(10 * number, block(10 * number, 9)) for number in range(count)])
+    assert len(found) == 3 * count  # the part in the middle of each segment, and the parts at its sides
+
+
 def test_a_span_has_the_pool_of_its_segment_and_a_freed_one_has_none() -> None:
     found = spans([event("segment_free", 1, 5)], [segment(100, block(100, 50), segment_pool_id=(1, 2))])
     assert [span.pool for span in found] == [None, (1, 2)]

@@ -6,6 +6,7 @@ const COLUMN_WIDTH = 8;
 const LENGTHS = [3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258];
 const LENGTH_BITS = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0];
 const DISTANCES = [1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577];
+const TABLE_BITS = 9;
 const CODE_ORDER = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
 /** Return the `size` bytes that were deflated, as RFC 1951 says. */
@@ -28,7 +29,7 @@ function inflate(source, size) {
     return value;
   }
 
-  /** Return how many codes have each length, and the symbols in the order of their codes. */
+  /** Return how many codes have each length, the symbols in the order of their codes, and a table of short codes. */
   function codeOf(lengths) {
     const counts = new Uint16Array(16);
     for (const length of lengths) counts[length] += 1;
@@ -37,10 +38,32 @@ function inflate(source, size) {
     for (let length = 1; length < 15; length += 1) offsets[length + 1] = offsets[length] + counts[length];
     const symbols = new Uint16Array(lengths.length);
     lengths.forEach((length, symbol) => { if (length) symbols[offsets[length]++] = symbol; });
-    return { counts, symbols };
+    const table = new Uint16Array(1 << TABLE_BITS); // 16 * symbol + length of the code that begins with these bits
+    let code = 0;
+    let next = 0;
+    for (let length = 1; length <= TABLE_BITS; length += 1) {
+      for (let count = counts[length]; count > 0; count -= 1, code += 1, next += 1) {
+        let reversed = 0;
+        for (let bit = 0; bit < length; bit += 1) if (code & (1 << bit)) reversed |= 1 << (length - 1 - bit);
+        for (let entry = reversed; entry < table.length; entry += 1 << length) table[entry] = 16 * symbols[next] + length;
+      }
+      code <<= 1;
+    }
+    return { counts, symbols, table };
   }
 
-  function symbolOf({ counts, symbols }) {
+  function symbolOf({ counts, symbols, table }) {
+    while (held < TABLE_BITS && place < source.length) {
+      bits |= source[place] << held;
+      place += 1;
+      held += 8;
+    }
+    const entry = table[bits & (table.length - 1)];
+    if (entry && (entry & 15) <= held) {
+      bits >>>= entry & 15;
+      held -= entry & 15;
+      return entry >> 4;
+    }
     let code = 0;
     let first = 0;
     let index = 0;
