@@ -305,3 +305,12 @@ def test_the_slider_moves_through_the_history(tmp_path: Path) -> None:
       return seen;
     """
     assert use_page(page(moving()), tmp_path, script) == ["1", "2", "1", "2", "1"]
+
+
+@needs_browser
+def test_a_browser_paints_a_long_history(show: Callable[..., Document]) -> None:
+    trace = [each for number in range(20_000) for each in (alloc(number % 999, 512 + number), *free(number % 999, 0))]
+    document = show(snapshot(traces=[trace]))
+    assert document.text_of("total-events") == "60,000"
+    assert document.text_of("total-peak") == "20.0 KiB"
+    assert document.attribute("timeline", "data-drawn") == str(BANDS)
