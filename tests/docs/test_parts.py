@@ -1,0 +1,61 @@
+"""Every page under ``docs/`` reads whole as plain Markdown, and its generated parts are up to date."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.folders import REPOSITORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCRIPT = REPOSITORY / "docs" / "_tools" / "write_parts.py"
+
+
+def tool() -> Any:
+    spec = importlib.util.spec_from_file_location("write_parts", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOL = tool()
+PAGES = [path for path in TOOL.pages() if TOOL.REQUEST.search(path.read_text())]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_parts_of_a_page_are_up_to_date(page: Path) -> None:
+    text = page.read_text()
+    assert TOOL.with_parts(text) == text, f"run python {SCRIPT.relative_to(REPOSITORY)}"
+
+
+def test_a_stale_part_is_written_anew_and_the_text_around_it_stays() -> None:
+    request = "<!-- source: tcuda/_version.py -->\n"
+    fresh = TOOL.with_parts(f"Before.\n\n{request}\nAfter.\n")
+    assert "__version__" in fresh
+    stale = fresh.replace("__version__", "version")
+    assert stale != fresh
+    assert TOOL.with_parts(stale) == fresh
+    assert (fresh.startswith(f"Before.\n\n{request}"), fresh.endswith("<!-- end -->\n\nAfter.\n")) == (True, True)
+
+
+def test_a_part_without_its_end_does_not_swallow_the_next_part() -> None:
+    requests = "<!-- coverage: counts -->\n\nText.\n\n<!-- coverage: counts -->\n"
+    written = TOOL.with_parts(requests)
+    assert written.count("names are there") == 2
+    assert "\nText.\n" in written
+
+
+def test_no_page_needs_the_site_for_text_from_another_file() -> None:
+    assert PAGES
+    for page in TOOL.pages():
+        assert "--8<--" not in page.read_text(), page
+
+
+def test_a_name_of_the_coverage_links_to_its_entry_in_the_reference() -> None:
+    assert "[`Stream`](api/streams.md#tcuda.Stream)" in (REPOSITORY / "docs" / "coverage.md").read_text()
