@@ -25,7 +25,9 @@ def tool() -> Any:
 
 
 TOOL = tool()
-PAGES = [path for path in TOOL.pages() if TOOL.REQUEST.search(path.read_text())]
+KINDS = {path: {kind for kind, _ in TOOL.REQUEST.findall(path.read_text())} for path in TOOL.pages()}
+PAGES = [path for path, kinds in KINDS.items() if kinds - {"program"}]
+"""The pages with parts that no program prints: test_programs.py runs the programs."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
