@@ -1,0 +1,42 @@
+"""The README: its first program runs on a machine without a GPU, and its files exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from support.environments import NO_GPU, environment
+from support.folders import REPOSITORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+README = (REPOSITORY / "README.md").read_text()
+
+
+def test_the_first_program_runs_without_a_gpu_and_without_settings(tmp_path: Path) -> None:
+    program, printed = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", README, re.DOTALL | re.MULTILINE)[0]
+    (tmp_path / "first.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "first.py"],
+        cwd=tmp_path,
+        env=environment(**NO_GPU),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
+
+
+def test_the_readme_has_a_picture_and_its_links_lead_to_files() -> None:
+    assert re.search(r"!\[[^]]+\]\(docs/images/\w+\.(png|svg)\)", README)
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", README) if not link.startswith("https://")]
+    assert len(links) > 10
+    assert [link for link in links if not (REPOSITORY / link).exists()] == []
+
+
+def test_the_readme_says_what_an_install_needs() -> None:
+    for need in ("python3-dev", "build-essential", "Python 3.10 or later"):
+        assert need in README
