@@ -9,6 +9,7 @@ A page requests a part by a comment on a line of its own. The part follows, up t
     <!-- source: tcuda/demo/train.py f -->  the function or class f (C.f for a method) of this file; the file without f
     <!-- program: overlap -->               docs/examples/overlap.py, and what the program prints
     <!-- page: CONTRIBUTING.md -->          a page from outside of docs/, with its links adapted
+    <!-- figures: event.record(); f() -->   the rows of these calls in the table of docs/benchmarks.md
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _ROOT = Path(__file__).parents[2]
 _DOCS = _ROOT / "docs"
 _LANGUAGES = {".py": "py", ".cu": "cpp"}  # the tests run blocks fenced as "python", and no blocks fenced as "py"
-_KINDS = "coverage|source|program|page"
+_KINDS = "coverage|source|program|page|figures"
 _ENTRY = re.compile(r"^::: tcuda\.(\S+)$", re.MULTILINE)
 REQUEST = re.compile(rf"^<!-- ({_KINDS}): (.*) -->\n", re.MULTILINE)
 _PART = re.compile(rf"{REQUEST.pattern}(?:(?:(?!<!-- (?:{_KINDS}): ).*\n)*?<!-- end -->\n)?", re.MULTILINE)
@@ -58,6 +59,8 @@ def _part(kind: str, what: str) -> str:
         return source(*what.split())
     if kind == "program":
         return program(what)
+    if kind == "figures":
+        return figures(what.split("; "))
     return page(what)
 
 
@@ -172,6 +175,25 @@ def page(path: str) -> str:
     """Return a page of the root of the repository without its title, with links as seen from ``docs/``."""
     _, _, text = (_ROOT / path).read_text().partition("\n")
     return text.replace("](docs/", "](").strip()
+
+
+def figures(calls: Iterable[str]) -> str:
+    """Return the measured times of some calls, in a table.
+
+    Raises:
+        LookupError: The page on benchmarks has no figures of a call.
+    """
+    rows = []
+    for line in (_DOCS / "benchmarks.md").read_text().splitlines():
+        call, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        if len(cells) == 7:
+            rows.append((call, cells[0], cells[2], cells[1]))
+    measured = {row[0]: row for row in reversed(rows)}
+    missing = [call for call in calls if call not in measured]
+    if missing:
+        raise LookupError(f"docs/benchmarks.md has no figures of {', '.join(missing)}.")
+    head = ("nanoseconds per call", "tcuda", "torch.cuda", "CuPy or CUDA beneath")
+    return _table(head, ((_code(call), *measured[call][1:]) for call in calls))
 
 
 def _fence(language: str, code: str, title: str = "") -> str:
