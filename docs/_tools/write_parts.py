@@ -9,6 +9,7 @@ A page requests a part by a comment on a line of its own. The part follows, up t
     <!-- source: tcuda/demo/train.py f -->  the function or class f (C.f for a method) of this file; the file without f
     <!-- program: overlap -->               docs/examples/overlap.py, and what the program prints
     <!-- page: CONTRIBUTING.md -->          a page from outside of docs/, with its links adapted
+    <!-- reference: tcuda.Stream -->        the entry of a public name; the site has a richer one in its place
     <!-- figures: event.record(); f() -->   the rows of these calls in the table of docs/benchmarks.md
 """
 
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 _ROOT = Path(__file__).parents[2]
 _DOCS = _ROOT / "docs"
 _LANGUAGES = {".py": "py", ".cu": "cpp"}  # the tests run blocks fenced as "python", and no blocks fenced as "py"
-_KINDS = "coverage|source|program|page|figures"
-_ENTRY = re.compile(r"^::: tcuda\.(\S+)$", re.MULTILINE)
+_KINDS = "coverage|source|program|page|figures|reference"
+_ENTRY = re.compile(r"^(?:::: |<!-- reference: )tcuda\.(\S+)", re.MULTILINE)
 REQUEST = re.compile(rf"^<!-- ({_KINDS}): (.*) -->\n", re.MULTILINE)
 _PART = re.compile(rf"{REQUEST.pattern}(?:(?:(?!<!-- (?:{_KINDS}): ).*\n)*?<!-- end -->\n)?", re.MULTILINE)
 
@@ -59,6 +60,10 @@ def _part(kind: str, what: str) -> str:
         return source(*what.split())
     if kind == "program":
         return program(what)
+    if kind == "reference":
+        from reference import entry  # needs griffe
+
+        return entry(what)
     if kind == "figures":
         return figures(what.split("; "))
     return page(what)
