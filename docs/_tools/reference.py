@@ -102,7 +102,8 @@ def _section(section: Any) -> list[str]:
     if kind == "examples":
         return [_plain(text) if part.value == "text" else f"```pycon\n{text}\n```" for part, text in section.value]
     if kind == "admonition":
-        return [f"**{section.title}**", _plain(section.value.description)]
+        text = section.value.description
+        return [f"**{section.title}**", f"```pycon\n{text}\n```" if text.startswith(">>>") else _plain(text)]
     if isinstance(section.value, list):
         return [f"**{kind.title()}**", "\n".join(map(_item, section.value))]
     return []
