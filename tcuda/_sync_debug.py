@@ -87,6 +87,14 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
 
     Raises:
         RuntimeError: ``debug_mode`` is another value.
+
+    Example:
+        >>> tcuda.set_sync_debug_mode("error")
+        >>> float(xp.ones(3).sum())  # the host waits for the result
+        Traceback (most recent call last):
+            ...
+        RuntimeError: called a synchronizing CUDA operation...
+        >>> tcuda.set_sync_debug_mode("default")
     """
     _lazy_init()
     if isinstance(debug_mode, str):
@@ -99,7 +107,13 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_sync_debug_mode() -> int:
-    """Return the mode that is in force in this thread: 0, 1 or 2 (``torch.cuda.get_sync_debug_mode``)."""
+    """Return the mode that is in force in this thread: 0, 1 or 2 (``torch.cuda.get_sync_debug_mode``).
+
+    Example:
+        >>> with tcuda.sync_debug_mode("warn"):
+        ...     tcuda.get_sync_debug_mode()
+        1
+    """
     _lazy_init()
     return _in_force().mode
 
@@ -118,6 +132,13 @@ def sync_debug_mode(debug_mode: int | str, *, explicit: bool = False) -> Scope:
     Raises:
         RuntimeError: ``debug_mode`` is another value.
         TypeError: ``explicit`` is neither a truth value nor an integer.
+
+    Example:
+        >>> total = xp.ones(3).sum()
+        >>> with tcuda.sync_debug_mode("error"):
+        ...     total += 1  # queues work, and does not wait
+        >>> float(total)
+        4.0
     """
     return _ModeScope(_mode_of(debug_mode), flag(explicit, "explicit"))
 
@@ -156,6 +177,14 @@ class SyncCounter:
     A counter is a context manager, or is started and stopped by hand. A counter counts the calls of all threads, also
     ``Event.synchronize()`` and ``tcuda.synchronize()``. A call that the debug mode refuses is not counted. A counter
     does not initialise tcuda. See :func:`tcuda.set_sync_debug_mode` for the calls that are seen.
+
+    Example:
+        >>> total = xp.ones(3).sum()
+        >>> with tcuda.SyncCounter() as counter:
+        ...     for _ in range(2):
+        ...         host = total.get()
+        >>> [(row["call"], row["count"]) for row in counter.counts()]
+        [('ndarray.get', 2)]
     """
 
     def __init__(self) -> None:

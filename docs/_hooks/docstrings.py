@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from griffe import Class, Object
 
 _ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):`(~?)([\w.]+)`")
+_EXAMPLE = re.compile(r"^Example:$", re.MULTILINE)
 
 
 class Docstrings(griffe.Extension):
@@ -29,7 +30,8 @@ class Docstrings(griffe.Extension):
         """Turn ``:func:`name``` into a link to the object that ``name`` means there, or into code without a page."""
         if obj.docstring is not None:
             text = _ROLE.sub(lambda role: _link(obj, role[2], short=bool(role[1])), obj.docstring.value)
-            obj.docstring.value = text.replace("\n::\n", "\n")
+            text = _EXAMPLE.sub("Examples:", text)  # mkdocstrings shows code in sections that are called "Examples"
+            obj.docstring.value = re.sub(r"(?<=\S)::(?=\n\n)", ":", text.replace("\n::\n", "\n"))
 
 
 def _link(obj: Object, name: str, *, short: bool) -> str:

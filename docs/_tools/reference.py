@@ -13,6 +13,7 @@ import griffe
 
 _ROOT = Path(__file__).parents[2]
 _ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):`~?([\w.]+)`")
+_EXAMPLE = re.compile(r"^Example:$", re.MULTILINE)  # griffe reads code in sections that are called "Examples"
 
 
 def entry(name: str) -> str:
@@ -35,7 +36,8 @@ def _target(found: Any) -> Any:
 def _described(found: Any, name: str, heading: str) -> list[str]:
     parts = [f'<a id="{name}"></a>', f"{heading} `{name}`", f"```py\n{_signature(found, name)}\n```"]
     if found.docstring is not None:
-        for section in found.docstring.parse("google", warnings=False):
+        text = griffe.Docstring(_EXAMPLE.sub("Examples:", found.docstring.value), parent=found)
+        for section in text.parse("google", warnings=False, returns_multiple_items=False):
             parts += _section(section)
     if found.is_class:
         for own, member in _members(found, name).items():
@@ -100,10 +102,10 @@ def _section(section: Any) -> list[str]:
     if kind == "text":
         return [_plain(section.value)]
     if kind == "examples":
-        return [_plain(text) if part.value == "text" else f"```pycon\n{text}\n```" for part, text in section.value]
+        code = [_plain(text) if part.value == "text" else f"```pycon\n{text}\n```" for part, text in section.value]
+        return ["**Example**", *code]
     if kind == "admonition":
-        text = section.value.description
-        return [f"**{section.title}**", f"```pycon\n{text}\n```" if text.startswith(">>>") else _plain(text)]
+        return [f"**{section.title}**", _plain(section.value.description)]
     if isinstance(section.value, list):
         return [f"**{kind.title()}**", "\n".join(map(_item, section.value))]
     return []
@@ -119,4 +121,5 @@ def _plain(text: str) -> str:
     """Return the text of a docstring with roles as code, and with literal blocks as blocks of code."""
     text = _ROLE.sub(r"`\1`", text)
     text = re.sub(r"(^|\n)::(?=\n)", "", text)
+    text = re.sub(r"(?<=\S)::(?=\n\n)", ":", text)
     return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE).strip()

@@ -18,12 +18,21 @@ def is_available() -> bool:
 
     If no device exists, the result is False and no error is raised. The call creates no context, so a process may
     still fork afterwards.
+
+    Example:
+        >>> tcuda.is_available()
+        True
     """
     return device_count() > 0
 
 
 def current_device() -> int:
-    """Return the index of the current device (``cudaGetDevice``)."""
+    """Return the index of the current device (``cudaGetDevice``).
+
+    Example:
+        >>> tcuda.current_device()
+        0
+    """
     return cuda.getDevice()
 
 
@@ -38,6 +47,13 @@ def set_device(device: DeviceArgument) -> None:
     Raises:
         ValueError: ``device`` has no index.
         AcceleratorError: ``device`` does not exist.
+
+    Example:
+        >>> last = tcuda.device_count() - 1
+        >>> tcuda.set_device(last)
+        >>> tcuda.current_device() == last
+        True
+        >>> tcuda.set_device(0)
     """
     index = device if type(device) is int else _get_device_index(device)
     if index >= 0:
@@ -51,6 +67,10 @@ def synchronize(device: DeviceArgument = None) -> None:
 
     Args:
         device: The device; the current device if None or a negative integer.
+
+    Example:
+        >>> x = xp.ones(1000).sum()  # queues the work
+        >>> tcuda.synchronize()  # waits for the work
     """
     if captures:
         index = cuda.getDevice() if device is None else _get_device_index(device, optional=True)
@@ -73,6 +93,11 @@ def mem_get_info(device: DeviceArgument = None) -> tuple[int, int]:
 
     Raises:
         AcceleratorError: ``device`` does not exist.
+
+    Example:
+        >>> free, total = tcuda.mem_get_info()  # bytes
+        >>> 0 < free <= total
+        True
     """
     previous = exchange_device(_get_device_index(device, optional=True))
     try:

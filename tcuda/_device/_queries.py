@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
 
 has_half = True
-"""Whether arrays of half precision exist (``torch.cuda.has_half``); always True."""
+"""Whether arrays of half precision exist (``torch.cuda.has_half``); always True.
+
+Example:
+    >>> tcuda.has_half
+    True
+"""
 
 _known: dict[int, _CudaDeviceProperties] = {}
 call_in_child(_known.clear)  # so that a query in a forked child raises too
@@ -32,6 +37,13 @@ def get_device_properties(device: DeviceArgument = None) -> _CudaDevicePropertie
 
     Raises:
         AssertionError: ``device`` does not exist.
+
+    Example:
+        >>> properties = tcuda.get_device_properties("cuda:0")
+        >>> properties.total_memory == tcuda.mem_get_info()[1]
+        True
+        >>> properties.warp_size
+        32
     """
     index = cuda.getDevice() if device is None else _get_device_index(device, optional=True)
     found = _known.get(index)
@@ -53,6 +65,10 @@ def get_device_name(device: DeviceArgument = None) -> str:
 
     Raises:
         AssertionError: ``device`` does not exist.
+
+    Example:
+        >>> tcuda.get_device_name() == tcuda.get_device_properties().name
+        True
     """
     return get_device_properties(device).name
 
@@ -65,6 +81,11 @@ def get_device_capability(device: DeviceArgument = None) -> tuple[int, int]:
 
     Raises:
         AssertionError: ``device`` does not exist.
+
+    Example:
+        >>> major, minor = tcuda.get_device_capability()
+        >>> (major, minor) >= (7, 0)
+        True
     """
     properties = get_device_properties(device)
     return properties.major, properties.minor
@@ -79,6 +100,12 @@ def can_device_access_peer(device: DeviceArgument, peer_device: DeviceArgument) 
 
     Raises:
         AssertionError: ``device`` or ``peer_device`` does not exist.
+
+    Example:
+        >>> tcuda.can_device_access_peer(0, 0)  # a device is no peer of itself
+        False
+        >>> if tcuda.can_device_access_peer(0, 1):
+        ...     pass  # copies from device 1 to device 0 need no buffer on the host
     """
     init()
     index = resolve(device, OF_PROPERTIES)
@@ -92,10 +119,19 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     Args:
         including_emulation: Whether devices below compute capability 8.0 count. Such a device has the type bfloat16,
             but no arithmetic of its own for the type.
+
+    Example:
+        >>> tcuda.is_bf16_supported()
+        True
     """
     return is_available() and (including_emulation or get_device_properties().major >= 8)
 
 
 def is_tf32_supported() -> bool:
-    """Return whether the current device computes with TF32 (``torch.cuda.is_tf32_supported``)."""
+    """Return whether the current device computes with TF32 (``torch.cuda.is_tf32_supported``).
+
+    Example:
+        >>> tcuda.is_tf32_supported() == (tcuda.get_device_capability() >= (8, 0))
+        True
+    """
     return is_bf16_supported(including_emulation=False)

@@ -25,6 +25,12 @@ class device(_core.DeviceScope):
     Attributes:
         idx: The index of the selected device.
         prev_idx: The index of the device that was current at the last entry.
+
+    Example:
+        >>> with tcuda.device(1):
+        ...     x = xp.zeros(3)
+        >>> x.device.id, tcuda.current_device()
+        (1, 0)
     """
 
     __slots__ = ("__weakref__",)
@@ -47,6 +53,14 @@ class device_of(device):
 
     Raises:
         TypeError: ``obj`` does not name its device.
+
+    Example:
+        >>> with tcuda.device("cuda:1"):
+        ...     x = xp.ones(3)
+        >>> with tcuda.device_of(x):
+        ...     y = x + 1  # runs on the device of x
+        >>> y.device.id
+        1
     """
 
     __slots__ = ()

@@ -24,6 +24,10 @@ def device_count() -> int:
 
     The call creates no context, so that a process may still fork afterwards. The number is kept only once tcuda is
     initialised, because ``CUDA_VISIBLE_DEVICES`` may change until then.
+
+    Example:
+        >>> tcuda.device_count() >= 1
+        True
     """
     return _count if _count is not None else _count_devices()
 

@@ -18,8 +18,15 @@ class SupportsCudaStream(Protocol):
 
     Example:
         >>> class MyStream:
+        ...     def __init__(self, handle: int) -> None:
+        ...         self.handle = handle
+        ...
         ...     def __cuda_stream__(self) -> tuple[int, int]:
         ...         return 0, self.handle  # the version of the protocol, and the cudaStream_t
+        >>> side = tcuda.Stream()
+        >>> with tcuda.stream(MyStream(side.cuda_stream)):
+        ...     tcuda.current_stream() == side
+        True
     """
 
     def __cuda_stream__(self) -> tuple[int, int]:

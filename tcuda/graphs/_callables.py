@@ -93,11 +93,12 @@ def make_graphed_callables(
             ``num_warmup_iters`` is negative.
 
     Example:
+        >>> weights = xp.full((2, 2), 0.5)
         >>> def step(x):
-        ...     return cupy.tanh(x @ weights)
-        >>> replayed = tcuda.make_graphed_callables(step, (cupy.zeros((64, 512), "float32"),))
-        >>> for batch in batches:
-        ...     total += replayed(batch)
+        ...     return x @ weights
+        >>> replayed = tcuda.make_graphed_callables(step, (xp.zeros((1, 2)),))
+        >>> replayed(xp.array([[1.0, 3.0]]))  # copies the argument, replays the graph
+        array([[2., 2.]])
     """
     functions, samples, names = _as_tuples(callables, sample_args)
     inputs = [_Inputs(*each) for each in zip(functions, samples, names, strict=True)]

@@ -47,12 +47,14 @@ class graph:
         RuntimeError: ``stream`` is not a stream.
 
     Example:
-        >>> x = cupy.zeros(1000)
+        >>> x = xp.zeros(3)
         >>> g = tcuda.CUDAGraph()
         >>> with tcuda.graph(g):
-        ...     y = cupy.sqrt(x) + 1
-        >>> x[...] = new_values
-        >>> g.replay()  # y has the results for the new values
+        ...     y = xp.sqrt(x) + 1  # captured; nothing runs yet
+        >>> x[...] = xp.array([1, 4, 9])
+        >>> g.replay()  # computes y from the new values
+        >>> y
+        array([2., 3., 4.])
     """
 
     default_capture_stream: ClassVar[Stream | None] = None
@@ -140,7 +142,17 @@ class _Begun(NamedTuple):
 
 
 def is_current_stream_capturing() -> bool:
-    """Return whether the current stream is capturing (``torch.cuda.is_current_stream_capturing``)."""
+    """Return whether the current stream is capturing (``torch.cuda.is_current_stream_capturing``).
+
+    Example:
+        >>> tcuda.is_current_stream_capturing()
+        False
+        >>> x = xp.zeros(3)
+        >>> with tcuda.graph(tcuda.CUDAGraph()):
+        ...     x += 1
+        ...     tcuda.is_current_stream_capturing()
+        True
+    """
     if not is_initialized():
         return False
     status, _ = cuda.streamGetCaptureInfo(backend.current_stream().ptr)

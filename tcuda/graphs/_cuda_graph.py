@@ -63,6 +63,16 @@ class CUDAGraph:
     Args:
         keep_graph: Whether to keep the ``cudaGraph_t`` for :meth:`raw_cuda_graph`. The ``cudaGraphExec_t`` is then made
             by :meth:`instantiate` or the first replay, and not at the end of the capture.
+
+    Example:
+        >>> x = xp.zeros(3)
+        >>> g = tcuda.CUDAGraph()
+        >>> with tcuda.graph(g):
+        ...     x += 1
+        >>> for _ in range(5):
+        ...     g.replay()
+        >>> x
+        array([5., 5., 5.])
     """
 
     _keep_graph: bool
@@ -140,6 +150,17 @@ class CUDAGraph:
                 ``capture_error_mode`` is unknown.
             TypeError: ``pool`` is not the handle of a pool, or ``capture_error_mode`` is not a ``str``.
             AcceleratorError: The current stream is capturing.
+
+        Example:
+            >>> x = xp.zeros(3)
+            >>> g = tcuda.CUDAGraph()
+            >>> with tcuda.stream(tcuda.Stream()):
+            ...     g.capture_begin()
+            ...     x += 1
+            ...     g.capture_end()
+            >>> g.replay()
+            >>> x
+            array([1., 1., 1.])
         """
         if self._captured or self._capture is not None:
             raise RuntimeError(
@@ -367,6 +388,18 @@ class CUDAGraph:
 
         Raises:
             RuntimeError: The graph has captured nothing yet.
+
+        Example:
+            >>> x = xp.ones(1000)
+            >>> first, second = tcuda.CUDAGraph(), tcuda.CUDAGraph()
+            >>> with tcuda.graph(first):
+            ...     y = x * 2
+            >>> with tcuda.graph(second, pool=first.pool()):  # both graphs use one pool of memory
+            ...     z = y + 1
+            >>> first.replay()
+            >>> second.replay()
+            >>> float(z.sum())
+            3000.0
         """
         if not self._captured or self._pool is None:
             raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
@@ -420,6 +453,17 @@ class CUDAGraph:
             TypeError: ``debug_path`` is not a path.
             ValueError: ``debug_path`` has a null character.
             AcceleratorError: The file cannot be written.
+
+        Example:
+            >>> import os, tempfile
+            >>> g = tcuda.CUDAGraph()
+            >>> g.enable_debug_mode()
+            >>> with tcuda.graph(g):
+            ...     y = xp.ones(3)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     g.debug_dump(os.path.join(folder, "graph.dot"))
+            ...     os.listdir(folder)
+            ['graph.dot']
         """
         if not self._debug:
             warnings.warn("CUDA Graphs debug not enabled, set with [graph].enable_debug_mode()", stacklevel=2)

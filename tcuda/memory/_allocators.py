@@ -54,6 +54,12 @@ class CUDAPluggableAllocator(_CUDAAllocator):
         TypeError: An argument is not a text.
         ValueError: ``path_to_so_file`` is empty, or an argument has characters that cannot be in a name.
         AttributeError: The library has no function of that name.
+
+    Example:
+        >>> # cc -shared -fPIC -o pluggable_allocator.so docs/examples/pluggable_allocator.c -ldl
+        >>> allocator = tcuda.CUDAPluggableAllocator("./pluggable_allocator.so", "example_alloc", "example_free")
+        >>> with tcuda.use_mem_pool(tcuda.MemPool(allocator)):
+        ...     x = tcuda.xp.ones(1000)  # in memory of the library
     """
 
     def __init__(self, path_to_so_file: str, alloc_fn_name: str, free_fn_name: str) -> None:
@@ -83,6 +89,14 @@ def change_current_allocator(allocator: _CUDAAllocator) -> None:
         RuntimeError: The program has allocated memory already, and the allocator can be changed only before the first
             allocation. A :class:`MemPool` can have another allocator at any time.
         TypeError: ``allocator`` is not an allocator.
+
+    Example:
+        >>> # cc -shared -fPIC -o pluggable_allocator.so docs/examples/pluggable_allocator.c -ldl
+        >>> allocator = tcuda.CUDAPluggableAllocator("./pluggable_allocator.so", "example_alloc", "example_free")
+        >>> tcuda.change_current_allocator(allocator)
+        >>> x = tcuda.xp.ones(1000)  # in memory of the library
+        >>> tcuda.get_allocator_backend()
+        'pluggable'
     """
     source = source_of(allocator)
     if source is None or not choose("pluggable", source):
@@ -124,6 +138,10 @@ def get_allocator_backend() -> str:
     Raises:
         RuntimeError: ``TCUDA_ALLOC_CONF`` has an unknown option, or an option has an invalid value. The error is a
             ``ValueError`` too.
+
+    Example:
+        >>> tcuda.get_allocator_backend()  # without TCUDA_ALLOC_CONF
+        'native'
     """
     return source_name()
 
@@ -144,6 +162,13 @@ def _set_allocator_settings(env: str) -> None:
         RuntimeError: An option is unknown or has an invalid value, or ``env`` names another backend than the backend in
             use. The error is a ``ValueError`` too. All settings stay as they were.
         TypeError: ``env`` is not a text.
+
+    Example:
+        >>> tcuda.init()
+        >>> tcuda.memory._set_allocator_settings("max_split_size_mb:128")
+        >>> tcuda.memory_stats()["max_split_size"]  # bytes
+        134217728
+        >>> tcuda.memory._set_allocator_settings("")  # the defaults
     """
     from tcuda._process.alloc_conf import parse
 
@@ -169,6 +194,13 @@ def torch_allocator() -> Any:
 
     Raises:
         ImportError: PyTorch is not installed.
+
+    Example:
+        >>> import torch
+        >>> torch.cuda.memory.change_current_allocator(tcuda.memory.torch_allocator())
+        >>> x = torch.ones(1000, device="cuda")
+        >>> tcuda.memory_allocated()
+        4096
     """
     import torch
 
@@ -192,6 +224,16 @@ def attach_out_of_memory_observer(observer: Observer) -> None:
 
     Raises:
         TypeError: ``observer`` cannot be called.
+
+    Example:
+        >>> def observer(device, size, total, free):
+        ...     print(f"device {device} has no {size} bytes left")
+        >>> tcuda.memory.attach_out_of_memory_observer(observer)
+        >>> try:
+        ...     x = tcuda.xp.zeros(2**45, dtype="uint8")
+        ... except tcuda.OutOfMemoryError:
+        ...     pass
+        device 0 has no 35184372088832 bytes left
     """
     function(observer, "observer")
     attach_observer(observer)

@@ -26,6 +26,14 @@ def empty_cache() -> None:
 
     Raises:
         AcceleratorError: The driver failed to take the memory back.
+
+    Example:
+        >>> x = xp.zeros(10_000_000)
+        >>> del x
+        >>> held = tcuda.memory_reserved()
+        >>> tcuda.empty_cache()
+        >>> tcuda.memory_reserved() < held
+        True
     """
     known = ledger_if_any()
     if known is not None:
@@ -47,6 +55,15 @@ def set_per_process_memory_fraction(fraction: float, device: DeviceArgument = No
         TypeError: ``fraction`` is not a ``float``.
         RuntimeError: ``device`` does not exist.
         ValueError: ``fraction`` is out of range, or ``device`` is not a CUDA device.
+
+    Example:
+        >>> tcuda.set_per_process_memory_fraction(0.5)
+        >>> half = tcuda.mem_get_info()[1] // 2  # bytes
+        >>> x = xp.zeros(half + 512, dtype="uint8")
+        Traceback (most recent call last):
+            ...
+        tcuda._errors.OutOfMemoryError: CUDA out of memory...
+        >>> tcuda.set_per_process_memory_fraction(1.0)
     """
     if not isinstance(fraction, float):
         raise TypeError(f"Invalid type for fraction argument, must be `float`; got {fraction!r}")
@@ -66,6 +83,12 @@ def get_per_process_memory_fraction(device: DeviceArgument = None) -> float:
     Raises:
         RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> tcuda.set_per_process_memory_fraction(0.5)
+        >>> tcuda.get_per_process_memory_fraction()
+        0.5
+        >>> tcuda.set_per_process_memory_fraction(1.0)
     """
     in_use = ledger()
     return in_use.memory_fraction(resolve(device, OF_MEMORY))
@@ -90,6 +113,12 @@ def caching_allocator_alloc(size: int, device: DeviceArgument = None, stream: St
         RuntimeError: ``device`` does not exist.
         TypeError: ``size`` is not an integer, or ``stream`` is neither a stream nor an integer.
         ValueError: ``size`` or the handle is out of range, or ``device`` is not a CUDA device.
+
+    Example:
+        >>> address = tcuda.caching_allocator_alloc(4096)  # bytes
+        >>> address % 512
+        0
+        >>> tcuda.caching_allocator_delete(address)
     """
     in_use = ledger()
     current = cuda.getDevice()
@@ -131,6 +160,14 @@ def caching_allocator_delete(mem_ptr: int) -> None:
     Raises:
         RuntimeError: No allocated memory begins at ``mem_ptr``.
         TypeError: ``mem_ptr`` is not an integer.
+
+    Example:
+        >>> address = tcuda.caching_allocator_alloc(4096)
+        >>> tcuda.caching_allocator_delete(address)
+        >>> tcuda.caching_allocator_delete(address)  # the memory is free already
+        Traceback (most recent call last):
+            ...
+        RuntimeError: invalid device pointer...
     """
     if not isinstance(mem_ptr, int):
         raise TypeError(f"mem_ptr must be an integer, from caching_allocator_alloc(); got {a_kind(mem_ptr)}.")
@@ -153,6 +190,12 @@ def caching_allocator_enable(value: bool = True) -> None:
 
     Raises:
         RuntimeError: ``value`` is not a ``bool``.
+
+    Example:
+        >>> tcuda.caching_allocator_enable(False)
+        >>> x = xp.zeros(1000)  # memory of the driver
+        >>> del x  # the driver has the memory again
+        >>> tcuda.caching_allocator_enable()
     """
     if not isinstance(value, bool):
         raise RuntimeError(f"caching_allocator_enable() expects a bool, but got {a_kind(value)}")
@@ -168,6 +211,14 @@ def caching_allocator_disabled() -> Scope:
 
     The end of the block restores the setting of :func:`caching_allocator_enable` from before the block. If no device
     exists, nothing happens.
+
+    Example:
+        >>> held = tcuda.memory_reserved()
+        >>> with tcuda.caching_allocator_disabled():
+        ...     x = xp.zeros(1000)  # memory of the driver
+        ...     del x  # the driver has the memory again
+        >>> tcuda.memory_reserved() == held
+        True
     """
     return _NoCaching()
 
@@ -207,6 +258,15 @@ def record_stream(array: Any, stream: StreamLike) -> None:
         RuntimeError: ``stream`` is not a stream.
         TypeError: ``array`` is not an array on a device.
         ValueError: ``stream`` is of another device, or tcuda did not allocate the memory of ``array``.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> x = xp.ones(1000)
+        >>> side.wait_stream(tcuda.current_stream())
+        >>> with tcuda.stream(side):
+        ...     total = x.sum()
+        >>> tcuda.memory.record_stream(x, side)
+        >>> del x  # the memory becomes free when side has computed the sum
     """
     pointer: Any = getattr(array, "data", None)
     memory = getattr(pointer, "mem", None)

@@ -39,6 +39,13 @@ class MemPool:
 
     Raises:
         TypeError: ``allocator`` is not an allocator, or another argument is not True or False.
+
+    Example:
+        >>> pool = tcuda.MemPool()
+        >>> with tcuda.use_mem_pool(pool):
+        ...     x = xp.zeros(1000, dtype="float32")
+        >>> sum(segment["allocated_size"] for segment in pool.snapshot())  # bytes
+        4096
     """
 
     def __init__(self, allocator: Any = None, use_on_oom: bool = False, no_split: bool = False) -> None:
@@ -108,6 +115,14 @@ def use_mem_pool(pool: MemPool, device: DeviceArgument = None) -> Scope:
         RuntimeError: ``device`` does not exist.
         TypeError: ``pool`` is not a pool.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> pool = tcuda.MemPool()
+        >>> with tcuda.use_mem_pool(pool):
+        ...     x = xp.zeros(1000)
+        >>> y = xp.zeros(1000)  # from the memory of all others
+        >>> [segment["segment_pool_id"] == pool.id for segment in pool.snapshot()]
+        [True]
     """
     return _PoolScope(pool, device)
 
@@ -144,5 +159,16 @@ def graph_pool_handle() -> PoolId:
     """Return a handle for a new pool of memory (``torch.cuda.graph_pool_handle``).
 
     No other pool has the same handle. Graphs that are captured with the same handle share the pool.
+
+    Example:
+        >>> handle = tcuda.graph_pool_handle()
+        >>> x = xp.ones(3)
+        >>> first, second = tcuda.CUDAGraph(), tcuda.CUDAGraph()
+        >>> with tcuda.graph(first, pool=handle):
+        ...     y = x * 2
+        >>> with tcuda.graph(second, pool=handle):
+        ...     z = y + 1
+        >>> first.pool() == second.pool() == handle
+        True
     """
     return 0, ledger().next_pool()

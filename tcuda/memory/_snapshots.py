@@ -47,6 +47,13 @@ def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: b
 
     Raises:
         TypeError: ``mempool_id`` is not the number of a pool.
+
+    Example:
+        >>> x = xp.zeros(1000, dtype="float32")
+        >>> segments = tcuda.memory_snapshot()
+        >>> blocks = [block for segment in segments for block in segment["blocks"]]
+        >>> [block["size"] for block in blocks if block["address"] == x.data.ptr]
+        [4096]
     """
     wanted = None if mempool_id is None else pool_id(mempool_id, "memory_snapshot(): mempool_id")
     known = ledger_if_any()
@@ -74,6 +81,14 @@ def _snapshot(device: DeviceArgument = None, augment_with_fx_traces: bool = Fals
     Raises:
         RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> x = xp.zeros(1000)
+        >>> snapshot = tcuda.memory._snapshot()
+        >>> snapshot["segments"] == tcuda.memory_snapshot()
+        True
+        >>> len(snapshot["device_traces"]) == tcuda.device_count()
+        True
     """
     resolve(device, OF_MEMORY)
     segments, traces = ledger().snapshot(None, True)
@@ -112,6 +127,15 @@ def _dump_snapshot(
     Raises:
         OSError: The file cannot be written.
         TypeError: ``filename`` is not a path.
+
+    Example:
+        >>> import pickle, tempfile
+        >>> x = xp.zeros(1000)
+        >>> with tempfile.NamedTemporaryFile(suffix=".pickle") as file:
+        ...     tcuda.memory._dump_snapshot(file.name)
+        ...     snapshot = pickle.load(file)
+        >>> len(snapshot["segments"]) > 0
+        True
     """
     import pickle  # here, because the import takes long
 
@@ -154,6 +178,14 @@ def _record_memory_history(
         RuntimeError: A word is not one of the words above, or ``device`` does not exist.
         TypeError: An argument has the wrong type, or ``max_entries`` is not an integer from 0 to 2**64 - 1.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> tcuda.memory._record_memory_history(max_entries=100_000)
+        >>> x = xp.zeros(1000)
+        >>> events = tcuda.memory._snapshot()["device_traces"][0]
+        >>> events[-1]["action"], events[-1]["size"]  # bytes
+        ('alloc', 8000)
+        >>> tcuda.memory._record_memory_history(None)  # stop
     """
     if enabled is True or enabled is False:
         enabled = "all" if enabled else None
@@ -195,6 +227,15 @@ def _set_memory_metadata(metadata: str) -> None:
 
     Raises:
         TypeError: ``metadata`` is not a text that can be encoded.
+
+    Example:
+        >>> tcuda.memory._record_memory_history()
+        >>> tcuda.memory._set_memory_metadata("epoch 1")
+        >>> x = xp.zeros(1000)
+        >>> tcuda.memory._snapshot()["device_traces"][0][-1]["user_metadata"]
+        'epoch 1'
+        >>> tcuda.memory._set_memory_metadata("")
+        >>> tcuda.memory._record_memory_history(None)
     """
     if not isinstance(metadata, str) or any("\ud800" <= character <= "\udfff" for character in metadata):
         raise TypeError(f"Expected the metadata as a str without surrogates; got {metadata!r}.")
@@ -202,5 +243,12 @@ def _set_memory_metadata(metadata: str) -> None:
 
 
 def _get_memory_metadata() -> str:
-    """Return the text of the last :func:`_set_memory_metadata` (``torch.cuda.memory._get_memory_metadata``)."""
+    """Return the text of the last :func:`_set_memory_metadata` (``torch.cuda.memory._get_memory_metadata``).
+
+    Example:
+        >>> tcuda.memory._set_memory_metadata("epoch 1")
+        >>> tcuda.memory._get_memory_metadata()
+        'epoch 1'
+        >>> tcuda.memory._set_memory_metadata("")
+    """
     return ledger().metadata()

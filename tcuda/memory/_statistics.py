@@ -24,6 +24,12 @@ def memory_allocated(device: DeviceArgument = None) -> int:
     Raises:
         RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> before = tcuda.memory_allocated()
+        >>> x = xp.zeros(1000, dtype="float32")
+        >>> tcuda.memory_allocated() - before  # 4000 bytes, rounded up
+        4096
     """
     known = ledger_if_any()
     if known is None:
@@ -43,6 +49,14 @@ def max_memory_allocated(device: DeviceArgument = None) -> int:
     Raises:
         RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> tcuda.reset_peak_memory_stats()
+        >>> before = tcuda.memory_allocated()
+        >>> x = xp.zeros(1000, dtype="float32")
+        >>> del x
+        >>> tcuda.max_memory_allocated() - before
+        4096
     """
     known = ledger_if_any()
     return (
@@ -59,6 +73,11 @@ def memory_reserved(device: DeviceArgument = None) -> int:
     Raises:
         RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> x = xp.zeros(1000)
+        >>> tcuda.memory_reserved() >= tcuda.memory_allocated() > 0
+        True
     """
     known = ledger_if_any()
     if known is None:
@@ -77,6 +96,11 @@ def max_memory_reserved(device: DeviceArgument = None) -> int:
     Raises:
         RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> x = xp.zeros(1000)
+        >>> tcuda.max_memory_reserved() >= tcuda.memory_reserved() > 0
+        True
     """
     known = ledger_if_any()
     return (
@@ -89,6 +113,10 @@ def memory_cached(device: DeviceArgument = None) -> int:
 
     Args:
         device: The device; the current device if None.
+
+    Example:
+        >>> tcuda.memory_cached() == tcuda.memory_reserved()  # warns: use memory_reserved()
+        True
     """
     _warn("`tcuda.memory_cached` has been renamed to `tcuda.memory_reserved`")
     return memory_reserved(device)
@@ -99,6 +127,10 @@ def max_memory_cached(device: DeviceArgument = None) -> int:
 
     Args:
         device: The device; the current device if None.
+
+    Example:
+        >>> tcuda.max_memory_cached() == tcuda.max_memory_reserved()  # warns: use max_memory_reserved()
+        True
     """
     _warn("`tcuda.max_memory_cached` has been renamed to `tcuda.max_memory_reserved`")
     return max_memory_reserved(device)
@@ -128,6 +160,13 @@ def memory_stats(device: DeviceArgument = None) -> dict[str, Any]:
     Raises:
         RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> before = tcuda.memory_stats()["allocation.all.allocated"]
+        >>> x = xp.zeros(1000)
+        >>> y = x + 1
+        >>> tcuda.memory_stats()["allocation.all.allocated"] - before
+        2
     """
     known = ledger_if_any()
     if known is None:
@@ -144,6 +183,12 @@ def memory_stats_as_nested_dict(device: DeviceArgument = None) -> dict[str, Any]
     Raises:
         RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> x = xp.zeros(1000)
+        >>> stats = tcuda.memory_stats_as_nested_dict()
+        >>> stats["allocated_bytes"]["all"]["current"] == tcuda.memory_allocated()
+        True
     """
     nested: dict[str, Any] = {}
     for key, value in memory_stats(device).items():
@@ -164,6 +209,11 @@ def reset_peak_memory_stats(device: DeviceArgument = None) -> None:
     Raises:
         RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> tcuda.reset_peak_memory_stats()
+        >>> tcuda.max_memory_allocated() == tcuda.memory_allocated()
+        True
     """
     ledger().reset_peaks(resolve(device, OF_MEMORY))
 
@@ -179,6 +229,11 @@ def reset_accumulated_memory_stats(device: DeviceArgument = None) -> None:
     Raises:
         RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> tcuda.reset_accumulated_memory_stats()
+        >>> tcuda.memory_stats()["allocated_bytes.all.allocated"]
+        0
     """
     ledger().reset_accumulated(resolve(device, OF_MEMORY))
 
@@ -188,6 +243,11 @@ def reset_max_memory_allocated(device: DeviceArgument = None) -> None:
 
     Args:
         device: The device; the current device if None.
+
+    Example:
+        >>> tcuda.reset_max_memory_allocated()  # warns: use reset_peak_memory_stats()
+        >>> tcuda.max_memory_allocated() == tcuda.memory_allocated()
+        True
     """
     _warn(f"tcuda.reset_max_memory_allocated {_RESETS_ALL}")
     reset_peak_memory_stats(device)
@@ -198,6 +258,11 @@ def reset_max_memory_cached(device: DeviceArgument = None) -> None:
 
     Args:
         device: The device; the current device if None.
+
+    Example:
+        >>> tcuda.reset_max_memory_cached()  # warns: use reset_peak_memory_stats()
+        >>> tcuda.max_memory_reserved() == tcuda.memory_reserved()
+        True
     """
     _warn(f"tcuda.reset_max_memory_cached {_RESETS_ALL}")
     reset_peak_memory_stats(device)

@@ -40,6 +40,12 @@ def memory_summary(device: DeviceArgument = None, abbreviated: bool = False) -> 
     Raises:
         RuntimeError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> x = xp.zeros(1000)
+        >>> table = tcuda.memory_summary(abbreviated=True)
+        >>> "Allocated memory" in table
+        True
     """
     ledger()
     index = resolve(device, OF_MEMORY)

@@ -35,6 +35,12 @@ class Usage(NamedTuple):
         allocated: The sum of all allocations, in bytes.
         freed: The sum of all frees, in bytes. Frees of memory from before the part are included.
         allocations: The number of allocations.
+
+    Example:
+        >>> with tcuda.memory.track() as measured:
+        ...     x = xp.zeros(1000, dtype="float32")
+        >>> measured.usage
+        Usage(current=4096, peak=4096, allocated=4096, freed=0, allocations=1)
     """
 
     current: int = 0
@@ -47,15 +53,7 @@ class Usage(NamedTuple):
 class track:
     """Context manager and decorator that measures the memory of a block of code, or of the calls of a function.
 
-    Measurements may nest and overlap, and do not change the peaks of :func:`tcuda.memory_stats`::
-
-        with tcuda.memory.track() as usage:
-            y = step(x)
-        print(usage.peak, usage.current)
-        print(usage)  # all figures
-
-        @tcuda.memory.track(report=print)
-        def step(x): ...
+    Measurements may nest and overlap, and do not change the peaks of :func:`tcuda.memory_stats`.
 
     Inside the block, the attributes have their present values. After the block, the attributes keep their values from
     the end of the block. torch has no such function: a program must reset the peaks of the whole process.
@@ -72,6 +70,19 @@ class track:
         RuntimeError: ``device`` does not exist, or the block was entered again before its end.
         TypeError: ``thread`` is not True or False, or ``report`` cannot be called.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> with tcuda.memory.track() as usage:
+        ...     x = xp.zeros(1000, dtype="float32")
+        ...     y = x + 1
+        ...     del x
+        >>> usage.peak, usage.current  # bytes
+        (8192, 4096)
+        >>> @tcuda.memory.track(report=print)
+        ... def step(n):
+        ...     return xp.ones(n, dtype="float32").sum().item()
+        >>> total = step(1000)
+        Usage(current=0, peak=...
     """
 
     _active: tuple[Ledger, int, Tracker] | None = None

@@ -64,7 +64,16 @@ def generators() -> tuple[Generator, ...]:
 default_generators: Sequence[Generator] = _DefaultGenerators()
 """For each device, the generator from which ``cupy.random`` draws (``torch.cuda.default_generators``).
 
-Each access initialises tcuda. The sequence is empty if no device exists."""
+Each access initialises tcuda. The sequence is empty if no device exists.
+
+Example:
+    >>> generator = tcuda.default_generators[0]
+    >>> seeded = generator.manual_seed(42)
+    >>> tcuda.initial_seed()
+    42
+    >>> generator.device
+    device(type='cuda', index=0)
+"""
 
 
 def install_generators(cuda: Runtime, backend: Backend) -> None:

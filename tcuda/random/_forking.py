@@ -34,6 +34,14 @@ def fork_rng(devices: Iterable[DeviceArgument] | None = None, enabled: bool = Tr
         RuntimeError: The index of a device is negative.
         TypeError: ``devices`` is not iterable.
         ValueError: An element of ``devices`` is not a CUDA device.
+
+    Example:
+        >>> tcuda.manual_seed(42)
+        >>> with tcuda.random.fork_rng():
+        ...     x = xp.random.random_sample(4)
+        >>> y = xp.random.random_sample(4)
+        >>> bool((x == y).all())  # the draw in the block left no trace
+        True
     """
     return _Forked(devices, enabled)
 

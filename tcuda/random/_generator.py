@@ -51,6 +51,15 @@ class Generator:
 
     Attributes:
         device: The device of the generator.
+
+    Example:
+        >>> generator = tcuda.Generator(device="cuda:0").manual_seed(42)
+        >>> x = generator.standard_normal((2, 3))
+        >>> state = generator.get_state()
+        >>> y = generator.random_sample(4)
+        >>> generator.set_state(state)
+        >>> bool((generator.random_sample(4) == y).all())  # the same numbers again
+        True
     """
 
     device: Device
@@ -86,6 +95,11 @@ class Generator:
             RuntimeError: ``seed`` is not an integer, or the current stream is capturing and ``seed`` differs from the
                 seed of the generator.
             ValueError: ``seed`` is out of range.
+
+        Example:
+            >>> generator = tcuda.Generator().manual_seed(-1)
+            >>> generator.initial_seed() == 2**64 - 1
+            True
         """
         if not (type(seed) is int and 0 <= seed <= WORD):
             seed = checked_seed(seed)
@@ -113,6 +127,12 @@ class Generator:
             TypeError: ``seed`` is not None, an integer or an array of NumPy.
             ValueError: ``seed`` is out of range.
             RuntimeError: The current stream is capturing.
+
+        Example:
+            >>> generator = tcuda.Generator()
+            >>> seed = generator.seed()  # a new random seed
+            >>> generator.initial_seed() == seed
+            True
         """
         chosen = seed_of(seed)
         _refuse_in_capture("seed")
@@ -128,6 +148,11 @@ class Generator:
 
         Returns:
             An array of 16 bytes (uint8) on the host: the seed and then the offset, each with the lowest byte first.
+
+        Example:
+            >>> state = tcuda.Generator().manual_seed(42).get_state()
+            >>> state.view("uint64")  # the seed and the offset
+            array([42,  0], dtype=uint64)
         """
         state = _blank()
         self._philox.store(state)
@@ -167,6 +192,12 @@ class Generator:
         Raises:
             RuntimeError: ``offset`` is not an integer or not a multiple of 4, or the current stream is capturing.
             ValueError: ``offset`` is out of range.
+
+        Example:
+            >>> generator = tcuda.Generator().manual_seed(42)
+            >>> generator.set_offset(8)
+            >>> generator.get_offset()
+            8
         """
         offset = _as_long(offset, "manual_offset")
         if not 0 <= offset <= WORD:
@@ -177,7 +208,14 @@ class Generator:
         self._philox.move_to(offset)
 
     def clone_state(self) -> Generator:
-        """Return a new generator on the same device with a copy of the state (``torch.Generator.clone_state``)."""
+        """Return a new generator on the same device with a copy of the state (``torch.Generator.clone_state``).
+
+        Example:
+            >>> generator = tcuda.Generator().manual_seed(42)
+            >>> clone = generator.clone_state()
+            >>> bool((generator.random_sample(4) == clone.random_sample(4)).all())
+            True
+        """
         clone = Generator(self.device)
         clone._philox = PhiloxState(*self._philox.read())
         return clone
@@ -186,6 +224,13 @@ class Generator:
         """Return a new generator that shares the state of this generator (``torch.Generator.graphsafe_get_state``).
 
         A draw from either of the two generators moves the offset of both.
+
+        Example:
+            >>> generator = tcuda.Generator().manual_seed(42)
+            >>> other = generator.graphsafe_get_state()
+            >>> x = other.random_sample(4)
+            >>> generator.get_offset() == other.get_offset() > 0  # both moved
+            True
         """
         other = Generator(self.device)
         other._philox = self._philox
@@ -230,6 +275,13 @@ def default_rng(device: DeviceArgument = None, *, seed: Any = None) -> Generator
         RuntimeError: ``device`` does not exist.
         TypeError: ``seed`` is not None, an integer or an array of NumPy.
         ValueError: ``seed`` is out of range, or ``device`` is not a CUDA device.
+
+    Example:
+        >>> rng = tcuda.random.default_rng(seed=42)
+        >>> rng.random((2, 3)).shape
+        (2, 3)
+        >>> bool((rng.integers(0, 10, size=100) < 10).all())
+        True
     """
     generator = Generator(device)
     generator.seed(seed)

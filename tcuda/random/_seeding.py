@@ -37,6 +37,11 @@ def get_rng_state(device: DeviceArgument = "cuda") -> State:
         IndexError: ``device`` does not exist.
         RuntimeError: The index of ``device`` is negative.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> tcuda.manual_seed(42)
+        >>> tcuda.get_rng_state("cuda:0").view("uint64")  # the seed and the offset
+        array([42,  0], dtype=uint64)
     """
     return _default_generator(device).get_state()
 
@@ -46,6 +51,11 @@ def get_rng_state_all() -> list[State]:
 
     Returns:
         A list with a state for each device; an empty list if no device exists.
+
+    Example:
+        >>> states = tcuda.get_rng_state_all()
+        >>> len(states) == tcuda.device_count()
+        True
     """
     if not device_count():
         return []
@@ -68,6 +78,13 @@ def set_rng_state(new_state: State, device: DeviceArgument = "cuda") -> None:
             of ``device`` is negative.
         IndexError: ``device`` does not exist.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> state = tcuda.get_rng_state()
+        >>> x = xp.random.random_sample(4)
+        >>> tcuda.set_rng_state(state)
+        >>> bool((xp.random.random_sample(4) == x).all())
+        True
     """
     if is_initialized():
         _default_generator(device).set_state(new_state)
@@ -88,6 +105,13 @@ def set_rng_state_all(new_states: Iterable[State]) -> None:
         TypeError: A state is not an array of bytes on the host, or ``new_states`` is not iterable.
         RuntimeError: A state has another size, or the offset in a state is not a multiple of 4.
         IndexError: ``new_states`` has more states than there are devices.
+
+    Example:
+        >>> states = tcuda.get_rng_state_all()
+        >>> x = xp.random.random_sample(4)
+        >>> tcuda.set_rng_state_all(states)
+        >>> bool((xp.random.random_sample(4) == x).all())
+        True
     """
     states = several(new_states, "new_states", "the states that get_rng_state_all() returned")
     words = [parsed_state(state) for state in states]
@@ -111,6 +135,13 @@ def manual_seed(seed: int) -> None:
     Raises:
         ValueError: ``seed`` is out of range, or is a text that is not a number.
         TypeError: ``seed`` cannot be converted to an integer.
+
+    Example:
+        >>> tcuda.manual_seed(42)
+        >>> x = xp.random.random_sample(4)
+        >>> tcuda.manual_seed(42)
+        >>> bool((xp.random.random_sample(4) == x).all())
+        True
     """
     seed = int(seed)
     if is_initialized():
@@ -131,6 +162,11 @@ def manual_seed_all(seed: int) -> None:
     Raises:
         ValueError: ``seed`` is out of range, or is a text that is not a number.
         TypeError: ``seed`` cannot be converted to an integer.
+
+    Example:
+        >>> tcuda.manual_seed_all(42)
+        >>> [generator.initial_seed() for generator in tcuda.default_generators][0]
+        42
     """
     seed = checked_seed(int(seed))
 
@@ -142,12 +178,24 @@ def manual_seed_all(seed: int) -> None:
 
 
 def seed() -> None:
-    """Seed the default generator of the current device with a random seed (``torch.cuda.seed``)."""
+    """Seed the default generator of the current device with a random seed (``torch.cuda.seed``).
+
+    Example:
+        >>> tcuda.seed()
+        >>> tcuda.initial_seed() == tcuda.default_generators[0].initial_seed()
+        True
+    """
     _lazy_call(lambda: _of_current_device().seed())
 
 
 def seed_all() -> None:
-    """Seed the default generators of all devices with the same random seed (``torch.cuda.seed_all``)."""
+    """Seed the default generators of all devices with the same random seed (``torch.cuda.seed_all``).
+
+    Example:
+        >>> tcuda.seed_all()
+        >>> len({generator.initial_seed() for generator in tcuda.default_generators})  # one seed for all
+        1
+    """
 
     def call() -> None:
         first, *others = generators()
@@ -159,7 +207,13 @@ def seed_all() -> None:
 
 
 def initial_seed() -> int:
-    """Return the seed of the default generator of the current device (``torch.cuda.initial_seed``)."""
+    """Return the seed of the default generator of the current device (``torch.cuda.initial_seed``).
+
+    Example:
+        >>> tcuda.manual_seed(42)
+        >>> tcuda.initial_seed()
+        42
+    """
     return _of_current_device().initial_seed()
 
 

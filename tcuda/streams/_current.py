@@ -37,6 +37,12 @@ def current_stream(device: DeviceArgument = None) -> Stream:
 
     Raises:
         RuntimeError: ``device`` does not exist.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> with tcuda.stream(side):
+        ...     tcuda.current_stream() is side
+        True
     """
     if device is None:
         current = backend.current_stream()
@@ -60,6 +66,12 @@ def default_stream(device: DeviceArgument = None) -> Stream:
 
     Raises:
         RuntimeError: ``device`` does not exist.
+
+    Example:
+        >>> tcuda.default_stream().device
+        device(type='cuda', index=0)
+        >>> tcuda.default_stream() == tcuda.Stream()
+        False
     """
     index = cuda.getDevice() if device is None else resolve(device, OF_STREAMS)
     stream = _default_streams.get(index)
@@ -80,6 +92,14 @@ def set_stream(stream: StreamLike | None) -> None:
 
     Raises:
         RuntimeError: ``stream`` is not a stream.
+
+    Example:
+        >>> before = tcuda.current_stream()
+        >>> side = tcuda.Stream()
+        >>> tcuda.set_stream(side)
+        >>> tcuda.current_stream() == side
+        True
+        >>> tcuda.set_stream(before)
     """
     if stream is not None:
         make_current(stream if isinstance(stream, Stream) else as_stream(stream))
@@ -97,8 +117,11 @@ def stream(stream: StreamLike | None) -> StreamContext:
 
     Example:
         >>> side = tcuda.Stream()
+        >>> x = xp.arange(4)
+        >>> side.wait_stream(tcuda.current_stream())
         >>> with tcuda.stream(side):
-        ...     y = cupy.square(x)  # CuPy launches on side
+        ...     y = xp.square(x)  # the kernel runs on side
+        >>> side.synchronize()
     """
     return StreamContext(stream if stream is None or isinstance(stream, Stream) else as_stream(stream))
 
@@ -116,6 +139,11 @@ def get_stream_from_external(data_ptr: int, device: DeviceArgument = None) -> St
         AcceleratorError: ``device`` does not exist.
         TypeError: ``data_ptr`` is not an integer.
         ValueError: ``data_ptr`` is negative, or larger than any address.
+
+    Example:
+        >>> other = tcuda.Stream()  # stands for a stream of another library
+        >>> tcuda.get_stream_from_external(other.cuda_stream) == other
+        True
     """
     return Stream._wrap(checked_handle(data_ptr, "data_ptr"), existing_device(device))
 

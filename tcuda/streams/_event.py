@@ -73,6 +73,15 @@ class Event(_core.EventFinalizer):
 
     Raises:
         TypeError: An argument is neither a truth value nor an integer.
+
+    Example:
+        >>> begin, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
+        >>> begin.record()
+        >>> x = xp.ones(1000).sum()
+        >>> end.record()
+        >>> end.synchronize()
+        >>> begin.elapsed_time(end) > 0  # milliseconds
+        True
     """
 
     __slots__ = ("__dict__", "__weakref__", "_device_index", "_flags", "_spares", "cuda_event")
@@ -308,6 +317,12 @@ class Event(_core.EventFinalizer):
 
         Raises:
             AcceleratorError: The event was not made with ``interprocess=True``.
+
+        Example:
+            >>> event = tcuda.Event(interprocess=True)
+            >>> handle = event.ipc_handle()  # another process passes the bytes to Event.from_ipc_handle()
+            >>> len(handle)
+            64
         """
         created = not self.cuda_event
         if created:

@@ -32,6 +32,15 @@ class StreamContext(_core.StreamScope):
         stream: The stream.
         src_prev_stream: The stream that was current at entry, on the device that was current at entry.
         dst_prev_stream: The stream that was current at entry on the device of ``stream``.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> scope = tcuda.StreamContext(side)
+        >>> with scope:
+        ...     tcuda.current_stream() == side
+        True
+        >>> scope.stream is side
+        True
     """
 
     __slots__ = ("__weakref__",)

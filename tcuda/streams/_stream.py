@@ -60,6 +60,14 @@ class Stream(_core.StreamMethods):
         AcceleratorError: ``device`` does not exist.
         TypeError: ``priority`` or a handle is not an integer, or a keyword is unknown.
         ValueError: A handle is negative or larger than any address.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> with tcuda.stream(side):
+        ...     x = xp.ones(1000)  # the kernel runs on side
+        >>> tcuda.current_stream().wait_stream(side)  # later work here waits for x
+        >>> float(x.sum())
+        1000.0
     """
 
     __slots__ = ("__dict__", "__weakref__", "cuda_stream", "device_index")
@@ -137,12 +145,25 @@ class Stream(_core.StreamMethods):
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
-        """Return the lowest and the highest priority, such as ``(0, -3)``."""
+        """Return the lowest and the highest priority, such as ``(0, -3)``.
+
+        Example:
+            >>> low, high = tcuda.Stream.priority_range()
+            >>> tcuda.Stream(priority=high).priority == high
+            True
+        """
         least, greatest = cuda.deviceGetStreamPriorityRange()
         return least, max(greatest, least - _PRIORITIES + 1)
 
     def query(self) -> bool:
-        """Return whether all work that was submitted to the stream is complete (``cudaStreamQuery``)."""
+        """Return whether all work that was submitted to the stream is complete (``cudaStreamQuery``).
+
+        Example:
+            >>> side = tcuda.Stream()
+            >>> side.synchronize()
+            >>> side.query()
+            True
+        """
         handle = self.cuda_stream
         if captures:
             require_no_capture("Stream.query()", stream=handle)
@@ -175,6 +196,14 @@ class Stream(_core.StreamMethods):
 
         Raises:
             RuntimeError: ``event`` is not an event.
+
+        Example:
+            >>> side, ready = tcuda.Stream(), tcuda.Event()
+            >>> x = xp.ones(1000)
+            >>> ready.record()
+            >>> side.wait_event(ready)
+            >>> with tcuda.stream(side):
+            ...     y = x + 1  # begins when x is complete
         """
         if isinstance(event, Event):
             event.wait(self)
@@ -195,6 +224,13 @@ class Stream(_core.StreamMethods):
         Raises:
             RuntimeError: ``stream`` is not a stream.
             AcceleratorError: This stream is capturing, and ``stream`` does not take part in the capture (905).
+
+        Example:
+            >>> side = tcuda.Stream()
+            >>> x = xp.ones(1000)
+            >>> side.wait_stream(tcuda.current_stream())
+            >>> with tcuda.stream(side):
+            ...     y = x + 1  # begins when x is complete
         """
         other, index = handle_and_device(stream)
         handle = self.cuda_stream
@@ -222,6 +258,13 @@ class Stream(_core.StreamMethods):
 
         Raises:
             RuntimeError: ``event`` is not an event.
+
+        Example:
+            >>> side = tcuda.Stream()
+            >>> with tcuda.stream(side):
+            ...     x = xp.ones(1000)
+            >>> ready = side.record_event()
+            >>> ready.synchronize()  # x is complete
         """
         if event is None:
             event = Event()
@@ -296,6 +339,12 @@ class ExternalStream(Stream):
     Args:
         stream_ptr: The ``cudaStream_t``.
         device: The device on which the ``cudaStream_t`` was created; the current device if None.
+
+    Example:
+        >>> other = tcuda.Stream()  # stands for a stream of another library
+        >>> wrapped = tcuda.ExternalStream(other.cuda_stream, device=other.device)
+        >>> wrapped == other
+        True
     """
 
     __slots__ = ()

@@ -1,0 +1,140 @@
+"""The examples of the reference print what the pages say."""
+
+from __future__ import annotations
+
+import doctest
+import gc
+import re
+import subprocess
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+import tcuda
+from support.folders import REPOSITORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.fixture_types import OutputOf
+
+_ENTRY = re.compile(r"^<!-- reference: (\S+) -->\n(.*?)(?=^<!-- reference: |^## (?!`)|\Z)", re.DOTALL | re.MULTILINE)
+_END = "<!-- end -->"
+_EXAMPLE = re.compile(r"^```pycon\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_OPTIONS = doctest.ELLIPSIS
+
+OWN_PROCESS = {
+    "tcuda.CUDAPluggableAllocator",
+    "tcuda.change_current_allocator",
+    "tcuda.memory._set_allocator_settings",
+    "tcuda.memory.attach_out_of_memory_observer",
+    "tcuda.memory.torch_allocator",
+}
+"""The entries whose examples need a new process, because they change the process for good."""
+
+TWO_DEVICES = {"tcuda.can_device_access_peer", "tcuda.device", "tcuda.device_of"}
+"""The entries whose examples need a second device."""
+
+EMULATED: set[str] = set()
+"""The entries whose examples need emulated devices."""
+
+NEEDS_TORCH = {"tcuda.memory.torch_allocator"}
+"""The entries whose examples need PyTorch and a GPU."""
+
+
+class Entry(NamedTuple):
+    """An entry of the reference, with the code of its examples."""
+
+    name: str
+    code: str
+
+
+def entries() -> list[Entry]:
+    """Return the entries of all pages. The example of an entry may also follow the entry, up to the next heading."""
+    found = []
+    for page in sorted((REPOSITORY / "docs" / "api").glob("*.md")):
+        for name, text in _ENTRY.findall(page.read_text()):
+            described, _, after = text.partition(f"{_END}\n")
+            found.append(Entry(name, "\n".join(_EXAMPLE.findall(described) + _EXAMPLE.findall(after))))
+    return found
+
+
+def _marked(entry: Entry) -> Any:
+    marks = []
+    if entry.name in TWO_DEVICES:
+        marks.append(pytest.mark.tcuda_devices(2))
+    if entry.name in EMULATED:
+        marks.append(pytest.mark.emulated)
+    if entry.name in NEEDS_TORCH:
+        marks.append(pytest.mark.gpu)
+    return pytest.param(entry, marks=marks, id=entry.name)
+
+
+ENTRIES = entries()
+WITH_EXAMPLE = [entry for entry in ENTRIES if entry.code]
+IN_THIS_PROCESS = [_marked(entry) for entry in WITH_EXAMPLE if entry.name not in OWN_PROCESS]
+ALONE = [_marked(entry) for entry in WITH_EXAMPLE if entry.name in OWN_PROCESS]
+
+
+def run(name: str, code: str, names: dict[str, Any]) -> str:
+    """Run the lines of an example, and return what differs from the page."""
+    said: list[str] = []
+    example = doctest.DocTestParser().get_doctest(code, names, name, None, None)
+    doctest.DocTestRunner(verbose=False, optionflags=_OPTIONS).run(example, out=said.append)
+    return "".join(said)
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    """Restore the state that an example may change."""
+    fraction = tcuda.get_per_process_memory_fraction()
+    with (
+        warnings.catch_warnings(),
+        tcuda.random.fork_rng(),
+        tcuda.device(tcuda.current_device()),
+        tcuda.stream(tcuda.current_stream()),
+        tcuda.sync_debug_mode("default"),
+    ):
+        gc.disable()  # arrays of earlier tests may die, which changes the figures of memory
+        warnings.filterwarnings("ignore", category=FutureWarning)  # of old names
+        warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
+        yield
+    gc.enable()
+    tcuda.set_per_process_memory_fraction(fraction)
+    tcuda.caching_allocator_enable()
+
+
+def test_the_pages_have_entries_and_the_lists_of_this_file_name_them() -> None:
+    names = {entry.name for entry in ENTRIES}
+    assert len(names) > 150
+    assert {*OWN_PROCESS, *TWO_DEVICES, *EMULATED, *NEEDS_TORCH} <= names
+
+
+@pytest.mark.usefixtures("runtime", "restored")
+@pytest.mark.parametrize("entry", IN_THIS_PROCESS)
+def test_an_example_prints_what_the_page_says(entry: Entry, xp: Any) -> None:
+    differs = run(entry.name, entry.code, {"tcuda": tcuda, "xp": xp})
+    assert not differs, differs
+
+
+@pytest.mark.parametrize("entry", ALONE)
+def test_an_example_that_changes_the_process_prints_what_the_page_says(
+    entry: Entry, output_of: OutputOf, tmp_path: Path
+) -> None:
+    if entry.name in NEEDS_TORCH:
+        pytest.importorskip("torch")
+    if "cc -shared" in entry.code:
+        source = REPOSITORY / "docs" / "examples" / "pluggable_allocator.c"
+        library = tmp_path / "pluggable_allocator.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    program = f"""
+import doctest
+
+import tcuda
+
+example = doctest.DocTestParser().get_doctest({entry.code!r}, {{"tcuda": tcuda}}, {entry.name!r}, None, None)
+doctest.DocTestRunner(verbose=False, optionflags={_OPTIONS!r}).run(example)
+"""
+    assert output_of(program) == ""
