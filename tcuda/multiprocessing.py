@@ -25,6 +25,16 @@ def unreceived() -> int:
     """Return the number of messages of this process that no process has received yet.
 
     Each message is about one array, and keeps the memory of the array.
+
+    Example:
+        >>> import multiprocessing
+        >>> import tcuda.multiprocessing
+        >>> receiver, sender = multiprocessing.Pipe(duplex=False)
+        >>> sender.send(tcuda.xp.ones(1000))
+        >>> tcuda.multiprocessing.unreceived()
+        1
+        >>> tcuda.multiprocessing.withdraw()
+        1
     """
     return leases.on_the_way()
 
@@ -40,6 +50,16 @@ def withdraw(array: Any = None) -> int:
 
     Raises:
         TypeError: ``array`` is not an array on a device.
+
+    Example:
+        >>> import multiprocessing
+        >>> import tcuda.multiprocessing
+        >>> receiver, sender = multiprocessing.Pipe(duplex=False)
+        >>> x = tcuda.xp.ones(1000)
+        >>> sender.send(x)
+        >>> receiver.close()  # the message is lost
+        >>> tcuda.multiprocessing.withdraw(x)
+        1
     """
     if array is None:
         return leases.withdraw()

@@ -16,6 +16,10 @@ def ipc_collect() -> None:
     memory, or when a process stops to send arrays.
 
     A message that no process has received yet keeps its memory: see :func:`tcuda.multiprocessing.withdraw`.
+
+    Example:
+        >>> tcuda.ipc_collect()
+        >>> reserved = tcuda.memory_reserved()  # without memory that other processes have given back
     """
     _lazy_init()
     if "tcuda._sharing.messages" not in sys.modules:  # this process has neither sent nor received an array

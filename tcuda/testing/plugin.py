@@ -85,6 +85,14 @@ def tcuda_check_state(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that leaks device memory, leaves another device or stream current, or holds a capture open.
 
     The memory is not checked if the test fails, because the traceback of the error keeps arrays alive.
+
+    Example:
+        >>> import pytest
+        >>> @pytest.mark.usefixtures("tcuda_check_state")  # fails if the test leaves side current
+        ... def test_step():
+        ...     side = tcuda.Stream()
+        ...     with tcuda.stream(side):
+        ...         assert tcuda.xp.ones(3).sum() == 3
     """
     before = state()
     yield
