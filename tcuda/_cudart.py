@@ -185,7 +185,14 @@ def _status_of(call: Callable[[], None]) -> cudaError:
 
 
 class cudaStatus:
-    """Two statuses by their names in torch (``torch.cuda.cudaStatus``)."""
+    """Two statuses by their names in torch (``torch.cuda.cudaStatus``).
+
+    Example:
+        >>> tcuda.cudaStatus.SUCCESS
+        0
+        >>> tcuda.cudart().cudaProfilerStop() == tcuda.cudaStatus.SUCCESS
+        True
+    """
 
     SUCCESS: int = 0
     ERROR_NOT_READY: int = 34
@@ -195,14 +202,18 @@ class cudaStatus:
 def cudart() -> ModuleType:
     """Initialise tcuda, and return the CUDA runtime API as a module (``torch.cuda.cudart``).
 
-    The functions of the module return a status, for :func:`check_error`:
-
-        >>> tcuda.check_error(tcuda.cudart().cudaProfilerStart())
+    The functions of the module return a status, for :func:`check_error`; ``cudaMemGetInfo`` returns bytes instead.
 
     Returns:
         A module with ``cudaError``, ``cudaGetErrorString``, ``cudaProfilerStart``, ``cudaProfilerStop``,
         ``cudaHostRegister``, ``cudaHostUnregister``, ``cudaStreamCreate``, ``cudaStreamDestroy`` and
         ``cudaMemGetInfo``.
+
+    Example:
+        >>> free, total = tcuda.cudart().cudaMemGetInfo(0)  # bytes
+        >>> status = tcuda.cudart().cudaProfilerStart()  # Nsight Systems records from here
+        >>> tcuda.check_error(status)
+        >>> tcuda.check_error(tcuda.cudart().cudaProfilerStop())
     """
     init()
     return sys.modules[__name__]
@@ -217,6 +228,13 @@ def check_error(res: int) -> None:
     Raises:
         CudaError: ``res`` is not 0.
         TypeError: ``res`` is not an integer.
+
+    Example:
+        >>> tcuda.check_error(0)
+        >>> tcuda.check_error(1)
+        Traceback (most recent call last):
+            ...
+        tcuda._errors.CudaError: invalid argument (1)
     """
     if not isinstance(res, int):
         raise TypeError(

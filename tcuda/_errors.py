@@ -44,6 +44,13 @@ class AcceleratorError(RuntimeError):
         error_code: The status that the CUDA runtime returned, such as 101 (``cudaErrorInvalidDevice``).
         call: The text of the call that failed.
         details: What is known of the cause; an empty text if nothing is known.
+
+    Example:
+        >>> try:
+        ...     tcuda.set_device(99)
+        ... except tcuda.AcceleratorError as error:
+        ...     print(error.error_code, str(error).splitlines()[0])
+        101 CUDA error: invalid device ordinal
     """
 
     def __init__(self, error_code: int, call: str = "", details: str = "") -> None:
@@ -64,7 +71,15 @@ class AcceleratorError(RuntimeError):
 
 
 class OutOfMemoryError(RuntimeError, MemoryError):
-    """A device has no memory left for an allocation (``torch.OutOfMemoryError``)."""
+    """A device has no memory left for an allocation (``torch.OutOfMemoryError``).
+
+    Example:
+        >>> try:
+        ...     x = xp.zeros(2**45, dtype="uint8")
+        ... except tcuda.OutOfMemoryError as error:
+        ...     print(str(error).split(".")[0])
+        CUDA out of memory
+    """
 
 
 class AllocatorSettingsError(ValueError, RuntimeError):
@@ -72,11 +87,27 @@ class AllocatorSettingsError(ValueError, RuntimeError):
 
 
 class DeferredCudaCallError(Exception):
-    """A call that was queued before initialisation failed when it ran (``torch.cuda.DeferredCudaCallError``)."""
+    """A call that was queued before initialisation failed when it ran (``torch.cuda.DeferredCudaCallError``).
+
+    Example:
+        >>> tcuda._lazy_call(lambda: 1 / 0)
+        >>> tcuda.init()
+        Traceback (most recent call last):
+            ...
+        tcuda._errors.DeferredCudaCallError: CUDA call failed lazily at initialization with error: division by zero...
+    """
 
 
 class CudaError(RuntimeError):
-    """A status returned by :func:`tcuda.cudart` that is not success (``torch.cuda.CudaError``)."""
+    """A status returned by :func:`tcuda.cudart` that is not success (``torch.cuda.CudaError``).
+
+    Example:
+        >>> try:
+        ...     tcuda.check_error(2)  # the status of a function of tcuda.cudart()
+        ... except tcuda.CudaError as error:
+        ...     print(error)
+        out of memory (2)
+    """
 
     def __init__(self, code: int) -> None:
         """Describe the status ``code``."""

@@ -90,12 +90,25 @@ def init() -> None:
     Raises:
         RuntimeError: The process has no device, or is a forked child of a process that has used a device.
         DeferredCudaCallError: A call that was queued before failed.
+
+    Example:
+        >>> tcuda.init()
+        >>> tcuda.is_initialized()
+        True
     """
     _lazy_init()
 
 
 def is_initialized() -> bool:
-    """Return whether tcuda's state has been initialised (``torch.cuda.is_initialized``)."""
+    """Return whether tcuda's state has been initialised (``torch.cuda.is_initialized``).
+
+    Example:
+        >>> tcuda.is_initialized()
+        False
+        >>> x = tcuda.xp.ones(3)
+        >>> tcuda.is_initialized()
+        True
+    """
     return _initialized is not None
 
 
