@@ -35,6 +35,10 @@ def utilization(device: DeviceArgument = None) -> int:
     Raises:
         RuntimeError: The device is not visible, or NVML has no answer for it.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> 0 <= tcuda.utilization() <= 100  # percent
+        True
     """
     return int(_ask("nvmlDeviceGetUtilizationRates", device).gpu)
 
@@ -55,6 +59,10 @@ def memory_usage(device: DeviceArgument = None) -> int:
     Raises:
         RuntimeError: The device is not visible, or NVML has no answer for it.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> 0 <= tcuda.memory_usage() <= 100  # percent
+        True
     """
     return int(_ask("nvmlDeviceGetUtilizationRates", device).memory)
 
@@ -70,6 +78,10 @@ def temperature(device: DeviceArgument = None) -> int:
     Raises:
         RuntimeError: The device is not visible, or NVML has no answer for it.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> tcuda.temperature() > 0  # degrees Celsius
+        True
     """
     return int(_ask("nvmlDeviceGetTemperature", device, _TEMPERATURE_GPU))
 
@@ -85,6 +97,11 @@ def power_draw(device: DeviceArgument = None) -> int:
     Raises:
         RuntimeError: The device is not visible, or NVML has no answer for it.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> watts = tcuda.power_draw() / 1000
+        >>> watts > 0
+        True
     """
     return int(_ask("nvmlDeviceGetPowerUsage", device))
 
@@ -100,6 +117,10 @@ def clock_rate(device: DeviceArgument = None) -> int:
     Raises:
         RuntimeError: The device is not visible, or NVML has no answer for it.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> tcuda.clock_rate() > 0  # megahertz
+        True
     """
     return int(_ask("nvmlDeviceGetClockInfo", device, _CLOCK_SM))
 
@@ -125,6 +146,11 @@ def device_memory_used(device: DeviceArgument = None) -> int:
     Raises:
         RuntimeError: The device is not visible, or NVML has no answer for it.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> x = xp.zeros(1000)
+        >>> tcuda.device_memory_used() >= tcuda.memory_reserved()  # bytes
+        True
     """
     return int(_ask("nvmlDeviceGetMemoryInfo", device).used)
 
@@ -142,6 +168,10 @@ def list_gpu_processes(device: DeviceArgument = None) -> str:
         RuntimeError: The device is not visible, or NVML has no answer for it. If the driver is not loaded, the function
             returns a text that says so, and raises no error.
         ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> print(tcuda.list_gpu_processes())
+        GPU:...
     """
     try:
         processes = _ask("nvmlDeviceGetComputeRunningProcesses", device)
