@@ -94,6 +94,11 @@ def range_push(msg: str) -> int:
 
     Returns:
         The depth of the range, counted from 0; -2 if no profiler is attached.
+
+    Example:
+        >>> depth = tcuda.nvtx.range_push("load")  # -2 without a profiler
+        >>> x = xp.ones(1000)
+        >>> depth = tcuda.nvtx.range_pop()
     """
     if type(msg) is not str:
         _check(msg, "range_push")
@@ -105,6 +110,10 @@ def range_pop() -> int:
 
     Returns:
         The depth of the range, counted from 0; -2 if this thread has no open range or no profiler is attached.
+
+    Example:
+        >>> depth = tcuda.nvtx.range_push("load")
+        >>> depth = tcuda.nvtx.range_pop()  # ends "load"
     """
     return (_listener or _listen()).pop()
 
@@ -117,6 +126,11 @@ def range_start(msg: str) -> int:
 
     Returns:
         The number of the range, for :func:`range_end`.
+
+    Example:
+        >>> number = tcuda.nvtx.range_start("request")
+        >>> x = xp.ones(1000)
+        >>> tcuda.nvtx.range_end(number)  # in this thread or in another one
     """
     _check(msg, "range_start")
     return (_listener or _listen()).start(msg)
@@ -127,6 +141,10 @@ def range_end(range_id: int) -> None:
 
     Args:
         range_id: The number of the range that :func:`range_start` returned.
+
+    Example:
+        >>> number = tcuda.nvtx.range_start("request")
+        >>> tcuda.nvtx.range_end(number)
     """
     if not isinstance(range_id, int):
         raise TypeError(f"range_end() takes what range_start() returned, an int, not {range_id!r}")
@@ -140,6 +158,9 @@ def mark(msg: str) -> None:
 
     Args:
         msg: The text to show.
+
+    Example:
+        >>> tcuda.nvtx.mark("first batch done")
     """
     _check(msg, "mark")
     (_listener or _listen()).mark(msg)
@@ -153,6 +174,13 @@ def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
         msg: The text to show, a format string.
         *args: The positional arguments of ``msg.format()``.
         **kwargs: The keyword arguments of ``msg.format()``.
+
+    Example:
+        >>> with tcuda.nvtx.range("epoch {}", 3):
+        ...     x = xp.ones(1000).sum()
+        >>> @tcuda.nvtx.range("step")
+        ... def step(x):
+        ...     return x + 1
     """
     _check(msg, "range")
     range_push(msg.format(*args, **kwargs))
