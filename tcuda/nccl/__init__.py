@@ -61,6 +61,10 @@ def version() -> tuple[int, ...]:
 
     Raises:
         RuntimeError: NCCL is not installed.
+
+    Example:
+        >>> tcuda.nccl.version() >= (2, 0)
+        True
     """
     return _library().version()
 
@@ -72,6 +76,11 @@ def unique_id() -> bytes:
 
     Raises:
         RuntimeError: NCCL is not installed.
+
+    Example:
+        >>> uid = tcuda.nccl.unique_id()  # one process makes the bytes and sends them to the others
+        >>> len(uid)
+        128
     """
     return _library().unique_id()
 
@@ -94,6 +103,13 @@ def init_rank(num_ranks: int, uid: bytes, rank: int) -> Communicator:
         RuntimeError: ``uid`` does not have 128 bytes, ``rank`` is not in the clique, NCCL refuses the clique or is not
             installed.
         AcceleratorError: A capture in progress forbids the call.
+
+    Example:
+        >>> x = xp.arange(3)
+        >>> comm = tcuda.nccl.init_rank(1, tcuda.nccl.unique_id(), 0)  # a clique of one device
+        >>> tcuda.nccl.all_reduce([x], comms=[comm])
+        >>> x
+        array([0, 1, 2])
     """
     if not isinstance(uid, (bytes, bytearray, memoryview)):
         raise TypeError(f"uid must be the bytes that unique_id() returns; got {a_kind(uid)}.")
@@ -116,6 +132,13 @@ def is_available(tensors: Iterable[Any]) -> bool:
 
     Args:
         tensors: The arrays.
+
+    Example:
+        >>> arrays = tcuda.comm.broadcast(xp.ones(3), [0, 1])
+        >>> tcuda.nccl.is_available(arrays)
+        True
+        >>> tcuda.nccl.is_available([xp.ones(3), xp.ones(3)])  # two arrays on one device
+        False
     """
     try:
         _library()
@@ -156,6 +179,12 @@ def all_reduce(
         TypeError: ``inputs`` is not a collection of arrays.
         ValueError: ``op`` is not an operation.
         RuntimeError: NCCL cannot work on the arrays, on ``streams`` or with ``comms``, or NCCL is not installed.
+
+    Example:
+        >>> arrays = tcuda.comm.broadcast(xp.arange(3), [0, 1])
+        >>> tcuda.nccl.all_reduce(arrays)  # in place
+        >>> arrays[0]
+        array([0, 2, 4])
     """
     if streams is None and comms is None and _plain.all_reduce(inputs, outputs, op):
         return
@@ -198,6 +227,13 @@ def reduce(
         TypeError: ``inputs`` is not a collection of arrays.
         ValueError: ``op`` is not an operation, or both ``output`` and ``outputs`` are given.
         RuntimeError: NCCL cannot work on the arrays, on ``streams`` or with ``comms``, or NCCL is not installed.
+
+    Example:
+        >>> arrays = tcuda.comm.broadcast(xp.arange(3), [0, 1])
+        >>> total = xp.empty_like(arrays[0])
+        >>> tcuda.nccl.reduce(arrays, total, root=0)
+        >>> total
+        array([0, 2, 4])
     """
     if streams is None and comms is None and outputs is None and _plain.reduce(inputs, output, root, op):
         return
@@ -241,6 +277,14 @@ def broadcast(
     Raises:
         TypeError: ``inputs`` is not a collection of arrays.
         RuntimeError: NCCL cannot work on the arrays, on ``streams`` or with ``comms``, or NCCL is not installed.
+
+    Example:
+        >>> x = xp.arange(3)
+        >>> with tcuda.device(1):
+        ...     y = xp.zeros_like(x)
+        >>> tcuda.nccl.broadcast([x, y], root=0)
+        >>> y.get()
+        array([0, 1, 2])
     """
     if streams is None and comms is None and _plain.broadcast(inputs, root):
         return
@@ -265,6 +309,13 @@ def all_gather(
     Raises:
         TypeError: ``inputs`` or ``outputs`` is not a collection of arrays.
         RuntimeError: NCCL cannot work on the arrays, on ``streams`` or with ``comms``, or NCCL is not installed.
+
+    Example:
+        >>> inputs = tcuda.comm.broadcast(xp.arange(2), [0, 1])
+        >>> outputs = tcuda.comm.broadcast(xp.zeros(4, dtype=inputs[0].dtype), [0, 1])
+        >>> tcuda.nccl.all_gather(inputs, outputs)
+        >>> outputs[0]
+        array([0, 1, 0, 1])
     """
     if streams is None and comms is None and outputs is not None and _plain.all_gather(inputs, outputs):
         return
@@ -292,6 +343,13 @@ def reduce_scatter(
         TypeError: ``inputs`` or ``outputs`` is not a collection of arrays.
         ValueError: ``op`` is not an operation.
         RuntimeError: NCCL cannot work on the arrays, on ``streams`` or with ``comms``, or NCCL is not installed.
+
+    Example:
+        >>> inputs = tcuda.comm.broadcast(xp.arange(4), [0, 1])
+        >>> outputs = tcuda.comm.broadcast(xp.zeros(2, dtype=inputs[0].dtype), [0, 1])
+        >>> tcuda.nccl.reduce_scatter(inputs, outputs)
+        >>> outputs[0].get(), outputs[1].get()
+        (array([0, 2]), array([4, 6]))
     """
     if streams is None and comms is None and outputs is not None and _plain.reduce_scatter(inputs, outputs, op):
         return
