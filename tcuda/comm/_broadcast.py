@@ -42,6 +42,12 @@ def broadcast(
         TypeError: ``tensor`` or an element of ``out`` is not an array, or ``devices`` or ``out`` is not iterable.
         ValueError: One of ``devices`` is not a CUDA device.
         AcceleratorError: One of ``devices`` does not exist.
+
+    Example:
+        >>> x = xp.arange(3)
+        >>> first, second = tcuda.comm.broadcast(x, [0, 1])
+        >>> first is x, second.device.id
+        (True, 1)
     """
     if devices is not None and out is None:
         made = backend.transfers().broadcast(tensor, devices, SMALL)

@@ -46,6 +46,12 @@ def broadcast_coalesced(
             ``buffer_size`` is not an integer, or is negative.
         ValueError: One of ``devices`` is not a CUDA device.
         AcceleratorError: One of ``devices`` does not exist.
+
+    Example:
+        >>> arrays = [xp.arange(3), xp.ones((2, 2))]
+        >>> first, second = tcuda.comm.broadcast_coalesced(arrays, [0, 1])
+        >>> [array.shape for array in second]
+        [(3,), (2, 2)]
     """
     made = backend.transfers().broadcast_coalesced(tensors, devices, buffer_size, SMALL)
     if made is not None:
@@ -139,6 +145,12 @@ def reduce_add_coalesced(
         RuntimeError: Arrays at the same place have different dtypes, or no array is on ``destination``.
         AssertionError: An array is on the host.
         TypeError: ``inputs`` does not have sequences of arrays, or ``buffer_size`` is not an integer or is negative.
+
+    Example:
+        >>> arrays = [xp.arange(3), xp.ones(2)]
+        >>> inputs = tcuda.comm.broadcast_coalesced(arrays, [0, 1])
+        >>> tcuda.comm.reduce_add_coalesced(inputs, destination=0)
+        (array([0, 2, 4]), array([2., 2.]))
     """
     made = backend.transfers().reduce_add_coalesced(inputs, destination, buffer_size, SMALL)
     if made is not None:

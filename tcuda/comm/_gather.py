@@ -40,6 +40,13 @@ def gather(tensors: Iterable[Any], dim: int = 0, destination: DeviceArgument = N
         TypeError: ``tensors`` is not iterable, or an element or ``out`` is not an array.
         ValueError: ``destination`` is not a device.
         AcceleratorError: ``destination`` does not exist, or a capture forbids the wait for a copy to the host.
+
+    Example:
+        >>> parts = tcuda.comm.scatter(xp.arange(6), [0, 1])
+        >>> tcuda.comm.gather(parts, destination=0)
+        array([0, 1, 2, 3, 4, 5])
+        >>> type(tcuda.comm.gather(parts, destination="cpu")).__module__
+        'numpy'
     """
     if out is None and type(dim) is int and not dim:
         made = backend.transfers().gather(tensors, destination)

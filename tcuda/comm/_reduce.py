@@ -42,6 +42,11 @@ def reduce_add(inputs: Iterable[Any], destination: DeviceArgument = None) -> Any
         ValueError: The shapes differ, or ``destination`` is not a CUDA device.
         RuntimeError: The dtypes differ, or no array is on ``destination``.
         TypeError: ``inputs`` is not iterable, or an element is not an array.
+
+    Example:
+        >>> inputs = tcuda.comm.broadcast(xp.arange(3), [0, 1])
+        >>> tcuda.comm.reduce_add(inputs, destination=0)
+        array([0, 2, 4])
     """
     made = backend.transfers().reduce_add(inputs, destination, SMALL)
     if made is not None:

@@ -54,6 +54,11 @@ def scatter(
             argument is not iterable.
         ValueError: One of ``devices`` is not a CUDA device.
         AcceleratorError: One of ``devices`` does not exist.
+
+    Example:
+        >>> parts = tcuda.comm.scatter(xp.arange(6), [0, 1], chunk_sizes=[2, 4])
+        >>> [(part.device.id, part.size) for part in parts]
+        [(0, 2), (1, 4)]
     """
     if out is None:
         if chunk_sizes is None and streams is None and type(dim) is int and not dim:
