@@ -44,15 +44,6 @@ __all__ = [
 class check(Scope):
     """Context manager and decorator that looks for races in a block of code, or in the calls of a function.
 
-    ::
-
-        with tcuda.sanitizer.check(mode="collect") as report:
-            step(x)
-        print(report)
-
-        @tcuda.sanitizer.check()
-        def test_step(): ...
-
     The detector sees the operations of all threads. A race belongs to the innermost check of the code that found the
     race; the race of a thread without a check belongs to the check that was entered last. The accesses of a race may be
     older than the check if another check was active then.
@@ -78,6 +69,18 @@ class check(Scope):
         RuntimeError: The block is entered, and the runtime in use has no races to tell; or a block is entered twice.
         TypeError: ``mode`` is not a text, ``report`` is not a report, or ``possible`` is not a bool.
         ValueError: ``mode`` is none of the three, or a line of the file of suppressions is wrong.
+
+    Example:
+        >>> main, side = tcuda.current_stream(), tcuda.Stream()
+        >>> with tcuda.sanitizer.check(mode="collect") as report:
+        ...     x = xp.ones(1000)
+        ...     with tcuda.stream(side):
+        ...         y = x * 2  # side does not wait for main
+        >>> print(report.races[0].missing.sentence)
+        `side.wait_stream(main)` before line 4 of ... orders them.
+        >>> @tcuda.sanitizer.check()
+        ... def step():  # a call raises an error if a race is found
+        ...     return xp.ones(1000) * 2
     """
 
     def __init__(self, mode: str = "raise", *, report: Report | None = None, possible: bool = False) -> None:

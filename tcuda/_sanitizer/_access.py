@@ -11,7 +11,13 @@ if TYPE_CHECKING:
 
 
 class AccessType(enum.Enum):
-    """Whether an access only reads (``torch.cuda._sanitizer.AccessType``)."""
+    """Whether an access only reads (``torch.cuda._sanitizer.AccessType``).
+
+    Example:
+        >>> import tcuda._sanitizer
+        >>> [type.name for type in tcuda._sanitizer.AccessType]
+        ['READ', 'WRITE']
+    """
 
     READ = enum.auto()
     WRITE = enum.auto()
@@ -32,6 +38,16 @@ class Access:
         aliases: The names of the arguments.
         is_output: Whether the memory is an output of the operation.
         stack_trace: The stack of the call that queued the operation.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> with tcuda.sanitizer.check(mode="collect") as report:
+        ...     x = xp.ones(1000)
+        ...     with tcuda.stream(side):
+        ...         y = x * 2  # side does not wait for the default stream
+        >>> current, previous = report.races[0].torchs_accesses
+        >>> current.operator, current.type.name, previous.type.name
+        ('multiply', 'READ', 'WRITE')
     """
 
     type: AccessType

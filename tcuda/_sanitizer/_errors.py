@@ -15,7 +15,19 @@ if TYPE_CHECKING:
 
 
 class SynchronizationError(Exception):
-    """An error that the sanitizer found (``torch.cuda._sanitizer.SynchronizationError``)."""
+    """An error that the sanitizer found (``torch.cuda._sanitizer.SynchronizationError``).
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> try:
+        ...     with tcuda.sanitizer.check():
+        ...         x = xp.ones(1000)
+        ...         with tcuda.stream(side):
+        ...             y = x * 2  # side does not wait for the default stream
+        ... except tcuda._sanitizer.CUDASanitizerErrors as found:
+        ...     isinstance(found.errors[0], tcuda._sanitizer.SynchronizationError)
+        True
+    """
 
 
 class UnsynchronizedAccessError(SynchronizationError):
@@ -27,6 +39,18 @@ class UnsynchronizedAccessError(SynchronizationError):
         current_access: The access that found the race.
         previous_access: The earlier access.
         race: All that the detector knows of the race; None if the program made the error itself.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> try:
+        ...     with tcuda.sanitizer.check():
+        ...         x = xp.ones(1000)
+        ...         with tcuda.stream(side):
+        ...             y = x * 2  # side does not wait for the default stream
+        ... except tcuda._sanitizer.CUDASanitizerErrors as found:
+        ...     error = found.errors[0]
+        >>> error.current_access.stream == side.cuda_stream
+        True
     """
 
     def __init__(
@@ -61,6 +85,17 @@ class CUDASanitizerErrors(Exception):
 
     Attributes:
         errors: The errors.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> try:
+        ...     with tcuda.sanitizer.check():
+        ...         x = xp.ones(1000)
+        ...         with tcuda.stream(side):
+        ...             y = x * 2  # side does not wait for the default stream
+        ... except tcuda._sanitizer.CUDASanitizerErrors as error:
+        ...     print(len(error.errors), error.errors[0].race.kind)
+        1 read after write
     """
 
     _note_lost: Callable[[BaseException], object] | None = None
@@ -82,6 +117,17 @@ class RaceWarning(UserWarning):
 
     Attributes:
         race: All that the detector knows of the race; None if the program made the warning itself.
+
+    Example:
+        >>> import warnings
+        >>> side = tcuda.Stream()
+        >>> with warnings.catch_warnings(record=True) as caught, tcuda.sanitizer.check(mode="warn"):
+        ...     warnings.simplefilter("always")
+        ...     x = xp.ones(1000)
+        ...     with tcuda.stream(side):
+        ...         y = x * 2  # side does not wait for the default stream
+        >>> caught[0].category.__name__, caught[0].message.race.kind
+        ('RaceWarning', 'read after write')
     """
 
     race: Race | None = None

@@ -39,6 +39,18 @@ class RaceAccess:
             elements are not known.
         stack: The frames of the program, innermost first; in a graph, those of the capture.
         launch_stack: The frames of the launch of a graph; None for an operation that is not in a graph.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> with tcuda.sanitizer.check(mode="collect") as report:
+        ...     x = xp.ones(1000)
+        ...     with tcuda.stream(side):
+        ...         y = x * 2  # side does not wait for the default stream
+        >>> access = report.races[0].current
+        >>> access.operation, access.kind, access.elements
+        ('multiply', 'read', Elements(first=0, last=999))
+        >>> access.stream == side.cuda_stream
+        True
     """
 
     operation: str
@@ -101,6 +113,16 @@ class RaceAllocation:
         stream: The handle of the stream that was current.
         stack: The frames of the program, innermost first; empty if the memory is older than the detector.
         freed_stack: The frames of the program that freed the memory; None if the memory is in use.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> with tcuda.sanitizer.check(mode="collect") as report:
+        ...     x = xp.ones(1000)
+        ...     with tcuda.stream(side):
+        ...         y = x * 2  # side does not wait for the default stream
+        >>> allocation = report.races[0].allocation
+        >>> allocation.address == x.data.ptr, allocation.freed_stack
+        (True, None)
     """
 
     address: int
@@ -137,6 +159,18 @@ class Race:
         missing: The order that is missing.
         doubt: Why the race is only possible, in a sentence for each access in doubt; None for a race that is exact.
         neighbours: The operations and waits before the race, oldest first, as the detector keeps them.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> with tcuda.sanitizer.check(mode="collect") as report:
+        ...     x = xp.ones(1000)
+        ...     with tcuda.stream(side):
+        ...         y = x * 2  # side does not wait for the default stream
+        >>> race = report.races[0]
+        >>> race.kind, race.confidence
+        ('read after write', 'exact')
+        >>> race.overlap == (x.data.ptr, x.nbytes)
+        True
     """
 
     kind: str

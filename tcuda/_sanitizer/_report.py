@@ -44,6 +44,17 @@ class Report:
     Attributes:
         syncs: The calls that made the host wait, as dicts with ``"call"``, ``"file"``, ``"line"`` and ``"count"``;
             empty if nothing has counted the calls.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> with tcuda.sanitizer.check(mode="collect") as report:
+        ...     x = xp.ones(1000)
+        ...     with tcuda.stream(side):
+        ...         y = x * 2  # side does not wait for the default stream
+        >>> len(report), report.count(report.races[0])
+        (1, 1)
+        >>> report.summary
+        '1 race in 2 operations'
     """
 
     def __init__(self) -> None:

@@ -70,13 +70,7 @@ class suppress:
 
     A race is suppressed if a stack of one of its accesses has a frame with the given file, line and function, and if
     the memory is that of the given array. The suppression holds from the call on, in all threads, until
-    :meth:`remove` or the end of the ``with`` statement::
-
-        with tcuda.sanitizer.suppress(array=scratch):
-            step()
-
-        unfinished = tcuda.sanitizer.suppress(file="train.py", function="warm_*")
-        unfinished.remove()
+    :meth:`remove` or the end of the ``with`` statement.
 
     Reports count the suppressed races.
 
@@ -91,6 +85,18 @@ class suppress:
         TypeError: ``file`` is not a text, ``line`` is not an integer, ``function`` is neither a text nor a function, or
             ``array`` is not an array on a device.
         ValueError: No argument is given, ``line`` is given without ``file``, or ``line`` is less than 1.
+
+    Example:
+        >>> side, scratch = tcuda.Stream(), xp.zeros(1000)
+        >>> with tcuda.sanitizer.check(mode="collect") as report:
+        ...     with tcuda.sanitizer.suppress(array=scratch):
+        ...         scratch += 1
+        ...         with tcuda.stream(side):
+        ...             scratch += 1  # a race, which is on purpose
+        >>> len(report)
+        0
+        >>> warm_up = tcuda.sanitizer.suppress(file="train.py", function="warm_*")
+        >>> warm_up.remove()
     """
 
     def __init__(
@@ -158,6 +164,18 @@ def suppressed(function: F) -> F:
 
     Raises:
         TypeError: ``function`` is not a Python function.
+
+    Example:
+        >>> side, scratch = tcuda.Stream(), xp.zeros(1000)
+        >>> @tcuda.sanitizer.suppressed
+        ... def on_purpose():
+        ...     with tcuda.stream(side):
+        ...         scratch.fill(1)
+        >>> with tcuda.sanitizer.check(mode="collect") as report:
+        ...     scratch += 1
+        ...     on_purpose()
+        >>> len(report)
+        0
     """
     condition = _of_code(function)
     with _lock:

@@ -20,6 +20,17 @@ class CUDASanitizer:
 
     Attributes:
         report: The :class:`tcuda.sanitizer.Report` with the races since the sanitizer was enabled.
+
+    Example:
+        >>> import tcuda._sanitizer
+        >>> sanitizer = tcuda._sanitizer.CUDASanitizer()
+        >>> sanitizer.enable()
+        >>> sanitizer.enabled
+        True
+        >>> x = xp.ones(1000)
+        >>> sanitizer.disable()
+        >>> len(sanitizer.report)
+        0
     """
 
     def __init__(self) -> None:
@@ -77,5 +88,15 @@ def enable_cuda_sanitizer() -> None:
         OSError: The file of suppressions cannot be read.
         RuntimeError: The runtime in use has no races to tell.
         ValueError: A line of the file of suppressions is wrong.
+
+    Example:
+        >>> import tcuda._sanitizer
+        >>> tcuda._sanitizer.enable_cuda_sanitizer()
+        >>> x = tcuda.xp.ones(1000)
+        >>> with tcuda.stream(tcuda.Stream()):
+        ...     y = x * 2  # the stream does not wait for the default stream
+        Traceback (most recent call last):
+            ...
+        tcuda._sanitizer._errors.CUDASanitizerErrors: detected 1 errors
     """
     cuda_sanitizer.enable()

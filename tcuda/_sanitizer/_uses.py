@@ -21,11 +21,6 @@ _READ, _WRITE = 1, 2
 class uses(Scope):
     """Context manager and decorator that says which arrays the calls in a block of code use.
 
-    ::
-
-        with tcuda.sanitizer.uses(reads=[x, table], writes=[out]):
-            library.transform(x.data.ptr, table.data.ptr, out.data.ptr)
-
     The race detector believes the annotation: the kernels that the current thread launches in the block read the arrays
     of ``reads``, write the arrays of ``writes``, and use no other memory. An array of which a kernel uses only a part
     can be given as that part: ``reads=[x[:n]]``. The innermost of nested annotations counts. The annotation changes
@@ -46,6 +41,11 @@ class uses(Scope):
         RuntimeError: The block ends in another thread, or is entered twice.
         TypeError: ``reads`` or ``writes`` is neither an array on a device nor a sequence of such arrays.
         ValueError: Neither ``reads`` nor ``writes`` is given. (``reads=[]`` says that the calls use no array.)
+
+    Example:
+        >>> x, out = xp.ones(1000), xp.empty(1000)
+        >>> with tcuda.sanitizer.uses(reads=[x], writes=[out]):
+        ...     y = xp.sqrt(x, out=out)  # or a call of a library with x.data.ptr and out.data.ptr
     """
 
     def __init__(self, *, reads: Any = None, writes: Any = None) -> None:

@@ -26,6 +26,7 @@ _EXAMPLE = re.compile(r"^```pycon\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _OPTIONS = doctest.ELLIPSIS
 
 OWN_PROCESS = {
+    "tcuda._sanitizer.enable_cuda_sanitizer",
     "tcuda.DeferredCudaCallError",
     "tcuda.is_initialized",
     "tcuda.multiprocessing.unreceived",
@@ -85,7 +86,7 @@ def _marked(entry: Entry) -> Any:
     marks = []
     if entry.name in TWO_DEVICES:
         marks.append(pytest.mark.tcuda_devices(2))
-    if entry.name in EMULATED:
+    if entry.name in EMULATED or "sanitizer" in entry.name:
         marks.append(pytest.mark.emulated)
     if entry.name in NEEDS_TORCH:
         marks.append(pytest.mark.gpu)
@@ -135,6 +136,9 @@ def test_the_pages_have_entries_and_the_lists_of_this_file_name_them() -> None:
 @pytest.mark.usefixtures("runtime", "restored")
 @pytest.mark.parametrize("entry", IN_THIS_PROCESS)
 def test_an_example_prints_what_the_page_says(entry: Entry, xp: Any) -> None:
+    if "sanitizer" in entry.name:
+        with tcuda.sanitizer.check(mode="collect"):
+            tcuda.synchronize()  # so that no race has an access of another test
     if entry.name.startswith("tcuda.nccl."):
         try:
             tcuda.nccl.version()
