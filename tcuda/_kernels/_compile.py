@@ -60,8 +60,10 @@ def _compile_kernel(
     Example:
         >>> source = "__global__ void scale(float *x, float by) { x[threadIdx.x] *= by; }"
         >>> scale = tcuda._compile_kernel(source, "scale")
-        >>> x = tcuda.xp.arange(4, dtype="float32")
+        >>> x = xp.arange(4, dtype="float32")
         >>> scale((1,), (4,), (x, 0.5))
+        >>> x
+        array([0. , 0.5, 1. , 1.5], dtype=float32)
     """
     _require_text(kernel_source, "kernel_source")
     _require_text(kernel_name, "kernel_name")

@@ -49,6 +49,16 @@ def local_cluster(
     Raises:
         RuntimeError: The machine has no device.
         ValueError: ``n_workers`` is not positive, or an argument is one that :class:`Devices` refuses.
+
+    Example:
+        >>> from distributed import Client
+        >>> import tcuda.dask
+        >>> def total(size):
+        ...     return float(tcuda.xp.ones(size).sum())
+        >>> if __name__ == "__main__":  # the workers import the program
+        ...     with tcuda.dask.local_cluster(1, dashboard_address=":0") as cluster, Client(cluster) as client:
+        ...         print(client.submit(total, 1000).result())
+        1000.0
     """
     plugin = Devices(
         devices,

@@ -32,6 +32,14 @@ class Group(NamedTuple):
     Attributes:
         name: The name, which no other group has.
         addresses: The addresses of the workers, by rank.
+
+    Example:
+        >>> def rank_of(group):
+        ...     with group.join() as ranks:
+        ...         return ranks.rank, ranks.size
+        >>> workers = tcuda.dask.group(client)
+        >>> client.gather(workers.submit(client, rank_of))
+        [(0, 2), (1, 2)]
     """
 
     name: str
@@ -107,6 +115,15 @@ class Communicator:
     Attributes:
         rank: The number of this task in the group.
         size: The number of tasks in the group.
+
+    Example:
+        >>> def total(group):
+        ...     with group.join() as ranks:
+        ...         x = tcuda.xp.asarray([ranks.rank + 1.0])
+        ...         return ranks.all_reduce(x).item()
+        >>> workers = tcuda.dask.group(client)
+        >>> client.gather(workers.submit(client, total))
+        [3.0, 3.0]
     """
 
     def __init__(self, worker: Worker, group: Group, rank: int, meeting: str, facts: Sequence[dict[str, Any]]) -> None:
@@ -175,6 +192,14 @@ class Communicator:
         Raises:
             ValueError: ``array`` is not contiguous.
             GroupError: A rank has gone.
+
+        Example:
+            >>> def gathered(group):
+            ...     with group.join() as ranks:
+            ...         x = tcuda.xp.asarray([ranks.rank, 7])
+            ...         return ranks.all_gather(x).tolist()
+            >>> client.gather(tcuda.dask.group(client).submit(client, gathered))
+            [[[0, 7], [1, 7]], [[0, 7], [1, 7]]]
         """
         self._check(array)
         out = tcuda.xp.empty((self.size, *array.shape), array.dtype)
@@ -197,6 +222,13 @@ class Communicator:
             ValueError: ``op`` is not an operation, ``array`` is not contiguous, or the ranks cannot share its first
                 axis equally.
             GroupError: A rank has gone.
+
+        Example:
+            >>> def part(group):
+            ...     with group.join() as ranks:
+            ...         return ranks.reduce_scatter(tcuda.xp.arange(4)).tolist()
+            >>> client.gather(tcuda.dask.group(client).submit(client, part))
+            [[0, 2], [4, 6]]
         """
         self._check(array, op)
         if not array.shape or array.shape[0] % self.size:
@@ -307,6 +339,11 @@ def group(client: Client, workers: Sequence[str] | None = None) -> Group:
 
     Raises:
         ValueError: ``workers`` is empty, or names a worker that the scheduler does not have, or a worker twice.
+
+    Example:
+        >>> workers = tcuda.dask.group(client)
+        >>> len(workers.addresses)
+        2
     """
     known = client.run_on_scheduler(_names)
     chosen = sorted(known, key=lambda address: _order(known[address])) if workers is None else list(workers)

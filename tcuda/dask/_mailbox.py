@@ -22,7 +22,20 @@ _ATTRIBUTE = "_tcuda_mailboxes"
 
 
 class GroupError(RuntimeError):
-    """A rank of a group has gone, so the collective cannot be completed."""
+    """A rank of a group has gone, so the collective cannot be completed.
+
+    Example:
+        >>> def leave(group):
+        ...     with group.join() as ranks:
+        ...         if ranks.rank == 1:
+        ...             return "left"
+        ...         try:
+        ...             ranks.barrier()
+        ...         except tcuda.dask.GroupError:
+        ...             return "alone"
+        >>> client.gather(tcuda.dask.group(client).submit(client, leave))
+        ['alone', 'left']
+    """
 
 
 class Mailbox:

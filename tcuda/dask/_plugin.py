@@ -50,6 +50,15 @@ class Devices(WorkerPlugin):
         ValueError: ``workers_per_device`` is not positive, ``memory_fraction`` is not between 0 and 1, or ``devices``
             is empty.
         TypeError: ``seed`` is not an integer.
+
+    Example:
+        >>> from distributed import Client, LocalCluster
+        >>> import tcuda.dask
+        >>> cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
+        >>> with cluster, Client(cluster) as client:
+        ...     registered = client.register_plugin(tcuda.dask.Devices(seed=42))
+        ...     client.submit(tcuda.initial_seed).result() == tcuda.dask.worker_seed(42, 0)
+        True
     """
 
     name = "tcuda-devices"

@@ -18,6 +18,11 @@ def worker_seed(seed: int, name: object) -> int:
 
     Returns:
         A number from 0 to 2**64 - 1.
+
+    Example:
+        >>> import tcuda.dask
+        >>> tcuda.dask.worker_seed(42, 0)
+        15232497090756937497
     """
     digest = hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")

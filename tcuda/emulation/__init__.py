@@ -47,6 +47,14 @@ def enable(
         TypeError: An argument has a wrong type.
         ValueError: ``devices`` or ``memory`` is too large or not positive, the text is not a size, ``schedule`` is
             unknown, or ``seed`` is out of range.
+
+    Example:
+        >>> import tcuda.emulation
+        >>> tcuda.emulation.enable(devices=2, memory="1GiB")
+        >>> tcuda.device_count()
+        2
+        >>> tcuda.mem_get_info()[1]  # bytes
+        1073741824
     """
     emulate(devices, parse_memory(memory), parse_schedule(schedule, seed, os.environ))
 
@@ -59,6 +67,15 @@ def clock() -> Clock:
 
     Raises:
         RuntimeError: The devices in use are not emulated.
+
+    Example:
+        >>> import tcuda.emulation
+        >>> clock = tcuda.emulation.clock()
+        >>> before = clock.now()
+        >>> x = xp.ones(1000)
+        >>> tcuda.synchronize()
+        >>> clock.now() > before  # nanoseconds of the emulated devices
+        True
     """
     return emulated_runtime().clock
 

@@ -1,4 +1,4 @@
-"""The examples of the reference print what the pages say."""
+"""Each entry of the reference has an example, and the example prints what the page says."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ OWN_PROCESS = {
     "tcuda.multiprocessing.withdraw",
     "tcuda.CUDAPluggableAllocator",
     "tcuda.change_current_allocator",
+    "tcuda.dask.Devices",
+    "tcuda.dask.local_cluster",
+    "tcuda.emulation.enable",
     "tcuda.memory._set_allocator_settings",
     "tcuda.memory.attach_out_of_memory_observer",
     "tcuda.memory.torch_allocator",
@@ -58,7 +61,7 @@ TWO_DEVICES = {
 }
 """The entries whose examples need a second device."""
 
-EMULATED: set[str] = set()
+EMULATED = {"tcuda.emulation.Clock", "tcuda.emulation.clock", "tcuda.emulation.enable", "tcuda.emulation.ndarray"}
 """The entries whose examples need emulated devices."""
 
 NEEDS_TORCH = {"tcuda.memory.torch_allocator"}
@@ -92,6 +95,14 @@ def _marked(entry: Entry) -> Any:
         marks.append(pytest.mark.gpu)
     return pytest.param(entry, marks=marks, id=entry.name)
 
+
+NEEDS_CLIENT = {
+    "tcuda.dask.Communicator",
+    "tcuda.dask.Group",
+    "tcuda.dask.GroupError",
+    "tcuda.dask.group",
+}
+"""The entries whose examples use ``client``, a client of a cluster with two workers."""
 
 ENTRIES = entries()
 WITH_EXAMPLE = [entry for entry in ENTRIES if entry.code]
@@ -127,15 +138,38 @@ def restored() -> Iterator[None]:
     tcuda.caching_allocator_enable()
 
 
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """A client of a cluster with two workers, which share a device if there is one device only."""
+    distributed = pytest.importorskip("distributed")
+    import tcuda.dask
+
+    sharing = 2 if tcuda.device_count() < 2 else 1
+    with (
+        tcuda.dask.local_cluster(
+            2, workers_per_device=sharing, threads_per_worker=1, memory_fraction=0.25, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
 def test_the_pages_have_entries_and_the_lists_of_this_file_name_them() -> None:
     names = {entry.name for entry in ENTRIES}
     assert len(names) > 150
-    assert {*OWN_PROCESS, *TWO_DEVICES, *EMULATED, *NEEDS_TORCH} <= names
+    assert {*OWN_PROCESS, *TWO_DEVICES, *EMULATED, *NEEDS_TORCH, *NEEDS_CLIENT} <= names
+
+
+def test_each_entry_has_an_example() -> None:
+    without = [entry.name for entry in ENTRIES if not entry.code]
+    assert not without
 
 
 @pytest.mark.usefixtures("runtime", "restored")
 @pytest.mark.parametrize("entry", IN_THIS_PROCESS)
-def test_an_example_prints_what_the_page_says(entry: Entry, xp: Any) -> None:
+def test_an_example_prints_what_the_page_says(entry: Entry, xp: Any, request: pytest.FixtureRequest) -> None:
+    if entry.name.startswith("tcuda.dask."):
+        pytest.importorskip("distributed")
     if "sanitizer" in entry.name:
         with tcuda.sanitizer.check(mode="collect"):
             tcuda.synchronize()  # so that no race has an access of another test
@@ -144,7 +178,10 @@ def test_an_example_prints_what_the_page_says(entry: Entry, xp: Any) -> None:
             tcuda.nccl.version()
         except RuntimeError as error:
             pytest.skip(str(error))
-    differs = run(entry.name, entry.code, {"tcuda": tcuda, "xp": xp})
+    names = {"__name__": "__main__", "tcuda": tcuda, "xp": xp}
+    if entry.name in NEEDS_CLIENT:
+        names["client"] = request.getfixturevalue("client")
+    differs = run(entry.name, entry.code, names)
     assert not differs, differs
 
 
@@ -154,6 +191,8 @@ def test_an_example_that_changes_the_process_prints_what_the_page_says(
 ) -> None:
     if entry.name in NEEDS_TORCH:
         pytest.importorskip("torch")
+    if entry.name.startswith("tcuda.dask."):
+        pytest.importorskip("distributed")
     if "cc -shared" in entry.code:
         source = REPOSITORY / "docs" / "examples" / "pluggable_allocator.c"
         library = tmp_path / "pluggable_allocator.so"
@@ -163,7 +202,8 @@ import doctest
 
 import tcuda
 
-example = doctest.DocTestParser().get_doctest({entry.code!r}, {{"tcuda": tcuda}}, {entry.name!r}, None, None)
+names = {{"__name__": "__main__", "tcuda": tcuda}}
+example = doctest.DocTestParser().get_doctest({entry.code!r}, names, {entry.name!r}, None, None)
 doctest.DocTestRunner(verbose=False, optionflags={_OPTIONS!r}).run(example)
 """
     assert output_of(program) == ""

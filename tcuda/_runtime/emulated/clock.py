@@ -9,7 +9,15 @@ CALL = 1_000
 
 
 class Clock:
-    """A clock in nanoseconds that counts from 0 and is the same at every run of the same program."""
+    """A clock in nanoseconds that counts from 0 and is the same at every run of the same program.
+
+    Example:
+        >>> import tcuda.emulation
+        >>> clock = tcuda.emulation.clock()
+        >>> before = clock.now()
+        >>> clock.advance(1_000) - before  # nanoseconds
+        1000
+    """
 
     def __init__(self) -> None:
         # The runtime uses the same lock, and moves the time while it holds the lock. The lock is reentrant because a
