@@ -11,13 +11,14 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tcuda._device import device as _device
-from tcuda.emulation import creation, filling, indexing, numpy_work, transfer
+from tcuda.emulation import array_interface, creation, filling, indexing, numpy_work, transfer
 from tcuda.emulation.functions import FUNCTIONS, IMPLEMENTATIONS, method
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.signatures import Setting
-from tcuda.emulation.strided import Strided, supported
+from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
+    import builtins
     from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
@@ -45,8 +46,8 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
     An index out of bounds in an array of indices raises :class:`IndexError`; CuPy wraps such an index around.
 
-    The array has no ``__cuda_array_interface__``, and ``__dlpack_device__`` names the host. The memory is memory of the
-    host, which a library for CUDA could not read.
+    ``__cuda_array_interface__`` passes the array to other libraries. The memory is memory of the host, which a library
+    for CUDA cannot read. ``__dlpack_device__`` names the host.
 
     Args:
         shape: The lengths of the axes.
@@ -172,6 +173,10 @@ class ndarray(Strided, NDArrayOperatorsMixin):
             "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array "
             "explicitly."
         )
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return array_interface.interface_of(self)
 
     def __dlpack__(self, **options: Any) -> Any:
         transfer.synchronize(self, "ndarray.__dlpack__")
@@ -315,11 +320,21 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         return cast("ndarray", creation.array(self, order=order))
 
     def view(self, dtype: Any = None, type: Any = None) -> ndarray:
-        """Return another array over the same memory, whose elements are of ``dtype``."""
-        if type not in (None, ndarray) or (inspect.isclass(dtype) and issubclass(dtype, np.ndarray)):
+        """Return another array over the same memory, whose elements are of ``dtype``.
+
+        Args:
+            dtype: The type of the elements, or the class of the array; those of this array if None.
+            type: The class of the array, a subclass of :class:`ndarray`.
+        """
+        if inspect.isclass(dtype) and issubclass(dtype, (Strided, np.ndarray)):
+            if type is not None:
+                raise ValueError("Cannot specify output type twice.")
+            dtype, type = None, dtype
+        if type is not None and not (inspect.isclass(type) and issubclass(type, ndarray)):
             raise ValueError("Type must be a sub-type of ndarray type")
-        kind = self.dtype if dtype is None or dtype is ndarray else supported(dtype)
-        return self.__class__._view_of(self, self._host.view(kind))
+        kind = self.dtype if dtype is None else np.dtype(dtype)
+        viewing: builtins.type[ndarray] = type or self.__class__
+        return viewing._view_of(self, self._host.view(kind))
 
     def byteswap(self, inplace: bool = False) -> ndarray:
         """Return the array with the bytes of each element in reverse order."""
@@ -388,7 +403,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
             return NotImplemented
         if method not in ("at", "reduceat"):
             for operand in (*inputs, *kwargs.get("out", ())):
-                if not isinstance(operand, _KNOWN):
+                if not isinstance(operand, _KNOWN) and not array_interface.is_array(operand):
                     return NotImplemented
         if ufunc in _COMPARISONS:  # A NumPy scalar becomes an array before a comparison (numpy#12142).
             inputs = tuple([x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in inputs])

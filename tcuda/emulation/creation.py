@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation import filling, numpy_work, transfer
+from tcuda.emulation import array_interface, filling, numpy_work, structured, transfer
+from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.strided import Strided, supported
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Shape = int | Sequence[int]
+
+_OF_HOST = (Strided, np.ndarray, list, tuple, str, bytes, *SCALARS)
+"""The types of objects that are no foreign arrays of a device."""
 
 
 def empty(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
@@ -111,7 +115,10 @@ def array(
     """
     if subok:
         raise NotImplementedError("array() makes arrays of one class only; leave subok out.")
-    order = order or "K"
+    order = order.upper() if order else "K"
+    if not isinstance(obj, _OF_HOST):
+        given = array_interface.array_of(obj)
+        obj = obj if given is None else given
     if isinstance(obj, Strided):
         made = _from_array(obj, dtype, copy, order)
     elif _has_arrays(obj):
@@ -224,6 +231,9 @@ def _from_array(source: Strided, dtype: npt.DTypeLike | None, copy: bool | None,
         return copied if kind == copied.dtype else _from_array(copied, kind, None, order)
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
+    if kind.kind == "V" and source.size and (kind != source.dtype or not source.flags.forc):
+        structured.require_layout(kind)
+        structured.require_layout(source.dtype)
     target = empty_like(source, kind, order)
     casting = {"casting": "unsafe"}
     numpy_work.launch(
@@ -241,11 +251,25 @@ def _has_arrays(obj: Any) -> bool:
     """Return whether ``obj`` is a sequence that contains an array of a device, at any depth."""
     if not isinstance(obj, (list, tuple)):
         return False
-    return any(isinstance(item, Strided) or _has_arrays(item) for item in obj)
+    return any(
+        isinstance(item, Strided) or _has_arrays(item) or (not isinstance(item, _OF_HOST) and _is_foreign(item))
+        for item in obj
+    )
+
+
+def _is_foreign(obj: Any) -> bool:
+    return array_interface.is_array(obj)
 
 
 def _has_arrays_only(obj: Any) -> bool:
-    return isinstance(obj, Strided) or (isinstance(obj, (list, tuple)) and all(map(_has_arrays_only, obj)))
+    return array_interface.is_array(obj) or (isinstance(obj, (list, tuple)) and all(map(_has_arrays_only, obj)))
+
+
+def _with_own_arrays(obj: Any) -> Any:
+    """Return ``obj`` with arrays of this library in the places of foreign arrays of a device."""
+    if isinstance(obj, (list, tuple)):
+        return tuple(map(_with_own_arrays, obj))
+    return array_interface.array_of(obj)
 
 
 def _from_sequence(obj: Sequence[Any], dtype: npt.DTypeLike | None, order: str) -> Strided:
@@ -258,7 +282,7 @@ def _from_sequence(obj: Sequence[Any], dtype: npt.DTypeLike | None, order: str) 
     def gather(*parts: Any) -> npt.NDArray[Any]:
         return np.array(parts, dtype, order="F" if order == "F" else "C")
 
-    made: Strided = numpy_work.call(gather, tuple(obj))
+    made: Strided = numpy_work.call(gather, _with_own_arrays(obj))
     return made
 
 

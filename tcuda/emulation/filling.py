@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import numpy_work
-from tcuda.emulation.strided import Strided
+from tcuda.emulation import array_interface, numpy_work, structured
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from tcuda.emulation.strided import Strided
 
 
 def fill(array: Strided, value: Any) -> None:
@@ -19,11 +20,15 @@ def fill(array: Strided, value: Any) -> None:
     Raises:
         ValueError: ``value`` has an axis.
     """
-    if isinstance(value, Strided):
+    given = array_interface.array_of(value)
+    if given is not None:
+        value = given
         if value.shape != ():
             raise ValueError("non-scalar array of a device cannot be used for fill")
     else:
         value = scalar(value, array.dtype)
+    if array.dtype.kind == "V":
+        structured.require_layout(array.dtype)
     numpy_work.modify(_fill, (array, value))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import creation, transfer
+from tcuda.emulation import array_interface, creation, transfer
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ def asnumpy(
         out: The array to copy to.
         blocking: Whether to wait until the copy is complete.
     """
-    if isinstance(a, Strided):
-        return transfer.to_host(a, stream, order, out, blocking)
+    given = array_interface.array_of(a)
+    if given is not None:
+        return transfer.to_host(given, stream, order, out, blocking)
     converted = np.asarray(a, order=order)  # type: ignore[call-overload]
     if out is None:
         return converted  # type: ignore[no-any-return]

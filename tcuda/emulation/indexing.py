@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tcuda.emulation import accesses, catalogue, creation, numpy_work, refusals, selected_elements, transfer
+from tcuda.emulation import (
+    accesses,
+    array_interface,
+    catalogue,
+    creation,
+    numpy_work,
+    refusals,
+    selected_elements,
+    transfer,
+)
 from tcuda.emulation.filling import scalar
 from tcuda.emulation.strided import Strided
 
@@ -23,6 +32,8 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 def getitem(array: Strided, index: Any) -> Any:
     """Return ``array[index]``: a copy if the index contains an array, and a view otherwise."""
+    if array._host.dtype.fields is not None and _names_fields(index):
+        return _field(array, index)
     items = prepare(index)
     for item in items:
         if isinstance(item, Strided):
@@ -41,10 +52,15 @@ def setitem(array: Strided, index: Any, value: Any) -> None:
         ValueError: ``value`` is on the host and has an axis, and the index contains no array. CuPy refuses such a
             value, too.
     """
+    if array._host.dtype.fields is not None and _names_fields(index):
+        array, index = _field(array, index), ...
     items = prepare(index)
     with_arrays = any(isinstance(item, Strided) for item in items)
     if with_arrays:
         _wait_for_masks(items)
+    if not isinstance(value, Strided):
+        given = array_interface.array_of(value)
+        value = value if given is None else given
     if not isinstance(value, Strided):
         value = creation.array(value, dtype=array.dtype) if with_arrays else scalar(value, array.dtype)
     if refusals.needs_contents(items):
@@ -81,15 +97,48 @@ def array_of_indices(indices: Any) -> Any:
     """
     if isinstance(indices, (int, np.integer)) and not isinstance(indices, bool):
         return indices
-    if not isinstance(indices, Strided):
+    if not isinstance(indices, Strided) and (not isinstance(indices, np.ndarray) or indices.dtype.kind in "biu"):
         # An empty list has no type, and NumPy would make an array of floats from it.
-        empty = isinstance(indices, (list, tuple)) and not np.size(indices)
-        indices = creation.array(indices, dtype=np.intp if empty else None)
+        indices = creation.array(indices, dtype=np.intp if _is_empty(indices) else None)
     if indices.dtype.kind not in "biu":
         raise IndexError(
             f"arrays used as indices must be of integer or boolean type (actual: {indices.dtype.type.__name__})"
         )
     return indices
+
+
+def _is_empty(indices: Any) -> bool:
+    return isinstance(indices, (list, tuple)) and all(map(_is_empty, indices))
+
+
+def _names_fields(index: Any) -> bool:
+    return isinstance(index, str) or (isinstance(index, list) and all(isinstance(name, str) for name in index))
+
+
+def _field(array: Strided, name: str | list[str]) -> Strided:
+    """Return a view of a field, or of several fields, of the elements of ``array``.
+
+    Raises:
+        ValueError: There is no such field, the field is an array, or no kernel could read the field where it lies.
+    """
+    fields: Mapping[str, Any] = array.dtype.fields or {}
+    if isinstance(name, str):
+        if name not in fields:
+            raise ValueError(f"no field name of {name}")
+        kind = fields[name][0]
+        if kind.shape:
+            raise ValueError(
+                "CuPy does not yet support accessing nested subarrays, please open an issue if you need this support."
+            )
+    host = array._host[name]
+    view: Strided = Strided.array_type._view_of(array, host)
+    size = host.dtype.itemsize
+    if host.dtype.kind != "V" and host.size and any(place % size for place in (host.ctypes.data, *host.strides)):
+        raise ValueError(
+            f"The result array with dtype {host.dtype} and strides {host.strides} is not sufficiently aligned for GPU "
+            "use. make_aligned_dtype() makes a dtype whose fields are aligned."
+        )
+    return view
 
 
 def _wait_for_masks(items: Iterable[Any]) -> None:
@@ -110,7 +159,8 @@ def _item(item: Any) -> Any:
         return item
     if isinstance(item, (Strided, bool, np.bool_, list, tuple, np.ndarray)):
         return array_of_indices(item)
-    return item
+    given = array_interface.array_of(item)
+    return item if given is None else array_of_indices(given)
 
 
 def _refuse_integer() -> NoReturn:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tcuda._errors import OutOfMemoryError
+from tcuda.emulation import structured
 from tcuda.emulation.memory import Block, MemoryPointer
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Strided:
         lengths = _lengths(shape)
         if order not in (None, "C", "F", "c", "f"):
             raise ValueError(f"order not understood: {order!r}; an array is laid out in 'C' or 'F' order")
-        kind = supported(dtype)
+        kind = supported(dtype) if memptr is None else np.dtype(dtype)
         if memptr is None:
             nbytes = math.prod(lengths) * kind.itemsize
             if nbytes > _MOST:
@@ -233,7 +234,9 @@ def supported(dtype: npt.DTypeLike) -> np.dtype[Any]:
         ValueError: The kernels of CuPy do not know the dtype.
     """
     kind = np.dtype(dtype)
-    if kind.char not in _DTYPES or kind.byteorder not in "=|":
+    if kind.byteorder == ">":
+        raise ValueError(f"Unsupported dtype {kind} with big-endian byte-order")
+    if kind.char not in _DTYPES and not structured.is_supported(kind):
         raise ValueError(f"Unsupported dtype {kind}")
     return kind
 

@@ -6,13 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import active_trace, catalogue, creation, flops, indexing, numpy_work, refusals
+from tcuda.emulation import (
+    active_trace,
+    array_interface,
+    catalogue,
+    creation,
+    flops,
+    indexing,
+    numpy_work,
+    refusals,
+    structured,
+)
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.signatures import Setting
 from tcuda.emulation.strided import Strided, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _OPTIONS = {"out", "dtype", "casting"}
 _OPTIONS_OF_PRODUCTS = _OPTIONS | {"axes", "axis", "keepdims", "order", "signature"}
@@ -20,6 +30,8 @@ _AXIS = Setting("ufunc.reduce", "axis")
 _KNOWN = (Strided, *SCALARS)
 _OF_NUMPY = (np.ndarray, np.generic)
 _LEAST, _BEYOND = -(2**63), 2**64
+_OF_BYTES: dict[np.ufunc, Callable[..., Any]] = {np.equal: structured.equal, np.not_equal: structured.not_equal}
+"""The functions that compare structured elements, which NumPy does without its universal functions."""
 _FITS = 2**7
 """Non-negative integers below this number fit into every type of numbers."""
 
@@ -56,7 +68,8 @@ class ufunc:
         trace = active_trace.current()
         if trace is not None:
             return trace.call_ufunc(self._function, args, kwargs)
-        inputs, outs = args[: self.nin], args[self.nin :]
+        inputs: Sequence[Any] = args[: self.nin]
+        outs = args[self.nin :]
         unknown = kwargs.keys() - self._options
         if unknown:
             raise TypeError(f"Wrong arguments {sorted(unknown)} for {self.name!r}; it takes {sorted(self._options)}.")
@@ -67,7 +80,7 @@ class ufunc:
                 f"Wrong number of arguments for {self.name!r}. It must be either {self.nin} or {self.nargs} (with "
                 f"outputs), but given {len(args)}."
             )
-        require_operands(inputs)
+        inputs = require_operands(inputs)
         if self._function.signature is not None:  # The function is matmul, which does not work element by element.
             for operand in inputs:
                 if not isinstance(operand, Strided):
@@ -117,9 +130,9 @@ class ufunc:
         """Change the elements of ``a`` at ``indices`` in place, once for each index (``numpy.ufunc.at``)."""
         self._require("at", catalogue.CHANGING)
         _require_array(a)
-        if isinstance(b, (list, tuple)):
-            b = creation.asarray(b)
-        require_operands([b])
+        if isinstance(b, (list, tuple, np.ndarray)):
+            b = creation.array(b, a.dtype)
+        (b,) = require_operands([b])
         items = indexing.prepare(indices)
         if refusals.needs_contents(items):
             with numpy_work.with_contents():
@@ -140,8 +153,11 @@ class ufunc:
         return f"<ufunc {self.name!r} of tcuda.emulation>"
 
 
-def require_operands(operands: Sequence[Any]) -> None:
+def require_operands(operands: Sequence[Any]) -> Sequence[Any]:
     """Refuse operands that are neither arrays of a device nor scalars.
+
+    Returns:
+        The operands, with arrays of this library in the places of foreign arrays of a device.
 
     Raises:
         TypeError: An operand is of another type, such as a list or a NumPy array.
@@ -149,12 +165,18 @@ def require_operands(operands: Sequence[Any]) -> None:
     """
     for operand in operands:
         if not isinstance(operand, _KNOWN):
+            if array_interface.is_array(operand):
+                own = [
+                    array_interface.array_of(value) if array_interface.is_array(value) else value for value in operands
+                ]
+                return require_operands(own)
             raise TypeError(
                 f"Unsupported type {type(operand)}: operands are arrays of the device and scalars. Make an array of "
                 "the device with asarray() first."
             )
         if type(operand) is int and not _LEAST <= operand < _BEYOND:
             raise OverflowError(f"Python integer {shortened(operand)} does not fit into an element of an array.")
+    return operands
 
 
 def _require_array(operand: Any) -> None:
@@ -181,6 +203,11 @@ def _elementwise(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any],
     operands = [*arrays, *given]
     numpy_work.require_current_device(operands)
 
+    if function in _OF_BYTES and any(array._host.dtype.kind == "V" for array in arrays):
+        kinds = [np.asarray(value).dtype if isinstance(value, SCALARS) else value.dtype for value in inputs]
+        structured.require_comparable(*kinds)
+        named = {"out": outs[0]} if outs and outs[0] is not None else {}
+        return numpy_work.call(_OF_BYTES[function], inputs, named)
     shape = operands[0]._host.shape if operands else ()
     for array in operands:
         if array._host.shape != shape:

@@ -28,6 +28,7 @@ from tcuda.emulation.kernels.raw_module import RawModule
 from tcuda.emulation.kernels.reduction import ReductionKernel
 from tcuda.emulation.memoization import clear_memo, memoize
 from tcuda.emulation.strided import Strided
+from tcuda.emulation.structured import make_aligned_dtype
 from tcuda.emulation.ufunc import ufunc
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ _TABLE: dict[str, Any] = {
     "fft": fft,
     "fuse": fuse,
     "linalg": linalg,
+    "make_aligned_dtype": make_aligned_dtype,
     "memoize": memoize,
     "ndarray": ndarray,
     "random": random,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcuda.emulation import numpy_work
+from tcuda.emulation import array_interface, numpy_work
 from tcuda.emulation.kernels.parts.array_layouts import Layout, broadcast, broadcast_shape, layout_of
 from tcuda.emulation.kernels.parts.scalars import Scalar
 from tcuda.emulation.strided import Strided
@@ -28,8 +28,9 @@ def operands_of(args: Sequence[Any]) -> list[Operand]:
         ValueError: An array is not on the current device.
         OverflowError: An argument is an integer of more than 64 bits.
     """
-    numpy_work.require_current_device(arg for arg in args if isinstance(arg, Strided))
-    return [arg if isinstance(arg, Strided) else Scalar(arg) for arg in args]
+    given = [array_interface.array_of(arg) for arg in args]
+    numpy_work.require_current_device(array for array in given if array is not None)
+    return [Scalar(arg) if array is None else array for arg, array in zip(args, given, strict=True)]
 
 
 def shape_of(operands: Sequence[Operand], params: Sequence[Parameter], size: int | None) -> tuple[int, ...]:
