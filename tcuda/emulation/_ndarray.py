@@ -11,7 +11,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tcuda._device import device as _device
-from tcuda.emulation import array_interface, creation, filling, indexing, numpy_work, transfer
+from tcuda.emulation import array_interface, creation, dlpack, filling, indexing, numpy_work, transfer
+from tcuda.emulation.flat import flatiter
 from tcuda.emulation.functions import FUNCTIONS, IMPLEMENTATIONS, method
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.signatures import Setting
@@ -46,8 +47,8 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
     An index out of bounds in an array of indices raises :class:`IndexError`; CuPy wraps such an index around.
 
-    ``__cuda_array_interface__`` passes the array to other libraries. The memory is memory of the host, which a library
-    for CUDA cannot read. ``__dlpack_device__`` names the host.
+    ``__cuda_array_interface__`` and ``__dlpack__`` pass the array to other libraries, as an array of a GPU. The memory
+    is memory of the host, which a library for CUDA cannot read.
 
     Args:
         shape: The lengths of the axes.
@@ -178,14 +179,22 @@ class ndarray(Strided, NDArrayOperatorsMixin):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return array_interface.interface_of(self)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        transfer.synchronize(self, "ndarray.__dlpack__")
-        # A reader of host memory passes no stream, and older versions of NumPy do not know all options. So only options
-        # that are set are passed on.
-        return self._host.__dlpack__(**{name: value for name, value in options.items() if value is not None})
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        return dlpack.capsule_of(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self._host.__dlpack_device__()
+        return dlpack.device_of(self)
+
+    def toDlpack(self) -> Any:
+        """Return a capsule of DLPack with the array; deprecated in CuPy in favour of ``from_dlpack``."""
+        return dlpack.old_capsule_of(self)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _restored, (self.get(order="A"),)
@@ -243,7 +252,31 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
     argpartition = method("argpartition")
 
+    def scatter_add(self, slices: Any, value: Any) -> None:
+        """Add ``value`` to the elements at ``slices``; deprecated in CuPy in favour of ``add.at``."""
+        _warn_of_scatter("scatter_add", "add")
+        FUNCTIONS["add"].at(self, slices, value)
+
+    def scatter_max(self, slices: Any, value: Any) -> None:
+        """Store the larger of elements and ``value`` at ``slices``; deprecated in favour of ``maximum.at``."""
+        _warn_of_scatter("scatter_max", "maximum")
+        FUNCTIONS["maximum"].at(self, slices, value)
+
+    def scatter_min(self, slices: Any, value: Any) -> None:
+        """Store the smaller of elements and ``value`` at ``slices``; deprecated in favour of ``minimum.at``."""
+        _warn_of_scatter("scatter_min", "minimum")
+        FUNCTIONS["minimum"].at(self, slices, value)
+
     # Shape, layout and type
+
+    @property
+    def flat(self) -> flatiter:
+        """An iterator over the elements in row-major order. An assignment sets the elements, from the first on."""
+        return flatiter(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        flatiter(self)[...] = value
 
     @property
     def T(self) -> ndarray:
@@ -418,6 +451,12 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
 
 Strided.array_type = ndarray
+
+
+def _warn_of_scatter(name: str, function: str) -> None:
+    warnings.warn(
+        f"`ndarray.{name}` is deprecated. Please use `cupy.{function}.at` instead.", DeprecationWarning, stacklevel=3
+    )
 
 
 def _restored(host: npt.NDArray[Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation import array_interface, filling, numpy_work, structured, transfer
+from tcuda.emulation import array_interface, dlpack, filling, numpy_work, structured, transfer
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.strided import Strided, supported
 
@@ -174,22 +174,22 @@ def astype(x: Strided, dtype: npt.DTypeLike, /, *, copy: bool = True) -> Strided
     return array(x, dtype, copy or None)
 
 
-def from_dlpack(x: Any, /, *, device: None = None, copy: bool | None = None) -> Strided:
-    """Return an array on the current device with the elements of ``x``, an object with the DLPack protocol.
+def from_dlpack(array: Any, *, device: None = None, copy: bool | None = None) -> Strided:
+    """Return an array with the memory of ``array``, an object with the DLPack protocol, on its device.
 
     Args:
-        x: An array of a device, whose memory the result shares, or an array of the host, which is copied.
+        array: An array of a device, or a capsule.
         device: Must be None.
-        copy: Whether to copy an array of a device, whose memory the result shares otherwise.
+        copy: Must not be true: the protocol copies to the host only.
 
     Raises:
-        BufferError: ``device`` is given, or the memory of ``x`` cannot be read from the host.
+        BufferError: ``copy`` is true.
+        NotImplementedError: ``device`` is given, which CuPy refuses, too.
+        TypeError: ``array`` is on the host.
     """
     if device is not None:
-        raise BufferError("An array can be made on the current device only; leave device out.")
-    if isinstance(x, Strided):
-        return array(x, copy=copy)
-    return array(np.from_dlpack(x))
+        raise NotImplementedError("from_dlpack() does not support device yet.")
+    return dlpack.array_from(array, copy)
 
 
 def item(array: Strided) -> Any:

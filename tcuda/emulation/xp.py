@@ -5,8 +5,8 @@ module has only names that CuPy has too, so that a program that runs here runs t
 current device and scalars; only functions that make arrays take lists and NumPy's arrays.
 
 Kernels written in CUDA C++ (``ElementwiseKernel``, ``RawKernel``, ...) need the C++ compiler of the machine. The module
-does not have functions that take a Python function (``vectorize``, ``piecewise``, ``apply_along_axis``), ``flatiter``,
-``broadcast`` and ``poly1d``.
+does not have functions that take a Python function (``vectorize``, ``piecewise``, ``apply_along_axis``), ``broadcast``
+and ``poly1d``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import numpy as np
 from tcuda.emulation import catalogue, creation, fft, host, linalg, random
 from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.active_trace import Placeholder
+from tcuda.emulation.dlpack import fromDlpack
+from tcuda.emulation.flat import flatiter
 from tcuda.emulation.functions import FUNCTIONS
 from tcuda.emulation.fusion import fuse
 from tcuda.emulation.grids import Grid, Joined
@@ -57,7 +59,9 @@ _TABLE: dict[str, Any] = {
     "ReductionKernel": ReductionKernel,
     "clear_memo": clear_memo,
     "fft": fft,
+    "fromDlpack": fromDlpack,
     "fuse": fuse,
+    "flatiter": flatiter,
     "linalg": linalg,
     "make_aligned_dtype": make_aligned_dtype,
     "memoize": memoize,

@@ -292,13 +292,14 @@ def sum_over_devices(waits: bool) -> list[float]:
     return numbers(total)
 
 
-def host_access_after_dlpack(waits: bool) -> list[float]:
-    x, _ = started()
-    host = np.from_dlpack(x)
-    x += 3
-    if waits:
-        tcuda.synchronize()
-    return [float(value) for value in host]
+def reader_of_dlpack(waits: bool) -> list[float]:
+    x, side = started()
+    x += 1
+    capsule = x.__dlpack__(stream=side.cuda_stream if waits else -1)
+    with tcuda.stream(side):
+        y = xp.from_dlpack(capsule) * 2
+    tcuda.synchronize()
+    return numbers(y)
 
 
 PROGRAMS = [value for value in list(globals().values()) if "waits" in getattr(value, "__annotations__", ())]
