@@ -101,6 +101,9 @@ class DeferredCudaCallError(Exception):
 class CudaError(RuntimeError):
     """A status returned by :func:`tcuda.cudart` that is not success (``torch.cuda.CudaError``).
 
+    Attributes:
+        code: The status, such as 2 (``cudaErrorMemoryAllocation``).
+
     Example:
         >>> try:
         ...     tcuda.check_error(2)  # the status of a function of tcuda.cudart()

@@ -95,6 +95,9 @@ def range_push(msg: str) -> int:
     Returns:
         The depth of the range, counted from 0; -2 if no profiler is attached.
 
+    Raises:
+        TypeError: ``msg`` is not a text.
+
     Example:
         >>> depth = tcuda.nvtx.range_push("load")  # -2 without a profiler
         >>> x = xp.ones(1000)
@@ -127,6 +130,9 @@ def range_start(msg: str) -> int:
     Returns:
         The number of the range, for :func:`range_end`.
 
+    Raises:
+        TypeError: ``msg`` is not a text.
+
     Example:
         >>> number = tcuda.nvtx.range_start("request")
         >>> x = xp.ones(1000)
@@ -141,6 +147,10 @@ def range_end(range_id: int) -> None:
 
     Args:
         range_id: The number of the range that :func:`range_start` returned.
+
+    Raises:
+        TypeError: ``range_id`` is not an integer.
+        ValueError: ``range_id`` is negative or 2**64 or larger.
 
     Example:
         >>> number = tcuda.nvtx.range_start("request")
@@ -159,6 +169,9 @@ def mark(msg: str) -> None:
     Args:
         msg: The text to show.
 
+    Raises:
+        TypeError: ``msg`` is not a text.
+
     Example:
         >>> tcuda.nvtx.mark("first batch done")
     """
@@ -174,6 +187,11 @@ def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
         msg: The text to show, a format string.
         *args: The positional arguments of ``msg.format()``.
         **kwargs: The keyword arguments of ``msg.format()``.
+
+    Raises:
+        TypeError: ``msg`` is not a text.
+        IndexError: ``msg`` has a replacement field that ``args`` lack.
+        KeyError: ``msg`` has a replacement field that ``kwargs`` lack.
 
     Example:
         >>> with tcuda.nvtx.range("epoch {}", 3):

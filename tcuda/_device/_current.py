@@ -68,6 +68,10 @@ def synchronize(device: DeviceArgument = None) -> None:
     Args:
         device: The device; the current device if None or a negative integer.
 
+    Raises:
+        AcceleratorError: ``device`` does not exist.
+        ValueError: ``device`` is not a CUDA device.
+
     Example:
         >>> x = xp.ones(1000).sum()  # queues the work
         >>> tcuda.synchronize()  # waits for the work
@@ -93,6 +97,7 @@ def mem_get_info(device: DeviceArgument = None) -> tuple[int, int]:
 
     Raises:
         AcceleratorError: ``device`` does not exist.
+        ValueError: ``device`` is not a CUDA device.
 
     Example:
         >>> free, total = tcuda.mem_get_info()  # bytes

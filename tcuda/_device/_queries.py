@@ -37,6 +37,7 @@ def get_device_properties(device: DeviceArgument = None) -> _CudaDevicePropertie
 
     Raises:
         AssertionError: ``device`` does not exist.
+        ValueError: ``device`` is not a CUDA device.
 
     Example:
         >>> properties = tcuda.get_device_properties("cuda:0")
@@ -65,6 +66,7 @@ def get_device_name(device: DeviceArgument = None) -> str:
 
     Raises:
         AssertionError: ``device`` does not exist.
+        ValueError: ``device`` is not a CUDA device.
 
     Example:
         >>> tcuda.get_device_name() == tcuda.get_device_properties().name
@@ -81,6 +83,7 @@ def get_device_capability(device: DeviceArgument = None) -> tuple[int, int]:
 
     Raises:
         AssertionError: ``device`` does not exist.
+        ValueError: ``device`` is not a CUDA device.
 
     Example:
         >>> major, minor = tcuda.get_device_capability()
@@ -100,6 +103,7 @@ def can_device_access_peer(device: DeviceArgument, peer_device: DeviceArgument) 
 
     Raises:
         AssertionError: ``device`` or ``peer_device`` does not exist.
+        ValueError: ``device`` or ``peer_device`` has no index, or is not a CUDA device.
 
     Example:
         >>> tcuda.can_device_access_peer(0, 0)  # a device is no peer of itself

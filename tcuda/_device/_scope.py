@@ -22,6 +22,10 @@ class device(_core.DeviceScope):
     Args:
         device: The device to select; nothing happens if ``device`` is a negative integer.
 
+    Raises:
+        AcceleratorError: ``device`` does not exist.
+        ValueError: ``device`` is not a CUDA device.
+
     Attributes:
         idx: The index of the selected device.
         prev_idx: The index of the device that was current at the last entry.

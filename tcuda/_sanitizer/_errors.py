@@ -71,7 +71,11 @@ class UnsynchronizedAccessError(SynchronizationError):
 
     @classmethod
     def of(cls, race: Race) -> UnsynchronizedAccessError:
-        """Return the error that a race is."""
+        """Return the error that describes ``race``.
+
+        Args:
+            race: A race of a report.
+        """
         return cls(race.data_ptr, race.allocation_stack_trace, *race.torchs_accesses, race)
 
     def __str__(self) -> str:

@@ -39,6 +39,7 @@ class RaceAccess:
             elements are not known.
         stack: The frames of the program, innermost first; in a graph, those of the capture.
         launch_stack: The frames of the launch of a graph; None for an operation that is not in a graph.
+        region: The address, the size of an element, the shape and the strides of the view, in bytes.
 
     Example:
         >>> side = tcuda.Stream()

@@ -92,6 +92,9 @@ class Report:
     def count(self, race: Race) -> int:
         """Return how often a race of this report has happened.
 
+        Args:
+            race: The race.
+
         Raises:
             ValueError: The race is not in this report.
         """

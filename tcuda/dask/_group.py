@@ -104,6 +104,8 @@ class Group(NamedTuple):
 class Communicator:
     """The rank of a task in a group of workers, and its collectives.
 
+    A task gets a communicator by :meth:`Group.join`, and not by a call of the class.
+
     All ranks call the same collectives in the same order. On GPUs, NCCL does the work on the current stream, and the
     host does not wait. Where NCCL cannot be used, which includes emulated devices, and workers that share a device, the
     data goes through Dask's connections between the workers, and the call waits for the result.

@@ -87,7 +87,10 @@ class Devices(WorkerPlugin):
         self.seed = seed
 
     async def setup(self, worker: Worker) -> None:
-        """Give ``worker`` its device.
+        """Give ``worker`` its device. Dask calls the method when the plugin is registered.
+
+        Args:
+            worker: The worker.
 
         Raises:
             RuntimeError: The worker finds no free device, the process has another worker with a device, or no device.
@@ -108,7 +111,11 @@ class Devices(WorkerPlugin):
         add_metrics(worker, index)
 
     def teardown(self, worker: Worker) -> None:
-        """Send no more figures of the device, and end the collectives; the worker keeps the device until its end."""
+        """Send no more figures of the device, and end the collectives. The worker keeps the device until its end.
+
+        Args:
+            worker: The worker.
+        """
         end_collectives(worker)
         remove_metrics(worker)
 

@@ -64,6 +64,9 @@ class CUDAGraph:
         keep_graph: Whether to keep the ``cudaGraph_t`` for :meth:`raw_cuda_graph`. The ``cudaGraphExec_t`` is then made
             by :meth:`instantiate` or the first replay, and not at the end of the capture.
 
+    Raises:
+        TypeError: ``keep_graph`` is not True or False.
+
     Example:
         >>> x = xp.zeros(3)
         >>> g = tcuda.CUDAGraph()

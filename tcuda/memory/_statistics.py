@@ -114,6 +114,10 @@ def memory_cached(device: DeviceArgument = None) -> int:
     Args:
         device: The device; the current device if None.
 
+    Raises:
+        RuntimeError: ``device`` does not exist.
+        ValueError: ``device`` is not a CUDA device.
+
     Example:
         >>> tcuda.memory_cached() == tcuda.memory_reserved()  # warns: use memory_reserved()
         True
@@ -127,6 +131,10 @@ def max_memory_cached(device: DeviceArgument = None) -> int:
 
     Args:
         device: The device; the current device if None.
+
+    Raises:
+        RuntimeError: ``device`` does not exist.
+        ValueError: ``device`` is not a CUDA device.
 
     Example:
         >>> tcuda.max_memory_cached() == tcuda.max_memory_reserved()  # warns: use max_memory_reserved()
@@ -244,6 +252,10 @@ def reset_max_memory_allocated(device: DeviceArgument = None) -> None:
     Args:
         device: The device; the current device if None.
 
+    Raises:
+        RuntimeError: ``device`` does not exist.
+        ValueError: ``device`` is not a CUDA device.
+
     Example:
         >>> tcuda.reset_max_memory_allocated()  # warns: use reset_peak_memory_stats()
         >>> tcuda.max_memory_allocated() == tcuda.memory_allocated()
@@ -258,6 +270,10 @@ def reset_max_memory_cached(device: DeviceArgument = None) -> None:
 
     Args:
         device: The device; the current device if None.
+
+    Raises:
+        RuntimeError: ``device`` does not exist.
+        ValueError: ``device`` is not a CUDA device.
 
     Example:
         >>> tcuda.reset_max_memory_cached()  # warns: use reset_peak_memory_stats()

@@ -133,6 +133,9 @@ def is_available(tensors: Iterable[Any]) -> bool:
     Args:
         tensors: The arrays.
 
+    Raises:
+        TypeError: ``tensors`` is not iterable.
+
     Example:
         >>> arrays = tcuda.comm.broadcast(xp.ones(3), [0, 1])
         >>> tcuda.nccl.is_available(arrays)

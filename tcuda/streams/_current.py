@@ -37,6 +37,7 @@ def current_stream(device: DeviceArgument = None) -> Stream:
 
     Raises:
         RuntimeError: ``device`` does not exist.
+        ValueError: ``device`` is not a CUDA device.
 
     Example:
         >>> side = tcuda.Stream()
@@ -66,6 +67,7 @@ def default_stream(device: DeviceArgument = None) -> Stream:
 
     Raises:
         RuntimeError: ``device`` does not exist.
+        ValueError: ``device`` is not a CUDA device.
 
     Example:
         >>> tcuda.default_stream().device
@@ -138,7 +140,7 @@ def get_stream_from_external(data_ptr: int, device: DeviceArgument = None) -> St
     Raises:
         AcceleratorError: ``device`` does not exist.
         TypeError: ``data_ptr`` is not an integer.
-        ValueError: ``data_ptr`` is negative, or larger than any address.
+        ValueError: ``data_ptr`` is negative or larger than any address, or ``device`` is not a CUDA device.
 
     Example:
         >>> other = tcuda.Stream()  # stands for a stream of another library

@@ -289,6 +289,9 @@ class Event(_core.EventFinalizer):
     def elapsed_time(self, end_event: Event) -> float:
         """Return the milliseconds from this event to ``end_event`` (``cudaEventElapsedTime``).
 
+        Args:
+            end_event: The event at the end of the time, on a stream of the same device.
+
         Raises:
             ValueError: One of the two events was made without ``enable_timing=True``, or was never recorded.
             RuntimeError: One of the two events is not complete, or ``end_event`` is not an event.

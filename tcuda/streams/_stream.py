@@ -59,7 +59,7 @@ class Stream(_core.StreamMethods):
     Raises:
         AcceleratorError: ``device`` does not exist.
         TypeError: ``priority`` or a handle is not an integer, or a keyword is unknown.
-        ValueError: A handle is negative or larger than any address.
+        ValueError: A handle is negative or larger than any address, or ``device`` is not a CUDA device.
 
     Example:
         >>> side = tcuda.Stream()
@@ -286,7 +286,14 @@ class Stream(_core.StreamMethods):
         return self
 
     def record(self, event: Event | None = None) -> Event:
-        """Record an event on the stream, and return the event: :meth:`record_event` under CuPy's name."""
+        """Record an event on the stream, and return the event: :meth:`record_event` under CuPy's name.
+
+        Args:
+            event: The event; a new event if None.
+
+        Raises:
+            RuntimeError: ``event`` is not an event.
+        """
         return self.record_event(event)
 
     @property
@@ -339,6 +346,12 @@ class ExternalStream(Stream):
     Args:
         stream_ptr: The ``cudaStream_t``.
         device: The device on which the ``cudaStream_t`` was created; the current device if None.
+        **kwargs: Accepted for compatibility with torch: see :class:`Stream`.
+
+    Raises:
+        AcceleratorError: ``device`` does not exist.
+        TypeError: ``stream_ptr`` is not an integer, or a keyword is unknown.
+        ValueError: ``stream_ptr`` is negative or larger than any address, or ``device`` is not a CUDA device.
 
     Example:
         >>> other = tcuda.Stream()  # stands for a stream of another library

@@ -32,6 +32,9 @@ class Clock:
     def advance(self, nanoseconds: int) -> int:
         """Let ``nanoseconds`` pass, as if the host were busy with something else, and return the new time.
 
+        Args:
+            nanoseconds: The time that passes.
+
         Raises:
             ValueError: ``nanoseconds`` is negative.
         """
@@ -42,7 +45,11 @@ class Clock:
             return self._now
 
     def wait_until(self, time: int) -> int:
-        """Let time pass until ``time`` unless that is past, and return the new time in nanoseconds."""
+        """Let time pass until ``time``, and return the new time in nanoseconds. Nothing happens if ``time`` is past.
+
+        Args:
+            time: The time in nanoseconds.
+        """
         with self._lock:
             if time > self._now:  # no call may come between, because a garbage collection might move the clock
                 self._now = time
