@@ -87,6 +87,8 @@ class Operand:
             raise _OfNumpy
         if code == "s" and value.size == 1:
             return value.reshape(())[()]
+        if self._number == "+" and hasattr(value, "__cupy_get_ndarray__"):  # A poly1d, for instance, offers an array.
+            return value.__cupy_get_ndarray__()
         raise _ERRORS[code](
             f"{self._function}() takes an array of the device as {self._name!r}, not {_kind(value)}: make an array of "
             "it with asarray() first."

@@ -164,9 +164,20 @@ def _roots(p: Any) -> Any:
     if len(coefficients) < 3:
         return np.roots(p)
     companion = np.polynomial.polynomial.polycompanion(coefficients)
-    if not np.array_equal(companion, companion.conj().T):
+    return _eigenvalues(companion).astype(companion.dtype)
+
+
+def _poly(seq_of_zeros: Any) -> Any:
+    if seq_of_zeros.ndim == 2 and seq_of_zeros.shape[0] == seq_of_zeros.shape[1] != 0:
+        seq_of_zeros = _eigenvalues(seq_of_zeros)
+    return np.poly(seq_of_zeros)
+
+
+def _eigenvalues(matrix: Any) -> Any:
+    """Return the eigenvalues of a matrix for which CuPy's functions of polynomials find them."""
+    if not np.array_equal(matrix, matrix.conj().T):
         raise NotImplementedError("Only complex Hermitian and real symmetric 2d arrays are supported currently")
-    return np.linalg.eigvalsh(companion)
+    return np.linalg.eigvalsh(matrix)
 
 
 IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
@@ -178,6 +189,7 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.nanargmax: _nanargmax,
     np.nanargmin: _nanargmin,
     np.percentile: _quantiles(np.percentile),
+    np.poly: _poly,
     np.put: _put,
     np.quantile: _quantiles(np.quantile),
     np.ravel_multi_index: _ravel_multi_index,

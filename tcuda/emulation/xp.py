@@ -29,6 +29,7 @@ from tcuda.emulation.kernels.raw_kernel import RawKernel
 from tcuda.emulation.kernels.raw_module import RawModule
 from tcuda.emulation.kernels.reduction import ReductionKernel
 from tcuda.emulation.memoization import clear_memo, memoize
+from tcuda.emulation.polynomials import POLYNOMIALS
 from tcuda.emulation.strided import Strided
 from tcuda.emulation.structured import make_aligned_dtype
 from tcuda.emulation.ufunc import ufunc
@@ -53,6 +54,7 @@ _TABLE: dict[str, Any] = {
     **{name: getattr(creation, name) for name in catalogue.CREATION},
     **{name: getattr(host, name) for name in catalogue.HOST},
     **FUNCTIONS,
+    **POLYNOMIALS,
     "ElementwiseKernel": ElementwiseKernel,
     "RawKernel": RawKernel,
     "RawModule": RawModule,

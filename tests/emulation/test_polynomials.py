@@ -1,0 +1,90 @@
+"""Polynomials of the array namespace, and the functions that take them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcuda
+
+pytestmark = pytest.mark.usefixtures("runtime")
+
+
+def polynomial(*coefficients, **options):
+    return tcuda.xp.poly1d(tcuda.xp.asarray(coefficients), **options)
+
+
+def test_a_polynomial_has_the_attributes_of_numpys():
+    made, expected = polynomial(0, 1.0, -3, 2), np.poly1d([0, 1.0, -3, 2])
+    assert made.order == made.o == len(made) == 2
+    for name in ("c", "coef", "coefficients", "coeffs"):
+        assert getattr(made, name).tolist() == expected.coeffs.tolist()
+    assert made[0] == 2
+    assert made[7] == made[-1] == 0
+    assert made(tcuda.xp.arange(4.0)).tolist() == expected(np.arange(4.0)).tolist()
+    assert repr(made) == repr(expected)
+    assert str(polynomial(1, 2, variable="t")) == str(np.poly1d([1, 2], variable="t"))
+    assert made.get() == expected
+    assert tcuda.xp.poly1d(expected) == made
+    assert made != polynomial(1.0, 0)
+
+
+def test_coefficients_can_be_set():
+    made = polynomial(1, 2)
+    made[3] = 5
+    assert made.coeffs.tolist() == [5, 0, 1, 2]
+    with pytest.raises(ValueError, match="Negative powers are not supported"):
+        made[-1] = 1
+    with pytest.raises(AttributeError, match="Cannot set attribute"):
+        made.coeffs = tcuda.xp.zeros(4)
+    made.set(np.poly1d([4, 3, 2, 1], variable="z"))
+    assert made.variable == "z"
+    assert made.coeffs.tolist() == [4, 3, 2, 1]
+    with pytest.raises(TypeError, match="Only numpy.poly1d can be set"):
+        made.set([1, 2])
+
+
+@pytest.mark.parametrize(
+    "combine",
+    [
+        lambda p, a: p + a, lambda p, a: a * 2 - p, lambda p, a: p * p - 1, lambda p, a: 3 * p, lambda p, a: p / 2,
+        lambda p, a: -p, lambda p, a: p**3, lambda p, a: p**0, lambda p, a: p(p),
+    ],
+)  # fmt: skip
+def test_arithmetic_gives_numpys_results(combine):
+    host = np.array([2.0, 0, -1])
+    result = combine(tcuda.xp.poly1d(tcuda.xp.asarray(host)), tcuda.xp.asarray([1.0, 2, 3]))
+    expected = combine(np.poly1d(host), np.array([1.0, 2, 3]))
+    array = result.coeffs if isinstance(result, tcuda.xp.poly1d) else result
+    np.testing.assert_allclose(array.get(), getattr(expected, "coeffs", expected))
+
+
+def test_functions_take_polynomials():
+    xp = tcuda.xp
+    made = polynomial(1.0, 2, 3)
+    assert isinstance(xp.polymul(made, xp.asarray([1.0, 1])), xp.poly1d)
+    assert xp.polyadd(made, made) == polynomial(2.0, 4, 6)
+    assert xp.polyval(made, 2.0).item() == 11
+    assert xp.polyval(made, polynomial(1.0, 0)) == made
+    assert xp.roots(polynomial(2.0, 4)).tolist() == [-2]
+    assert xp.add(made, xp.ones(3)).tolist() == [2, 3, 4]
+    assert xp.asarray(made).tolist() == [1, 2, 3]
+
+
+def test_polynomials_that_cupy_refuses_are_refused():
+    xp = tcuda.xp
+    made = polynomial(1.0, 2)
+    with pytest.raises(ValueError, match="Polynomial must be 1d only"):
+        xp.poly1d(xp.ones((2, 2)))
+    for power in (-1, 1.5, [2]):
+        with pytest.raises(ValueError, match="Power to non-negative integers only"):
+            made**power
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        made**2.0
+    for call in (made.integ, made.deriv, lambda: made == 1, lambda: made / made):
+        with pytest.raises(NotImplementedError):
+            call()
+    with pytest.raises(NotImplementedError, match="Only complex Hermitian and real symmetric"):
+        xp.poly(xp.arange(4.0).reshape(2, 2))
+    with pytest.raises(TypeError):
+        np.asarray(made)
