@@ -4,9 +4,7 @@ A program that gets its arrays from ``xp = tcuda.xp`` runs with CuPy on a GPU an
 module has only names that CuPy has too, so that a program that runs here runs there. Functions take arrays of the
 current device and scalars; only functions that make arrays take lists and NumPy's arrays.
 
-Kernels written in CUDA C++ (``ElementwiseKernel``, ``RawKernel``, ...) need the C++ compiler of the machine. The module
-does not have functions that take a Python function (``vectorize``, ``piecewise``, ``apply_along_axis``), ``broadcast``
-and ``poly1d``.
+Kernels written in CUDA C++ (``ElementwiseKernel``, ``RawKernel``, ...) need the C++ compiler of the machine.
 """
 
 from __future__ import annotations
@@ -16,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import catalogue, creation, fft, host, linalg, random
+from tcuda.emulation import catalogue, creation, fft, host, lib, linalg, random
 from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.active_trace import Placeholder
+from tcuda.emulation.array_facts import ARRAY_FACTS
 from tcuda.emulation.dlpack import fromDlpack
 from tcuda.emulation.flat import flatiter
+from tcuda.emulation.functional import FUNCTIONAL
 from tcuda.emulation.functions import FUNCTIONS
 from tcuda.emulation.fusion import fuse
 from tcuda.emulation.grids import Grid, Joined
@@ -54,6 +54,8 @@ _TABLE: dict[str, Any] = {
     **{name: getattr(creation, name) for name in catalogue.CREATION},
     **{name: getattr(host, name) for name in catalogue.HOST},
     **FUNCTIONS,
+    **ARRAY_FACTS,
+    **FUNCTIONAL,
     **POLYNOMIALS,
     "ElementwiseKernel": ElementwiseKernel,
     "RawKernel": RawKernel,
@@ -61,9 +63,10 @@ _TABLE: dict[str, Any] = {
     "ReductionKernel": ReductionKernel,
     "clear_memo": clear_memo,
     "fft": fft,
+    "flatiter": flatiter,
     "fromDlpack": fromDlpack,
     "fuse": fuse,
-    "flatiter": flatiter,
+    "lib": lib,
     "linalg": linalg,
     "make_aligned_dtype": make_aligned_dtype,
     "memoize": memoize,
