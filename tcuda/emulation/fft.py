@@ -1,10 +1,31 @@
-"""Fourier transforms of arrays of emulated devices: the functions that ``cupy.fft`` has."""
+"""Fourier transforms of arrays of emulated devices: the functions that ``cupy.fft`` has, and its settings."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tcuda.emulation.functions import FFT
+import numpy as np
+
+from tcuda.emulation import catalogue, numpy_work
+from tcuda.emulation.fourier.planning import transforming
+from tcuda.emulation.fourier.settings import config as config
+from tcuda.emulation.functions import emulated
+
+
+def _frequencies(function: Any) -> Any:
+    def compute(args: Any, kwargs: Any) -> Any:
+        return numpy_work.call(function, args, kwargs)
+
+    return compute
+
+
+_SHIFTS = ("fftshift", "ifftshift")
+
+FFT: dict[str, Any] = {
+    **emulated(np.fft, [name for name in catalogue.FFT if name not in _SHIFTS], transforming),
+    **emulated(np.fft, [*_SHIFTS, *catalogue.FFT_FREQUENCIES], _frequencies),
+}
+"""The functions of this module, by name."""
 
 
 def __getattr__(name: str) -> Any:
@@ -15,4 +36,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(FFT)
+    return sorted([*FFT, "config"])

@@ -268,6 +268,3 @@ FUNCTIONS = _table()
 
 LINALG = emulated(np.linalg, catalogue.LINALG, _computing)
 """The functions of :mod:`tcuda.emulation.linalg`, by name."""
-
-FFT = emulated(np.fft, [*catalogue.FFT, *catalogue.FFT_FREQUENCIES], _computing)
-"""The functions of :mod:`tcuda.emulation.fft`, by name."""

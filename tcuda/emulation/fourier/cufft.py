@@ -1,0 +1,116 @@
+"""Plans of Fourier transforms, as ``cupy.cuda.cufft`` has them.
+
+A plan says for which lengths and types a transform was prepared. NumPy needs no preparation, so that an emulated plan
+only refuses the arrays that do not fit. CuPy's plans also have a work area on the device.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Self
+
+CUFFT_FORWARD, CUFFT_INVERSE = -1, 1
+CUFFT_C2C, CUFFT_R2C, CUFFT_C2R = 0x29, 0x2A, 0x2C
+CUFFT_Z2Z, CUFFT_D2Z, CUFFT_Z2D = 0x69, 0x6A, 0x6C
+
+
+class _State(threading.local):
+    plan: Plan | None = None
+
+
+_state = _State()
+
+
+def get_current_plan() -> Any:
+    """Return the plan whose ``with`` block this thread is in; None if there is none."""
+    return _state.plan
+
+
+class Plan:
+    """The base class of plans. A plan is a context manager: the transforms in the scope must fit the plan."""
+
+    def __enter__(self) -> Self:
+        _state.plan = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _state.plan = None
+
+
+class Plan1d(Plan):
+    """A plan for transforms along one axis.
+
+    Args:
+        nx: The length of the transform.
+        fft_type: The type, such as ``CUFFT_C2C``.
+        batch: The number of transforms.
+        devices: The devices that share the work; the current device if None.
+        out: Ignored.
+
+    Attributes:
+        nx: The length of the transform.
+        fft_type: The type.
+        batch: The number of transforms.
+        gpus: The devices that share the work; None if there is one.
+    """
+
+    def __init__(self, nx: int, fft_type: int, batch: int, *, devices: Any = None, out: Any = None) -> None:
+        self.nx = int(nx)
+        self.fft_type = int(fft_type)
+        self.batch = int(batch)
+        self.gpus = None if devices is None else list(range(devices) if isinstance(devices, int) else devices)
+
+
+class PlanNd(Plan):
+    """A plan for transforms along up to three axes.
+
+    Args:
+        shape: The lengths of the transform.
+        inembed: The lengths of the input in memory.
+        istride: The distance of two elements of the input.
+        idist: The distance of two inputs.
+        onembed: The lengths of the output in memory.
+        ostride: The distance of two elements of the output.
+        odist: The distance of two outputs.
+        fft_type: The type, such as ``CUFFT_C2C``.
+        batch: The number of transforms.
+        order: The layout of the array, ``"C"`` or ``"F"``.
+        last_axis: The axis that becomes shorter or longer in a transform of real numbers.
+        last_size: The length of this axis in the output.
+
+    Attributes:
+        shape: The lengths of the transform.
+        fft_type: The type.
+        order: The layout of the array.
+        last_axis: The axis that becomes shorter or longer.
+        last_size: The length of this axis in the output.
+        gpus: None, because one device does all the work.
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        inembed: Sequence[int] | None,
+        istride: int,
+        idist: int,
+        onembed: Sequence[int] | None,
+        ostride: int,
+        odist: int,
+        fft_type: int,
+        batch: int,
+        order: str,
+        last_axis: int,
+        last_size: int | None,
+    ) -> None:
+        self.shape = tuple(shape)
+        self.fft_type = int(fft_type)
+        self.batch = int(batch)
+        self.order = order
+        self.last_axis = last_axis
+        self.last_size = last_size
+        self.gpus = None
