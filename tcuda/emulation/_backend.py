@@ -133,7 +133,7 @@ class Backend:
 
     def generator_type(self) -> type[Any]:
         """Import NumPy and return the class of generators for emulated arrays."""
-        from tcuda.emulation.random_state import DeviceGenerator
+        from tcuda.emulation.random.random_state import DeviceGenerator
 
         implementation: type[Any] = DeviceGenerator
         return implementation

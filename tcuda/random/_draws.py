@@ -188,9 +188,7 @@ class Draws(Generator, abc.ABC):
     ) -> Array:
         if cuda.getDevice() != self._index:
             self._refuse_device()
-        kind = np.dtype(dtype)
-        if kind.char not in "fd":
-            raise TypeError(f"cupy.random only supports float32 and float64, not {kind.name}")
+        kind = real_dtype(dtype)
         if out is None:
             out = self.xp.empty(() if size is None else size, kind)
         else:
@@ -228,6 +226,18 @@ class Draws(Generator, abc.ABC):
                 "the same numbers. Capture with tcuda.graph, or draw the numbers before the capture."
             )
         return capture.state_for(self._philox, self._new_captured_state)
+
+
+def real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the dtype of real numbers that a generator can draw.
+
+    Raises:
+        TypeError: ``dtype`` is neither float32 nor float64.
+    """
+    kind = np.dtype(dtype)
+    if kind.char not in "fd":
+        raise TypeError(f"cupy.random only supports float32 and float64, not {kind.name}")
+    return kind
 
 
 def common_shape(*parameters: Any) -> tuple[int, ...]:

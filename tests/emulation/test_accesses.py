@@ -280,6 +280,15 @@ def test_random_numbers_are_written(recorder: RaceRecorder) -> None:
     assert [access[4:] for access in accesses] == [(READ, "parameters[0]"), (WRITE, "out")]
 
 
+def test_a_draw_reads_and_writes_the_state_of_a_bit_generator(recorder: RaceRecorder) -> None:
+    source = xp.random.Philox4x3210(1, size=256)
+    state, lam = source._state, xp.ones(3)
+    accesses = told(recorder, lambda: xp.random.Generator(source).poisson(lam))[1]
+    assert accesses[0] == whole(lam, READ, "parameters[0]")
+    assert [access[4:] for access in accesses[1:]] == [(WRITE, "out"), (BOTH, "state")]
+    assert accesses[2] == whole(state, BOTH, "state")
+
+
 # Fused functions
 
 

@@ -207,3 +207,42 @@ class TestRandomNumbers:
             assert tcuda.get_rng_state()[0] == 5
             xp.random.random_sample(10)
         assert generator.get_offset() == 0
+
+    def test_of_a_bit_generator_differ_at_each_replay(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        def draw(generator: Any) -> list[Any]:
+            return [generator.random(10), generator.integers(0, 1000, 10), generator.standard_normal(10, "float32")]
+
+        generator, same = (xp.random.default_rng(5) for _ in range(2))
+        expected = [self.values(draw(same)) for _ in range(4)]
+        assert self.values(draw(generator)) == expected[0]
+        _, arrays = captured(lambda: draw(generator), graph)
+        for values in expected[1:]:
+            graph.replay()
+            assert self.values(arrays) == values
+
+    @pytest.mark.emulated
+    def test_of_a_bit_generator_with_parameters_on_the_device_are_refused(
+        self, xp: Any, graph: tcuda.CUDAGraph
+    ) -> None:
+        generator = xp.random.default_rng(5)
+
+        def draw() -> Any:
+            for name in ("poisson", "standard_gamma", "geometric"):
+                with pytest.raises(RuntimeError, match="H2D transfers are disallowed"):
+                    getattr(generator, name)(0.5, 5)
+            return generator.standard_exponential(5)
+
+        _, drawn = captured(draw, graph)
+        graph.replay()
+        assert len(set(drawn.tolist())) == 5
+
+    @pytest.mark.emulated
+    def test_of_choices_without_replacement_are_refused(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        def draw() -> Any:
+            with pytest.raises(RuntimeError, match="This distribution cannot be drawn"):
+                xp.random.choice(10, 3, replace=False)
+            return xp.random.choice(xp.arange(10), 3, replace=False)
+
+        _, drawn = captured(draw, graph)
+        graph.replay()
+        assert len(set(drawn.tolist())) == 3

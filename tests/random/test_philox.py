@@ -13,7 +13,7 @@ import pytest
 
 from support.folders import DATA
 from tcuda._core import PhiloxState, philox_passes
-from tcuda.emulation import philox
+from tcuda.emulation.random import philox
 from tcuda.random._philox import derived_seed, most_blocks
 
 DRAWS = json.loads((DATA / "torch_random.json").read_text())["draws"]

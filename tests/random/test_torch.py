@@ -167,7 +167,7 @@ print([draw(5).get().tobytes() for draw in (generator.rand, generator.tomaxint)]
 def emulated(numbers: Callable[..., Any], like: np.ndarray[Any, Any], seed: int) -> np.ndarray[Any, Any]:
     """Return the numbers of an emulated device with as many multiprocessors as the GPU."""
     from tcuda._core import philox_passes
-    from tcuda.emulation import philox
+    from tcuda.emulation.random import philox
     from tcuda.random._philox import most_blocks
 
     made = np.empty_like(like)
@@ -181,8 +181,8 @@ def emulated(numbers: Callable[..., Any], like: np.ndarray[Any, Any], seed: int)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.3, 7.1), (1e-3, 1e3)])
 def test_uniform_numbers_of_emulated_devices_equal_those_of_a_gpu(dtype: str, low: float, high: float) -> None:
-    from tcuda.emulation import philox
-    from tcuda.emulation.philox import RULES
+    from tcuda.emulation.random import philox
+    from tcuda.emulation.random.philox import RULES
 
     generator: Any = tcuda.Generator().manual_seed(11)
     drawn = generator.uniform(low, high, 1_000_000, dtype).get()
@@ -194,7 +194,7 @@ def test_uniform_numbers_of_emulated_devices_equal_those_of_a_gpu(dtype: str, lo
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_normal_numbers_of_emulated_devices_are_near_those_of_a_gpu(dtype: str) -> None:
-    from tcuda.emulation import philox
+    from tcuda.emulation.random import philox
 
     generator: Any = tcuda.Generator().manual_seed(11)
     drawn = generator.standard_normal(1_000_000, dtype).get()

@@ -118,6 +118,29 @@ def pairs(law: Law) -> list[Any]:
     return [xp.asarray(values) for values in zip(law.first, law.second, strict=True)]
 
 
+def p_value(stats: Any, drawn: Any, law: Any) -> float:
+    """Return the p-value of a test that the drawn numbers have the given law."""
+    if drawn.dtype.kind == "f":
+        return float(stats.kstest(drawn.astype(float), law.cdf).pvalue)
+    least, largest = law.support()
+    assert least <= drawn.min()
+    assert drawn.max() <= largest
+    return float(stats.chisquare(*cells(drawn, law)).pvalue)
+
+
+def cells(drawn: Any, law: Any) -> tuple[Any, Any]:
+    """Return the observed and the expected counts of integers, in cells that expect ten or more integers."""
+    ends = []
+    last = 0.0
+    for value in range(int(drawn.min()), min(int(drawn.max()), int(drawn.min()) + 1000)):
+        below = float(law.cdf(value))
+        if min(below - last, 1 - below) * drawn.size >= 10:
+            ends.append(value)
+            last = below
+    observed = np.bincount(np.searchsorted(ends, drawn), minlength=len(ends) + 1)
+    return observed, np.diff([0.0, *law.cdf(ends), 1.0]) * drawn.size
+
+
 def default_dtype(name: str) -> str:
     return "float64" if name in REALS else "int64"
 

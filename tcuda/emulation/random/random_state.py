@@ -1,7 +1,7 @@
 """Generators of random numbers on emulated devices: the class ``RandomState`` of ``cupy.random``.
 
 The distributions use the same primitives as the distributions of CuPy. For distributions with a kernel of their own in
-CuPy, a NumPy generator draws the numbers, with a new seed for each call.
+CuPy, one of the laws draws the numbers, with a new seed for each call.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import numpy as np
 
 from tcuda._core import philox_passes
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation import creation, numpy_work, philox, refusals, transfer
+from tcuda.emulation import creation, numpy_work
 from tcuda.emulation._ndarray import ndarray
-from tcuda.emulation.captured_state import CapturedState
 from tcuda.emulation.functions import FUNCTIONS, LINALG
-from tcuda.emulation.operands import SCALARS
+from tcuda.emulation.random import laws, philox
+from tcuda.emulation.random.captured_state import CapturedState
+from tcuda.emulation.random.parameters import axes, operand, probabilities, require, shape_of, whole
 from tcuda.random._draws import Draws, common_shape
 from tcuda.random._generator import Generator
 from tcuda.random._philox import most_blocks
@@ -71,46 +72,46 @@ class RandomState(Draws):
         return cast("ndarray", self.random_sample(size, dtype))
 
     def _uniform_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> ndarray:
-        low, high = _operand(low), _operand(high)
-        return self._scaled(self.random_sample(_shape(size, low, high), dtype), low, high - low)
+        low, high = operand(low), operand(high)
+        return self._scaled(self.random_sample(shape_of(size, low, high), dtype), low, high - low)
 
     def _integers_between(self, low: Any, high: Any, size: Shape, dtype: npt.DTypeLike) -> ndarray:
         # The arithmetic is modulo 2**64, because the distance of the ends of a signed type does not fit into the type.
-        least, beyond = (_whole(end) for end in ((0, low) if high is None else (low, high)))
+        least, beyond = (whole(end) for end in ((0, low) if high is None else (low, high)))
         shape = common_shape(least, beyond) if size is None else size
         words = self._curand_generate(int(np.prod(shape)), np.uint64).reshape(shape)
         return cast("ndarray", (words % (beyond - least) + least).astype(dtype))
 
     def exponential(self, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
-        scale = _operand(scale)
-        _require(scale >= 0, "scale < 0")
-        return self._scaled(self.standard_exponential(_shape(size, scale), dtype), 0, scale)
+        scale = operand(scale)
+        require(scale >= 0, "scale < 0")
+        return self._scaled(self.standard_exponential(shape_of(size, scale), dtype), 0, scale)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
-        loc, scale = _operand(loc), _operand(scale)
-        numbers = self._random_sample_raw(_shape(size, loc, scale), dtype)
+        loc, scale = operand(loc), operand(scale)
+        numbers = self._random_sample_raw(shape_of(size, loc, scale), dtype)
         return self._scaled(-_log(-_log(numbers)), loc, scale)
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
-        loc, scale = _operand(loc), _operand(scale)
-        twice = 2 * self._random_sample_raw(_shape(size, loc, scale), dtype)
+        loc, scale = operand(loc), operand(scale)
+        twice = 2 * self._random_sample_raw(shape_of(size, loc, scale), dtype)
         return self._scaled(_where(twice <= 1, _log(twice), -_log(twice - 1)), loc, scale)
 
     def pareto(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
-        a = _operand(a)
-        numbers = self._random_sample_raw(_shape(size, a), dtype)
+        a = operand(a)
+        numbers = self._random_sample_raw(shape_of(size, a), dtype)
         return cast("ndarray", (_exp(-_log(numbers) / a) - 1).astype(dtype))
 
     def power(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
         a = creation.asarray(a)  # An array, because ``a`` may be 0 and Python raises an error for a division by 0.
-        _require(a >= 0, "a < 0")
-        numbers = self.standard_exponential(_shape(size, a), dtype)
+        require(a >= 0, "a < 0")
+        numbers = self.standard_exponential(shape_of(size, a), dtype)
         return cast("ndarray", ((1 - _exp(-numbers)) ** (1.0 / a)).astype(dtype))
 
     def rayleigh(self, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
-        scale = _operand(scale)
-        _require(scale >= 0, "scale < 0")
-        numbers = self._random_sample_raw(_shape(size, scale), dtype)
+        scale = operand(scale)
+        require(scale >= 0, "scale < 0")
+        numbers = self._random_sample_raw(shape_of(size, scale), dtype)
         return self._scaled(_sqrt(-2 * _log(numbers)), 0, scale)
 
     def standard_cauchy(self, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
@@ -121,11 +122,11 @@ class RandomState(Draws):
         return cast("ndarray", -_log(numbers, out=numbers))
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
-        left, mode, right = _operand(left), _operand(mode), _operand(right)
-        _require(left <= mode, "left > mode")
-        _require(mode <= right, "mode > right")
-        _require(left != right, "left == right")
-        numbers = self.random_sample(_shape(size, left, mode, right), dtype)
+        left, mode, right = operand(left), operand(mode), operand(right)
+        require(left <= mode, "left > mode")
+        require(mode <= right, "mode > right")
+        require(left != right, "left == right")
+        numbers = self.random_sample(shape_of(size, left, mode, right), dtype)
         whole, below, above = right - left, mode - left, right - mode
         rising = left + _sqrt(numbers * below * whole)
         falling = right - _sqrt((1.0 - numbers) * above * whole)
@@ -133,8 +134,8 @@ class RandomState(Draws):
 
     def weibull(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
         a = creation.asarray(a)
-        _require(a >= 0, "a < 0")
-        return cast("ndarray", (self.standard_exponential(_shape(size, a), dtype) ** (1.0 / a)).astype(dtype))
+        require(a >= 0, "a < 0")
+        return cast("ndarray", (self.standard_exponential(shape_of(size, a), dtype) ** (1.0 / a)).astype(dtype))
 
     def _scaled(self, numbers: ndarray, location: Any, scale: Any) -> ndarray:
         return cast("ndarray", (numbers * scale + location).astype(numbers.dtype))
@@ -146,7 +147,7 @@ class RandomState(Draws):
 
     def dirichlet(self, alpha: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
         alpha = creation.asarray(alpha)
-        lead = _axes(size)
+        lead = axes(size)
         numbers = self.standard_gamma(alpha, (*lead, *alpha.shape), dtype)
         return cast("ndarray", numbers / numbers.sum(axis=-1, keepdims=True))
 
@@ -171,7 +172,7 @@ class RandomState(Draws):
             raise ValueError("method must be one of {'eigh', 'svd', 'cholesky'}")
         if check_valid not in ("ignore", "warn", "raise"):
             raise ValueError("check_valid must equal 'warn', 'raise', or 'ignore'")
-        lead = _axes(size)
+        lead = axes(size)
         if method == "cholesky":
             root = LINALG["cholesky"](cov)
         elif method == "eigh":
@@ -184,15 +185,15 @@ class RandomState(Draws):
         return cast("ndarray", (numbers @ root.T + mean).reshape(*lead, mean.size))
 
     def negative_binomial(self, n: Any, p: Any, size: Shape = None, dtype: npt.DTypeLike = int) -> ndarray:
-        n, p = _operand(n), _operand(p)
-        _require(n > 0, "n <= 0")
-        _require(p >= 0, "p < 0")
-        _require(p <= 1, "p > 1")
+        n, p = operand(n), creation.asarray(p)  # an array, because ``p`` may be 0
+        require(n > 0, "n <= 0")
+        require(p >= 0, "p < 0")
+        require(p <= 1, "p > 1")
         return self.poisson(self.gamma(n, (1 - p) / p, size), dtype=dtype)
 
     def wald(self, mean: Any, scale: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
-        mean, scale = _operand(mean), _operand(scale)
-        shape = _shape(size, mean, scale)
+        mean, scale = operand(mean), operand(scale)
+        shape = shape_of(size, mean, scale)
         squares = mean * self.standard_normal(shape, dtype) ** 2
         uniform = self.random_sample(shape, dtype)
         least = mean + mean / (2 * scale) * (squares - _sqrt(4 * scale * squares + squares**2))
@@ -213,7 +214,10 @@ class RandomState(Draws):
         return self._law("f", (dfnum, dfden), size, dtype)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
-        return self._law("gamma", (shape, scale), size, dtype)
+        shape, scale = operand(shape), operand(scale)
+        numbers: Any = self.standard_gamma(shape, shape_of(size, shape, scale), dtype)
+        numbers *= scale
+        return cast("ndarray", numbers)
 
     def geometric(self, p: Any, size: Shape = None, dtype: npt.DTypeLike = "l") -> ndarray:
         return self._law("geometric", (p,), size, dtype)
@@ -223,31 +227,31 @@ class RandomState(Draws):
     ) -> ndarray:
         # CuPy does not check the numbers in arrays.
         for name, number, least in (("ngood", ngood, 0), ("nbad", nbad, 0), ("nsample", nsample, 1)):
-            _require(not isinstance(number, (int, float)) or number >= least, f"{name} < {least}")
+            require(not isinstance(number, (int, float)) or number >= least, f"{name} < {least}")
         return self._law("hypergeometric", (ngood, nbad, nsample), size, dtype)
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
         return self._law("logistic", (loc, scale), size, dtype)
 
     def logseries(self, p: Any, size: Shape = None, dtype: npt.DTypeLike = "l") -> ndarray:
-        p = _operand(p)
-        _require(p > 0, "p <= 0.0")
-        _require(p < 1, "p >= 1.0")
+        p = operand(p)
+        require(p > 0, "p <= 0.0")
+        require(p < 1, "p >= 1.0")
         return self._law("logseries", (p,), size, dtype)
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
-        df, nonc = _operand(df), _operand(nonc)
-        _require(df > 0, "df <= 0")
-        _require(nonc >= 0, "nonc < 0")
+        df, nonc = operand(df), operand(nonc)
+        require(df > 0, "df <= 0")
+        require(nonc >= 0, "nonc < 0")
         return self._law("noncentral_chisquare", (df, nonc), size, dtype)
 
     def noncentral_f(
         self, dfnum: Any, dfden: Any, nonc: Any, size: Shape = None, dtype: npt.DTypeLike = float
     ) -> ndarray:
-        dfnum, dfden, nonc = _operand(dfnum), _operand(dfden), _operand(nonc)
-        _require(dfnum > 0, "dfnum <= 0")
-        _require(dfden > 0, "dfden <= 0")
-        _require(nonc >= 0, "nonc < 0")
+        dfnum, dfden, nonc = operand(dfnum), operand(dfden), operand(nonc)
+        require(dfnum > 0, "dfnum <= 0")
+        require(dfden > 0, "dfden <= 0")
+        require(nonc >= 0, "nonc < 0")
         return self._law("noncentral_f", (dfnum, dfden, nonc), size, dtype)
 
     def poisson(self, lam: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = "l") -> ndarray:
@@ -263,8 +267,8 @@ class RandomState(Draws):
         return self._law("vonmises", (mu, kappa), size, dtype)
 
     def zipf(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = int) -> ndarray:
-        a = _operand(a)
-        _require(a > 1, "'a' must be a valid float > 1.0")
+        a = operand(a)
+        require(a > 1, "'a' must be a valid float > 1.0")
         return self._law("zipf", (a,), size, dtype)
 
     # From given items
@@ -279,16 +283,16 @@ class RandomState(Draws):
         if count < 0:
             raise ValueError("a must be greater than or equal to 0")
         if p is not None:
-            p = _probabilities(p, count)
+            p = probabilities(p, count)
         if size is None:
             raise NotImplementedError("choice() without specifying size is not supported yet")
         wanted = int(np.prod(size))
         if count == 0 and wanted > 0:
             raise ValueError("a cannot be empty unless no samples are taken")
-        indices = self._indices(count, wanted, replace, p).reshape(size)
+        indices = self._indices(count, wanted, replace, p, items is not None).reshape(size)
         return cast("ndarray", indices if items is None else items[indices])
 
-    def _indices(self, count: int, wanted: int, replace: bool, p: Any) -> Any:
+    def _indices(self, count: int, wanted: int, replace: bool, p: Any, of_array: bool) -> Any:
         if p is not None and not replace:
             raise NotImplementedError("choice() of given probabilities is with replacement only")
         if p is not None:
@@ -298,7 +302,7 @@ class RandomState(Draws):
             return self.randint(0, max(count, 1), wanted, np.int64)
         if count < wanted:
             raise ValueError("Cannot take a larger sample than population when 'replace=False'")
-        return self._permutation(count)[:wanted]
+        return self._permutation(count)[:wanted] if of_array else self._law("subset", (count,), wanted, np.int64)
 
     def permutation(self, a: Any) -> ndarray:
         return cast("ndarray", self._permutation(a) if isinstance(a, int) else a[self._permutation(len(a))])
@@ -310,23 +314,23 @@ class RandomState(Draws):
             raise TypeError("An array whose ndim is 0 is not supported")
         a[...] = self.permutation(a)
 
+    def _interval(self, mx: int, size: Shape) -> ndarray:
+        """Return integers from 0 to ``mx``, as uint32 if they fit."""
+        if not 0 <= mx < 1 << 64:
+            raise ValueError(f"mx must be non-negative and within uint64 range (actual: {mx})")
+        bits, kind = (32, np.uint32) if mx < 1 << 32 else (64, np.uint64)
+        return cast("ndarray", self._integers(bits, 0, mx + 1, size, np.dtype(kind)))
+
     def _law(self, name: str, parameters: Iterable[Any], size: Shape, dtype: npt.DTypeLike) -> ndarray:
-        """Draw with the method ``name`` of a NumPy generator, as CuPy does with a kernel that gets a seed."""
-        arrays = [_operand(parameter) for parameter in parameters]
-        shape = common_shape(*arrays) if size is None else size
-        # The allocation refuses a bad shape, and a result for which the device has no room, before NumPy computes.
-        creation.empty(shape, dtype)
-        seed = self._get_seed(int(np.prod(shape)))
-
-        def draw(*parameters: Any) -> Any:
-            random = np.random.Generator(np.random.Philox(key=seed))
-            return np.asarray(getattr(random, name)(*parameters, shape)).astype(dtype)
-
-        if numpy_work.defers() and any(isinstance(parameter, ndarray) for parameter in arrays):
-            refusals.require_download()
-            with numpy_work.with_contents():  # NumPy's generators check the parameters
-                return cast("ndarray", numpy_work.call(draw, arrays))
-        return cast("ndarray", numpy_work.call(draw, arrays))
+        """Draw from the law ``name``, as CuPy does with a kernel that gets a seed."""
+        arrays = [operand(parameter) for parameter in parameters]
+        drawn: Any = creation.empty(shape_of(size, *arrays), dtype)  # type: ignore[arg-type]
+        seed = self._get_seed(drawn.size)
+        if drawn.size:
+            reads = [array for array in arrays if isinstance(array, ndarray)]
+            args, flops = [drawn, seed, getattr(laws, name), *arrays], _FLOPS * drawn.size
+            numpy_work.launch(_draw, args, reads=reads, fresh=[drawn], flops=flops, name=name)
+        return cast("ndarray", drawn)
 
     # By kernels
 
@@ -393,59 +397,5 @@ def _restored(kind: type[RandomState], index: int, words: tuple[int, int]) -> Ra
     return state
 
 
-def _operand(parameter: Any) -> Any:
-    """Return ``parameter`` as an array of the device; a scalar is returned unchanged."""
-    return parameter if isinstance(parameter, SCALARS) else creation.asarray(parameter)
-
-
-def _whole(end: Any) -> ndarray:
-    """Return ``end``, one end of a range of integers, modulo 2**64.
-
-    Raises:
-        ValueError: ``end`` is not an integer.
-    """
-    array: Any = creation.asarray(end)
-    if array.dtype.kind not in "iu":
-        raise ValueError(f"dtype must be integer, got: {array.dtype}")
-    return cast("ndarray", array.astype(np.uint64))
-
-
-def _shape(size: Shape, *parameters: Any) -> Shape:
-    return common_shape(*parameters) if size is None else size
-
-
-def _axes(size: Shape) -> tuple[int, ...]:
-    return () if size is None else (int(size),) if isinstance(size, (int, np.integer)) else tuple(size)
-
-
-def _require(condition: Any, otherwise: str) -> None:
-    """Refuse parameters that are out of range; wait for the device, as CuPy does.
-
-    Args:
-        condition: Whether each parameter is in range.
-        otherwise: The message of the error.
-
-    Raises:
-        ValueError: A parameter is out of range.
-        RuntimeError: The current stream captures.
-    """
-    refusals.require_download()
-    if isinstance(condition, (bool, np.bool_)):
-        transfer.wait_for_contents("a draw of random numbers")
-    else:
-        condition = bool(condition.all())
-    if not condition:
-        raise ValueError(otherwise)
-
-
-def _probabilities(p: Any, count: int) -> Any:
-    p = creation.asarray(p)
-    if p.ndim != 1:
-        raise ValueError("p must be 1-dimensional")
-    if len(p) != count:
-        raise ValueError("a and p must have same size")
-    if not bool((p >= 0).all()):
-        raise ValueError("probabilities are not non-negative")
-    if not np.allclose(p.sum().get(), 1):
-        raise ValueError("probabilities do not sum to 1")
-    return p
+def _draw(out: npt.NDArray[Any], seed: int, law: Callable[..., Any], *parameters: Any) -> None:
+    out[...] = law(np.random.Generator(np.random.Philox(key=seed)), out.shape, *parameters)
