@@ -10,26 +10,18 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import tcuda
 from tcuda._files import read_regular_file, require_writable
+from tcuda._program import Ending, before_abrupt_exit, callers, named_program, without_callers
 from tcuda._runtime import gpus
 from tcuda._sanitizer._suppressions import VARIABLE, read_suppressions
 from tcuda.cli.defaults import DEVICES, STDOUT
 from tcuda.cli.messages import in_one_line
-from tcuda.cli.program import (
-    Ending,
-    before_abrupt_exit,
-    callers,
-    require_program,
-    run_file,
-    run_module,
-    without_callers,
-)
 from tcuda.cli.race_report import Output
 from tcuda.cli.terminal import console
 from tcuda.sanitizer import check
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator
 
 _FOUND = 1
 _MOST_SUPPRESSIONS = 1 << 20  # bytes of a file
@@ -49,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.program:
         options.usage_error("give the program to run, or -m and a module")
     try:
-        start = _program(options.program)
+        start = named_program(options.program)
         for path in options.suppress:
             _suppress(path)
         for path in (options.html, options.json and options.json != STDOUT and Path(options.json)):
@@ -97,25 +89,6 @@ def _of_program(report: dict[str, Any], command: Container[str]) -> dict[str, An
             for name in _STACKS & part.keys():
                 part[name] = part[name] and without_callers(part[name], command)
     return report
-
-
-def _program(words: Sequence[str]) -> Callable[[], Ending]:
-    """Return the function that runs the program.
-
-    Raises:
-        OSError: The program cannot be read.
-        ValueError: There is no name after ``-m``.
-    """
-    first, *arguments = words
-    if not first.startswith("-m"):
-        require_program(first)
-        return lambda: run_file(first, arguments)
-    name = first[2:]
-    if not name:
-        if not arguments:
-            raise ValueError("give the name of a module after -m")
-        name, *arguments = arguments
-    return lambda: run_module(name, arguments)
 
 
 def _suppress(path: Path) -> None:

@@ -47,6 +47,9 @@ def get_array_module(*args: Any) -> Any:
     return np
 
 
+__version__ = "14.2.0"
+"""The version of CuPy whose names the module has."""
+
 _TABLE: dict[str, Any] = {
     **{name: getattr(np, name) for name in catalogue.PLAIN if hasattr(np, name)},
     **{name: Grid(name) for name in catalogue.GRIDS},

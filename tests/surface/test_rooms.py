@@ -24,6 +24,7 @@ FLOORS = [
         "_imports",
         "_warnings",
         "_pages",
+        "_program",
         "_user_code",
     },
     {"_runtime"},

@@ -70,6 +70,25 @@ def run_module(name: str, arguments: Sequence[str]) -> Ending:
     return _ending(lambda: _run_spec(_spec_of(name), takes_name=True))
 
 
+def named_program(words: Sequence[str]) -> Callable[[], Ending]:
+    """Return the function that runs the program that ``words`` name: a file or ``-m`` and a module, and arguments.
+
+    Raises:
+        OSError: The program cannot be read.
+        ValueError: There is no name after ``-m``.
+    """
+    first, *arguments = words
+    if not first.startswith("-m"):
+        require_program(first)
+        return lambda: run_file(first, arguments)
+    name = first[2:]
+    if not name:
+        if not arguments:
+            raise ValueError("give the name of a module after -m")
+        name, *arguments = arguments
+    return lambda: run_module(name, arguments)
+
+
 @contextlib.contextmanager
 def before_abrupt_exit(finish: Callable[[int], int]) -> Iterator[None]:
     """Call ``finish`` before ``os._exit`` ends this process; ``finish`` may change the exit status.
@@ -239,4 +258,13 @@ def _of_program(frames: TracebackType | None) -> TracebackType | None:
     return frames
 
 
-__all__ = ["Ending", "before_abrupt_exit", "callers", "require_program", "run_file", "run_module", "without_callers"]
+__all__ = [
+    "Ending",
+    "before_abrupt_exit",
+    "callers",
+    "named_program",
+    "require_program",
+    "run_file",
+    "run_module",
+    "without_callers",
+]

@@ -1,0 +1,111 @@
+"""``python -m tcuda.emulation``: programs that say ``import cupy`` run on emulated devices, unchanged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.environments import environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.emulated
+
+INSTALLED = "raise AssertionError('CuPy itself was imported')"
+
+PROGRAM = """
+import sys
+import cupy as cp
+import cupy.random
+from cupy import linalg
+
+x = cp.arange(6.0).reshape(2, 3)
+cp.random.seed(0)
+assert linalg.norm(x @ x.T).shape == cp.random.rand(3).sum().shape == ()
+assert cp.get_array_module(x) is cp is sys.modules["cupy"]
+print(type(x).__name__, x.sum(), sys.argv[1:], __name__)
+raise SystemExit(3)
+"""
+
+
+def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in ``folder``, which has packages with the names of CuPy that fail when they are imported."""
+    installed = folder / "installed"
+    for name in ("cupy", "cupyx", "cupy_backends"):
+        (installed / name).mkdir(parents=True, exist_ok=True)
+        (installed / name / "__init__.py").write_text(INSTALLED)
+    return subprocess.run(
+        [sys.executable, "-m", "tcuda.emulation", *arguments],
+        cwd=folder,
+        env=environment(PYTHONPATH=str(installed), **variables),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("variables", [{}, {"TCUDA_RUNTIME": "emulated"}], ids=["plain", "asked for"])
+@pytest.mark.parametrize("arguments", [["program.py"], ["-m", "program"], ["-mprogram"], ["--", "program.py"]])
+def test_a_program_that_imports_cupy_runs_on_emulated_devices(arguments, variables, tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = run(tmp_path, *arguments, "--help", "x", **variables)
+    assert (done.stdout, done.stderr) == ("ndarray 15.0 ['--help', 'x'] __main__\n", "")
+    assert done.returncode == 3
+
+
+def test_a_program_gets_the_devices_of_the_environment(tmp_path):
+    (tmp_path / "program.py").write_text("import cupy, tcuda\nassert tcuda.xp is cupy\nprint(tcuda.device_count())")
+    assert run(tmp_path, "program.py", TCUDA_EMULATED_DEVICES="3").stdout == "3\n"
+
+
+def test_pytest_runs_tests_of_a_library_for_cupy(tmp_path):
+    (tmp_path / "test_one.py").write_text(
+        "import pytest\ncp = pytest.importorskip('cupy', minversion='13')\n"
+        "def test_sum():\n    assert cp.ones(3).sum() == 3\n"
+        "def test_that_fails():\n    assert cp.ones(3).sum() == 4\n"
+    )
+    done = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_one.py")
+    assert done.returncode == 1
+    assert "1 failed, 1 passed" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["cupy.no_such_module", "cupy_backends", "cupy_backends.cuda"])
+def test_modules_that_emulated_devices_lack_are_not_taken_from_an_installed_cupy(name, tmp_path):
+    (tmp_path / "program.py").write_text(f"import cupy\nimport {name}")
+    done = run(tmp_path, "program.py")
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[:2] == ["Traceback (most recent call last):", f'  File "{tmp_path}/program.py", line 2, in <module>']
+    assert [line for line in lines if "File" in line] == [lines[1]]  # no frame of tcuda
+    assert lines[-1].startswith("ModuleNotFoundError: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "message"),
+    [
+        ([], {}, "give the program to run, or -m and a module"),
+        (["-m"], {}, "give the name of a module after -m"),
+        (["--raise", "program.py"], {}, "unknown option '--raise'"),
+        (["missing.py"], {}, "No such file or directory: 'missing.py'"),
+        (["program.py"], {"TCUDA_RUNTIME": "cuda"}, "TCUDA_RUNTIME is 'cuda'; this command needs 'emulated'"),
+        (["program.py"], {"TCUDA_EMULATED_DEVICES": "no"}, "TCUDA_EMULATED_DEVICES is 'no'"),
+    ],
+)
+def test_bad_usage_ends_the_command_before_the_program(arguments, variables, message, tmp_path):
+    (tmp_path / "program.py").write_text("print('runs')")
+    done = run(tmp_path, *arguments, **variables)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: python -m tcuda.emulation (PROGRAM | -m MODULE) [ARGUMENT ...]\n")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_names_the_variables_of_the_environment(tmp_path):
+    done = run(tmp_path, "--help")
+    assert done.returncode == 0
+    assert "TCUDA_EMULATED_DEVICES" in done.stdout
