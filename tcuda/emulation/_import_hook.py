@@ -13,6 +13,15 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "cupy": "tcuda.emulation.xp",
+    "cupy.cuda": "tcuda.emulation.cuda",
+    "cupy.cuda.device": "tcuda.emulation.cuda.device",
+    "cupy.cuda.graph": "tcuda.emulation.cuda.graph",
+    "cupy.cuda.memory": "tcuda.emulation.cuda.memory",
+    "cupy.cuda.nvtx": "tcuda.emulation.cuda.nvtx",
+    "cupy.cuda.pinned_memory": "tcuda.emulation.cuda.pinned_memory",
+    "cupy.cuda.profiler": "tcuda.emulation.cuda.profiler",
+    "cupy.cuda.runtime": "tcuda.emulation.cuda.runtime",
+    "cupy.cuda.stream": "tcuda.emulation.cuda.stream",
     "cupy.fft": "tcuda.emulation.fft",
     "cupy.linalg": "tcuda.emulation.linalg",
     "cupy.random": "tcuda.emulation.random",

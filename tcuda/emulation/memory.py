@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from tcuda._process.devices import Device
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import MEMCPY_DEFAULT, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
+from tcuda.emulation._device import Device
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from tcuda._runtime.emulated import EmulatedRuntime
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 _runtime = cast("EmulatedRuntime", cuda)
 _POISON = 0xFF
 """The value of bytes that no work has written: floating-point numbers are then NaN, and signed integers are -1."""
+
+allocator: Callable[[int], MemoryPointer] | None = None
+"""The function that allocates the memory of new arrays, if the program has chosen one; else arrays make a block."""
 
 
 class _Borrowed:
@@ -68,6 +73,14 @@ class Block:
                 # The work that writes the memory is done later. An earlier reader must see that the memory has no
                 # contents.
                 _runtime.poison(self.ptr, self.size, _POISON, backend.current_stream().ptr)
+
+    @property
+    def device_id(self) -> int:
+        """The index of the device, under CuPy's name."""
+        return self.device
+
+    def __int__(self) -> int:
+        return self.ptr
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -152,7 +165,7 @@ class MemoryPointer:
     @property
     def device(self) -> Device:
         """The device."""
-        return Device("cuda", self.mem.device)
+        return Device(self.mem.device)
 
     def __int__(self) -> int:
         return self.ptr

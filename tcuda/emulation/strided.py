@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tcuda._errors import OutOfMemoryError
-from tcuda.emulation import structured
+from tcuda.emulation import memory, structured
 from tcuda.emulation.memory import Block, MemoryPointer
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Self
 
-    from tcuda._process.devices import Device
+    from tcuda.emulation._device import Device
 
 _MOST = 2**63 - 1
 _MOST_AXES = 64  # NumPy's limit
@@ -97,7 +97,11 @@ class Strided:
             nbytes = math.prod(lengths) * kind.itemsize
             if nbytes > _MOST:
                 raise too_large(f"an array of shape {lengths} and dtype {kind}")
-            block, offset = Block(nbytes), 0
+            if memory.allocator is None:
+                block, offset = Block(nbytes), 0
+            else:
+                allocated = memory.allocator(nbytes)
+                block, offset = allocated.mem, allocated.offset
         elif isinstance(memptr, MemoryPointer):
             block, offset = memptr.mem, memptr.offset
         else:

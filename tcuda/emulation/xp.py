@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import catalogue, creation, fft, host, lib, linalg, random
+from tcuda.emulation import catalogue, creation, cuda, fft, host, lib, linalg, random
 from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.active_trace import Placeholder
 from tcuda.emulation.array_facts import ARRAY_FACTS
+from tcuda.emulation.cuda.memory_pool import get_default_memory_pool
+from tcuda.emulation.cuda.pinned_memory import get_default_pinned_memory_pool
 from tcuda.emulation.dlpack import fromDlpack
 from tcuda.emulation.flat import flatiter
 from tcuda.emulation.functional import FUNCTIONAL
@@ -65,10 +67,14 @@ _TABLE: dict[str, Any] = {
     "RawModule": RawModule,
     "ReductionKernel": ReductionKernel,
     "clear_memo": clear_memo,
+    "cuda": cuda,
     "fft": fft,
     "flatiter": flatiter,
     "fromDlpack": fromDlpack,
     "fuse": fuse,
+    "get_default_memory_pool": get_default_memory_pool,
+    "get_default_pinned_memory_pool": get_default_pinned_memory_pool,
+    "is_available": cuda.is_available,
     "lib": lib,
     "linalg": linalg,
     "make_aligned_dtype": make_aligned_dtype,

@@ -64,7 +64,7 @@ def test_a_kernel_runs_on_each_device() -> None:
     for place in range(2):
         with tcuda.device(place):
             result = add(xp.ones(3), 1)
-            assert result.device.index == place
+            assert result.device.id == place
             assert result.tolist() == [2, 2, 2]
 
 

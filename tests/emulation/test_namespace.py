@@ -31,7 +31,7 @@ def test_every_listed_name_exists():
 @pytest.mark.parametrize(
     "name",
     # These names need a compiler, belong elsewhere, or are NumPy's and not CuPy's.
-    ["cuda", "block", "geomspace", "insert",
+    ["block", "geomspace", "insert",
      "longdouble", "matvec", "nanpercentile", "nditer", "object_", "spacing", "unstack", "vecdot"],
 )  # fmt: skip
 def test_names_that_need_a_compiler_or_that_cupy_lacks_are_absent(name):

@@ -88,7 +88,7 @@ def test_threads_can_compute_concurrently(runtime):
                 array = (array @ array) % 1 + array.T[::-1]
                 host = (host @ host) % 1 + host.T[::-1]
             np.testing.assert_array_equal(array.get(), host)
-            assert array.device.index == seed % 2
+            assert array.device.id == seed % 2
         except BaseException as error:
             failures.append(error)
 

@@ -71,11 +71,11 @@ def test_copies_go_to_the_current_device(runtime, copying, view):
     runtime.deviceSynchronize()
     with on_device(runtime, 1):
         copied = copying(array)
-        assert copied.device.index == 1
+        assert copied.device.id == 1
         assert copied.get().tolist() == array.tolist()
-        assert (copied + 1).device.index == 1
-        assert copy.deepcopy(array).device.index == 0
-    assert array.device.index == 0
+        assert (copied + 1).device.id == 1
+        assert copy.deepcopy(array).device.id == 0
+    assert array.device.id == 0
 
 
 def test_an_array_dies_on_its_own_device(runtime):

@@ -1,0 +1,104 @@
+"""Devices, streams, events, graphs and memory of emulated devices, as CuPy's objects (``cupy.cuda``)."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import TYPE_CHECKING
+
+from tcuda._process.device_rules import device_count
+from tcuda.emulation.cuda import device, graph, memory, nvtx, pinned_memory, profiler, runtime, stream
+from tcuda.emulation.cuda.allocators import alloc, get_allocator, set_allocator, using_allocator
+from tcuda.emulation.cuda.device import Device, get_cublas_handle, get_device_id
+from tcuda.emulation.cuda.event import Event, get_elapsed_time
+from tcuda.emulation.cuda.graph import Graph
+from tcuda.emulation.cuda.memory import (
+    BaseMemory,
+    Memory,
+    MemoryAsync,
+    MemoryPointer,
+    MemoryPool,
+    UnownedMemory,
+    malloc_async,
+)
+from tcuda.emulation.cuda.pinned_memory import (
+    PinnedMemory,
+    PinnedMemoryPointer,
+    PinnedMemoryPool,
+    alloc_pinned_memory,
+    set_pinned_memory_allocator,
+)
+from tcuda.emulation.cuda.stream import ExternalStream, Stream, get_current_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def is_available() -> bool:
+    """Return whether there is a device."""
+    return device_count() > 0
+
+
+def get_local_runtime_version() -> int:
+    """Return the version of the CUDA runtime that the devices emulate, such as 13000."""
+    version: int = runtime.runtimeGetVersion()
+    return version
+
+
+@contextlib.contextmanager
+def profile() -> Iterator[None]:
+    """Let an attached profiler collect in a scope. CuPy deprecates the function."""
+    warnings.warn(
+        "cupy.cuda.profile has been deprecated since CuPy v10 and will be removed in the future. Use "
+        "cupyx.profiler.profile instead.",
+        stacklevel=3,
+    )
+    profiler.start()
+    try:
+        yield
+    finally:
+        profiler.stop()
+
+
+__all__ = [
+    "BaseMemory",
+    "Device",
+    "Event",
+    "ExternalStream",
+    "Graph",
+    "Memory",
+    "MemoryAsync",
+    "MemoryPointer",
+    "MemoryPool",
+    "PinnedMemory",
+    "PinnedMemoryPointer",
+    "PinnedMemoryPool",
+    "Stream",
+    "UnownedMemory",
+    "alloc",
+    "alloc_pinned_memory",
+    "device",
+    "get_allocator",
+    "get_cublas_handle",
+    "get_current_stream",
+    "get_device_id",
+    "get_elapsed_time",
+    "get_local_runtime_version",
+    "graph",
+    "is_available",
+    "malloc_async",
+    "memory",
+    "nvtx",
+    "pinned_memory",
+    "profile",
+    "profiler",
+    "runtime",
+    "set_allocator",
+    "set_pinned_memory_allocator",
+    "stream",
+    "using_allocator",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,172 @@
+"""``xp.cuda``: device memory, its allocators and pools, and page-locked memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcuda
+
+
+@pytest.fixture
+def cuda(xp):
+    """Return ``xp.cuda``, and choose the default allocators again afterwards."""
+    allocator = xp.cuda.get_allocator()
+    yield xp.cuda
+    xp.cuda.set_allocator(allocator)
+    xp.cuda.set_pinned_memory_allocator(xp.get_default_pinned_memory_pool().malloc)
+
+
+def test_an_allocator_of_the_program_gets_all_requests(xp, cuda):
+    sizes = []
+
+    def allocate(size):
+        sizes.append(size)
+        return cuda.MemoryPointer(cuda.Memory(size), 0)
+
+    default = cuda.get_allocator()
+    cuda.set_allocator(allocate)
+    assert cuda.get_allocator() is allocate
+    x = xp.ones(10)
+    assert (x + 1).sum().item() == 20
+    assert sizes[:2] == [80, 80]
+    cuda.set_allocator(default)
+    count = len(sizes)
+    xp.ones(10)
+    assert len(sizes) == count
+
+
+def test_an_allocator_is_chosen_for_a_scope(xp, cuda):
+    pool = cuda.MemoryPool()
+    before = tcuda.memory_allocated()
+    with cuda.using_allocator(pool.malloc):
+        x = xp.ones(100)
+        with pytest.raises(ValueError, match="inside `using_allocator`"):
+            cuda.set_allocator()
+    assert pool.used_bytes() == 1024
+    assert xp.ones(100).sum() == x.sum() == 100
+    assert pool.used_bytes() == 1024
+    del x
+    assert tcuda.memory_allocated() >= before
+
+
+def test_a_pool_uses_its_memory_again(xp, cuda):
+    pool = cuda.MemoryPool()
+    first = pool.malloc(1000)
+    address = first.ptr
+    assert (pool.used_bytes(), pool.free_bytes(), pool.n_free_blocks()) == (1024, 0, 0)
+    del first
+    assert (pool.used_bytes(), pool.free_bytes(), pool.n_free_blocks()) == (0, 1024, 1)
+    again = pool.malloc(1024)
+    assert again.ptr == address
+    del again
+    pool.free_all_blocks()
+    assert (pool.total_bytes(), pool.n_free_blocks()) == (0, 0)
+
+
+def test_a_pool_has_a_limit(xp, cuda):
+    pool = cuda.MemoryPool()
+    pool.set_limit(size=1024)
+    assert pool.get_limit() == 1024
+    held = pool.malloc(1024)
+    with pytest.raises(MemoryError):
+        pool.malloc(512)
+    del held
+    pool.malloc(512)
+    pool.set_limit(fraction=0.5)
+    assert pool.get_limit() == cuda.Device().mem_info[1] // 2
+    pool.set_limit()
+    assert pool.get_limit() == 0
+    for wrong in ({"size": 1, "fraction": 0.5}, {"size": -1}, {"fraction": 1.5}):
+        with pytest.raises((ValueError, OverflowError)):
+            pool.set_limit(**wrong)
+
+
+@pytest.mark.emulated
+def test_the_default_pool_is_the_allocator_of_tcuda(xp):
+    pool = xp.get_default_memory_pool()
+    x = xp.ones(1000)
+    assert pool.used_bytes() == tcuda.memory_allocated() > 0
+    assert pool.total_bytes() == tcuda.memory_reserved()
+    assert pool.free_bytes() == pool.total_bytes() - pool.used_bytes()
+    del x
+    pool.free_all_blocks()
+    assert pool.total_bytes() == tcuda.memory_reserved()
+    total = xp.cuda.Device().mem_info[1]
+    pool.set_limit(size=total // 4)
+    try:
+        assert pool.get_limit() == total // 4
+        with pytest.raises(xp.cuda.memory.OutOfMemoryError):
+            xp.empty(total // 2, "u1")
+    finally:
+        pool.set_limit()
+    assert pool.get_limit() == 0
+
+
+def test_memory_of_an_owner_is_neither_copied_nor_freed(xp, cuda):
+    x = xp.arange(4.0)
+    memory = cuda.UnownedMemory(x.data.ptr, x.nbytes, x)
+    view = xp.ndarray((2,), x.dtype, cuda.MemoryPointer(memory, 16))
+    view += 10
+    assert (memory.ptr, memory.size, memory.device_id) == (x.data.ptr, 32, 0)
+    del view, memory
+    assert x.tolist() == [0, 1, 12, 13]
+
+
+@pytest.mark.parametrize("name", ["Memory", "MemoryAsync"])
+def test_memory_outside_of_pools_comes_from_the_runtime(name, xp, cuda):
+    free = cuda.Device().mem_info[0]
+    arguments = (1 << 22,) if name == "Memory" else (1 << 22, cuda.Stream.null)
+    memory = getattr(cuda, name)(*arguments)
+    x = xp.ndarray((4,), "f4", cuda.MemoryPointer(memory, 0))
+    x[...] = 3
+    assert x.sum() == 12
+    assert (memory.size, int(memory)) == (1 << 22, x.data.ptr)
+    if name == "Memory":
+        assert cuda.Device().mem_info[0] < free
+    del x, memory
+    cuda.Stream.null.synchronize()
+    if name == "Memory":
+        assert cuda.Device().mem_info[0] == free
+
+
+def test_page_locked_memory_is_a_buffer(xp, cuda):
+    memory = cuda.alloc_pinned_memory(80)
+    host = np.frombuffer(memory, np.float64, 10)
+    host[...] = np.arange(10)
+    assert memory.ptr == host.ctypes.data == int(memory)
+    assert memory.size() >= 80
+    assert (memory + 8).ptr == memory.ptr + 8
+    assert isinstance(memory, cuda.PinnedMemoryPointer)
+    del memory  # NumPy's array keeps the memory
+    stream = cuda.Stream(non_blocking=True)
+    with stream:
+        x = xp.empty(10)
+        x.set(host, stream)
+    stream.synchronize()
+    assert x.tolist() == list(range(10))
+
+
+def test_a_pool_of_page_locked_memory_uses_its_memory_again(cuda):
+    pool = cuda.PinnedMemoryPool()
+    cuda.set_pinned_memory_allocator(pool.malloc)
+    memory = cuda.alloc_pinned_memory(1000)
+    address = memory.ptr
+    assert (memory.size(), pool.n_free_blocks()) == (1024, 0)
+    del memory
+    assert pool.n_free_blocks() == 1
+    assert cuda.alloc_pinned_memory(513).ptr == address
+    pool.free_all_blocks()
+    assert pool.n_free_blocks() == 0
+
+
+@pytest.mark.emulated
+def test_page_locked_memory_is_known_to_the_runtime(cuda):
+    memory = cuda.PinnedMemory(100)
+    assert cuda.pinned_memory.is_memory_pinned(memory.ptr)
+    assert cuda.runtime.pointerGetMemoryType(memory.ptr) == cuda.runtime.memoryTypeHost
+    ptr = memory.ptr
+    del memory
+    assert not cuda.pinned_memory.is_memory_pinned(ptr)
+    with pytest.raises(cuda.runtime.CUDARuntimeError, match="cudaErrorInvalidValue"):
+        cuda.runtime.freeHost(ptr)
