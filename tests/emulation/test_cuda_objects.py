@@ -213,3 +213,15 @@ def test_each_thread_has_current_streams_of_its_own(cuda):
         thread.start()
         thread.join()
     assert seen == [cuda.Stream.null]
+
+
+def test_errors_of_the_driver_and_the_compiler_have_cupys_types(xp, cuda):
+    module = xp.RawModule(code='extern "C" __global__ void fill(float* x) { x[threadIdx.x] = 1; }')
+    with pytest.raises(cuda.driver.CUDADriverError, match="CUDA_ERROR_NOT_FOUND: named symbol not found") as error:
+        module.get_function("missing")
+    assert error.value.status == 500
+    assert "CUDA_ERROR_NOT_FOUND" in str(pickle.loads(pickle.dumps(error.value)))
+    assert str(cuda.driver.CUDADriverError(1)) == "CUDA_ERROR_INVALID_VALUE: invalid argument"
+    with pytest.raises(cuda.compiler.CompileException):
+        xp.RawKernel('extern "C" __global__ void fill() { no_such_name; }', "fill").compile()
+    assert cuda.driver.get_build_version() >= 12000

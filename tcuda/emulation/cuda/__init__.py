@@ -7,7 +7,21 @@ import warnings
 from typing import TYPE_CHECKING
 
 from tcuda._process.device_rules import device_count
-from tcuda.emulation.cuda import device, graph, memory, nvtx, pinned_memory, profiler, runtime, stream
+from tcuda.emulation.cuda import (
+    compiler,
+    cub,
+    curand,
+    device,
+    driver,
+    graph,
+    memory,
+    nvtx,
+    pinned_memory,
+    profiler,
+    runtime,
+    stream,
+    thrust,
+)
 from tcuda.emulation.cuda.allocators import alloc, get_allocator, set_allocator, using_allocator
 from tcuda.emulation.cuda.device import Device, get_cublas_handle, get_device_id
 from tcuda.emulation.cuda.event import Event, get_elapsed_time
@@ -45,6 +59,16 @@ def get_local_runtime_version() -> int:
     return version
 
 
+def get_cuda_path() -> str | None:
+    """Return None: emulated devices need no CUDA toolkit."""
+    return None
+
+
+def get_nvcc_path() -> str | None:
+    """Return None: emulated devices need no compiler of a CUDA toolkit."""
+    return None
+
+
 @contextlib.contextmanager
 def profile() -> Iterator[None]:
     """Let an attached profiler collect in a scope. CuPy deprecates the function."""
@@ -77,13 +101,19 @@ __all__ = [
     "UnownedMemory",
     "alloc",
     "alloc_pinned_memory",
+    "compiler",
+    "cub",
+    "curand",
     "device",
+    "driver",
     "get_allocator",
     "get_cublas_handle",
+    "get_cuda_path",
     "get_current_stream",
     "get_device_id",
     "get_elapsed_time",
     "get_local_runtime_version",
+    "get_nvcc_path",
     "graph",
     "is_available",
     "malloc_async",
@@ -96,6 +126,7 @@ __all__ = [
     "set_allocator",
     "set_pinned_memory_allocator",
     "stream",
+    "thrust",
     "using_allocator",
 ]
 

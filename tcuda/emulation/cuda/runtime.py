@@ -21,6 +21,7 @@ from tcuda._runtime.protocol import (
     EVENT_DEFAULT,
     EVENT_DISABLE_TIMING,
     EVENT_INTERPROCESS,
+    GRAPH_DOT_VERBOSE,
     IPC_LAZY_ENABLE_PEER_ACCESS,
     MEMCPY_DEFAULT,
     MEMCPY_DEVICE_TO_DEVICE,
@@ -72,6 +73,8 @@ streamCaptureModeRelaxed = CAPTURE_RELAXED
 streamCaptureStatusNone = CAPTURE_STATUS_NONE
 streamCaptureStatusActive = CAPTURE_STATUS_ACTIVE
 streamCaptureStatusInvalidated = CAPTURE_STATUS_INVALIDATED
+
+cudaGraphDebugDotFlagsVerbose = GRAPH_DOT_VERBOSE
 
 cudaIpcMemLazyEnablePeerAccess = IPC_LAZY_ENABLE_PEER_ACCESS
 

@@ -8,11 +8,11 @@ import warnings
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tcuda import _core
-from tcuda._errors import AcceleratorError
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.emulated import launch_limits
 from tcuda._status import Status
 from tcuda._warnings import stacklevel
+from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.kernels.arguments import KernelArguments
 from tcuda.emulation.rtc.parameter_names import parameter_names
@@ -131,7 +131,7 @@ class Function:
             enable_cooperative_groups: Ignored: barriers of a whole grid do not exist on emulated devices.
 
         Raises:
-            AcceleratorError: A number is beyond the limits of a launch (1), the stream is of another device (400), or
+            CUDADriverError: A number is beyond the limits of a launch (1), the stream is of another device (400), or
                 the kernel failed: memory that the kernel may not use (700), a deadlock (702), ``assert()`` (710), a
                 misaligned address (716), ``__trap()``, the address 0, and a division by zero (719).
             OverflowError: An integer does not fit in its parameter.
@@ -164,7 +164,7 @@ class Function:
             stream: The stream, any object with ``ptr``; the current stream if None.
 
         Raises:
-            AcceleratorError: The launch is refused or the kernel fails, as described for a call.
+            CUDADriverError: The launch is refused or the kernel fails, as described for a call.
         """
         launch_limits.check(
             self.name, grid, block, shared, self.max_dynamic_shared_size_bytes, self.max_threads_per_block
@@ -216,7 +216,7 @@ class Function:
         """Ask for up to ``size`` bytes of dynamic shared memory.
 
         Raises:
-            AcceleratorError: The number is negative, or is more than the device has (1).
+            CUDADriverError: The number is negative, or is more than the device has (1).
         """
         number = operator.index(size)
         most = launch_limits.MOST_SHARED - self.shared_size_bytes
@@ -228,15 +228,15 @@ class Function:
         """Prefer ``percent`` percent of the memory of a multiprocessor as shared memory; -1 for no preference.
 
         Raises:
-            AcceleratorError: The number is less than -1 or more than 100 (1).
+            CUDADriverError: The number is less than -1 or more than 100 (1).
         """
         number = operator.index(percent)
         if not -1 <= number <= 100:
             raise self._invalid(f"preferred_shared_memory_carveout is {number}; -1 to 100 are possible.")
         self.preferred_shared_memory_carveout = number
 
-    def _invalid(self, details: str) -> AcceleratorError:
-        return AcceleratorError(Status.INVALID_VALUE, f"cuFuncSetAttribute({self.name})", details)
+    def _invalid(self, details: str) -> CUDADriverError:
+        return CUDADriverError(Status.INVALID_VALUE, f"cuFuncSetAttribute({self.name})", details)
 
 
 class _Work:
@@ -323,7 +323,7 @@ class _Work:
 
     def _illegal(
         self, address: int, size: int, write: bool, thread: tuple[int, ...], block: tuple[int, ...]
-    ) -> AcceleratorError:
+    ) -> CUDADriverError:
         details = (
             f"Invalid __global__ {'write' if write else 'read'} of size {size} bytes at {address:#x}\n"
             f"    in {self._kernel.name}, by thread {thread} of block {block}.\n"
@@ -331,7 +331,7 @@ class _Work:
         )
         # A GPU reports an access to the address 0 like __trap().
         status = Status.ILLEGAL_ADDRESS if address else Status.LAUNCH_FAILURE
-        return AcceleratorError(status, self._call, details)
+        return CUDADriverError(status, self._call, details)
 
     def _failure(
         self,
@@ -342,7 +342,7 @@ class _Work:
         function: str,
         thread: tuple[int, ...],
         block: tuple[int, ...],
-    ) -> AcceleratorError:
+    ) -> CUDADriverError:
         where = f"{file}:{line}: " if file else ""
         inside = f"{function}: " if function else ""
         what = f"Assertion `{text}` failed." if kind == "assert" else text
@@ -352,7 +352,7 @@ class _Work:
             details = f"The block {block} cannot go on: {text}\n    in {self._kernel.name}."
             if "__syncthreads()" in text and " returned" in text:
                 details += f"\n{_BARRIER}"
-        return AcceleratorError(_STATUSES.get(kind, Status.LAUNCH_FAILURE), self._call, details)
+        return CUDADriverError(_STATUSES.get(kind, Status.LAUNCH_FAILURE), self._call, details)
 
     @property
     def _call(self) -> str:

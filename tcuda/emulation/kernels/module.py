@@ -10,11 +10,11 @@ import threading
 from typing import TYPE_CHECKING, TextIO, cast
 
 from tcuda import _core
-from tcuda._errors import AcceleratorError
 from tcuda._process.lazy import cuda
 from tcuda._runtime.emulated import launch_limits
 from tcuda._status import Status
 from tcuda.emulation import rtc
+from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels.function import Function
 from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
 from tcuda.emulation.memory import ForeignBlock, MemoryPointer
@@ -81,7 +81,7 @@ class Module:
         """Return the kernel ``name``.
 
         Raises:
-            AcceleratorError: The module has no kernel of this name (500).
+            CUDADriverError: The module has no kernel of this name (500).
         """
         function = self._functions.get(name)
         if function is not None:
@@ -89,7 +89,7 @@ class Module:
         # The module lists its C++ kernels under "::", because programs find them only by their symbols.
         host = None if name.startswith("::") and name not in self.mapping else self._host.function(name)
         if host is None:
-            raise AcceleratorError(Status.SYMBOL_NOT_FOUND, f"cuModuleGetFunction({name!r})", self._about(name))
+            raise CUDADriverError(Status.SYMBOL_NOT_FOUND, f"cuModuleGetFunction({name!r})", self._about(name))
         return self._functions.setdefault(name, self._made(host, name))
 
     def _made(self, host: _core.HostFunction, name: str) -> Function:
@@ -134,7 +134,7 @@ class Module:
         """Return the address of the global variable ``name``.
 
         Raises:
-            AcceleratorError: The module has no variable of this name (500).
+            CUDADriverError: The module has no variable of this name (500).
         """
         variable = self._variables.get(name)
         if variable is not None:
@@ -142,7 +142,7 @@ class Module:
         found = self._variable_of_expression(name) or self._host.symbol(name)
         if found is None:
             details = f"The module has no global variable {name!r}. A variable in a namespace has a mangled name."
-            raise AcceleratorError(Status.SYMBOL_NOT_FOUND, f"cuModuleGetGlobal({name!r})", details)
+            raise CUDADriverError(Status.SYMBOL_NOT_FOUND, f"cuModuleGetGlobal({name!r})", details)
         ptr, size = found
         _runtime.addVariable(ptr, size, self.device)
         return self._variables.setdefault(name, MemoryPointer(ForeignBlock(ptr, size, self.device, self._host)))
@@ -160,7 +160,7 @@ class Module:
         """Return the address of the global variable ``name`` as a number.
 
         Raises:
-            AcceleratorError: The module has no variable of this name (500).
+            CUDADriverError: The module has no variable of this name (500).
         """
         return self.get_global(name).ptr
 

@@ -93,7 +93,7 @@ class RawKernel:
             **kwargs: ``shared_mem``, the bytes of dynamic shared memory of a block, and ``stream``.
 
         Raises:
-            AcceleratorError: The launch is beyond the limits (1), or the kernel fails.
+            CUDADriverError: The launch is beyond the limits (1), or the kernel fails.
             CompileException: The source cannot be compiled.
             OverflowError: An integer does not fit in its parameter.
             TypeError: An argument does not fit its parameter, or the number of arguments is wrong.

@@ -106,7 +106,7 @@ class RawModule:
         """Return the kernel ``name``: a kernel declared ``extern "C"``, or one of the name expressions.
 
         Raises:
-            AcceleratorError: The module has no kernel of this name (500).
+            CUDADriverError: The module has no kernel of this name (500).
             CompileException: The source cannot be compiled.
         """
         require(str, name=name)
@@ -119,7 +119,7 @@ class RawModule:
         """Return the address of the global variable ``name`` on the current device.
 
         Raises:
-            AcceleratorError: The module has no variable of this name (500).
+            CUDADriverError: The module has no variable of this name (500).
             CompileException: The source cannot be compiled.
         """
         return self.module.get_global(name)
