@@ -119,6 +119,7 @@ def _choose_devices(emulated: int | None) -> str | None:
             return None
         emulated = DEVICES
         told = f"There is no GPU: using {emulated} emulated devices."
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # the variable hides GPUs, and the user asks for N devices
     os.environ.update(TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES=str(emulated))
     return told
 

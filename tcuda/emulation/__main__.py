@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
         SystemExit: The arguments name no program that can be run, or the environment asks for other devices.
     """
     from tcuda._program import named_program
-    from tcuda._runtime import emulated_runtime
+    from tcuda._runtime.emulated import settings
     from tcuda.emulation import _import_hook
 
     words = list(arguments)
@@ -48,7 +48,9 @@ def main(arguments: Sequence[str]) -> int:
         _refuse(f"TCUDA_RUNTIME is {os.environ['TCUDA_RUNTIME']!r}; this command needs 'emulated', or no such variable")
     try:
         run = named_program(words)
-        emulated_runtime()
+        # The devices are made at their first use, because the program may still change CUDA_VISIBLE_DEVICES.
+        settings.check(*settings.from_environment(os.environ))
+        settings.parse_schedule(None, None, os.environ)
     except OSError as error:
         _refuse(f"{error.strerror}: {error.filename!r}")
     except ValueError as error:

@@ -52,12 +52,14 @@ def test_info_is_plain_text_without_a_terminal(capsys: pytest.CaptureFixture[str
 
 
 def test_info_on_emulated_devices(tcuda_command: Any) -> None:
-    done = tcuda_command("info", "--json", TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES="3", **NO_GPU)
+    done = tcuda_command(
+        "info", "--json", TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES="3", CUDA_VISIBLE_DEVICES="2,0,1"
+    )
     assert (done.returncode, done.stderr) == (0, "")
     facts = json.loads(done.stdout)
     assert (facts["runtime"], facts["chosen_by"], len(facts["devices"])) == ("emulated", "environment", 3)
     assert facts["environment"] == {
-        "CUDA_VISIBLE_DEVICES": "",
+        "CUDA_VISIBLE_DEVICES": "2,0,1",
         "TCUDA_EMULATED_DEVICES": "3",
         "TCUDA_RUNTIME": "emulated",
     }

@@ -65,7 +65,7 @@ def sanitize(tmp_path: Path) -> Sanitize:
         program: str, *arguments: str, options: Any = ("program.py",), **more: Any
     ) -> subprocess.CompletedProcess[str]:
         (tmp_path / "program.py").write_text(program)
-        variables = {"TCUDA_RUNTIME": "emulated", "TCUDA_EMULATED_DEVICES": "2", **NO_GPU, **more.pop("variables", {})}
+        variables = {"TCUDA_RUNTIME": "emulated", "TCUDA_EMULATED_DEVICES": "2", **more.pop("variables", {})}
         return subprocess.run(
             [sys.executable, "-m", "tcuda", "sanitize", *options, *arguments],
             cwd=tmp_path,

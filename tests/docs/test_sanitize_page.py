@@ -21,7 +21,7 @@ def sanitize(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tcuda", "sanitize", "train.py"],
         cwd=folder,
-        env=environment(TCUDA_RUNTIME="emulated", **NO_GPU),
+        env=environment(TCUDA_RUNTIME="emulated"),
         capture_output=True,
         text=True,
         timeout=120,

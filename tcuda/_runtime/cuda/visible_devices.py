@@ -1,6 +1,6 @@
 """The number of devices that CUDA will show, found without a CUDA context, so that a later ``fork`` stays possible.
 
-This module alone reads ``CUDA_VISIBLE_DEVICES``, and only to count the devices. The device that an index means depends
+This module reads ``CUDA_VISIBLE_DEVICES`` only to count the devices. The device that an index means depends
 also on ``CUDA_DEVICE_ORDER``, and only CUDA knows that device.
 """
 
@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from typing import TYPE_CHECKING, Any
+
+from tcuda._runtime.visible_devices import VARIABLE, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-_INDEX = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]{1,20})")  # the text that strtoul reads; 64 bits have 20 digits
-_UUID_DIGITS = 32
 
 
 def count(cuda_major: int = 0, environ: Mapping[str, str] | None = None) -> int | None:
@@ -30,7 +28,7 @@ def count(cuda_major: int = 0, environ: Mapping[str, str] | None = None) -> int 
         variable does not name a MIG device, or the variable names a MIG device that NVML does not know. The function
         never raises.
     """
-    text = (os.environ if environ is None else environ).get("CUDA_VISIBLE_DEVICES")
+    text = (os.environ if environ is None else environ).get(VARIABLE)
     if text == "":
         return 0
     try:
@@ -52,11 +50,6 @@ def count(cuda_major: int = 0, environ: Mapping[str, str] | None = None) -> int 
 def count_visible(text: str | None, uuids: Sequence[str], exists: Callable[[str], bool]) -> int | None:
     """Return the number of devices that CUDA shows if ``CUDA_VISIBLE_DEVICES`` is ``text``.
 
-    The list ends at the first entry that names no device. A list that names a device twice shows no device. If the
-    first entry begins with ``GPU-``, all entries are UUIDs or beginnings of UUIDs. Otherwise all entries are indices.
-    CUDA counts in this way on an H200. ``tests/runtime/test_visible_devices.py`` records how CUDA reads text around an
-    index or a UUID.
-
     Args:
         text: The value of the variable; None if the variable is not set, which shows every device.
         uuids: The UUIDs of all GPUs, with ``GPU-`` in front.
@@ -66,41 +59,9 @@ def count_visible(text: str | None, uuids: Sequence[str], exists: Callable[[str]
         The number, or None for a MIG device whose name ``exists`` does not know. CUDA may know such a device by a part
         of its UUID.
     """
-    if text is None:
-        return len(uuids)
-    entries = text.split(",")
-    if text.startswith("MIG-"):
-        return 1 if exists(entries[0]) else None  # CUDA shows at most one MIG device to a process
-    find = _with_uuid if text.startswith("GPU-") else _at_index
-    found: list[int] = []
-    for entry in entries:
-        device = find(entry, uuids)
-        if device is None:
-            break
-        if device in found:
-            return 0
-        found.append(device)
-    return len(found)
-
-
-def _at_index(entry: str, uuids: Sequence[str]) -> int | None:
-    number = _INDEX.match(entry)
-    if number is None or not 0 <= int(number[1]) < len(uuids):
-        return None
-    return int(number[1])
-
-
-def _with_uuid(entry: str, uuids: Sequence[str]) -> int | None:
-    digits = _digits(entry)
-    if not digits or not entry.startswith("GPU-"):
-        return None
-    matches = [device for device, uuid in enumerate(uuids) if _digits(uuid).startswith(digits)]
-    return matches[0] if len(matches) == 1 else None
-
-
-def _digits(uuid: str) -> str:
-    """Return the digits of a UUID; CUDA ignores hyphens, case, and any text after the 32nd digit."""
-    return uuid.removeprefix("GPU-").replace("-", "").lower()[:_UUID_DIGITS]
+    if text is not None and text.startswith("MIG-"):
+        return 1 if exists(text.split(",")[0]) else None  # CUDA shows at most one MIG device to a process
+    return len(visible(text, uuids))
 
 
 @contextlib.contextmanager

@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tcuda._runtime.emulated.devices import uuid_of
 from tcuda._runtime.emulated.runtime import EmulatedRuntime
-from tcuda._runtime.emulated.settings import from_environment, parse_memory, parse_schedule
+from tcuda._runtime.emulated.settings import check, from_environment, parse_memory, parse_schedule
+from tcuda._runtime.visible_devices import VARIABLE, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tcuda._runtime.emulated.settings import Schedule
 
 
-def make(devices: int, memory: int, schedule: Schedule) -> EmulatedRuntime:
+def make(devices: int, memory: int, schedule: Schedule, visible: Sequence[int] | None = None) -> EmulatedRuntime:
     """Return the runtime of ``devices`` devices with ``memory`` bytes each.
 
     Args:
         devices: The number of devices.
         memory: The bytes of memory of each device.
         schedule: The name of the schedule, and the seed.
+        visible: The devices that the process sees, in their order for the process; all devices if None.
 
     Raises:
         TypeError: ``devices`` or ``memory`` is not an integer.
@@ -26,20 +31,22 @@ def make(devices: int, memory: int, schedule: Schedule) -> EmulatedRuntime:
     """
     name, seed = schedule
     if name == "eager":
-        return EmulatedRuntime(devices, memory)
+        return EmulatedRuntime(devices, memory, visible)
     from tcuda._runtime.emulated.late_runtime import LateRuntime  # here, because few programs need the module
 
-    return LateRuntime(devices, memory, seed)
+    return LateRuntime(devices, memory, seed, visible)
 
 
 def made_from_environment() -> EmulatedRuntime:
-    """Return the runtime of the devices that the environment asks for.
+    """Return the runtime of the devices that the environment asks for, and that ``CUDA_VISIBLE_DEVICES`` shows.
 
     Raises:
         ValueError: The value of a variable is not allowed.
     """
     devices, memory = from_environment(os.environ)
-    return make(devices, memory, parse_schedule(None, None, os.environ))
+    check(devices, memory)
+    seen = visible(os.environ.get(VARIABLE), [f"GPU-{uuid_of(ordinal)}" for ordinal in range(devices)])
+    return make(devices, memory, parse_schedule(None, None, os.environ), seen)
 
 
 __all__ = ["EmulatedRuntime", "from_environment", "made_from_environment", "make", "parse_memory", "parse_schedule"]

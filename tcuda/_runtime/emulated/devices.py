@@ -18,15 +18,22 @@ _UUIDS = uuid.UUID("8f0c6bb4-39a8-5a5c-9d0e-7c1e6d6f7463")
 """The namespace of the UUIDs of emulated devices."""
 
 
+def uuid_of(ordinal: int) -> uuid.UUID:
+    """Return the UUID of the device at the place ``ordinal`` among all devices of the machine."""
+    return uuid.uuid5(_UUIDS, str(ordinal))
+
+
 class EmulatedDevice:
     """An emulated device.
 
     Args:
-        index: The place of the device among the devices.
+        index: The place of the device among the devices that the process sees; -1 if the process does not see it.
         memory: The bytes of its memory.
+        ordinal: The place of the device among all devices of the machine; ``index`` if None.
 
     Attributes:
-        index: The place of the device.
+        index: The place of the device among the devices that the process sees.
+        ordinal: The place of the device among all devices of the machine.
         memory: The memory.
         default: The legacy default stream.
         blocking: The other streams for which the default stream waits, and which wait for it.
@@ -34,8 +41,9 @@ class EmulatedDevice:
         activity: Start and end, in emulated nanoseconds, of the latest operations.
     """
 
-    def __init__(self, index: int, memory: int) -> None:
+    def __init__(self, index: int, memory: int, ordinal: int | None = None) -> None:
         self.index = index
+        self.ordinal = index if ordinal is None else ordinal
         self.memory = HostMemory(memory)
         self.default = Timeline(0, index, STREAM_DEFAULT)
         self.blocking: list[Timeline] = []
@@ -44,8 +52,8 @@ class EmulatedDevice:
 
     @property
     def uuid(self) -> uuid.UUID:
-        """The UUID, which depends on the index alone and so is the same at every run."""
-        return uuid.uuid5(_UUIDS, str(self.index))
+        """The UUID, which depends on the ordinal alone and so is the same at every run."""
+        return uuid_of(self.ordinal)
 
     def properties(self) -> dict[str, Any]:
         """Return the members of ``cudaDeviceProp`` that make sense for host memory, under CuPy's keys."""
@@ -71,7 +79,7 @@ class EmulatedDevice:
             "memoryBusWidth": 8192,
             "integrated": 0,
             "isMultiGpuBoard": 0,
-            "pciBusID": self.index,
+            "pciBusID": self.ordinal,
             "pciDeviceID": 0,
             "pciDomainID": 0,
             "uuid": self.uuid.bytes,

@@ -73,6 +73,7 @@ class LateRuntime(EmulatedRuntime):
         memory: The bytes of memory of each device.
         seed: The order of the operations that nothing orders: 0 for the later ones first, another number for a random
             order.
+        visible: The devices that the process sees, in their order for the process; all devices if None.
 
     Attributes:
         schedule: The pending work.
@@ -80,8 +81,8 @@ class LateRuntime(EmulatedRuntime):
 
     is_late = True
 
-    def __init__(self, devices: int, memory: int, seed: int = 0) -> None:
-        super().__init__(devices, memory)
+    def __init__(self, devices: int, memory: int, seed: int = 0, visible: Sequence[int] | None = None) -> None:
+        super().__init__(devices, memory, visible)
         self._seed = seed
         self._deferring = True
         """Whether work is done late now."""

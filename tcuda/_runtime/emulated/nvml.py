@@ -113,7 +113,7 @@ class EmulatedNvml:
     As in NVML, initialisations are counted, and every other call needs an initialisation.
 
     Args:
-        devices: The devices.
+        devices: The devices of the machine.
         clock: The clock.
     """
 
@@ -155,8 +155,8 @@ class EmulatedNvml:
         raise NVMLError_NotFound
 
     def nvmlDeviceGetIndex(self, handle: EmulatedDevice) -> int:
-        """Return the place of the device in the order of NVML, which is the order of the emulated runtime."""
-        return self._device(handle).index
+        """Return the place of the device in the order of NVML, which counts all devices of the machine."""
+        return self._device(handle).ordinal
 
     def nvmlDeviceGetUtilizationRates(self, handle: EmulatedDevice) -> Utilization:
         """Return the share of the last second in which the device worked; every operation keeps the memory busy too."""

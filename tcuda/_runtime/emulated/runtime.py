@@ -71,13 +71,14 @@ class EmulatedRuntime:
     """Emulated devices with one clock.
 
     Args:
-        devices: The number of devices.
+        devices: The number of devices of the machine.
         memory: The bytes of memory of each device.
+        visible: The devices that the process sees, in their order for the process; all devices if None.
 
     Attributes:
         races: The watch of a race detector. ``races.detector`` is None while no detector watches.
         clock: The clock.
-        devices: The devices.
+        devices: The devices that the process sees.
         thread: The state of the calling thread.
 
     Raises:
@@ -88,10 +89,18 @@ class EmulatedRuntime:
     name = "emulated"
     is_late = False
 
-    def __init__(self, devices: int, memory: int) -> None:
+    def __init__(self, devices: int, memory: int, visible: Sequence[int] | None = None) -> None:
         settings.check(devices, memory)
         self.clock = Clock()
-        self.devices = [EmulatedDevice(index, memory) for index in range(devices)]
+        seen = range(devices) if visible is None else visible
+        self.devices = [EmulatedDevice(index, memory, ordinal) for index, ordinal in enumerate(seen)]
+        self._of_machine = sorted(
+            [
+                *self.devices,
+                *(EmulatedDevice(-1, memory, ordinal) for ordinal in range(devices) if ordinal not in seen),
+            ],
+            key=lambda device: device.ordinal,
+        )
         self._lock = self.clock._lock
         self.thread = Thread()
         self._handles = Handles()
@@ -119,9 +128,10 @@ class EmulatedRuntime:
 
     def environment(self) -> dict[str, str]:
         return {
+            "CUDA_VISIBLE_DEVICES": ",".join(str(device.ordinal) for device in self.devices),
             "TCUDA_RUNTIME": self.name,
-            "TCUDA_EMULATED_DEVICES": str(len(self.devices)),
-            "TCUDA_EMULATED_MEMORY": str(self.devices[0].memory.limit),
+            "TCUDA_EMULATED_DEVICES": str(len(self._of_machine)),
+            "TCUDA_EMULATED_MEMORY": str(self._of_machine[0].memory.limit),
         }
 
     def getDeviceCount(self) -> int:
@@ -919,4 +929,4 @@ class EmulatedRuntime:
         return DriverStreams(self._streams, self.clock, self.races)
 
     def nvml(self) -> EmulatedNvml:
-        return EmulatedNvml(self.devices, self.clock)
+        return EmulatedNvml(self._of_machine, self.clock)
