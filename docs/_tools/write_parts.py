@@ -6,6 +6,7 @@
 A page requests a part by a comment on a line of its own. The part follows, up to the line ``<!-- end -->``::
 
     <!-- coverage: counts -->               a part from tests/data: counts, present, later, absent or extra
+    <!-- cupy: counts -->                   a part from tests/data/cupy_names.json: counts, names
     <!-- source: tcuda/demo/train.py f -->  the function or class f (C.f for a method) of this file; the file without f
     <!-- program: overlap -->               docs/examples/overlap.py, and what the program prints
     <!-- page: CONTRIBUTING.md -->          a page from outside of docs/, with its links adapted
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _ROOT = Path(__file__).parents[2]
 _DOCS = _ROOT / "docs"
 _LANGUAGES = {".py": "py", ".cu": "cpp"}  # the tests run blocks fenced as "python", and no blocks fenced as "py"
-_KINDS = "coverage|source|program|page|figures|reference"
+_KINDS = "coverage|cupy|source|program|page|figures|reference"
 _ENTRY = re.compile(r"^(?:::: |<!-- reference: )tcuda\.(\S+)", re.MULTILINE)
 REQUEST = re.compile(rf"^<!-- ({_KINDS}): (.*) -->\n", re.MULTILINE)
 _PART = re.compile(rf"{REQUEST.pattern}(?:(?:(?!<!-- (?:{_KINDS}): ).*\n)*?<!-- end -->\n)?", re.MULTILINE)
@@ -56,6 +57,10 @@ def _written(request: re.Match[str]) -> str:
 def _part(kind: str, what: str) -> str:
     if kind == "coverage":
         return Coverage().part(what)
+    if kind == "cupy":
+        from cupy_coverage import part
+
+        return part(what)
     if kind == "source":
         return source(*what.split())
     if kind == "program":

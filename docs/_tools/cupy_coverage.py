@@ -1,0 +1,63 @@
+"""The parts of the page on CuPy's names, from the table that ``tests/surface/test_cupy_names.py`` checks."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+_TABLE = Path(__file__).parents[2] / "tests" / "data" / "cupy_names.json"
+_STATES = {"here": "here", "numpy": "by NumPy or SciPy", "absent": "not"}
+
+
+def part(name: str) -> str:
+    """Return a part of the page in Markdown: ``counts``, or ``names``."""
+    table = json.loads(_TABLE.read_text(encoding="utf-8"))
+    groups = _grouped(table["names"])
+    if name == "counts":
+        return _counts(groups, table["names"])
+    return "\n\n".join(_section(group, names, table) for group, names in groups.items())
+
+
+def _grouped(names: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the names by the module or class that has them; a module with names is a group, and no name of a group."""
+    owners = {name.rpartition(".")[0] for name in names}
+    groups: dict[str, list[str]] = {}
+    for name, row in sorted(names.items()):
+        if row["kind"] != "module" or name not in owners:
+            groups.setdefault(name.rpartition(".")[0], []).append(name)
+    return dict(sorted(groups.items()))
+
+
+def _counts(groups: dict[str, list[str]], names: dict[str, dict[str, Any]]) -> str:
+    lines = [f"| names of | {' | '.join(_STATES.values())} |", "| --- | --: | --: | --: |"]
+    everything = [name for members in groups.values() for name in members]
+    for title, members in [*((f"`{group}`", groups[group]) for group in groups), ("all", everything)]:
+        counts = [sum(names[name]["state"] == state for name in members) for state in _STATES]
+        lines.append(f"| {title} | {' | '.join(map(str, counts))} |")
+    return "\n".join(lines)
+
+
+def _section(group: str, names: list[str], table: dict[str, Any]) -> str:
+    by_state: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
+    for name in names:
+        by_state.setdefault(table["names"][name]["state"], []).append(name)
+    for name in by_state.pop("absent", []):
+        reasons.setdefault(_reason(name, table["rows"]), []).append(name)
+    titles = {state: f"{title[0].upper()}{title[1:]}" for state, title in _STATES.items()}
+    lines = [f"* {titles[state]}: {_listed(by_state[state], group)}." for state in _STATES if state in by_state]
+    lines += [f"* {titles['absent']}: {_listed(missing, group)}. {reason}" for reason, missing in reasons.items()]
+    others = [row for row in table["signatures"] if any(name in names for name in row["names"])]
+    lines += [f"* Other parameters: {_listed(row['names'], group)}. {row['reason']}" for row in others]
+    return f"### `{group}`\n\n" + "\n".join(lines)
+
+
+def _reason(name: str, rows: list[dict[str, Any]]) -> str:
+    reason: str = next(row["reason"] for row in rows for pattern in row["names"] if fnmatchcase(name, pattern))
+    return reason
+
+
+def _listed(names: list[str], group: str) -> str:
+    return ", ".join(f"`{name.removeprefix(f'{group}.')}`" for name in names)
