@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.environments import NO_GPU, environment
+from support.environments import environment
 from tcuda.cli import main
 from tcuda.cli.interrupt import interruptible
 from tcuda.demo import train

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from support.environments import NO_GPU, environment
+from support.environments import environment
 from tcuda.cli import main
 from tcuda.cli.terminal import memory
 from tcuda.demo import train

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from support.environments import NO_GPU, environment
+from support.environments import environment
 from support.folders import REPOSITORY
 
 if TYPE_CHECKING:
