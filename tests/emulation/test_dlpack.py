@@ -62,7 +62,7 @@ def test_an_array_that_is_passed_keeps_its_device_and_its_memory():
     shared = xp.from_dlpack(array)
     address = array.data.ptr
     del array
-    assert shared.device.index == 1
+    assert shared.device.id == 1
     assert shared.data.ptr == address
     with tcuda.device(1):
         xp.zeros(3)
