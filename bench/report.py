@@ -1,4 +1,7 @@
-"""Shows the results of a run: ``python bench/report.py result.json [--markdown]``."""
+"""Shows the results of a run: ``python bench/report.py result.json [--markdown]``.
+
+``python bench/report.py docs/benchmarks.md --chart docs/images/calls.svg`` draws the figures of the page.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import chart
 import comm_table
 import replay_tables
 from results import Costs, Results, UnusableError
@@ -62,13 +66,27 @@ def _verdict(rows: list[tuple[str, ...]], *, judged: bool) -> str:
     return f"{verdict}; not: {', '.join(missed)}." if missed else f"{verdict}."
 
 
+def _pairs(path: Path) -> dict[str, chart.Pair]:
+    return chart.of_page(path) if path.suffix == ".md" else chart.of_results(Results.read(path))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Print the report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("results", type=Path, help="the file that pytest --benchmark-json wrote")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "results",
+        type=Path,
+        help="the file that pytest --benchmark-json wrote; --chart also takes a page with the table",
+    )
     parser.add_argument("--markdown", action="store_true", help="print a table for docs/benchmarks.md")
+    parser.add_argument("--chart", type=Path, metavar="FILE", help="draw some calls in this SVG file instead")
     options = parser.parse_args(arguments)
     try:
+        if options.chart is not None:
+            pairs = _pairs(options.results)
+            options.chart.write_text(chart.svg(pairs), encoding="utf-8")
+            print(chart.headline(pairs))
+            return 0
         print(report(Results.read(options.results), as_markdown=options.markdown))
     except UnusableError as error:
         print(f"error: {error}", file=sys.stderr)
