@@ -140,6 +140,14 @@ class Report:
         Returns:
             A dict with ``"version"`` (1), ``"races"`` (a list of dicts, one for each exact race), ``"possible"`` (the
             same for the possible races), ``"operations"``, ``"suppressed"`` and ``"syncs"``.
+
+        Example:
+            >>> import json
+            >>> with tcuda.sanitizer.check(mode="collect") as report:
+            ...     x = xp.ones(1000) * 2
+            >>> data = json.loads(json.dumps(report.as_dict()))
+            >>> data["races"], data["operations"]
+            ([], 2)
         """
         return {
             "version": 1,

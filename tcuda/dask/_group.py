@@ -172,6 +172,14 @@ class Communicator:
         Raises:
             ValueError: There is no rank ``root``, or ``array`` is not contiguous.
             GroupError: A rank has gone.
+
+        Example:
+            >>> def shared(group):
+            ...     with group.join() as ranks:
+            ...         x = tcuda.xp.asarray([ranks.rank + 1.0])
+            ...         return ranks.broadcast(x, root=1).item()
+            >>> client.gather(tcuda.dask.group(client).submit(client, shared))
+            [2.0, 2.0]
         """
         self._check(array)
         if not 0 <= root < self.size:

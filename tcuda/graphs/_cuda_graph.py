@@ -298,6 +298,17 @@ class CUDAGraph:
 
         Raises:
             RuntimeError: The graph was not made with ``keep_graph=True``, or the graph has captured nothing yet.
+
+        Example:
+            >>> x = xp.zeros(3)
+            >>> g = tcuda.CUDAGraph(keep_graph=True)
+            >>> with tcuda.graph(g):
+            ...     x += 1
+            >>> handle = g.raw_cuda_graph()  # other libraries may change the graph
+            >>> g.instantiate()
+            >>> g.replay()
+            >>> x
+            array([1., 1., 1.])
         """
         if not self._keep_graph:
             raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
@@ -355,6 +366,18 @@ class CUDAGraph:
 
         Raises:
             RuntimeError: The graph is capturing.
+
+        Example:
+            >>> x = xp.zeros(3)
+            >>> g = tcuda.CUDAGraph()
+            >>> with tcuda.graph(g):
+            ...     x += 1
+            >>> g.reset()
+            >>> with tcuda.graph(g):  # the graph captures other work
+            ...     x -= 1
+            >>> g.replay()
+            >>> x
+            array([-1., -1., -1.])
         """
         if self._capture is not None:
             raise RuntimeError("The graph is being captured: call capture_end() before reset().")

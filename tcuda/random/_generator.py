@@ -245,6 +245,15 @@ class Generator:
         Raises:
             TypeError: ``state`` is not a generator.
             RuntimeError: ``state`` is a generator of another device.
+
+        Example:
+            >>> first, second = tcuda.Generator().manual_seed(42), tcuda.Generator()
+            >>> second.graphsafe_set_state(first)
+            >>> second.initial_seed()
+            42
+            >>> x = second.random_sample(4)
+            >>> first.get_offset() == second.get_offset() > 0  # one state for both
+            True
         """
         if not isinstance(state, Generator):
             raise TypeError(f"expected a Generator, but got {type(state).__name__}")

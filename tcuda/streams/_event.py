@@ -212,6 +212,14 @@ class Event(_core.EventFinalizer):
         Raises:
             RuntimeError: ``stream`` is not a stream.
             AcceleratorError: ``stream`` is capturing, and the event was not recorded in that capture (905).
+
+        Example:
+            >>> side, ready = tcuda.Stream(), tcuda.Event()
+            >>> x = xp.ones(1000)
+            >>> ready.record()
+            >>> with tcuda.stream(side):
+            ...     ready.wait()  # the current stream, side, waits for x
+            ...     y = x + 1
         """
         if stream is None:
             if self.cuda_event or self._external:
