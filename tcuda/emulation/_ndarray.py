@@ -241,16 +241,30 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         return compressed
 
     def sort(self, axis: int = -1, kind: str | None = None) -> None:
-        """Sort in place, stably."""
+        """Sort in place, stably.
+
+        Raises:
+            NotImplementedError: There are gaps between the elements, which CuPy refuses, too.
+        """
+        self._require_contiguous()
         self[...] = FUNCTIONS["sort"](self, axis, kind)
 
     argsort = method("argsort")
 
     def partition(self, kth: Any, axis: int = -1) -> None:
-        """Reorder in place: elements at ``kth`` are where sorting puts them, smaller ones before, larger ones after."""
+        """Reorder in place: elements at ``kth`` are where sorting puts them, smaller ones before, larger ones after.
+
+        Raises:
+            NotImplementedError: There are gaps between the elements, which CuPy refuses, too.
+        """
+        self._require_contiguous()
         self[...] = FUNCTIONS["partition"](self, kth, axis)
 
     argpartition = method("argpartition")
+
+    def _require_contiguous(self) -> None:
+        if not self.flags.c_contiguous:
+            raise NotImplementedError("Sorting non-contiguous array is not supported.")
 
     def scatter_add(self, slices: Any, value: Any) -> None:
         """Add ``value`` to the elements at ``slices``; deprecated in CuPy in favour of ``add.at``."""
@@ -414,12 +428,12 @@ class ndarray(Strided, NDArrayOperatorsMixin):
     conjugate = conj
 
     def __eq__(self, other: object) -> Any:
-        if other is None:  # No element is equal to None.
+        if other is None or type(other).__eq__ is object.__eq__:  # No element is equal to such an object.
             return creation.zeros(self.shape, bool)
         return super().__eq__(other)
 
     def __ne__(self, other: object) -> Any:
-        if other is None:
+        if other is None or (type(other).__eq__ is object.__eq__ and type(other).__ne__ is object.__ne__):
             return creation.ones(self.shape, bool)
         return super().__ne__(other)
 

@@ -90,7 +90,7 @@ WRITING_INDEXED = {"put": 1, "put_along_axis": 1}
 """Functions that write to their first argument at indices, which may be on the host."""
 
 ASKING = _names("""
-common_type iscomplexobj isfortran isrealobj may_share_memory min_scalar_type ndim result_type shape shares_memory size
+common_type iscomplexobj isfortran isrealobj may_share_memory ndim result_type shape shares_memory size
 """)
 """Functions that return types, shapes and facts about addresses. No kernel runs, and the result is not an array."""
 
@@ -159,6 +159,7 @@ ascontiguousarray asfortranarray astype copy empty_like full full_like ones_like
 HOST = _names("""
 array2string array_repr array_str asnumpy format_float_positional format_float_scientific frombuffer fromfile
 fromfunction fromiter fromstring genfromtxt load loadtxt save savetxt savez savez_compressed
+can_cast min_scalar_type
 """)
 """Functions of :mod:`tcuda.emulation.host`."""
 
@@ -184,7 +185,7 @@ uint16 uint32 uint64 uint8 uintc uintp ulong ulonglong unsignedinteger ushort
 
 e euler_gamma inf nan newaxis pi
 
-base_repr binary_repr broadcast_shapes can_cast dtype exceptions finfo get_printoptions iinfo index_exp isdtype isscalar
+base_repr binary_repr broadcast_shapes dtype exceptions finfo get_printoptions iinfo index_exp isdtype isscalar
 issubdtype iterable mintypecode ndindex printoptions promote_types s_ set_printoptions typename
 """)
 """Types, constants and functions of these, which CuPy takes from NumPy, too."""

@@ -32,12 +32,42 @@ def _viewing(function: Function) -> Work:
 def _computing(function: Function) -> Work:
     if function is np.nan_to_num:
         return _cleaning(function)
+    if function is np.einsum:
+        return _contracting(function)
+    if function is np.lexsort:
+        return _sorting_by_keys(function)
     estimate = flops.ESTIMATES.get(function)
 
     def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return numpy_work.call(function, args, kwargs, flops=estimate)
 
     return compute
+
+
+def _contracting(function: Function) -> Work:
+    """Return the work of ``einsum``, whose result may be a view of a single array."""
+    estimate = flops.ESTIMATES.get(function)
+
+    def contract(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        arrays = [arg for arg in args if isinstance(arg, Strided)]
+        if len(arrays) == 1 and not arrays[0].size and kwargs.get("out") is None:
+            # The address of an array without elements does not tell whether the result is a view.
+            base = getattr(function(*map(_host, args), **kwargs), "base", None)
+            if base is arrays[0]._host or (base is not None and base is arrays[0]._host.base):
+                return numpy_work.view(function, args, kwargs)
+        return numpy_work.call(function, args, kwargs, flops=estimate)
+
+    return contract
+
+
+def _sorting_by_keys(function: Function) -> Work:
+    def sort(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        keys = args[0] if args else kwargs.get("keys")
+        if isinstance(keys, Strided) and keys.ndim > 2:
+            raise NotImplementedError("Keys with the rank of three or more is not supported in lexsort")
+        return numpy_work.call(function, args, kwargs)
+
+    return sort
 
 
 def _cleaning(function: Function) -> Work:
@@ -81,9 +111,19 @@ def _indexed(function: Function) -> Work:
     place = catalogue.INDEXED[function.__name__]
 
     def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if function is np.take:
+            _require_same_dtype(args[0] if args else kwargs.get("a"), kwargs.get("out"))
+        elif function is np.compress and args:
+            condition = args[0] if isinstance(args[0], Strided) else creation.array(args[0], dtype=int)
+            return numpy_work.call(function, (condition, *args[1:]), kwargs)
         return numpy_work.call(function, *_with_indices(args, kwargs, place))
 
     return compute
+
+
+def _require_same_dtype(a: Any, out: Any) -> None:
+    if isinstance(a, Strided) and isinstance(out, Strided) and a.dtype != out.dtype:
+        raise TypeError(f"Output dtype mismatch: the elements are of {a.dtype}, and the output is of {out.dtype}")
 
 
 def _sorting(function: Function) -> Work:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda.emulation import array_interface, creation, transfer
+from tcuda.emulation.functions import IMPLEMENTATIONS
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
@@ -107,3 +108,29 @@ def load(file: Any, mmap_mode: Any = None, allow_pickle: bool | None = None) -> 
         return creation.array(loaded)
     with loaded:
         return {name: creation.array(loaded[name]) for name in loaded.files}
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Return whether NumPy's rule ``casting`` lets ``from_``, a type or an array, be cast to the type ``to``."""
+    return np.can_cast(from_.dtype if isinstance(from_, Strided) else from_, to, casting)
+
+
+def min_scalar_type(a: Any) -> np.dtype[Any]:
+    """Return the smallest type that holds the scalar ``a``; the type of the elements if ``a`` has arrays."""
+    dtypes = list(_dtypes_in(a))
+    if dtypes and all(dtype is not None for dtype in dtypes):
+        return np.result_type(*dtypes)
+    return np.min_scalar_type(a)
+
+
+def _dtypes_in(value: Any) -> Iterator[Any]:
+    """Yield the type of each array in ``value``, and None for each other object."""
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _dtypes_in(item)
+        return
+    given = value if isinstance(value, np.ndarray) else array_interface.array_of(value)
+    yield None if given is None else given.dtype
+
+
+IMPLEMENTATIONS.update({np.can_cast: can_cast, np.min_scalar_type: min_scalar_type})

@@ -95,6 +95,8 @@ class Strided:
         kind = supported(dtype) if memptr is None else np.dtype(dtype)
         if memptr is None:
             nbytes = math.prod(lengths) * kind.itemsize
+            if strides is not None:
+                _require_within(lengths, kind.itemsize, strides, nbytes)
             if nbytes > _MOST:
                 raise too_large(f"an array of shape {lengths} and dtype {kind}")
             if memory.allocator is None:
@@ -191,6 +193,25 @@ class Strided:
     def device(self) -> Device:
         """The device in whose memory the array lies."""
         return MemoryPointer(self._block).device
+
+
+def _require_within(lengths: Sequence[int], itemsize: int, strides: Sequence[int], nbytes: int) -> None:
+    """Refuse strides with which the elements of a new array lie outside of its ``nbytes`` bytes.
+
+    Raises:
+        ValueError: A stride is negative, or an element lies after the last byte.
+    """
+    if len(strides) != len(lengths):
+        raise ValueError("len(shape) != len(strides)")
+    if nbytes:
+        spans = [step * (length - 1) for step, length in zip(strides, lengths, strict=True)]
+        if any(span < 0 for span in spans):
+            raise ValueError("ndarray() with strides currently does not allow negative strides")
+        if sum(spans) + itemsize > nbytes:
+            raise ValueError(
+                f"ndarray() with strides must stay withing a contiguous size of {nbytes} but got "
+                f"{sum(spans) + itemsize}."
+            )
 
 
 def _lengths(shape: Any) -> tuple[int, ...]:

@@ -26,12 +26,16 @@ if TYPE_CHECKING:
 
 _OPTIONS = {"out", "dtype", "casting"}
 _OPTIONS_OF_PRODUCTS = _OPTIONS | {"axes", "axis", "keepdims", "order", "signature"}
+_UNKNOWN = frozenset("GgMmO")
+"""The types of NumPy that no kernel knows."""
 _AXIS = Setting("ufunc.reduce", "axis")
 _KNOWN = (Strided, *SCALARS)
 _OF_NUMPY = (np.ndarray, np.generic)
 _LEAST, _BEYOND = -(2**63), 2**64
 _OF_BYTES: dict[np.ufunc, Callable[..., Any]] = {np.equal: structured.equal, np.not_equal: structured.not_equal}
 """The functions that compare structured elements, which NumPy does without its universal functions."""
+_COMPARING = frozenset([*_OF_BYTES, np.greater, np.greater_equal, np.less, np.less_equal])
+_MOST_SIGNED = 2**63 - 1
 _FITS = 2**7
 """Non-negative integers below this number fit into every type of numbers."""
 
@@ -57,6 +61,11 @@ class ufunc:
         self.nin = function.nin
         self.nout = function.nout
         self.nargs = function.nargs
+
+    @property
+    def types(self) -> list[str]:
+        """The types of the inputs and of the outputs, as NumPy writes them."""
+        return list(dict.fromkeys(loop for loop in self._function.types if _UNKNOWN.isdisjoint(loop)))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the function to each element.
@@ -208,6 +217,9 @@ def _elementwise(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any],
         structured.require_comparable(*kinds)
         named = {"out": outs[0]} if outs and outs[0] is not None else {}
         return numpy_work.call(_OF_BYTES[function], inputs, named)
+    if function in _COMPARING and any(array._host.dtype.kind == "b" for array in arrays):
+        # NumPy compares booleans with integers of C, and CuPy with all integers of 64 bits.
+        inputs = [_sized(value) if type(value) is int else value for value in inputs]
     shape = operands[0]._host.shape if operands else ()
     for array in operands:
         if array._host.shape != shape:
@@ -222,6 +234,10 @@ def _elementwise(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any],
     everything = {**options, "out": tuple(results)}
     numpy_work.launch(function, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True)
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _sized(value: int) -> Any:
+    return np.uint64(value) if value > _MOST_SIGNED else np.int64(value)
 
 
 def _dtypes(function: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) -> Sequence[np.dtype[Any]]:

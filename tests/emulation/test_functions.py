@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.emulated_arrays import assert_same
+from support.emulated_arrays import assert_same, assert_same_array
 from support.race_recorder import READ, WRITE, RaceRecorder, whole
 from tcuda._process.lazy import cuda
 from tcuda.emulation import catalogue, fft, functions, xp
@@ -778,3 +778,54 @@ def test_a_detector_is_told_of_the_operands_of_a_ufunc(name):
         *(whole(array, READ, label) for array, label in zip(arrays, labels, strict=True)),
         *(whole(array, WRITE, "out") for array in results),
     ]
+
+
+def test_a_view_by_einsum_of_an_array_without_elements_has_its_base():
+    array = xp.zeros((0, 2))
+    assert xp.einsum("ij->ji", array).base is array
+    assert xp.einsum("ij->i", array).base is None
+
+
+def test_booleans_are_compared_with_all_integers_of_64_bits():
+    array = xp.asarray([True, False])
+    for number in (2**63, 2**64 - 1):
+        assert_same_array(array < number, [True, True])
+        assert_same_array(number == array, [False, False])
+    assert_same_array(array > -(2**63), [True, True])
+    assert_same_array(array == 1, [True, False])
+
+
+def test_comparisons_with_objects_that_equal_nothing():
+    array = xp.ones((2, 2))
+    for value in (None, ..., object()):
+        assert_same_array(array == value, np.zeros((2, 2), bool))
+        assert_same_array(value != array, np.ones((2, 2), bool))
+
+
+def test_questions_about_types_take_arrays_and_sequences_of_arrays():
+    array = xp.asarray([[-1, 1]], "int8")
+    for value in (array, [array, array], np.asarray([1], "int8")):
+        assert xp.min_scalar_type(value) == np.int8
+    assert xp.min_scalar_type(xp.asarray(3.0)) == np.float64
+    assert xp.min_scalar_type(300) == np.uint16
+    assert np.can_cast(array, "f4")
+    assert not xp.can_cast(array, "u1")
+    assert "dd->d" in xp.add.types
+    assert not any(set("GgMmO") & set(loop) for loop in xp.add.types)
+
+
+def test_what_cupy_does_not_sort_is_refused():
+    array = xp.arange(10)
+    for sort in (lambda: array[::2].sort(), lambda: array[::-1].partition(2), lambda: xp.lexsort(xp.zeros((2, 2, 2)))):
+        with pytest.raises(NotImplementedError):
+            sort()
+    with pytest.raises(TypeError, match="dtype mismatch"):
+        array.take([1], out=xp.zeros(1))
+    assert_same_array(xp.compress(xp.asarray([0.0, 2.0]), xp.arange(2)), [1])
+
+
+def test_strides_of_a_new_array_stay_within_its_memory():
+    assert xp.ndarray((2, 3), "f4", strides=(4, 8)).strides == (4, 8)
+    for strides in ((20, 4), (-12, 4), (4,)):
+        with pytest.raises(ValueError, match="strides"):
+            xp.ndarray((2, 3), "f4", strides=strides)

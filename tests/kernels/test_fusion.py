@@ -71,6 +71,18 @@ def test_a_fused_function_writes_to_its_arguments(xp):
     assert (y.get() == 7).all()
 
 
+def test_a_fused_function_copies_to_its_arguments(xp):
+    @xp.fuse()
+    def f(x, y):
+        xp.copyto(y, x)
+        return xp.i0(x)
+
+    x, y = xp.arange(3.0), xp.zeros(3, "f")
+    result = f(x, y)
+    assert y.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(result.get(), np.i0(np.arange(3.0)), rtol=1e-6)
+
+
 def test_a_fused_function_returns_new_arrays_in_a_tuple(xp):
     @xp.fuse()
     def both(x, y):

@@ -59,6 +59,7 @@ _ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "around": _rounded,
     "clip": _clipped,
     "copy": _copied,
+    "i0": np.i0,
     "imag": _imag,
     "real": _real,
     "round": _rounded,
@@ -143,6 +144,8 @@ class FusionTrace:
         """
         if name in _REDUCTIONS:
             return self._reduce(name, *args, **kwargs)
+        if name == "copyto":
+            return self._copy_to(*args, **kwargs)
         if name == "where":
             return self._where(*args, **kwargs)
         if name in _ELEMENTWISE:
@@ -233,6 +236,11 @@ class FusionTrace:
         if any(value is None for value in values):
             raise TypeError(f"Unsupported type {type(None)}")
         return self._elementwise(_ELEMENTWISE[name], values, (), {})
+
+    def _copy_to(self, dst: Any, src: Any, casting: str = "same_kind", where: Any = None) -> None:
+        if not isinstance(dst, Array) or casting != "same_kind" or where is not None:
+            raise TypeError("copyto() takes an array and a value only in a fused function")
+        self.assign(dst, src)
 
     def _where(self, condition: Any, x: Any = None, y: Any = None) -> Any:
         if _sample_dtype(condition) != np.bool_:
