@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -227,6 +229,22 @@ def test_a_refused_call_draws_nothing(call: str, generator: Any) -> None:
     with pytest.raises(error):
         refused(generator)
     assert generator.random(3).tolist() == xp.random.Generator(xp.random.Philox4x3210(SEED)).random(3).tolist()
+
+
+def test_threads_never_draw_the_same_numbers(generator: Any) -> None:
+    threads, draws = 4, 200
+
+    def work(_: int) -> list[int]:
+        return [int(generator.integers(0, 1 << 60)) for _ in range(draws)]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            found = [number for numbers in pool.map(work, range(threads)) for number in numbers]
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(set(found)) == len(found) == threads * draws
 
 
 @pytest.mark.parametrize("name", ["random", "standard_exponential", "standard_normal"])

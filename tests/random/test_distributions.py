@@ -276,6 +276,20 @@ def test_parameters_broadcast(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_ARRAYS)
+def test_parameters_that_do_not_broadcast_to_the_size_are_refused(name: str) -> None:
+    parameters = [values.reshape(2, 1) for values in pairs(LAWS[name])]
+    for size in ((2,), (3, 3), (1, 1)):
+        with pytest.raises(ValueError, match=r"(?i)broadcast|shape"):
+            draw(name, xp.random, parameters, size, default_dtype(name))
+
+
+@pytest.mark.parametrize("name", ["exponential", "power", "rayleigh", "weibull"])
+def test_nan_as_a_parameter_is_not_out_of_range(name: str) -> None:
+    drawn = getattr(xp.random, name)(xp.asarray([math.nan, 1.0])).get()
+    assert np.isnan(drawn).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("name", WITH_ARRAYS)
 def test_a_parameter_may_be_an_array_beside_a_scalar(name: str) -> None:
     first, *others = LAWS[name].first
     for dtype in ("float64", "float32") if name in REALS else ("l", "int32"):

@@ -141,7 +141,7 @@ class _OfDevice(BitGenerator):
         reads = [parameter for parameter in parameters if isinstance(parameter, ndarray)]
         if reads:
             refusals.require_upload()  # CuPy copies the shapes and strides of the parameters to the device.
-        args = [out, self._state, self.generator, law, *parameters]
+        args = [out, self._state, self.generator, self.lock, law, *parameters]
         writes = [out, self._state, *scratch]
         flops = _FLOPS * out.size
         numpy_work.launch(_draw, args, reads=[*reads, self._state, *scratch], writes=writes, flops=flops, name=name)
@@ -185,11 +185,14 @@ def _begin(state: Bytes, seed: int) -> None:
     state[: 8 * _WORDS].view(np.uint64)[:] = seed, 0
 
 
-def _draw(out: npt.NDArray[Any], state: Bytes, generator: int, law: Law, *parameters: Any) -> None:
+def _draw(
+    out: npt.NDArray[Any], state: Bytes, generator: int, lock: threading.Lock, law: Law, *parameters: Any
+) -> None:
     """Fill ``out`` from the stream of the next draw, and move the state to the draw after it."""
     words = state[: 8 * _WORDS].view(np.uint64)
-    seed, number = (int(word) for word in words)
-    words[1] += np.uint64(1)
+    with lock:  # threads that use one stream do the work at the same time here, and one after the other on a GPU
+        seed, number = (int(word) for word in words)
+        words[1] += np.uint64(1)
     # The streams of two draws never meet, because each has 2**128 numbers.
     source = np.random.Philox(key=generator << 64 | seed, counter=number << 128)
     out[...] = law(np.random.Generator(source), out.shape, *parameters)

@@ -70,24 +70,24 @@ def axes(size: Shape) -> tuple[int, ...]:
     return () if size is None else (int(size),) if isinstance(size, (int, np.integer)) else tuple(size)
 
 
-def require(condition: Any, otherwise: str) -> None:
+def refuse_if(wrong: Any, message: str) -> None:
     """Refuse parameters that are out of range; wait for the device, as CuPy does.
 
     Args:
-        condition: Whether each parameter is in range.
-        otherwise: The message of the error.
+        wrong: Whether each parameter is out of range.
+        message: The message of the error.
 
     Raises:
         ValueError: A parameter is out of range.
         RuntimeError: The current stream captures.
     """
     refusals.require_download()
-    if isinstance(condition, (bool, np.bool_)):
+    if isinstance(wrong, (bool, np.bool_)):
         transfer.wait_for_contents("a draw of random numbers")
     else:
-        condition = bool(condition.all())
-    if not condition:
-        raise ValueError(otherwise)
+        wrong = bool(wrong.any())
+    if wrong:
+        raise ValueError(message)
 
 
 def probabilities(p: Any, count: int) -> Any:

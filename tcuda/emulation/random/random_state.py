@@ -19,7 +19,7 @@ from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.functions import FUNCTIONS, LINALG
 from tcuda.emulation.random import laws, philox
 from tcuda.emulation.random.captured_state import CapturedState
-from tcuda.emulation.random.parameters import axes, operand, probabilities, require, shape_of, whole
+from tcuda.emulation.random.parameters import axes, operand, probabilities, refuse_if, shape_of, whole
 from tcuda.random._draws import Draws, common_shape
 from tcuda.random._generator import Generator
 from tcuda.random._philox import most_blocks
@@ -84,7 +84,7 @@ class RandomState(Draws):
 
     def exponential(self, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
         scale = operand(scale)
-        require(scale >= 0, "scale < 0")
+        refuse_if(scale < 0, "scale < 0")
         return self._scaled(self.standard_exponential(shape_of(size, scale), dtype), 0, scale)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
@@ -104,13 +104,13 @@ class RandomState(Draws):
 
     def power(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
         a = creation.asarray(a)  # An array, because ``a`` may be 0 and Python raises an error for a division by 0.
-        require(a >= 0, "a < 0")
+        refuse_if(a < 0, "a < 0")
         numbers = self.standard_exponential(shape_of(size, a), dtype)
         return cast("ndarray", ((1 - _exp(-numbers)) ** (1.0 / a)).astype(dtype))
 
     def rayleigh(self, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
         scale = operand(scale)
-        require(scale >= 0, "scale < 0")
+        refuse_if(scale < 0, "scale < 0")
         numbers = self._random_sample_raw(shape_of(size, scale), dtype)
         return self._scaled(_sqrt(-2 * _log(numbers)), 0, scale)
 
@@ -123,9 +123,9 @@ class RandomState(Draws):
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
         left, mode, right = operand(left), operand(mode), operand(right)
-        require(left <= mode, "left > mode")
-        require(mode <= right, "mode > right")
-        require(left != right, "left == right")
+        refuse_if(left > mode, "left > mode")
+        refuse_if(mode > right, "mode > right")
+        refuse_if(left == right, "left == right")
         numbers = self.random_sample(shape_of(size, left, mode, right), dtype)
         whole, below, above = right - left, mode - left, right - mode
         rising = left + _sqrt(numbers * below * whole)
@@ -134,7 +134,7 @@ class RandomState(Draws):
 
     def weibull(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
         a = creation.asarray(a)
-        require(a >= 0, "a < 0")
+        refuse_if(a < 0, "a < 0")
         return cast("ndarray", (self.standard_exponential(shape_of(size, a), dtype) ** (1.0 / a)).astype(dtype))
 
     def _scaled(self, numbers: ndarray, location: Any, scale: Any) -> ndarray:
@@ -186,9 +186,9 @@ class RandomState(Draws):
 
     def negative_binomial(self, n: Any, p: Any, size: Shape = None, dtype: npt.DTypeLike = int) -> ndarray:
         n, p = operand(n), creation.asarray(p)  # an array, because ``p`` may be 0
-        require(n > 0, "n <= 0")
-        require(p >= 0, "p < 0")
-        require(p <= 1, "p > 1")
+        refuse_if(n <= 0, "n <= 0")
+        refuse_if(p < 0, "p < 0")
+        refuse_if(p > 1, "p > 1")
         return self.poisson(self.gamma(n, (1 - p) / p, size), dtype=dtype)
 
     def wald(self, mean: Any, scale: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
@@ -227,7 +227,8 @@ class RandomState(Draws):
     ) -> ndarray:
         # CuPy does not check the numbers in arrays.
         for name, number, least in (("ngood", ngood, 0), ("nbad", nbad, 0), ("nsample", nsample, 1)):
-            require(not isinstance(number, (int, float)) or number >= least, f"{name} < {least}")
+            if isinstance(number, (int, float)) and number < least:
+                raise ValueError(f"{name} < {least}")
         return self._law("hypergeometric", (ngood, nbad, nsample), size, dtype)
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
@@ -235,23 +236,23 @@ class RandomState(Draws):
 
     def logseries(self, p: Any, size: Shape = None, dtype: npt.DTypeLike = "l") -> ndarray:
         p = operand(p)
-        require(p > 0, "p <= 0.0")
-        require(p < 1, "p >= 1.0")
+        refuse_if(p <= 0, "p <= 0.0")
+        refuse_if(p >= 1, "p >= 1.0")
         return self._law("logseries", (p,), size, dtype)
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Shape = None, dtype: npt.DTypeLike = float) -> ndarray:
         df, nonc = operand(df), operand(nonc)
-        require(df > 0, "df <= 0")
-        require(nonc >= 0, "nonc < 0")
+        refuse_if(df <= 0, "df <= 0")
+        refuse_if(nonc < 0, "nonc < 0")
         return self._law("noncentral_chisquare", (df, nonc), size, dtype)
 
     def noncentral_f(
         self, dfnum: Any, dfden: Any, nonc: Any, size: Shape = None, dtype: npt.DTypeLike = float
     ) -> ndarray:
         dfnum, dfden, nonc = operand(dfnum), operand(dfden), operand(nonc)
-        require(dfnum > 0, "dfnum <= 0")
-        require(dfden > 0, "dfden <= 0")
-        require(nonc >= 0, "nonc < 0")
+        refuse_if(dfnum <= 0, "dfnum <= 0")
+        refuse_if(dfden <= 0, "dfden <= 0")
+        refuse_if(nonc < 0, "nonc < 0")
         return self._law("noncentral_f", (dfnum, dfden, nonc), size, dtype)
 
     def poisson(self, lam: Any = 1.0, size: Shape = None, dtype: npt.DTypeLike = "l") -> ndarray:
@@ -268,7 +269,7 @@ class RandomState(Draws):
 
     def zipf(self, a: Any, size: Shape = None, dtype: npt.DTypeLike = int) -> ndarray:
         a = operand(a)
-        require(a > 1, "'a' must be a valid float > 1.0")
+        refuse_if(a <= 1, "'a' must be a valid float > 1.0")
         return self._law("zipf", (a,), size, dtype)
 
     # From given items
