@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import json
+import operator
 from typing import Any
 
 import numpy as np
@@ -172,7 +173,7 @@ def member(name: str) -> Any:
     """Return the function or method of the emulated namespace for a row of the table."""
     home, _, last = name.rpartition(".")
     owner = importlib.import_module("tcuda.emulation.xp")
-    return getattr(getattr(owner, home) if home else owner, last)
+    return getattr(operator.attrgetter(home)(owner) if home else owner, last)
 
 
 @pytest.mark.parametrize("name", sorted(TABLE.keys() - OTHERWISE.keys()))

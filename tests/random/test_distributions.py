@@ -238,6 +238,32 @@ def test_a_refused_call_draws_nothing(call: str) -> None:
     np.testing.assert_array_equal(tcuda.get_rng_state(), state)
 
 
+@pytest.mark.parametrize(("method", "text"), [("cholesky", r"\*is\* invalid"), ("eigh", "may be"), ("svd", "may be")])
+def test_a_covariance_that_is_indefinite_is_told_with_warn(method: str, text: str) -> None:
+    with pytest.warns(RuntimeWarning, match=f"covariance is not positive-semidefinite, output {text}"):
+        drawn = xp.random.multivariate_normal([0.0, 0.0], INDEFINITE, 3, check_valid="warn", method=method)
+    assert drawn.shape == (3, 2)
+
+
+@pytest.mark.parametrize("method", ["eigh", "svd"])
+def test_a_covariance_without_a_cholesky_factor_is_valid_for_other_methods(method: str) -> None:
+    singular = [[1.0, 1.0], [1.0, 1.0]]
+    for check in ("warn", "raise", "ignore"):
+        tcuda.manual_seed(SEED)
+        drawn = xp.random.multivariate_normal([0.0, 5.0], singular, 100, check_valid=check, method=method).get()
+        np.testing.assert_allclose(drawn[:, 0] + 5, drawn[:, 1], atol=1e-6)
+
+
+@pytest.mark.emulated
+def test_an_indefinite_covariance_that_is_ignored_gives_nan() -> None:
+    assert np.isnan(xp.random.multivariate_normal([0.0, 0.0], INDEFINITE, 3).get()).any()
+
+
+def test_multivariate_normal_is_experimental() -> None:
+    with pytest.warns(FutureWarning, match="cupy.random.* is experimental"):
+        xp.random.multivariate_normal([0.0], [[1.0]])
+
+
 # Shapes
 
 SIZES: dict[Any, tuple[int, ...]] = {

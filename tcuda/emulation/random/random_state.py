@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import types
+import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -16,9 +17,10 @@ from tcuda._core import philox_passes
 from tcuda._process.lazy import backend, cuda
 from tcuda.emulation import creation, numpy_work
 from tcuda.emulation._ndarray import ndarray
-from tcuda.emulation.functions import FUNCTIONS, LINALG
+from tcuda.emulation.functions import FUNCTIONS
 from tcuda.emulation.random import laws, philox
 from tcuda.emulation.random.captured_state import CapturedState
+from tcuda.emulation.random.covariance import root_of
 from tcuda.emulation.random.parameters import axes, operand, probabilities, refuse_if, shape_of, whole
 from tcuda.random._draws import Draws, common_shape
 from tcuda.random._generator import Generator
@@ -161,6 +163,8 @@ class RandomState(Draws):
         method: str = "cholesky",
         dtype: npt.DTypeLike = float,
     ) -> ndarray:
+        experimental = "cupy.random.RandomState.multivariate_normal is experimental."
+        warnings.warn(f"{experimental} The interface can change in the future.", FutureWarning, stacklevel=2)
         mean, cov = creation.asarray(mean, dtype), creation.asarray(cov, dtype)
         if mean.ndim != 1:
             raise ValueError("mean must be 1 dimensional")
@@ -173,14 +177,7 @@ class RandomState(Draws):
         if check_valid not in ("ignore", "warn", "raise"):
             raise ValueError("check_valid must equal 'warn', 'raise', or 'ignore'")
         lead = axes(size)
-        if method == "cholesky":
-            root = LINALG["cholesky"](cov)
-        elif method == "eigh":
-            values, vectors = LINALG["eigh"](cov)
-            root = vectors * _sqrt(abs(values))
-        else:
-            vectors, values, _ = LINALG["svd"](cov)
-            root = vectors * _sqrt(abs(values))
+        root = root_of(cov, method, check_valid, tol)
         numbers = self.standard_normal((*lead, mean.size), dtype).reshape(-1, mean.size)
         return cast("ndarray", (numbers @ root.T + mean).reshape(*lead, mean.size))
 
