@@ -176,6 +176,25 @@ def test_two_readers_and_disjoint_elements_do_not_race(found: Found, side: tcuda
 # Default streams
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_two_streams_that_draw_from_one_bit_generator_race(found: Found, side: tcuda.Stream, waits: bool) -> None:
+    generator = xp.random.default_rng(1)
+    tcuda.synchronize()
+    generator.random(3)
+    if waits:
+        side.wait_stream(tcuda.current_stream())
+    with tcuda.stream(side):
+        generator.standard_normal(3)
+    assert [race[1:] for race in found.take()] == [("standard_normal", "random_uniform")] * (not waits)
+
+
+def test_two_streams_may_draw_from_the_default_generator(found: Found, side: tcuda.Stream) -> None:
+    xp.random.rand(3)
+    with tcuda.stream(side):
+        xp.random.gamma(2.0, 1.0, 3)
+    assert found.take() == []
+
+
 @pytest.mark.parametrize("blocking", [True, False])
 def test_the_legacy_default_stream_waits_for_blocking_streams(
     runtime: EmulatedRuntime, found: Found, blocking: bool

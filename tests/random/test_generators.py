@@ -97,6 +97,23 @@ class TestDefaultGenerators:
             xp.random.set_random_state(3)
         assert xp.random.get_random_state() is before
 
+    def test_a_library_can_put_other_generators_in_place_and_restore_them(self) -> None:
+        """``cupy.testing.fix_random`` does so."""
+        found = xp.random.get_random_state()
+        module = xp.random._generator
+        states = module._random_states
+        try:
+            xp.random.reset_states()
+            assert module._random_states is not states
+            xp.random.seed(3)
+            numbers = draw()
+            assert xp.random.get_random_state() is not found
+            xp.random.seed(3)
+            assert draw() == numbers
+        finally:
+            module._random_states = states
+        assert xp.random.get_random_state() is found
+
 
 class TestSeeds:
     @pytest.mark.parametrize(
