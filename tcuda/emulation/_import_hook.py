@@ -30,6 +30,17 @@ _MODULES = {
     "cupy.fft": "tcuda.emulation.fft",
     "cupy.linalg": "tcuda.emulation.linalg",
     "cupy.random": "tcuda.emulation.random",
+    "cupyx": "tcuda.emulation.cupyx",
+    "cupyx.profiler": "tcuda.emulation.cupyx.profiler",
+    "cupyx.scipy": "tcuda.emulation.cupyx.scipy",
+    "cupyx.scipy.fft": "tcuda.emulation.cupyx.scipy.fft",
+    "cupyx.scipy.fftpack": "tcuda.emulation.cupyx.scipy.fftpack",
+    "cupyx.scipy.linalg": "tcuda.emulation.cupyx.scipy.linalg",
+    "cupyx.scipy.ndimage": "tcuda.emulation.cupyx.scipy.ndimage",
+    "cupyx.scipy.signal": "tcuda.emulation.cupyx.scipy.signal",
+    "cupyx.scipy.signal.windows": "tcuda.emulation.cupyx.scipy.signal.windows",
+    "cupyx.scipy.special": "tcuda.emulation.cupyx.scipy.special",
+    "cupyx.scipy.stats": "tcuda.emulation.cupyx.scipy.stats",
 }
 """The modules of CuPy that emulated devices have, and the modules that stand for them."""
 

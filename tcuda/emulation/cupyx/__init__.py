@@ -1,0 +1,29 @@
+"""What CuPy has beyond NumPy, on emulated devices (``cupyx``)."""
+
+from __future__ import annotations
+
+from tcuda.emulation.cupyx import profiler, scipy
+from tcuda.emulation.cupyx.error_state import errstate, geterr, seterr
+from tcuda.emulation.cupyx.pinned_array import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
+from tcuda.emulation.cupyx.reciprocal_root import rsqrt
+from tcuda.emulation.cupyx.scatter import scatter_add, scatter_max, scatter_min
+
+__all__ = [
+    "empty_like_pinned",
+    "empty_pinned",
+    "errstate",
+    "geterr",
+    "profiler",
+    "rsqrt",
+    "scatter_add",
+    "scatter_max",
+    "scatter_min",
+    "scipy",
+    "seterr",
+    "zeros_like_pinned",
+    "zeros_pinned",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

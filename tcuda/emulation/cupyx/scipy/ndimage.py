@@ -1,0 +1,21 @@
+"""Images of any number of axes on arrays of emulated devices (``cupyx.scipy.ndimage``), by SciPy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcuda.emulation.cupyx.scipy.namespaces import functions_of
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+_FUNCTIONS = functions_of("ndimage")
+
+
+def __dir__() -> list[str]:
+    return sorted(_FUNCTIONS)
+
+
+globals().update(_FUNCTIONS)
