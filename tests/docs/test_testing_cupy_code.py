@@ -1,0 +1,52 @@
+"""The library of the page on tests of CuPy code, its tests, and the commands of the page."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.environments import environment
+from support.folders import REPOSITORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = (REPOSITORY / "docs" / "testing-cupy-code.md").read_text()
+FILES = dict(re.findall(r'^```py title="([\w.]+)"\n(.*?)^```$', PAGE, re.DOTALL | re.MULTILINE))
+COMMANDS = re.findall(r"^(?:[A-Z_]+=\S+ )*\.venv/bin/python -m tcuda\.emulation -m pytest$", PAGE, re.MULTILINE)
+
+pytestmark = pytest.mark.emulated
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_tests_of_the_page_pass_with_the_commands_of_the_page(command: str, tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    variables, _, arguments = command.partition(".venv/bin/python ")
+    chosen = dict(variable.split("=") for variable in variables.split())
+    done = subprocess.run(
+        [sys.executable, *arguments.split()],
+        cwd=tmp_path,
+        env=environment(**chosen),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "= 3 passed" in done.stdout
+
+
+def test_the_page_has_a_library_its_tests_and_three_ways_to_run_them() -> None:
+    assert list(FILES) == ["smooth.py", "test_smooth.py"]
+    assert len(COMMANDS) == 3
+    assert FILES["test_smooth.py"].count("\ndef test_") == 3
+
+
+def test_the_job_in_ci_runs_the_command_of_the_page() -> None:
+    job = PAGE.partition("```yaml")[2].partition("```")[0]
+    assert "- run: python -m tcuda.emulation -m pytest\n" in job
