@@ -48,6 +48,7 @@ def download(folder: Path) -> Path:
     with tarfile.open(archives[0]) as archive:
         members = [member for member in archive if member.name.partition("/")[2].startswith("tests/")]
         archive.extractall(folder, members, filter="data")
+    archives[0].unlink()
     return folder / archives[0].name.removesuffix(".tar.gz")
 
 
