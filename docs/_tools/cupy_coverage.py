@@ -12,11 +12,16 @@ _STATES = {"here": "here", "numpy": "by NumPy or SciPy", "absent": "not"}
 
 
 def part(name: str) -> str:
-    """Return a part of the page in Markdown: ``counts``, or ``names``."""
+    """Return a part of the page in Markdown: ``counts``, ``names``, or ``signatures``."""
     table = json.loads(_TABLE.read_text(encoding="utf-8"))
     groups = _grouped(table["names"])
     if name == "counts":
         return _counts(groups, table["names"])
+    if name == "signatures":
+        rows = [
+            f"| {', '.join(f'`{name}`' for name in row['names'])} | {row['reason']} |" for row in table["signatures"]
+        ]
+        return "\n".join(["| names | why |", "| --- | --- |", *rows])
     return "\n\n".join(_section(group, names, table) for group, names in groups.items())
 
 
@@ -49,8 +54,6 @@ def _section(group: str, names: list[str], table: dict[str, Any]) -> str:
     titles = {state: f"{title[0].upper()}{title[1:]}" for state, title in _STATES.items()}
     lines = [f"* {titles[state]}: {_listed(by_state[state], group)}." for state in _STATES if state in by_state]
     lines += [f"* {titles['absent']}: {_listed(missing, group)}. {reason}" for reason, missing in reasons.items()]
-    others = [row for row in table["signatures"] if any(name in names for name in row["names"])]
-    lines += [f"* Other parameters: {_listed(row['names'], group)}. {row['reason']}" for row in others]
     return f"### `{group}`\n\n" + "\n".join(lines)
 
 

@@ -6,7 +6,7 @@
 A page requests a part by a comment on a line of its own. The part follows, up to the line ``<!-- end -->``::
 
     <!-- coverage: counts -->               a part from tests/data: counts, present, later, absent or extra
-    <!-- cupy: counts -->                   a part from tests/data/cupy_names.json: counts, names
+    <!-- cupy: counts -->                   a part from tests/data/cupy_names.json: counts, names or signatures
     <!-- source: tcuda/demo/train.py f -->  the function or class f (C.f for a method) of this file; the file without f
     <!-- program: overlap -->               docs/examples/overlap.py, and what the program prints
     <!-- page: CONTRIBUTING.md -->          a page from outside of docs/, with its links adapted

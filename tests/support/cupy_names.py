@@ -181,18 +181,19 @@ def complaints(table: Mapping[str, Any]) -> list[str]:
     said += [f"{name} is missing, and no row says why" for name in missing if reason(name, rows) is None]
     needed = needed_patterns(missing, rows)
     said += [f"{name}: the row is stale" for row in rows for name in row["names"] if name not in needed]
-    explained = {name for row in table["signatures"] for name in row["names"]}
     others = other_signatures(names)
     said += [
         f"{name} takes {taken}, CuPy's takes {names[name]['signature']}, and no row says why"
         for name, taken in others.items()
-        if name not in explained
+        if reason(name, table["signatures"]) is None
     ]
-    return said + [f"{name}: the row on the signature is stale" for name in sorted(explained - others.keys())]
+    needed = needed_patterns(others, table["signatures"])
+    stale = [name for row in table["signatures"] for name in row["names"] if name not in needed]
+    return said + [f"{name}: the row on the signature is stale" for name in stale]
 
 
 def reason(name: str, rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the reason for which a name is missing: the first row that has a pattern for the name tells."""
+    """Return the reason that the first row with a pattern for a name tells; None without such a row."""
     return next((row["reason"] for row, _ in _matches(name, rows)), None)
 
 
@@ -213,8 +214,8 @@ def write_states(table: dict[str, Any]) -> None:
     needed = needed_patterns(missing, table["rows"])
     kept = [{**row, "names": [name for name in row["names"] if name in needed]} for row in table["rows"]]
     table["rows"] = [row for row in kept if row["names"]]
-    differing = other_signatures(table["names"])
-    kept = [{**row, "names": [name for name in row["names"] if name in differing]} for row in table["signatures"]]
+    needed = needed_patterns(other_signatures(table["names"]), table["signatures"])
+    kept = [{**row, "names": [name for name in row["names"] if name in needed]} for row in table["signatures"]]
     table["signatures"] = [row for row in kept if row["names"]]
 
 
