@@ -14,6 +14,7 @@ from tcuda._device import device as _device
 from tcuda.emulation import array_interface, creation, dlpack, filling, indexing, numpy_work, transfer
 from tcuda.emulation.flat import flatiter
 from tcuda.emulation.functions import FUNCTIONS, IMPLEMENTATIONS, method
+from tcuda.emulation.kernels.mdspan import MdSpan
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.signatures import Setting
 from tcuda.emulation.strided import Strided
@@ -395,6 +396,21 @@ class ndarray(Strided, NDArrayOperatorsMixin):
     ravel = method("ravel")
     squeeze = method("squeeze")
     swapaxes = method("swapaxes")
+
+    def mdspan(self, *, index_type: Any, allow_unsafe: bool = False) -> MdSpan:
+        """Return the array as an argument of a kernel with a parameter of the type ``cuda::std::mdspan``.
+
+        All lengths of that type are dynamic. The layout can be ``layout_stride``, ``layout_right`` or ``layout_left``.
+
+        Args:
+            index_type: The type of the lengths and strides, ``int32`` or ``int64``.
+            allow_unsafe: Whether axes may have the length 0, or strides that are not positive.
+
+        Raises:
+            ValueError: ``index_type`` is another type, or does not hold the size of the array.
+            RuntimeError: An axis has the length 0, or a stride that is not positive, and ``allow_unsafe`` is false.
+        """
+        return MdSpan(self, index_type, allow_unsafe)
 
     # Arithmetic
 

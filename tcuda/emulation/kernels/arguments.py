@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda.emulation.kernels.mdspan import MdSpan
 from tcuda.emulation.memory import MemoryPointer
 from tcuda.emulation.strided import Strided
 
@@ -47,6 +48,8 @@ class KernelArguments:
         for place, (argument, (kind, size, offset)) in enumerate(zip(args, parameters, strict=True)):
             if isinstance(argument, Strided):
                 self.arrays.append(argument)
+            elif isinstance(argument, MdSpan):
+                self.arrays.append(argument.array)
             content = _content(argument, kind, size)
             if content is None:
                 raise TypeError(_mismatch(function.name, place, argument, kind, size))
@@ -61,6 +64,8 @@ class KernelArguments:
 
 def _content(argument: Any, kind: str, size: int) -> bytes | None:
     """Return the bytes of ``argument``; None if its type is wrong, and no bytes if its value is too large."""
+    if isinstance(argument, MdSpan):  # A layout without strides has fewer bytes than the argument.
+        return argument.content[:size] if kind in "ps" and len(argument.content) >= size else None
     if argument is None or isinstance(argument, (Strided, MemoryPointer)):
         if kind != "p" and not (kind in "iu" and size == _POINTER_BYTES):
             return None
@@ -138,13 +143,17 @@ def _structure(argument: Any, size: int) -> bytes | None:
 
 def _mismatch(kernel: str, place: int, argument: Any, kind: str, size: int) -> str:
     given = type(argument)
-    if not isinstance(argument, (Strided, MemoryPointer, np.generic, np.ndarray, int, float, complex, type(None))):
+    if not isinstance(
+        argument, (MdSpan, Strided, MemoryPointer, np.generic, np.ndarray, int, float, complex, type(None))
+    ):
         return f"Unsupported type {given} of argument {place} of the kernel {kernel}."
     shown = f"a {given.__name__}"
     if isinstance(argument, np.ndarray):
         shown = f"a NumPy array of {argument.nbytes} bytes"
     elif isinstance(argument, Strided):
         shown = "an array of a device"
+    elif isinstance(argument, MdSpan):
+        shown = f"an mdspan of {len(argument.content)} bytes"
     elif given in (int, float, complex):
         shown = f"a Python {given.__name__}, which is passed in {16 if given is complex else 8} bytes"
     return (

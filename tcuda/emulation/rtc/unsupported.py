@@ -45,8 +45,8 @@ _LIBRARY = (
     "a header of CUDA's C++ libraries",
     "Emulated devices have no CUB and no Thrust, and of libcu++ only <cuda/std/cassert>, <cuda/std/cfloat>, "
     "<cuda/std/climits>, <cuda/std/cmath>, <cuda/std/cstddef>, <cuda/std/cstdint>, <cuda/std/cstring>, "
-    "<cuda/std/initializer_list>, <cuda/std/limits>, <cuda/std/type_traits> and <cuda/std/utility>. Write the "
-    "algorithm in the kernel, with functions such as atomicAdd().",
+    "<cuda/std/initializer_list>, <cuda/std/limits>, <cuda/std/mdspan>, <cuda/std/type_traits> and "
+    "<cuda/std/utility>. Write the algorithm in the kernel, with functions such as atomicAdd().",
 )
 _RANDOM = (
     "a header of cuRAND",
