@@ -92,13 +92,14 @@ class Zeros:
     """Arrays of zeros, one for each block of memory."""
 
     def __init__(self) -> None:
-        self._by_address: dict[int, npt.NDArray[Any]] = {}
+        self._by_place: dict[tuple[int, int], npt.NDArray[Any]] = {}
 
     def for_block(self, block: Block) -> npt.NDArray[Any]:
         """Return the zeros that stand for the bytes of ``block``."""
-        if block.ptr not in self._by_address:
-            self._by_address[block.ptr] = np.zeros(block.size, np.uint8)
-        return self._by_address[block.ptr]
+        place = block.ptr, block.size  # A block of another library may be a part of a block.
+        if place not in self._by_place:
+            self._by_place[place] = np.zeros(block.size, np.uint8)
+        return self._by_place[place]
 
     def stand_in(self, array: Strided) -> npt.NDArray[Any]:
         """Return an array of zeros with the layout of ``array``, a view of the zeros for its block."""

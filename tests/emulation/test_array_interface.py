@@ -123,3 +123,11 @@ def test_the_elements_may_have_a_dtype_that_no_kernel_knows():
     assert_same_array(times.view("i8"), [0, 1, 2])
     pairs = xp.zeros(3, xp.make_aligned_dtype("?,q"))
     assert xp.asarray(foreign(pairs)).dtype == pairs.dtype
+
+
+def test_an_array_and_a_part_of_its_memory_are_operands_of_a_capture(captured):
+    array = xp.arange(100.0)
+    part = xp.asarray(foreign(array[:2], stream=None))
+    result, launch = captured(lambda: xp.concatenate([part, array[:3]]))
+    launch()
+    assert_same_array(result, [0.0, 1, 0, 1, 2])
