@@ -28,7 +28,7 @@ os.environ.setdefault("TCUDA_NO_CUPY_TAKEOVER", "1")  # tcuda then leaves the in
 
 import tcuda  # reads the variables
 
-_OF_THE_TESTS = {"__version__", "lib", "numpy", "show_config", "testing", "typing"}
+_OF_THE_TESTS = {"__version__", "numpy", "show_config", "testing", "typing"}
 """Public names of the installed CuPy that the tests use as tools."""
 
 _LONGEST = 90
@@ -65,8 +65,12 @@ def put_in_front(name: str, emulated: ModuleType) -> None:
     sys.modules[name] = Front(emulated, installed)
     for inner, module in list(vars(emulated).items()):
         below = f"{name}.{inner}"
-        if below in sys.modules and isinstance(module, ModuleType) and module.__name__.startswith("tcuda."):
+        if not isinstance(module, ModuleType) or not module.__name__.startswith("tcuda."):
+            continue
+        if below in sys.modules:
             put_in_front(below, module)
+        else:  # CuPy's own module needs a library of CUDA.
+            sys.modules[below] = module
 
 
 def install() -> None:
@@ -77,6 +81,11 @@ def install() -> None:
         importlib.import_module(name)
     tcuda.init()
     put_in_front("cupy", tcuda.xp)
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module("cupyx.scipy.fftpack")
+        put_in_front("cupyx.scipy.fftpack", importlib.import_module("tcuda.emulation.fourier.fftpack"))
+    if "cupy.fft._fft" in sys.modules:  # CuPy's private functions read the settings of the emulated module
+        vars(sys.modules["cupy.fft._fft"])["config"] = tcuda.xp.fft.config
     with contextlib.suppress(ModuleNotFoundError):  # The tests then get CuPy's own, which refuse emulated arrays.
         put_in_front("cupyx", importlib.import_module("tcuda.emulation.cupyx"))
     for name, module in list(sys.modules.items()):

@@ -43,6 +43,7 @@ from tcuda.emulation.cuda.pinned_memory import (
     set_pinned_memory_allocator,
 )
 from tcuda.emulation.cuda.stream import ExternalStream, Stream, get_current_stream
+from tcuda.emulation.fourier import cufft
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,6 +104,7 @@ __all__ = [
     "alloc_pinned_memory",
     "compiler",
     "cub",
+    "cufft",
     "curand",
     "device",
     "driver",

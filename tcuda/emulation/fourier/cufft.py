@@ -19,6 +19,15 @@ CUFFT_C2C, CUFFT_R2C, CUFFT_C2R = 0x29, 0x2A, 0x2C
 CUFFT_Z2Z, CUFFT_D2Z, CUFFT_Z2D = 0x69, 0x6A, 0x6C
 
 
+_VERSION = 11302
+"""The last version of cuFFT without callbacks that are compiled while the program runs, which these devices lack."""
+
+
+def getVersion() -> int:
+    """Return the version of cuFFT whose calls the devices have."""
+    return _VERSION
+
+
 class _State(threading.local):
     plan: Plan | None = None
 
