@@ -83,7 +83,7 @@ def install() -> None:
     put_in_front("cupy", tcuda.xp)
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module("cupyx.scipy.fftpack")
-        put_in_front("cupyx.scipy.fftpack", importlib.import_module("tcuda.emulation.fourier.fftpack"))
+        put_in_front("cupyx.scipy.fftpack", importlib.import_module("tcuda.emulation.cupyx.scipy.fftpack"))
     if "cupy.fft._fft" in sys.modules:  # CuPy's private functions read the settings of the emulated module
         vars(sys.modules["cupy.fft._fft"])["config"] = tcuda.xp.fft.config
     with contextlib.suppress(ModuleNotFoundError):  # The tests then get CuPy's own, which refuse emulated arrays.

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import active_trace, catalogue, creation, flops, indexing, numpy_work, refusals, transfer
+from tcuda.emulation import (
+    active_trace,
+    catalogue,
+    creation,
+    flops,
+    indexing,
+    numpy_work,
+    refusals,
+    transfer,
+    translation,
+)
 from tcuda.emulation.active_trace import Placeholder
 from tcuda.emulation.signatures import signature_of
 from tcuda.emulation.strided import Strided
@@ -32,7 +42,7 @@ def _viewing(function: Function) -> Work:
 def _computing(function: Function) -> Work:
     if function is np.nan_to_num:
         return _cleaning(function)
-    if function is np.einsum:
+    if function is translation.einsum:
         return _contracting(function)
     if function is np.lexsort:
         return _sorting_by_keys(function)
@@ -46,7 +56,7 @@ def _computing(function: Function) -> Work:
 
 def _contracting(function: Function) -> Work:
     """Return the work of ``einsum``, whose result may be a view of a single array."""
-    estimate = flops.ESTIMATES.get(function)
+    estimate = flops.ESTIMATES[np.einsum]
 
     def contract(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         arrays = [arg for arg in args if isinstance(arg, Strided)]
@@ -116,6 +126,8 @@ def _indexed(function: Function) -> Work:
         elif function is np.compress and args:
             condition = args[0] if isinstance(args[0], Strided) else creation.array(args[0], dtype=int)
             return numpy_work.call(function, (condition, *args[1:]), kwargs)
+        elif function is np.unravel_index and isinstance(args[0], Strided):  # NumPy refuses floating-point indices
+            return numpy_work.call(function, args, kwargs)
         return numpy_work.call(function, *_with_indices(args, kwargs, place))
 
     return compute

@@ -180,19 +180,68 @@ def _eigenvalues(matrix: Any) -> Any:
     return np.linalg.eigvalsh(matrix)
 
 
+def _packbits(a: Any, axis: Any = None, bitorder: Any = "big") -> Any:
+    return np.packbits(a, axis, _bit_order(bitorder))
+
+
+def _unpackbits(a: Any, axis: Any = None, bitorder: Any = "big") -> Any:
+    return np.unpackbits(a, axis, bitorder=_bit_order(bitorder))
+
+
+def _bit_order(name: Any) -> Any:
+    if name not in ("big", "little"):
+        raise ValueError(f"bitorder must be either 'big' or 'little', not {name!r}")
+    return name
+
+
+def einsum(*operands: Any, optimize: Any = False, **options: Any) -> Any:
+    """Contract arrays of the host. NumPy gives wrong results if it optimizes a product that stretches an axis."""
+    if optimize and _stretches(operands):
+        optimize = False
+    return _np.einsum(*operands, optimize=optimize, **options)
+
+
+def _stretches(operands: Sequence[Any]) -> bool:
+    """Return whether an index of a contraction has the length 1 in an operand and another length in another one."""
+    if isinstance(operands[0], str):
+        terms: list[Any] = operands[0].replace(" ", "").partition("->")[0].split(",")
+        arrays = operands[1:]
+    else:
+        terms, arrays = list(operands[1::2]), operands[0 : len(operands) // 2 * 2 : 2]
+    lengths: dict[Any, set[int]] = {}
+    for term, array in zip(terms, arrays, strict=False):
+        before, after = _around_ellipsis(term)
+        shape = np.shape(array)
+        for label, length in (*zip(before, shape, strict=False), *zip(reversed(after), reversed(shape), strict=False)):
+            lengths.setdefault(label, set()).add(length)
+    return any(1 in found and len(found) > 1 for found in lengths.values())
+
+
+def _around_ellipsis(term: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the indices of an operand before the ellipsis, and those after it."""
+    if isinstance(term, str):
+        before, _, after = term.partition("...")
+        return before, after
+    place = term.index(Ellipsis) if Ellipsis in term else len(term)
+    return term[:place], term[place + 1 :]
+
+
 IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.argmax: _argmax,
     np.argmin: _argmin,
     np.corrcoef: _corrcoef,
+    np.einsum: einsum,
     np.linalg.matmul: _matmul,
     np.linalg.pinv: _pinv,
     np.nanargmax: _nanargmax,
     np.nanargmin: _nanargmin,
+    np.packbits: _packbits,
     np.percentile: _quantiles(np.percentile),
     np.poly: _poly,
     np.put: _put,
     np.quantile: _quantiles(np.quantile),
     np.ravel_multi_index: _ravel_multi_index,
     np.roots: _roots,
+    np.unpackbits: _unpackbits,
 }
 """Functions of the host that behave like CuPy's functions, by the NumPy functions that behave differently."""

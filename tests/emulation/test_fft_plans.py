@@ -110,6 +110,17 @@ def test_a_plan_that_does_not_fit_is_refused():
 
 
 @pytest.mark.emulated
+def test_scipys_older_module_makes_plans_and_takes_them():
+    pytest.importorskip("scipy")
+    from tcuda.emulation.cupyx.scipy import fftpack as module
+
+    array = xp.asarray(numbers(8))
+    plan = module.get_fft_plan(array)
+    np.testing.assert_allclose(module.ifft(module.fft(array, plan=plan), plan=plan).get(), array.get())
+    assert "rfft" in dir(module)
+
+
+@pytest.mark.emulated
 def test_the_cache_keeps_the_plans_that_were_used_last():
     config = xp.fft.config
     cache = config.get_plan_cache()

@@ -1,0 +1,48 @@
+"""Arguments with which CuPy's functions do something else than NumPy's, or for which emulated devices need care."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcuda
+
+pytestmark = pytest.mark.usefixtures("runtime")
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3)])
+def test_einsum_of_one_array_returns_a_view_if_axes_are_reordered_only(shape):
+    array = tcuda.xp.ones(shape)
+    assert tcuda.xp.einsum("ij->ji", array).base is array
+    assert tcuda.xp.einsum("ij->i", array).base is None
+
+
+def test_einsum_stretches_axes_in_any_order():
+    hosts = [np.full((1, 1), 2), np.ones((3, 4), int), np.ones((4, 5), int)]
+    arrays = [tcuda.xp.asarray(host) for host in hosts]
+    expected = np.einsum("ij,jk,kl", *hosts)
+    for optimize in (False, True, "optimal"):
+        assert tcuda.xp.einsum("ij,jk,kl", *arrays, optimize=optimize).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("name", ["mgrid", "ogrid"])
+def test_grids_go_from_arrays_to_arrays(name):
+    ends = np.zeros(3)[:, None], np.arange(3.0)[:, None]
+    expected = getattr(np, name)[ends[0] : ends[1] : 3j]
+    start, stop = map(tcuda.xp.asarray, ends)
+    assert getattr(tcuda.xp, name)[start:stop:3j].tolist() == expected.tolist()
+
+
+def test_other_types_of_arguments_are_refused_as_by_cupy():
+    xp = tcuda.xp
+    bits = xp.asarray([1, 2], dtype=np.uint8)
+    for function in (xp.packbits, xp.unpackbits):
+        for order in ("up", 10):
+            with pytest.raises(ValueError, match="bitorder must be either 'big' or 'little'"):
+                function(bits, bitorder=order)
+    with pytest.raises(TypeError):
+        xp.unravel_index(xp.ones(2), (2, 2))
+    with pytest.raises(ValueError, match="bins"):
+        xp.histogramdd(xp.ones((4, 2)), bins=[[0, 1, 2], [0, 1, 2]])
+    assert xp.compress(xp.asarray([1.5, 0.0]), xp.asarray([3, 4])).tolist() == [3]
+    assert xp.compress(xp.asarray([]), xp.ones((3, 4))).size == 0
