@@ -33,6 +33,7 @@ _MODULES = {
     "cupy.lib.stride_tricks": "tcuda.emulation.stride_tricks",
     "cupy.linalg": "tcuda.emulation.linalg",
     "cupy.random": "tcuda.emulation.random",
+    "cupy.testing": "tcuda.emulation.testing",
     "cupyx": "tcuda.emulation.cupyx",
     "cupyx.profiler": "tcuda.emulation.cupyx.profiler",
     "cupyx.scipy": "tcuda.emulation.cupyx.scipy",

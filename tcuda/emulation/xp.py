@@ -9,8 +9,9 @@ Kernels written in CUDA C++ (``ElementwiseKernel``, ``RawKernel``, ...) need the
 
 from __future__ import annotations
 
+import importlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -36,9 +37,11 @@ from tcuda.emulation.strided import Strided
 from tcuda.emulation.structured import make_aligned_dtype
 from tcuda.emulation.ufunc import ufunc
 
-if TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any: ...
+def __getattr__(name: str) -> Any:
+    if name == "testing":  # programs seldom need the module
+        return importlib.import_module("tcuda.emulation.testing")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def get_array_module(*args: Any) -> Any:
