@@ -89,7 +89,7 @@ _TABLE: dict[str, Any] = {
 
 
 def __dir__() -> list[str]:
-    return sorted([*_TABLE, "get_array_module"])
+    return sorted([*_TABLE, "get_array_module", "testing"])
 
 
 for _name in catalogue.CREATION:

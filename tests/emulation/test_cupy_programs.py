@@ -21,8 +21,20 @@ PROGRAM = """
 import sys
 import cupy as cp
 import cupy.random
-from cupy import linalg
+from cupy import linalg, testing
+from cupy.cuda import runtime
+import cupy.cuda.stream
+import cupy.exceptions
+import cupy.testing as helpers
+import cupyx
+import cupyx.scipy.special
+from cupyx.scipy import ndimage
 
+assert helpers is testing is cp.testing
+assert cupyx.scipy.special.erf(cp.zeros(1)) == ndimage.sum(cp.zeros(3)) == 0
+assert cupy.cuda.stream.Stream is cp.cuda.Stream
+assert runtime.getDeviceCount() == 1
+assert issubclass(cupy.exceptions.AxisError, ValueError)
 x = cp.arange(6.0).reshape(2, 3)
 cp.random.seed(0)
 assert linalg.norm(x @ x.T).shape == cp.random.rand(3).sum().shape == ()
@@ -74,7 +86,9 @@ def test_pytest_runs_tests_of_a_library_for_cupy(tmp_path):
     assert "1 failed, 1 passed" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["cupy.no_such_module", "cupy_backends", "cupy_backends.cuda"])
+@pytest.mark.parametrize(
+    "name", ["cupy.no_such_module", "cupy.creation", "cupyx.nothing", "cupy_backends", "cupy_backends.cuda"]
+)
 def test_modules_that_emulated_devices_lack_are_not_taken_from_an_installed_cupy(name, tmp_path):
     (tmp_path / "program.py").write_text(f"import cupy\nimport {name}")
     done = run(tmp_path, "program.py")

@@ -117,7 +117,7 @@ class PooledPinnedMemory(PinnedMemory):
         if ptr:
             self._give_back(self.mem)
 
-    __del__ = finalizer(free)
+    __del__ = free  # the pool makes no call of CUDA
 
 
 def _malloc(size: int) -> PinnedMemoryPointer:
