@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -107,6 +109,14 @@ def test_an_output_is_written_on_the_device():
     doubled = xp.empty((6, 6), "f4")
     assert special.erf(x, doubled) is doubled
     np.testing.assert_array_equal(doubled.get(), scipy.special.erf(HOST))
+
+
+def test_universal_functions_of_scipy_take_arrays_of_the_device():
+    result = scipy.special.erf(xp.asarray(HOST))
+    assert isinstance(result, xp.ndarray)
+    np.testing.assert_array_equal(result.get(), scipy.special.erf(HOST))
+    assert pickle.loads(pickle.dumps(special.erf)) is special.erf
+    assert special.psi is special.digamma
 
 
 @pytest.mark.parametrize("function", [special.gamma, special.softmax, ndimage.gaussian_filter])

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcuda.emulation import numpy_work
 from tcuda.emulation.cupyx.scipy import catalogue
-from tcuda.emulation.functions import named
+from tcuda.emulation.functions import IMPLEMENTATIONS, named
 from tcuda.emulation.strided import Strided
 from tcuda.emulation.ufunc import ufunc
 
@@ -37,10 +37,11 @@ def functions_of(module: str) -> dict[str, Any]:
             name="scipy",
         ) from None
     made: dict[str, Any] = {}
+    universal: dict[np.ufunc, ufunc] = {}  # a function with two names is made once
     for name in catalogue.NAMES[module]:
         original = getattr(source, name, None)
         if isinstance(original, np.ufunc):
-            made[name] = _universal(original, module, name)
+            made[name] = universal.get(original) or universal.setdefault(original, _universal(original, module, name))
         elif original is not None:
             made[name] = named(_computed(original), f"{_HERE}.{module}", name, original.__doc__)
     return made
@@ -50,6 +51,7 @@ def _universal(original: np.ufunc, module: str, name: str) -> ufunc:
     made = ufunc(original)
     made.__module__ = f"{_HERE}.{module}"
     made.__name__ = made.name = name
+    IMPLEMENTATIONS.setdefault(original, made)  # SciPy's function on an array of the device calls this one
     return made
 
 
