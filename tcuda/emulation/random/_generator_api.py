@@ -113,7 +113,10 @@ class Generator:
         return drawn
 
     def exponential(self, scale: Any = 1.0, size: Shape = None) -> Any:
-        """Return numbers with the exponential distribution; ``size`` alone is the number of numbers drawn."""
+        """Return numbers with the exponential distribution.
+
+        As in CuPy, ``size`` alone says how many numbers are drawn. All numbers are then multiplied by ``scale``.
+        """
         return self.standard_exponential(size) * scale
 
     def f(self, dfnum: Any, dfden: Any, size: Shape = None) -> Any:
