@@ -50,6 +50,9 @@ class Front(ModuleType):
                 setattr(self, name, getattr(installed, name))
 
     def __getattr__(self, name: str) -> Any:
+        below = sys.modules.get(f"{self.__name__}.{name}")
+        if name.startswith("_") and below is not None and _is_emulated(below):
+            return below
         private = name.startswith("_") or name in _OF_THE_TESTS
         if not private and hasattr(self._emulated, name):
             found = getattr(self._emulated, name)
@@ -59,17 +62,21 @@ class Front(ModuleType):
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} on emulated devices")
 
 
+def _is_emulated(module: ModuleType) -> bool:
+    return module.__name__.startswith("tcuda.")
+
+
 def put_in_front(name: str, emulated: ModuleType) -> None:
     """Put modules in front of the module ``name`` of CuPy, and of the modules in it that emulated devices have too."""
     installed = sys.modules[name]
     sys.modules[name] = Front(emulated, installed)
     for inner, module in list(vars(emulated).items()):
         below = f"{name}.{inner}"
-        if not isinstance(module, ModuleType) or not module.__name__.startswith("tcuda."):
+        if not isinstance(module, ModuleType) or not _is_emulated(module):
             continue
-        if below in sys.modules:
+        if below in sys.modules and not inner.startswith("_"):
             put_in_front(below, module)
-        else:  # CuPy's own module needs a library of CUDA.
+        else:  # CuPy's own module needs a library of CUDA, or is a private module that emulated devices have too.
             sys.modules[below] = module
 
 

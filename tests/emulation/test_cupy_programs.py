@@ -21,6 +21,7 @@ PROGRAM = """
 import sys
 import cupy as cp
 import cupy.random
+import cupy.random._generator
 from cupy import linalg, testing
 from cupy.cuda import runtime
 import cupy.cuda.stream
@@ -38,6 +39,8 @@ assert issubclass(cupy.exceptions.AxisError, ValueError)
 x = cp.arange(6.0).reshape(2, 3)
 cp.random.seed(0)
 assert linalg.norm(x @ x.T).shape == cp.random.rand(3).sum().shape == ()
+assert sys.modules["cupy.random._generator"] is cupy.random._generator
+assert cupy.random._generator.get_random_state is cp.random.get_random_state
 assert cp.get_array_module(x) is cp is sys.modules["cupy"]
 print(type(x).__name__, x.sum(), sys.argv[1:], __name__)
 raise SystemExit(3)
