@@ -51,10 +51,18 @@ class _Finder:
             return None
         module: Any = importlib.import_module(_STAND_INS[package])
         for part in parts:
-            module = getattr(module, part, None) if part in dir(module) else None
-            if not isinstance(module, ModuleType):
+            module = _submodule(module, part)
+            if module is None:
                 return None
         return ModuleSpec(name, _Alias(module), is_package=True)  # type: ignore[arg-type]
+
+
+def _submodule(module: ModuleType, name: str) -> ModuleType | None:
+    """Return the module ``name`` of a stand-in: a public attribute, or a private module in the folder of the stand-in."""
+    found = getattr(module, name, None)
+    if isinstance(found, ModuleType) and (name in dir(module) or found.__name__ == f"{module.__name__}.{name}"):
+        return found
+    return None
 
 
 def install() -> None:
