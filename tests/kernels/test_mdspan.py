@@ -73,3 +73,16 @@ def test_arrays_that_are_no_plain_views_are_refused(xp):
         with pytest.raises(RuntimeError, match="0-th dimension has non-positive stride"):
             other.mdspan(index_type=np.int64)
         other.mdspan(index_type=np.int64, allow_unsafe=True)
+
+
+def test_a_view_without_axes_takes_no_lengths(xp):
+    source = r"""
+#include <cuda/std/mdspan>
+template <class T, class Index>
+__global__ void next(cuda::std::mdspan<T, cuda::std::extents<Index,>> a) { a() = a() + T(1); }
+"""
+    name = "next<double, int>"
+    module = xp.RawModule(code=source, options=("--std=c++17",), name_expressions=[name])
+    a = xp.asarray(2.0)
+    module.get_function(name)((1,), (1,), (a.mdspan(index_type=np.int32),))
+    assert a.item() == 3

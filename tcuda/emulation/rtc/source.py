@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ _OPEN = {"(": ")", "[": "]", "{": "}", "[[": "]]"}
 _WITH_ARGUMENTS = frozenset(
     ["__launch_bounds__", "__attribute__", "__cluster_dims__", "__block_size__", "__align__", "alignas", "__maxnreg__"]
 )
+_LAST_COMMA = re.compile(r",\s*>")
 _TYPES = frozenset(["class", "struct", "union", "enum"])
 
 
@@ -212,8 +214,19 @@ def depends_on_preprocessor(source: str) -> bool:
     return False
 
 
+def _without_last_commas(source: str) -> str:
+    """Return ``source`` without commas after the last argument of a template, which NVRTC takes, too."""
+    found = list(tokens(source))
+    for token, after in itertools.pairwise(found):
+        if token.kind == after.kind == "sign" and token.text == "," and after.text == ">":
+            source = f"{source[: token.start]} {source[token.end :]}"
+    return source
+
+
 def prepared(source: str) -> str:
     """Return ``source`` in the form for the C++ compiler, with the same lines."""
+    if _LAST_COMMA.search(source):
+        source = _without_last_commas(source)
     source = without_static(source, list(tokens(source)))
     found = list(tokens(source))
     outside = {index: scope.outside for index, scope, _ in scoped(found) if found[index].text == "extern"}
