@@ -71,6 +71,14 @@ def test_a_fused_function_writes_to_its_arguments(xp):
     assert (y.get() == 7).all()
 
 
+def test_a_scalar_that_no_array_meets_is_returned_as_an_array(xp):
+    @xp.fuse()
+    def f(x, y):
+        return -x
+
+    assert f(3j, xp.zeros(2)).tolist() == [-3j, -3j]
+
+
 def test_a_fused_function_copies_to_its_arguments(xp):
     @xp.fuse()
     def f(x, y):

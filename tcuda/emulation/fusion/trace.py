@@ -31,6 +31,8 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "prod": np.prod,
     "sum": np.sum,
 }
+_UNKNOWN = frozenset("GgMmO")
+"""The types of NumPy that no kernel knows."""
 _WITHOUT_DTYPE = frozenset(["all", "amax", "amin", "any", "max", "min"])
 
 
@@ -362,7 +364,9 @@ def _loop_of(function: np.ufunc, samples: Sequence[Any]) -> str:
     """
     for loop in function.types:
         types = loop.partition("->")[0]
-        if all(_holds(np.dtype(kind), sample) for kind, sample in zip(types, samples, strict=True)):
+        if _UNKNOWN.isdisjoint(types) and all(
+            _holds(np.dtype(kind), sample) for kind, sample in zip(types, samples, strict=True)
+        ):
             return str(types)
     raise TypeError(f"Invalid type cast in {function.__name__!r}: {samples}")
 
