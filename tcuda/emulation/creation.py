@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _OF_HOST = (Strided, np.ndarray, list, tuple, str, bytes, *SCALARS)
 """The types of objects that are no foreign arrays of a device."""
+_NUMBERS = frozenset([bool, int, float, complex])
 
 
 def empty(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
@@ -251,14 +252,7 @@ def _has_arrays(obj: Any) -> bool:
     """Return whether ``obj`` is a sequence that contains an array of a device, at any depth."""
     if not isinstance(obj, (list, tuple)):
         return False
-    return any(
-        isinstance(item, Strided) or _has_arrays(item) or (not isinstance(item, _OF_HOST) and _is_foreign(item))
-        for item in obj
-    )
-
-
-def _is_foreign(obj: Any) -> bool:
-    return array_interface.is_array(obj)
+    return any(type(item) not in _NUMBERS and (array_interface.is_array(item) or _has_arrays(item)) for item in obj)
 
 
 def _has_arrays_only(obj: Any) -> bool:

@@ -212,14 +212,12 @@ def _elementwise(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any],
     operands = [*arrays, *given]
     numpy_work.require_current_device(operands)
 
-    if function in _OF_BYTES and any(array._host.dtype.kind == "V" for array in arrays):
-        kinds = [np.asarray(value).dtype if isinstance(value, SCALARS) else value.dtype for value in inputs]
-        structured.require_comparable(*kinds)
-        named = {"out": outs[0]} if outs and outs[0] is not None else {}
-        return numpy_work.call(_OF_BYTES[function], inputs, named)
-    if function in _COMPARING and any(array._host.dtype.kind == "b" for array in arrays):
-        # NumPy compares booleans with integers of C, and CuPy with all integers of 64 bits.
-        inputs = [_sized(value) if type(value) is int else value for value in inputs]
+    if function in _COMPARING:
+        elements = {array._host.dtype.kind for array in arrays}
+        if "V" in elements and function in _OF_BYTES:
+            return _compared(function, inputs, outs)
+        if "b" in elements:  # NumPy compares booleans with integers of C, and CuPy with all integers of 64 bits.
+            inputs = [_sized(value) if type(value) is int else value for value in inputs]
     shape = operands[0]._host.shape if operands else ()
     for array in operands:
         if array._host.shape != shape:
@@ -234,6 +232,15 @@ def _elementwise(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any],
     everything = {**options, "out": tuple(results)}
     numpy_work.launch(function, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True)
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _compared(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any]) -> Any:
+    """Compare structured elements, or bytes, for equality."""
+    structured.require_comparable(
+        *[value.dtype if isinstance(value, Strided) else np.asarray(value).dtype for value in inputs]
+    )
+    named = {"out": outs[0]} if outs and outs[0] is not None else {}
+    return numpy_work.call(_OF_BYTES[function], inputs, named)
 
 
 def _sized(value: int) -> Any:
