@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tcuda.emulation import stride_tricks as stride_tricks
 
+__path__: list[str] = []  # The module is a package in CuPy, so that a program may import a module of it.
+
 
 def __dir__() -> list[str]:
     return ["stride_tricks"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tcuda.emulation import catalogue, creation, cuda, fft, host, lib, linalg, random
+from tcuda.emulation import catalogue, creation, cuda, fft, host, lib, linalg, polynomial, random
 from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.active_trace import Placeholder
 from tcuda.emulation.array_facts import ARRAY_FACTS
@@ -83,6 +83,7 @@ _TABLE: dict[str, Any] = {
     "make_aligned_dtype": make_aligned_dtype,
     "memoize": memoize,
     "ndarray": ndarray,
+    "polynomial": polynomial,
     "random": random,
     "ufunc": ufunc,
 }

@@ -23,9 +23,11 @@ import cupy as cp
 import cupy.random
 import cupy.random._generator
 from cupy import linalg, testing
-from cupy.cuda import runtime
+from cupy.cuda import cufft, runtime
 import cupy.cuda.stream
 import cupy.exceptions
+import cupy.lib.stride_tricks
+import cupy.polynomial.polynomial
 import cupy.testing as helpers
 import cupyx
 import cupyx.scipy.special
@@ -34,6 +36,9 @@ from cupyx.scipy import ndimage
 assert helpers is testing is cp.testing
 assert cupyx.scipy.special.erf(cp.zeros(1)) == ndimage.sum(cp.zeros(3)) == 0
 assert cupy.cuda.stream.Stream is cp.cuda.Stream
+assert cufft.get_current_plan() is None
+assert cupy.polynomial.polynomial.polyval(2, cp.asarray([1, 2])) == 5
+assert cupy.lib.stride_tricks.as_strided(cp.zeros(2), (3,), (0,)).shape == (3,)
 assert runtime.getDeviceCount() == 1
 assert issubclass(cupy.exceptions.AxisError, ValueError)
 x = cp.arange(6.0).reshape(2, 3)

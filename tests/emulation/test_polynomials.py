@@ -88,3 +88,39 @@ def test_polynomials_that_cupy_refuses_are_refused():
         xp.poly(xp.arange(4.0).reshape(2, 2))
     with pytest.raises(TypeError):
         np.asarray(made)
+
+
+def test_series_give_numpys_values():
+    xp = tcuda.xp
+    module, expected = xp.polynomial.polynomial, np.polynomial.polynomial
+    points, coefficients = np.array([[0.5, 2], [1, -1]]), np.array([3.0, 0, 2, 0])
+    x, c = xp.asarray(points), xp.asarray(coefficients)
+    np.testing.assert_allclose(module.polyvander(x, 3).get(), expected.polyvander(points, 3))
+    np.testing.assert_allclose(module.polyval(x, c).get(), expected.polyval(points, coefficients))
+    np.testing.assert_allclose(module.polyval(2, c).get(), expected.polyval(2, coefficients))
+    np.testing.assert_allclose(module.polyvalfromroots(x, c).get(), expected.polyvalfromroots(points, coefficients))
+    np.testing.assert_allclose(module.polycompanion(c).get(), expected.polycompanion(coefficients))
+    with pytest.raises(TypeError, match="must be an integer"):
+        module.polyvander(x, 2.0)
+    with pytest.raises(ValueError, match="non-negative"):
+        module.polyvander(x, -1)
+
+
+def test_coefficients_are_trimmed_and_get_one_type():
+    xp = tcuda.xp
+    utils = xp.polynomial.polyutils
+    assert utils.trimseq(xp.asarray([1, 2, 0, 0])).tolist() == [1, 2]
+    assert utils.trimseq(xp.asarray([0, 0])).tolist() == [0]
+    first, second = utils.as_series([xp.asarray([1, 0]), xp.asarray([1j])])
+    assert (first.tolist(), first.dtype, second.dtype) == ([1], "complex128", "complex128")
+    assert utils.trimcoef(xp.asarray([1.0, 3, 1e-9]), 1e-6).tolist() == [1, 3]
+    assert utils.trimcoef(xp.asarray([0.0, 0])).tolist() == [0]
+    for call in (
+        lambda: utils.as_series([xp.ones((2, 2))]),
+        lambda: utils.as_series([xp.ones(2, bool)]),
+        lambda: utils.as_series([xp.ones(0)]),
+        lambda: utils.trimcoef(xp.ones(2), -1),
+        lambda: utils.trimseq(xp.ones((2, 2))),
+    ):
+        with pytest.raises(ValueError, match=r"1-d|common type|empty|non-negative"):
+            call()
