@@ -31,6 +31,9 @@ import tcuda  # reads the variables
 _OF_THE_TESTS = {"__version__", "numpy", "show_config", "testing", "typing"}
 """Public names of the installed CuPy that the tests use as tools."""
 
+_REPLACED: set[str] = set()
+"""The modules of CuPy in whose places there are modules of emulated devices."""
+
 _LONGEST = 90
 
 
@@ -54,6 +57,8 @@ class Front(ModuleType):
         if name.startswith("_") and below is not None and _is_emulated(below):
             return below
         private = name.startswith("_") or name in _OF_THE_TESTS
+        if private and f"{self.__name__}.{name}" in _REPLACED:
+            return sys.modules[f"{self.__name__}.{name}"]
         if not private and hasattr(self._emulated, name):
             found = getattr(self._emulated, name)
             return sys.modules.get(f"{self.__name__}.{name}", found) if isinstance(found, ModuleType) else found
@@ -76,8 +81,9 @@ def put_in_front(name: str, emulated: ModuleType) -> None:
             continue
         if below in sys.modules and not inner.startswith("_"):
             put_in_front(below, module)
-        else:  # CuPy's own module needs a library of CUDA, or is a private module that emulated devices have too.
+        else:  # CuPy's own module needs a library of CUDA, or has a state that the emulated module has, too.
             sys.modules[below] = module
+            _REPLACED.add(below)
 
 
 def install() -> None:
@@ -91,6 +97,8 @@ def install() -> None:
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module("cupyx.scipy.fftpack")
         put_in_front("cupyx.scipy.fftpack", importlib.import_module("tcuda.emulation.cupyx.scipy.fftpack"))
+    with contextlib.suppress(ModuleNotFoundError):
+        sys.modules["cupy.cublas"] = importlib.import_module("tcuda.emulation.cublas")
     if "cupy.fft._fft" in sys.modules:  # CuPy's private functions read the settings of the emulated module
         vars(sys.modules["cupy.fft._fft"])["config"] = tcuda.xp.fft.config
     with contextlib.suppress(ModuleNotFoundError):  # The tests then get CuPy's own, which refuse emulated arrays.

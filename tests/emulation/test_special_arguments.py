@@ -46,3 +46,12 @@ def test_other_types_of_arguments_are_refused_as_by_cupy():
         xp.histogramdd(xp.ones((4, 2)), bins=[[0, 1, 2], [0, 1, 2]])
     assert xp.compress(xp.asarray([1.5, 0.0]), xp.asarray([3, 4])).tolist() == [3]
     assert xp.compress(xp.asarray([]), xp.ones((3, 4))).size == 0
+
+
+@pytest.mark.emulated
+def test_the_functions_of_cusolver_are_available():
+    from tcuda.emulation.cupyx import cusolver
+
+    assert cusolver.check_availability("geev")
+    with pytest.raises(ValueError, match="No available version information"):
+        cusolver.check_availability("sort")
