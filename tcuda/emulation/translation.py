@@ -140,6 +140,21 @@ def _quantiles(function: Callable[..., Any]) -> Callable[..., Any]:
     return find
 
 
+def _eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  # NumPy's name
+    result = np.linalg.eigh(_at_least_single(a), UPLO)  # type: ignore[call-overload]
+    return type(result)(*[part.astype(a.dtype) for part in result]) if a.dtype == np.float16 else result
+
+
+def _eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  # NumPy's name
+    values = np.linalg.eigvalsh(_at_least_single(a), UPLO)  # type: ignore[call-overload]
+    return values.astype(a.dtype) if a.dtype == np.float16 else values
+
+
+def _at_least_single(a: Any) -> Any:
+    """Return ``a`` in single precision if it has half precision, which CuPy takes and NumPy refuses."""
+    return a.astype(np.float32) if a.dtype == np.float16 else a
+
+
 def _pinv(a: Any, rcond: Any = 1e-15) -> Any:
     return np.linalg.pinv(a, rcond)
 
@@ -231,6 +246,8 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.argmin: _argmin,
     np.corrcoef: _corrcoef,
     np.einsum: einsum,
+    np.linalg.eigh: _eigh,
+    np.linalg.eigvalsh: _eigvalsh,
     np.linalg.matmul: _matmul,
     np.linalg.pinv: _pinv,
     np.nanargmax: _nanargmax,

@@ -48,6 +48,14 @@ def test_other_types_of_arguments_are_refused_as_by_cupy():
     assert xp.compress(xp.asarray([]), xp.ones((3, 4))).size == 0
 
 
+def test_symmetric_matrices_of_half_precision_have_eigenvalues_of_half_precision():
+    matrix = tcuda.xp.asarray([[2.0, 1], [1, 2]], "float16")
+    values, vectors = tcuda.xp.linalg.eigh(matrix)
+    assert (values.dtype, vectors.dtype) == ("float16", "float16")
+    np.testing.assert_allclose(values.get(), [1, 3], rtol=1e-3)
+    np.testing.assert_allclose(tcuda.xp.linalg.eigvalsh(matrix).get(), [1, 3], rtol=1e-3)
+
+
 @pytest.mark.emulated
 def test_the_functions_of_cusolver_are_available():
     from tcuda.emulation.cupyx import cusolver
