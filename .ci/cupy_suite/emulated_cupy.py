@@ -16,7 +16,7 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -110,6 +110,9 @@ def install() -> None:
                     setattr(module, key, sys.modules["cupy"])
                 elif key in ("asnumpy", "ndarray") and value is getattr(installed, key):
                     setattr(module, key, getattr(tcuda.xp, key))
+                elif isinstance(value, FunctionType) and value.__defaults__:
+                    front = sys.modules["cupy"]
+                    value.__defaults__ = tuple([front if given is installed else given for given in value.__defaults__])
 
 
 install()
