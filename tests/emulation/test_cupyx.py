@@ -75,6 +75,22 @@ def test_ranges_of_the_profiler_are_named():
         pass
 
 
+def test_a_benchmark_has_times_of_the_host_and_of_devices():
+    calls = []
+    x = xp.ones(1 << 20)
+    times = cupyx.profiler.benchmark(lambda n: calls.append(x * n), (2,), n_repeat=3, n_warmup=2, name="double")
+    assert len(calls) == 5
+    assert (times.name, times.cpu_times.shape, times.gpu_times.shape) == ("double", (3,), (1, 3))
+    assert (times.gpu_times > 5e-6).all()  # 16 MiB at 2 TB/s take 8 us
+    assert "double" in str(times)
+    assert "GPU-0" in str(times)
+    assert "GPU-0" not in times.to_str()
+    with pytest.raises(ValueError, match="`args` should be of tuple type"):
+        cupyx.profiler.benchmark(len, [1])
+    with pytest.raises(ValueError, match="callable"):
+        cupyx.profiler.benchmark(3)
+
+
 HOST = np.random.default_rng(0).random((6, 6)).astype(np.float32) + 0.5
 
 

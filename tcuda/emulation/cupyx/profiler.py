@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda import nvtx
 from tcuda.emulation.cuda import runtime
+from tcuda.emulation.cupyx.benchmarks import benchmark as benchmark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
