@@ -36,7 +36,7 @@ class CUDADriverError(AcceleratorError):
         self.status = int(status)
         name = _NAMES.get(status, _status.name(status))
         if call:
-            self.args = (f"{name}: {_status.text(status)}\n{self.args[0]}",)
+            self.args = (f"{self.args[0]}\nThe driver's name of the error is {name}.",)
         else:
             self.args = (f"{name}: {_status.text(status)}",)
 

@@ -217,7 +217,7 @@ def test_each_thread_has_current_streams_of_its_own(cuda):
 
 def test_errors_of_the_driver_and_the_compiler_have_cupys_types(xp, cuda):
     module = xp.RawModule(code='extern "C" __global__ void fill(float* x) { x[threadIdx.x] = 1; }')
-    with pytest.raises(cuda.driver.CUDADriverError, match="CUDA_ERROR_NOT_FOUND: named symbol not found") as error:
+    with pytest.raises(cuda.driver.CUDADriverError, match="CUDA_ERROR_NOT_FOUND") as error:
         module.get_function("missing")
     assert error.value.status == 500
     assert "CUDA_ERROR_NOT_FOUND" in str(pickle.loads(pickle.dumps(error.value)))
