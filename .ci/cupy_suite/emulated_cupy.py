@@ -2,7 +2,8 @@
 
 The tests come from CuPy, and use CuPy's own helpers: ``cupy.testing``, and private modules such as ``cupy._core``. So
 the plugin puts modules in front of those of the installed CuPy. A public name is looked up in the modules of emulated
-devices only. Of a module that emulated devices do not have at all, the tests get CuPy's::
+devices only, also where a test imports a public function from the private module that defines the function. Of a module
+that emulated devices do not have at all, the tests get CuPy's::
 
     TCUDA_RUNTIME=emulated python -m pytest -p emulated_cupy --suite-json=results.json TESTS
 """
@@ -16,7 +17,7 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -28,11 +29,8 @@ os.environ.setdefault("TCUDA_NO_CUPY_TAKEOVER", "1")  # tcuda then leaves the in
 
 import tcuda  # reads the variables
 
-_OF_THE_TESTS = {"__version__", "numpy", "show_config", "testing", "typing"}
-"""Public names of the installed CuPy that the tests use as tools."""
-
-_REPLACED: set[str] = set()
-"""The modules of CuPy in whose places there are modules of emulated devices."""
+_OF_THE_TESTS = {"__version__", "lib", "numpy", "show_config", "testing", "typing"}
+"""Names of the installed CuPy that the tests use as tools."""
 
 _LONGEST = 90
 
@@ -47,28 +45,48 @@ class Front(ModuleType):
 
     def __init__(self, emulated: ModuleType, installed: ModuleType) -> None:
         super().__init__(installed.__name__)
-        self._emulated, self._installed = emulated, installed
-        for name in ("__file__", "__path__", "__spec__"):
-            if hasattr(installed, name):
-                setattr(self, name, getattr(installed, name))
+        vars(self).update(_emulated=emulated, _installed=installed, **_place_of(installed))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._emulated, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._emulated, name)
 
     def __getattr__(self, name: str) -> Any:
-        below = sys.modules.get(f"{self.__name__}.{name}")
-        if name.startswith("_") and below is not None and _is_emulated(below):
-            return below
-        private = name.startswith("_") or name in _OF_THE_TESTS
-        if private and f"{self.__name__}.{name}" in _REPLACED:
-            return sys.modules[f"{self.__name__}.{name}"]
-        if not private and hasattr(self._emulated, name):
-            found = getattr(self._emulated, name)
-            return sys.modules.get(f"{self.__name__}.{name}", found) if isinstance(found, ModuleType) else found
-        if private or isinstance(getattr(self._installed, name, None), ModuleType):
-            return getattr(self._installed, name)
+        of_tests = name.startswith("__") or name in _OF_THE_TESTS
+        if not of_tests and hasattr(self._emulated, name):
+            return self._front_of(name, getattr(self._emulated, name))
+        if of_tests or name.startswith("_") or isinstance(getattr(self._installed, name, None), ModuleType):
+            return self._front_of(name, getattr(self._installed, name))
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} on emulated devices")
 
+    def _front_of(self, name: str, found: Any) -> Any:
+        return sys.modules.get(f"{self.__name__}.{name}", found) if isinstance(found, ModuleType) else found
 
-def _is_emulated(module: ModuleType) -> bool:
-    return module.__name__.startswith("tcuda.")
+
+class PrivateFront(ModuleType):
+    """A private module of CuPy. What the package shows publicly of the module is the package's, so emulated.
+
+    Args:
+        package: The front of the package.
+        installed: The private module.
+    """
+
+    def __init__(self, package: Front, installed: ModuleType) -> None:
+        super().__init__(installed.__name__)
+        vars(self).update(_package=package, _installed=installed, **_place_of(installed))
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._installed, name)
+        if isinstance(found, ModuleType):
+            return sys.modules.get(f"{self.__name__}.{name}", found)
+        public = not name.startswith("_") and getattr(self._package._installed, name, None) is found
+        return getattr(self._package, name, found) if public else found
+
+
+def _place_of(module: ModuleType) -> dict[str, Any]:
+    return {name: value for name, value in vars(module).items() if name in ("__file__", "__path__", "__spec__")}
 
 
 def put_in_front(name: str, emulated: ModuleType) -> None:
@@ -77,13 +95,20 @@ def put_in_front(name: str, emulated: ModuleType) -> None:
     sys.modules[name] = Front(emulated, installed)
     for inner, module in list(vars(emulated).items()):
         below = f"{name}.{inner}"
-        if not isinstance(module, ModuleType) or not _is_emulated(module):
-            continue
-        if below in sys.modules and not inner.startswith("_"):
-            put_in_front(below, module)
-        else:  # CuPy's own module needs a library of CUDA, or has a state that the emulated module has, too.
-            sys.modules[below] = module
-            _REPLACED.add(below)
+        if below in sys.modules and isinstance(module, ModuleType) and module.__name__.startswith("tcuda."):
+            if inner.startswith("_"):
+                sys.modules[below] = module
+            else:
+                put_in_front(below, module)
+
+
+def put_in_front_of_private_modules() -> None:
+    """Put modules in front of the private modules of the packages that have a front."""
+    for name, module in list(sys.modules.items()):
+        package, private, _ = name.partition("._")
+        front = sys.modules.get(package)
+        if private and isinstance(front, Front) and getattr(module, "__name__", None) == name:
+            sys.modules[name] = PrivateFront(front, module)
 
 
 def install() -> None:
@@ -94,15 +119,9 @@ def install() -> None:
         importlib.import_module(name)
     tcuda.init()
     put_in_front("cupy", tcuda.xp)
-    with contextlib.suppress(ModuleNotFoundError):
-        importlib.import_module("cupyx.scipy.fftpack")
-        put_in_front("cupyx.scipy.fftpack", importlib.import_module("tcuda.emulation.cupyx.scipy.fftpack"))
-    with contextlib.suppress(ModuleNotFoundError):
-        sys.modules["cupy.cublas"] = importlib.import_module("tcuda.emulation.cublas")
-    if "cupy.fft._fft" in sys.modules:  # CuPy's private functions read the settings of the emulated module
-        vars(sys.modules["cupy.fft._fft"])["config"] = tcuda.xp.fft.config
     with contextlib.suppress(ModuleNotFoundError):  # The tests then get CuPy's own, which refuse emulated arrays.
         put_in_front("cupyx", importlib.import_module("tcuda.emulation.cupyx"))
+    put_in_front_of_private_modules()
     for name, module in list(sys.modules.items()):
         if name.startswith("cupy.testing"):
             for key, value in list(vars(module).items()):
@@ -110,9 +129,6 @@ def install() -> None:
                     setattr(module, key, sys.modules["cupy"])
                 elif key in ("asnumpy", "ndarray") and value is getattr(installed, key):
                     setattr(module, key, getattr(tcuda.xp, key))
-                elif isinstance(value, FunctionType) and value.__defaults__:
-                    front = sys.modules["cupy"]
-                    value.__defaults__ = tuple([front if given is installed else given for given in value.__defaults__])
 
 
 install()

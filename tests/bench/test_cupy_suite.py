@@ -23,8 +23,8 @@ CUPY = {
     "cupy/__init__.py": "def only_installed(): ...\ndef sum(x): ...\n",
     "cupy/fft.py": "",
     "cupy/linalg.py": "",
-    "cupy/random/__init__.py": "",
-    "cupy/random/_private.py": "answer = 42\n",
+    "cupy/random/__init__.py": "from cupy.random._private import uniform\n",
+    "cupy/random/_private.py": "answer = 42\ndef uniform(size): ...\n",
     "cupy/testing.py": "import cupy\ndef total(x): return cupy.sum(x)\n",
     "cupy/_core.py": "answer = 43\n",
     "cupyx/__init__.py": "",
@@ -38,15 +38,22 @@ import pytest
 import tcuda
 from cupy import testing
 from cupy._core import answer
-from cupy.random._private import answer as other_answer
+from cupy.random._private import answer as other_answer, uniform
 
 
 def test_functions_are_those_of_emulated_devices():
     x = cupy.ones(4)
     assert tcuda.is_initialized() and x.device == tcuda.xp.zeros(0).device
     assert float(cupy.sum(x)) == float(testing.total(x)) == 4
-    assert cupy.random.uniform(size=3).shape == (3,)
+    assert cupy.random.uniform(size=3).shape == uniform(size=3).shape == (3,)
     assert (answer, other_answer) == (43, 42)
+
+
+def test_a_test_changes_the_modules_of_emulated_devices(monkeypatch):
+    monkeypatch.setattr(cupy.random, "uniform", "changed")
+    assert tcuda.xp.random.uniform == cupy.random.uniform == "changed"
+    monkeypatch.undo()
+    assert tcuda.xp.random.uniform(size=3).shape == (3,)
 
 
 def test_a_public_name_that_emulated_devices_lack():
@@ -126,25 +133,25 @@ def test_the_script_counts_the_tests_that_pass(checkout: Path) -> None:
     module = "cupy_tests/some_tests/test_some.py"
     assert lines[:2] == [
         "cupy_tests/some_tests/test_import.py: 1 error",
-        f"{module}: 1 error, 2 failed, 6 passed, 1 skipped, 1 xfailed",
+        f"{module}: 1 error, 2 failed, 7 passed, 1 skipped, 1 xfailed",
     ]
     assert "     1 x KeyError: 'of the fixture'" in lines
     assert "     1 x AttributeError: module 'cupy' has no attribute 'only_installed' on emulated devices" in lines
-    assert lines[-1] == "Of 10 tests of CuPy, 60.00% pass: 2 error, 2 failed, 6 passed, 1 skipped, 1 xfailed."
+    assert lines[-1] == "Of 11 tests of CuPy, 63.64% pass: 2 error, 2 failed, 7 passed, 1 skipped, 1 xfailed."
     written = json.loads(result.read_text())
-    assert written["part"] == 0.6
+    assert written["part"] == 7 / 11
     assert written["files"][module]["failed"] == 2
 
 
 def test_the_script_fails_below_the_floor(checkout: Path) -> None:
-    run = done(checkout, "--floor", "0.61")
+    run = done(checkout, "--floor", "0.64")
     assert run.returncode == 1
-    assert run.stdout.endswith("This is below the floor of 61.00%.\n")
+    assert run.stdout.endswith("This is below the floor of 64.00%.\n")
 
 
 def test_a_sample_has_every_nth_test_of_each_file(checkout: Path) -> None:
     run = done(checkout, "--each", "3", "--parts", "some_tests/test_some.py")
-    assert run.stdout.splitlines()[-1] == "Of 3 tests of CuPy, 66.67% pass: 1 failed, 2 passed, 1 skipped."
+    assert run.stdout.splitlines()[-1] == "Of 4 tests of CuPy, 75.00% pass: 1 error, 3 passed."
 
 
 def test_a_process_that_ends_early_fails_the_run(checkout: Path) -> None:
@@ -152,7 +159,7 @@ def test_a_process_that_ends_early_fails_the_run(checkout: Path) -> None:
     run = done(checkout)
     assert run.returncode == 1
     assert "The tests could not be run: cupy_tests/some_tests/test_end.py: status 3" in run.stdout
-    assert "6 passed" in run.stdout
+    assert "7 passed" in run.stdout
 
 
 def downloaded(folder: Path, pip: str) -> subprocess.CompletedProcess[str]:
