@@ -240,6 +240,7 @@ def parameters(function: Any) -> str | None:
         return None
     plain = [parameter.replace(annotation=parameter.empty) for parameter in found]
     text = re.sub(r"<class '(?:[\w.]+\.)?(\w+)'>", r"\1", str(inspect.Signature(plain)))
+    text = re.sub(r"<module '([\w.]+)'[^>]*>", r"\1", text)
     text = re.sub(r"<(?:[\w.]+ )*([\w.]+) at 0x\w+>", r"<\1>", text)
     return re.sub(r"\b\w+(?:\.\w+)*\.(?=ndarray\b|\w+ at\b)", "", text)
 
