@@ -12,15 +12,19 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import json
 import os
 import sys
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 os.environ.setdefault("TCUDA_RUNTIME", "emulated")
 os.environ.setdefault("TCUDA_EMULATED_DEVICES", "2")
@@ -28,9 +32,6 @@ os.environ.setdefault("TCUDA_EMULATED_MEMORY", "8GiB")
 os.environ.setdefault("TCUDA_NO_CUPY_TAKEOVER", "1")  # tcuda then leaves the installed CuPy as it is
 
 import tcuda  # reads the variables
-
-_OF_THE_TESTS = {"__version__", "lib", "numpy", "show_config", "testing", "typing"}
-"""Names of the installed CuPy that the tests use as tools."""
 
 _LONGEST = 90
 
@@ -54,10 +55,10 @@ class Front(ModuleType):
         delattr(self._emulated, name)
 
     def __getattr__(self, name: str) -> Any:
-        of_tests = name.startswith("__") or name in _OF_THE_TESTS
-        if not of_tests and hasattr(self._emulated, name):
+        tool = name.startswith("__") or name == "testing"
+        if not tool and hasattr(self._emulated, name):
             return self._front_of(name, getattr(self._emulated, name))
-        if of_tests or name.startswith("_") or isinstance(getattr(self._installed, name, None), ModuleType):
+        if tool or name.startswith("_") or isinstance(getattr(self._installed, name, None), ModuleType):
             return self._front_of(name, getattr(self._installed, name))
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} on emulated devices")
 
@@ -89,17 +90,23 @@ def _place_of(module: ModuleType) -> dict[str, Any]:
     return {name: value for name, value in vars(module).items() if name in ("__file__", "__path__", "__spec__")}
 
 
-def put_in_front(name: str, emulated: ModuleType) -> None:
-    """Put modules in front of the module ``name`` of CuPy, and of the modules in it that emulated devices have too."""
-    installed = sys.modules[name]
-    sys.modules[name] = Front(emulated, installed)
-    for inner, module in list(vars(emulated).items()):
-        below = f"{name}.{inner}"
-        if below in sys.modules and isinstance(module, ModuleType) and module.__name__.startswith("tcuda."):
-            if inner.startswith("_"):
-                sys.modules[below] = module
-            else:
-                put_in_front(below, module)
+def modules_of(name: str, emulated: ModuleType) -> Iterator[tuple[str, ModuleType]]:
+    """Yield the modules of emulated devices, each with the name that CuPy has for the module."""
+    yield name, emulated
+    for inner in sorted({*dir(emulated), *vars(emulated)}):
+        module = getattr(emulated, inner)
+        if inner != "testing" and isinstance(module, ModuleType) and module.__name__.startswith("tcuda.emulation."):
+            below = f"{name}.{inner}"
+            if _is_cupys(below):
+                yield from modules_of(below, module)
+
+
+def _is_cupys(name: str) -> bool:
+    """Return whether CuPy has a module ``name``, even one that cannot be imported here."""
+    try:
+        return name in sys.modules or importlib.util.find_spec(name) is not None
+    except ImportError:
+        return False
 
 
 def put_in_front_of_private_modules() -> None:
@@ -111,16 +118,47 @@ def put_in_front_of_private_modules() -> None:
             sys.modules[name] = PrivateFront(front, module)
 
 
+_LIBRARIES = ("cublas", "cusolver", "cusparse")
+
+
+class _StandIn(ModuleType):
+    """A module of one of CUDA's libraries that is not installed: every name is a number."""
+
+    def __getattr__(self, name: str) -> int:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return 0
+
+
+def stand_in_for_libraries() -> None:
+    """Let the tests import CuPy's modules that need CUDA's libraries where these libraries are not installed."""
+    libraries = importlib.import_module("cupy_backends.cuda.libs")
+    for name in _LIBRARIES:
+        try:
+            importlib.import_module(f"{libraries.__name__}.{name}")
+        except ImportError:
+            stand_in = _StandIn(f"{libraries.__name__}.{name}")
+            sys.modules[stand_in.__name__] = stand_in
+            setattr(libraries, name, stand_in)
+
+
 def install() -> None:
     """Put the modules of emulated devices in front of CuPy's, in CuPy's helpers for tests, too."""
     import cupy as installed
 
-    for name in ("cupy.fft", "cupy.linalg", "cupy.random", "cupy.testing", "cupyx", "cupyx.scipy"):
-        importlib.import_module(name)
+    stand_in_for_libraries()
     tcuda.init()
-    put_in_front("cupy", tcuda.xp)
+    fronts = list(modules_of("cupy", tcuda.xp))
     with contextlib.suppress(ModuleNotFoundError):  # The tests then get CuPy's own, which refuse emulated arrays.
-        put_in_front("cupyx", importlib.import_module("tcuda.emulation.cupyx"))
+        fronts += modules_of("cupyx", importlib.import_module("tcuda.emulation.cupyx"))
+    # CuPy's modules are imported before the first front is there, so that they use CuPy's functions.
+    for name in ("cupy.cublas", "cupy.testing", "cupyx.scipy", *(name for name, _ in fronts)):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    for name, emulated in fronts:
+        own = sys.modules.get(name)
+        private = name.rpartition(".")[2].startswith("_")
+        sys.modules[name] = emulated if own is None or private else Front(emulated, own)
     put_in_front_of_private_modules()
     for name, module in list(sys.modules.items()):
         if name.startswith("cupy.testing"):

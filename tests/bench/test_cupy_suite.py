@@ -27,6 +27,9 @@ CUPY = {
     "cupy/random/_private.py": "answer = 42\ndef uniform(size): ...\n",
     "cupy/testing.py": "import cupy\ndef total(x): return cupy.sum(x)\n",
     "cupy/_core.py": "answer = 43\n",
+    "cupy/cublas.py": "from cupy_backends.cuda.libs import cublas\nlimit = cublas.LIMIT\n",
+    "cupy_backends/cuda/libs/__init__.py": "",
+    "cupy_backends/cuda/libs/cusparse.py": "",
     "cupyx/__init__.py": "",
     "cupyx/scipy.py": "",
     "cupy_cuda13x-14.2.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: cupy-cuda13x\nVersion: 14.2.0\n",
@@ -36,7 +39,7 @@ TESTS = """
 import cupy
 import pytest
 import tcuda
-from cupy import testing
+from cupy import cublas, testing
 from cupy._core import answer
 from cupy.random._private import answer as other_answer, uniform
 
@@ -46,7 +49,7 @@ def test_functions_are_those_of_emulated_devices():
     assert tcuda.is_initialized() and x.device == tcuda.xp.zeros(0).device
     assert float(cupy.sum(x)) == float(testing.total(x)) == 4
     assert cupy.random.uniform(size=3).shape == uniform(size=3).shape == (3,)
-    assert (answer, other_answer) == (43, 42)
+    assert (answer, other_answer, cublas.limit) == (43, 42, 0)
 
 
 def test_a_test_changes_the_modules_of_emulated_devices(monkeypatch):
