@@ -18,7 +18,7 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -160,13 +160,16 @@ def install() -> None:
         private = name.rpartition(".")[2].startswith("_")
         sys.modules[name] = emulated if own is None or private else Front(emulated, own)
     put_in_front_of_private_modules()
-    for name, module in list(sys.modules.items()):
-        if name.startswith("cupy.testing"):
-            for key, value in list(vars(module).items()):
-                if value is installed:
-                    setattr(module, key, sys.modules["cupy"])
-                elif key in ("asnumpy", "ndarray") and value is getattr(installed, key):
-                    setattr(module, key, getattr(tcuda.xp, key))
+    helpers = [module for name, module in sys.modules.items() if name.startswith("cupy.testing")]
+    for module in helpers:
+        for key, value in list(vars(module).items()):
+            if value is installed:
+                setattr(module, key, sys.modules["cupy"])
+            elif key in ("asnumpy", "ndarray") and value is getattr(installed, key):
+                setattr(module, key, getattr(tcuda.xp, key))
+            elif isinstance(value, FunctionType) and installed in (value.__defaults__ or ()):
+                defaults = value.__defaults__ or ()
+                value.__defaults__ = tuple(sys.modules["cupy"] if each is installed else each for each in defaults)
 
 
 install()

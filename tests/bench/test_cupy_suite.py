@@ -25,7 +25,7 @@ CUPY = {
     "cupy/linalg.py": "",
     "cupy/random/__init__.py": "from cupy.random._private import uniform\n",
     "cupy/random/_private.py": "answer = 42\ndef uniform(size): ...\n",
-    "cupy/testing.py": "import cupy\ndef total(x): return cupy.sum(x)\n",
+    "cupy/testing.py": "import cupy\ndef total(x, xp=cupy): return cupy.sum(x) + xp.sum(x)\n",
     "cupy/_core.py": "answer = 43\n",
     "cupy/cublas.py": "from cupy_backends.cuda.libs import cublas\nlimit = cublas.LIMIT\n",
     "cupy_backends/cuda/libs/__init__.py": "",
@@ -47,7 +47,7 @@ from cupy.random._private import answer as other_answer, uniform
 def test_functions_are_those_of_emulated_devices():
     x = cupy.ones(4)
     assert tcuda.is_initialized() and x.device == tcuda.xp.zeros(0).device
-    assert float(cupy.sum(x)) == float(testing.total(x)) == 4
+    assert float(cupy.sum(x)) * 2 == float(testing.total(x)) == 8
     assert cupy.random.uniform(size=3).shape == uniform(size=3).shape == (3,)
     assert (answer, other_answer, cublas.limit) == (43, 42, 0)
 
