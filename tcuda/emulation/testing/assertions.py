@@ -91,6 +91,6 @@ def assert_array_list_equal(
         assert_array_equal(x, y, err_msg, verbose)
 
 
-def assert_array_less(x: Any, y: Any, err_msg: str = "", verbose: bool = True) -> None:
+def assert_array_less(x: Any, y: Any, err_msg: str = "", verbose: bool = True, *, strict: bool = False) -> None:
     """Require that the elements of ``x`` are less than those of ``y`` (``numpy.testing.assert_array_less``)."""
-    np.testing.assert_array_less(asnumpy(x), asnumpy(y), err_msg, verbose)
+    np.testing.assert_array_less(asnumpy(x), asnumpy(y), err_msg, verbose, strict=strict)
