@@ -32,6 +32,7 @@ from tcuda.emulation.kernels.raw_kernel import RawKernel
 from tcuda.emulation.kernels.raw_module import RawModule
 from tcuda.emulation.kernels.reduction import ReductionKernel
 from tcuda.emulation.memoization import clear_memo, memoize
+from tcuda.emulation.old_names import OLD_NAMES
 from tcuda.emulation.polynomials import POLYNOMIALS
 from tcuda.emulation.strided import Strided
 from tcuda.emulation.structured import make_aligned_dtype
@@ -62,9 +63,13 @@ _TABLE: dict[str, Any] = {
     **{name: getattr(creation, name) for name in catalogue.CREATION},
     **{name: getattr(host, name) for name in catalogue.HOST},
     **FUNCTIONS,
+<<<<<<< HEAD
     **ARRAY_FACTS,
     **FUNCTIONAL,
     **POLYNOMIALS,
+=======
+    **OLD_NAMES,
+>>>>>>> 63df32d (Give emulated devices the names of NumPy 1 that CuPy keeps, and compare the table of names in a way that does not depend on the version of NumPy)
     "ElementwiseKernel": ElementwiseKernel,
     "RawKernel": RawKernel,
     "RawModule": RawModule,

@@ -168,15 +168,16 @@ def state(name: str) -> str:
 def complaints(table: Mapping[str, Any]) -> list[str]:
     """Return where the table is wrong about the names that are there, and which of its rows are missing or stale.
 
-    A name is not missing where the installed version of NumPy or SciPy lacks the function that computes.
+    Which names NumPy and SciPy have, and so compute, depends on their versions. A name is not missing where the
+    installed version lacks the function that computes.
     """
     names, rows = table["names"], table["rows"]
     said = []
     for name, row in names.items():
         found = state(name)
-        if found == row["state"] or (row["state"] == BY_NUMPY and on_the_host(name) is MISSING):
-            continue
-        said.append(f"{name} is said to be {row['state']}, and is {found}")
+        lacking = row["state"] == BY_NUMPY and on_the_host(name) is MISSING
+        if (found == ABSENT) != (row["state"] == ABSENT) and not lacking:
+            said.append(f"{name} is said to be {row['state']}, and is {found}")
     missing = [name for name, row in names.items() if row["state"] == ABSENT]
     said += [f"{name} is missing, and no row says why" for name in missing if reason(name, rows) is None]
     needed = needed_patterns(missing, rows)
