@@ -332,8 +332,11 @@ class ndarray(Strided, NDArrayOperatorsMixin):
         """Return the elements in another shape: a view, where that is possible and ``copy`` is not true.
 
         Raises:
-            ValueError: The shape has another number of elements, or ``copy`` is false and a view is not possible.
+            ValueError: The shape has another number of elements, ``copy`` is false and a view is not possible, or
+                ``copy`` is a text.
         """
+        if isinstance(copy, str):
+            raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
         lengths = _SHAPE.admit(shape[0] if len(shape) == 1 else shape)
         source = self.copy() if copy else self
         reshaped: ndarray = numpy_work.view(np.ndarray.reshape, (source, lengths), {"order": order})

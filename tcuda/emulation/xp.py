@@ -63,13 +63,10 @@ _TABLE: dict[str, Any] = {
     **{name: getattr(creation, name) for name in catalogue.CREATION},
     **{name: getattr(host, name) for name in catalogue.HOST},
     **FUNCTIONS,
-<<<<<<< HEAD
     **ARRAY_FACTS,
     **FUNCTIONAL,
-    **POLYNOMIALS,
-=======
     **OLD_NAMES,
->>>>>>> 63df32d (Give emulated devices the names of NumPy 1 that CuPy keeps, and compare the table of names in a way that does not depend on the version of NumPy)
+    **POLYNOMIALS,
     "ElementwiseKernel": ElementwiseKernel,
     "RawKernel": RawKernel,
     "RawModule": RawModule,

@@ -163,7 +163,6 @@ OTHERWISE = {
     "fromstring": "likewise",
     "genfromtxt": "likewise",
     "loadtxt": "likewise",
-    "from_dlpack": "its only positional parameter has NumPy's name",
     "i0": "NumPy's is no ufunc",
     "sinc": "likewise",
 }

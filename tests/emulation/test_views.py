@@ -129,3 +129,13 @@ def test_arrays_without_elements_take_no_memory(runtime):
     with on_device(runtime, 1):  # the current device does not matter for views
         assert array.T.base is array
         assert array[1:, ..., :1].device == xp.cuda.Device(0)
+
+
+def test_reshape_copies_as_asked():
+    array = xp.zeros((2, 3))
+    assert array.reshape(6, copy=None).base is array
+    assert not xp.shares_memory(array.reshape(6, copy=True), array)
+    with pytest.raises(ValueError, match="Unable to avoid creating a copy"):
+        array.T.reshape(6, copy=False)
+    with pytest.raises(ValueError, match="strings are not allowed for 'copy'"):
+        array.reshape(6, copy="never")
