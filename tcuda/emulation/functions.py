@@ -143,6 +143,8 @@ def _sorting(function: Function) -> Work:
         a, axis, kind = _sorted(*args, **kwargs)
         if kind not in (None, "stable"):
             raise ValueError(f"kind can only be None or 'stable', not {kind!r}")
+        if isinstance(a, Strided) and a.dtype.kind == "V":
+            raise NotImplementedError(f"Sorting arrays with dtype '{a.dtype}' is not supported")
         return numpy_work.call(function, (a,), {"axis": axis, "kind": "stable"})
 
     return sort

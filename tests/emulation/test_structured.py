@@ -71,6 +71,15 @@ def test_structures_are_compared(compare):
         compare(subarrays, subarrays)
 
 
+def test_structures_are_neither_added_nor_sorted():
+    array = xp.zeros(3, "i,i")
+    with pytest.raises(TypeError):
+        array + array
+    for sort in (xp.sort, xp.argsort, lambda a: a.sort()):
+        with pytest.raises(NotImplementedError, match="not supported"):
+            sort(array)
+
+
 @pytest.mark.parametrize("dtype", [object, "U3", "M8[s]", "i8,O", "V0", ">i4"])
 def test_a_dtype_without_a_meaning_on_a_device_is_refused(dtype):
     with pytest.raises(ValueError, match="Unsupported dtype"):
