@@ -58,7 +58,7 @@ class _Finder:
 
 
 def _submodule(module: ModuleType, name: str) -> ModuleType | None:
-    """Return the module ``name`` of a stand-in: a public attribute, or a private module in the folder of the stand-in."""
+    """Return a module of a stand-in: a public attribute, or a private module in the folder of the stand-in."""
     found = getattr(module, name, None)
     if isinstance(found, ModuleType) and (name in dir(module) or found.__name__ == f"{module.__name__}.{name}"):
         return found

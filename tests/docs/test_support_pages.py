@@ -8,7 +8,9 @@ from importlib import metadata
 
 from support.folders import REPOSITORY
 
-_NAME = re.compile(r"(?!CUDA_ERROR_)(?:TCUDA|TORCH|PYTORCH|CUPY|CUDA|NCCL|XDG)_[A-Z_]+|CXX|PATH|HOME|TMPDIR|LD_LIBRARY_PATH")
+_NAME = re.compile(
+    r"(?!CUDA_ERROR_)(?:TCUDA|TORCH|PYTORCH|CUPY|CUDA|NCCL|XDG)_[A-Z_]+|CXX|PATH|HOME|TMPDIR|LD_LIBRARY_PATH"
+)
 
 
 def _variables_of_python() -> set[str]:
