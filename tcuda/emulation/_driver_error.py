@@ -8,17 +8,17 @@ from tcuda import _status
 from tcuda._errors import AcceleratorError
 
 _NAMES = {
-    1: "CUDA_ERROR_INVALID_VALUE",
-    2: "CUDA_ERROR_OUT_OF_MEMORY",
-    301: "CUDA_ERROR_FILE_NOT_FOUND",
-    400: "CUDA_ERROR_INVALID_HANDLE",
-    500: "CUDA_ERROR_NOT_FOUND",
-    700: "CUDA_ERROR_ILLEGAL_ADDRESS",
-    701: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
-    710: "CUDA_ERROR_ASSERT",
-    719: "CUDA_ERROR_LAUNCH_FAILED",
+    1: "INVALID_VALUE",
+    2: "OUT_OF_MEMORY",
+    301: "FILE_NOT_FOUND",
+    400: "INVALID_HANDLE",
+    500: "NOT_FOUND",
+    700: "ILLEGAL_ADDRESS",
+    701: "LAUNCH_OUT_OF_RESOURCES",
+    710: "ASSERT",
+    719: "LAUNCH_FAILED",
 }
-"""The driver's names of the statuses for which runtime and driver have different names."""
+"""The driver's names of statuses, without ``CUDA_ERROR_`` in front."""
 
 
 class CUDADriverError(AcceleratorError):
@@ -34,7 +34,7 @@ class CUDADriverError(AcceleratorError):
         """Describe the failure ``status`` of ``call``, with ``details`` about its cause."""
         super().__init__(status, call, details)
         self.status = int(status)
-        name = _NAMES.get(status, _status.name(status))
+        name = "_".join(("CUDA", "ERROR", _NAMES[status])) if status in _NAMES else _status.name(status)
         if call:
             self.args = (f"{self.args[0]}\nThe driver's name of the error is {name}.",)
         else:

@@ -140,6 +140,7 @@ class PinnedMemoryPool:
 
     def malloc(self, size: int) -> PinnedMemoryPointer:
         """Return a pointer to memory of at least ``size`` bytes: a power of two, 512 or more."""
+        size = operator.index(size)  # NumPy's integers have no bit_length().
         if not size:
             return PinnedMemoryPointer(PinnedMemory(0), 0)
         whole = max(_UNIT, 1 << (size - 1).bit_length())
