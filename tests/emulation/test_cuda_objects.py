@@ -225,3 +225,8 @@ def test_errors_of_the_driver_and_the_compiler_have_cupys_types(xp, cuda):
     with pytest.raises(cuda.compiler.CompileException):
         xp.RawKernel('extern "C" __global__ void fill() { no_such_name; }', "fill").compile()
     assert cuda.driver.get_build_version() >= 12000
+
+
+@pytest.mark.emulated
+def test_libraries_that_emulated_devices_do_not_need_are_not_available(cuda):
+    assert not any((cuda.cub.available, cuda.cutensor.available, cuda.thrust.available))
