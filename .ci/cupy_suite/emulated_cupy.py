@@ -46,13 +46,19 @@ class Front(ModuleType):
 
     def __init__(self, emulated: ModuleType, installed: ModuleType) -> None:
         super().__init__(installed.__name__)
-        vars(self).update(_emulated=emulated, _installed=installed, **_place_of(installed))
+        vars(self).update(_emulated=emulated, _installed=installed, _replaced={}, **_place_of(installed))
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._replaced and hasattr(self._emulated, name):
+            self._replaced[name] = getattr(self._emulated, name)
         setattr(self._emulated, name, value)
 
     def __delattr__(self, name: str) -> None:
-        delattr(self._emulated, name)
+        # A test deletes what it has set on a module that does not itself have the name, and expects the old value then.
+        if name in self._replaced:
+            setattr(self._emulated, name, self._replaced.pop(name))
+        else:
+            delattr(self._emulated, name)
 
     def __getattr__(self, name: str) -> Any:
         tool = name.startswith("__") or name == "testing"
