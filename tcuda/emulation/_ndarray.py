@@ -339,7 +339,12 @@ class ndarray(Strided, NDArrayOperatorsMixin):
             raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
         lengths = _SHAPE.admit(shape[0] if len(shape) == 1 else shape)
         source = self.copy() if copy else self
-        reshaped: ndarray = numpy_work.view(np.ndarray.reshape, (source, lengths), {"order": order})
+        reshaped: ndarray
+        if order in ("F", "f") or (order in ("A", "a") and self.flags.fnc):  # as CuPy does, for strides like CuPy's
+            backward = lengths[::-1] if isinstance(lengths, (tuple, list)) else lengths
+            reshaped = numpy_work.view(np.ndarray.reshape, (source.transpose(), backward)).transpose()
+        else:
+            reshaped = numpy_work.view(np.ndarray.reshape, (source, lengths), {"order": order})
         if copy is False and self.size and reshaped._block is not self._block:
             raise ValueError("Unable to avoid creating a copy while reshaping.")
         return reshaped

@@ -166,6 +166,18 @@ def _put(a: Any, ind: Any, v: Any, mode: Any = "wrap") -> None:
 selected_elements.enter_put(_put)
 
 
+def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    if np.ndim(repeats) > 1:
+        raise ValueError("object too deep for desired array: the numbers of repeats have one axis at most")
+    known = axis is None or -np.ndim(a) <= axis < np.ndim(a)  # NumPy refuses another axis
+    length = np.size(a) if axis is None or not known else np.shape(a)[axis]
+    if known and np.size(repeats) not in (1, length):
+        raise ValueError(
+            f"repeats must have the same length as the axis, which has {length} elements; got {np.size(repeats)}."
+        )
+    return np.repeat(a, repeats, axis)
+
+
 def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "wrap", order: Any = "C") -> Any:
     return np.ravel_multi_index(multi_index, dims, mode, order)
 
@@ -258,6 +270,7 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.put: _put,
     np.quantile: _quantiles(np.quantile),
     np.ravel_multi_index: _ravel_multi_index,
+    np.repeat: _repeat,
     np.roots: _roots,
     np.unpackbits: _unpackbits,
 }

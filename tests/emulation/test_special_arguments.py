@@ -48,6 +48,24 @@ def test_other_types_of_arguments_are_refused_as_by_cupy():
     assert xp.compress(xp.asarray([]), xp.ones((3, 4))).size == 0
 
 
+def test_a_reshaped_copy_in_column_major_order_has_the_strides_of_columns():
+    array = tcuda.xp.arange(6.0).reshape(2, 3)
+    assert array.reshape(1, 6, 1, order="F").strides == (8, 8, 48)
+    assert (
+        array.reshape((3, -1), order="f").tolist() == np.arange(6.0).reshape(2, 3).reshape((3, -1), order="F").tolist()
+    )
+    assert array.T.reshape(-1, order="A").tolist() == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(ValueError, match="strings are not allowed for 'copy'"):
+        array.reshape(6, copy="False")
+
+
+def test_numbers_of_repeats_that_do_not_fit_are_refused():
+    for repeats, message in (([1, 2], "same length"), ([[1, 2, 3]], "too deep")):
+        with pytest.raises(ValueError, match=message):
+            tcuda.xp.repeat(tcuda.xp.arange(3), repeats)
+    assert tcuda.xp.repeat(tcuda.xp.ones((2, 3)), [1, 2, 0], axis=-1).shape == (2, 3)
+
+
 def test_symmetric_matrices_of_half_precision_have_eigenvalues_of_half_precision():
     matrix = tcuda.xp.asarray([[2.0, 1], [1, 2]], "float16")
     values, vectors = tcuda.xp.linalg.eigh(matrix)
