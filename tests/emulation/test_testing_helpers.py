@@ -195,3 +195,8 @@ def test_conditions():
         pass
     with pytest.raises(AssertionError, match="random is not set up"):
         testing.generate_seed()
+
+
+class TestAliasValues(testing.NumpyAliasValuesTestBase):
+    func = "result_type"
+    args = (np.float32, np.int64)

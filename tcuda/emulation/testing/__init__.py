@@ -5,6 +5,7 @@ The decorators ``numpy_cupy_...`` run a test twice, with NumPy and with arrays o
 
 from __future__ import annotations
 
+from tcuda.emulation.testing.aliases import NumpyAliasBasicTestBase, NumpyAliasValuesTestBase
 from tcuda.emulation.testing.assertions import (
     assert_allclose,
     assert_array_almost_equal,
@@ -64,6 +65,8 @@ from tcuda.emulation.testing.samples import (
 
 __all__ = [
     "AssertFunctionIsCalled",
+    "NumpyAliasBasicTestBase",
+    "NumpyAliasValuesTestBase",
     "assert_allclose",
     "assert_array_almost_equal",
     "assert_array_almost_equal_nulp",
