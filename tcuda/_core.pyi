@@ -8,6 +8,7 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_Memory = TypeVar("_Memory", bound="OwnedMemory")
 
 class _CurrentStream(Protocol):  # the same protocol as in tcuda._backend, which imports this module
     @property
@@ -761,6 +762,81 @@ class EventFinalizer:
 
     cuda_event: int
     def __del__(self) -> None: ...
+
+class OwnedMemory:
+    """A base of the blocks of emulated devices. The object frees its memory when the object dies.
+
+    The memory is the buffer of the object.
+
+    Attributes:
+        device: The index of the device of the memory.
+        ptr: The address; 0 if there is no memory.
+        size: The size in bytes, which may be larger than the requested size.
+        requested: The requested size.
+    """
+
+    device: int
+    ptr: int
+    size: int
+    requested: int
+    def free(self) -> None:
+        """Free the memory now, even if arrays in it are alive, which an error has left unfinished."""
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def allocate_memory(type: type[_Memory], ledger: Ledger, device: int, size: int, stream: int) -> _Memory:
+    """Return an object of ``type`` with new memory for ``stream``; an object without memory if ``size`` is 0."""
+
+class HostArrays:
+    """Makes arrays of emulated devices.
+
+    Args:
+        base: The class with the members ``_host``, ``_block`` and ``_base``.
+        memory: The class of the memory, a subclass of :class:`OwnedMemory`.
+        array: The class of NumPy's arrays.
+    """
+
+    def __init__(self, base: type[Any], memory: type[OwnedMemory], array: type[Any]) -> None: ...
+    def use(self, type: type[Any]) -> None:
+        """Make arrays of the class ``type``, a subclass of ``base``."""
+    def make(self, shape: tuple[int, ...], dtype: np.dtype[Any], ledger: Ledger, device: int, stream: int) -> Any:
+        """Return a new array in row-major order, for a stream whose work is done at once.
+
+        Returns:
+            The array; None if the array has no elements, or more bytes than there are addresses.
+        """
+    def part(self, of: Any, host: npt.NDArray[Any]) -> Any:
+        """Return a view of the array ``of``; ``host`` is the NumPy array over the elements of the view."""
+
+def host_operation(
+    function: Callable[..., Any],
+    inputs: int,
+    reduces: bool,
+    fallback: Callable[..., Any],
+    kinds: dict[Any, np.dtype[Any]],
+    begin: Callable[[], tuple[Callable[[Any, int], object], Any, int, int] | None],
+    failed: Callable[[Callable[..., Any], Exception], object],
+    silence: Callable[[Any], Any],
+    silent: Any,
+    restore: Callable[[Any], object],
+    arrays: HostArrays,
+) -> Callable[..., Any]:
+    """Return a callable that applies a function to arrays of emulated devices, in the call.
+
+    Args:
+        function: The function of NumPy arrays.
+        inputs: The number of inputs. One more argument of the callable is the output, which becomes ``out``.
+        reduces: Whether the function gives one number for one array; a function of each element otherwise.
+        fallback: Called with the same arguments where the callable cannot compute.
+        kinds: For a function of each element, the dtype of the output by the dtypes of the inputs. A Python scalar has
+            its type in place of a dtype. For another function, the dtypes of the input.
+        begin: Begins the work, and returns the function that ends it, the first argument of that function, the device
+            and the stream; returns None if the work cannot be done at once.
+        failed: Called with ``function`` and its error, in whose place the function may raise another error.
+        silence: Called with ``silent`` before ``function``.
+        silent: The argument of ``silence``.
+        restore: Called after ``function`` with the result of ``silence``.
+        arrays: The arrays.
+    """
 
 class StreamMethods:
     """The methods of a stream that make the stream a context manager, in which the stream is current."""

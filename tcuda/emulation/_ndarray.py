@@ -8,7 +8,6 @@ import warnings
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tcuda._device import device as _device
 from tcuda.emulation import array_interface, creation, dlpack, filling, indexing, numpy_work, transfer
@@ -16,8 +15,9 @@ from tcuda.emulation.flat import flatiter
 from tcuda.emulation.functions import FUNCTIONS, IMPLEMENTATIONS, method
 from tcuda.emulation.kernels.mdspan import MdSpan
 from tcuda.emulation.operands import SCALARS
+from tcuda.emulation.operators import Operators
 from tcuda.emulation.signatures import Setting
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.strided import ARRAYS, Strided
 
 if TYPE_CHECKING:
     import builtins
@@ -34,7 +34,7 @@ _KNOWN = (Strided, np.ndarray, type(None), *SCALARS)
 _UFUNC_METHODS = frozenset(["__call__", "accumulate", "at", "outer", "reduce", "reduceat"])
 
 
-class ndarray(Strided, NDArrayOperatorsMixin):
+class ndarray(Strided, Operators):
     """An array in the memory of an emulated device, with the surface of ``cupy.ndarray``.
 
     NumPy computes on the host. Memory, streams and time are those of the device. Calls that CuPy refuses are refused:
@@ -209,8 +209,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
     # Elements
 
-    def __getitem__(self, index: Any) -> Any:
-        return indexing.getitem(self, index)
+    __getitem__ = indexing.getitem
 
     def __setitem__(self, index: Any, value: Any) -> None:
         indexing.setitem(self, index, value)
@@ -489,6 +488,7 @@ class ndarray(Strided, NDArrayOperatorsMixin):
 
 
 Strided.array_type = ndarray
+ARRAYS.use(ndarray)
 
 
 def _warn_of_scatter(name: str, function: str) -> None:

@@ -44,12 +44,13 @@ class _State(threading.local):
     trace: Trace | None = None
 
 
-_state = _State()
+state = _State()
+"""The state of this thread, for frequent calls; other calls ask :func:`current`."""
 
 
 def current() -> Trace | None:
     """Return the trace in progress in this thread; None if there is none."""
-    return _state.trace
+    return state.trace
 
 
 class tracing:
@@ -59,8 +60,8 @@ class tracing:
         self._trace = trace
 
     def __enter__(self) -> Self:
-        _state.trace = self._trace
+        state.trace = self._trace
         return self
 
     def __exit__(self, *error: object) -> None:
-        _state.trace = None
+        state.trace = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from tcuda._process.exit import finalizer
+from tcuda import _core
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import MEMCPY_DEFAULT, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
@@ -36,43 +36,17 @@ class _Borrowed:
     """The memory of a block as an object from which NumPy makes an array that does not keep the block alive."""
 
     def __init__(self, block: Block) -> None:
-        self.__array_interface__ = block.__array_interface__
+        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (block.size,), "data": (block.ptr, False)}
 
 
-class Block:
-    """Device memory that is freed when the last array in it is deleted.
+class Block(_core.OwnedMemory):
+    """Device memory that is freed when the last array in it is deleted; :func:`allocate` makes a block.
 
-    The base of a NumPy array made from a block, and of the views of this array, is the block. So the block needs no
-    list of its users: the block lives as long as NumPy can reach its memory.
-
-    Args:
-        nbytes: The requested size; a block of 0 bytes allocates nothing.
-
-    Attributes:
-        device: The index of the device, which was current when the block was made.
-        ptr: The address; 0 if the size is 0.
-        size: The size in bytes, which may be larger than the requested size.
-        requested: The requested size.
-
-    Raises:
-        OutOfMemoryError: The device has no room for ``nbytes`` bytes.
+    The base of a NumPy array made from a block is the block, and views of this array keep the array alive. So the block
+    needs no list of its users: the block lives as long as NumPy can reach its memory.
     """
 
-    __slots__ = ("__weakref__", "_release", "device", "ptr", "requested", "size")
-
-    def __init__(self, nbytes: int) -> None:
-        self.ptr = 0
-        self.device = cuda.getDevice()
-        self.size = 0
-        self.requested = nbytes
-        if nbytes:
-            in_use = ledger()
-            self._release = in_use.free
-            self.ptr, self.size = in_use.allocate_block(self.device, nbytes, backend.current_stream(self.device).ptr)
-            if _runtime.defers(backend.current_stream):
-                # The work that writes the memory is done later. An earlier reader must see that the memory has no
-                # contents.
-                _runtime.poison(self.ptr, self.size, _POISON, backend.current_stream().ptr)
+    __slots__ = ("__weakref__",)
 
     @property
     def device_id(self) -> int:
@@ -82,13 +56,9 @@ class Block:
     def __int__(self) -> int:
         return self.ptr
 
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return {"version": 3, "typestr": "|u1", "shape": (self.size,), "data": (self.ptr, False)}
-
     def host(self) -> npt.NDArray[Any]:
         """Return the bytes as a NumPy array, which keeps the block alive."""
-        return np.asarray(self) if self.size else np.empty(0, np.uint8)
+        return np.ndarray((self.size,), np.uint8, self) if self.size else np.empty(0, np.uint8)
 
     def alias(self) -> npt.NDArray[Any]:
         """Return the bytes as a NumPy array, which does not keep the block alive."""
@@ -96,15 +66,27 @@ class Block:
 
     def holds(self, array: npt.NDArray[Any]) -> bool:
         """Return whether ``array`` is a view of this memory."""
-        return array.base is not None and self.ptr <= array.ctypes.data < self.ptr + self.size
+        base: Any = array.base
+        if base is None:
+            return False
+        if base is self or getattr(base, "base", None) is self:
+            return True
+        return self.ptr <= array.ctypes.data < self.ptr + self.size
 
-    def free(self) -> None:
-        """Free the memory now, even if arrays in it are alive, which an error has left unfinished."""
-        ptr, self.ptr, self.size = self.ptr, 0, 0
-        if ptr:
-            self._release(ptr)
 
-    __del__ = finalizer(free)
+def allocate(nbytes: int) -> Block:
+    """Return a block on the current device for use on the current stream; a block of 0 bytes allocates nothing.
+
+    Raises:
+        OutOfMemoryError: The device has no room for ``nbytes`` bytes.
+    """
+    device = _runtime.thread.device
+    stream = backend.current_stream(device).ptr
+    block = _core.allocate_memory(Block, ledger(), device, nbytes, stream)
+    if nbytes and _runtime.defers(backend.current_stream):
+        # The work that writes the memory is done later. An earlier reader must see that the memory has no contents.
+        _runtime.poison(block.ptr, block.size, _POISON, stream)
+    return block
 
 
 class ForeignBlock(Block):
@@ -129,15 +111,9 @@ class ForeignBlock(Block):
         self.size = self.requested = size
         self.device = device
         self.owner = owner
-        self._release = _leave
 
     def free(self) -> None:
         """Do nothing: the memory belongs to its owner."""
-
-
-def _leave(address: int) -> bool:
-    """Leave the memory at ``address`` as it is."""
-    return False
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
+from tcuda import _core
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation import accesses, selected_elements
+from tcuda._process.ledger import ledger
+from tcuda.emulation import accesses, active_trace, memory, selected_elements
+from tcuda.emulation.floating_point import IGNORED, treatment
 from tcuda.emulation.operands import Operands, Results, StandIns, alias_of, parts
-from tcuda.emulation.strided import Strided, too_large
+from tcuda.emulation.strided import ARRAYS, NUMBERS, Strided, lengths_of, supported, too_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Accesses
     from tcuda._runtime.emulated.late_runtime import LateRuntime
+    from tcuda._runtime.emulated.timeline import Timeline
 
 
 _runtime = cast("EmulatedRuntime", cuda)
@@ -31,10 +35,20 @@ _runtime = cast("EmulatedRuntime", cuda)
 
 _TOO_LARGE = ("Maximum allowed", "array is too big", "iterator is too large")
 """The beginnings of NumPy's messages about an array that would need more bytes than there are addresses."""
+MOST_INPUTS = 3
+"""The most inputs of a function for :func:`at_once`."""
+_KINDS_OF_REDUCED = {kind: kind for kind in NUMBERS}
+"""The dtypes whose arrays the core reduces to a number."""
 
 
 def new(shape: int | Sequence[int], dtype: npt.DTypeLike, order: str = "C") -> Strided:
     """Return a new array on the current device, with uninitialised elements."""
+    if order == "C" and memory.allocator is None and _runtime.works_at_once():
+        device = _runtime.thread.device
+        stream = backend.current_stream(device).ptr
+        made: Strided | None = ARRAYS.make(lengths_of(shape), supported(dtype), ledger(), device, stream)
+        if made is not None:
+            return made
     return Strided.array_type(shape, dtype, None, None, order)
 
 
@@ -151,6 +165,50 @@ def launch(
         raise
 
 
+def at_once(
+    function: Callable[..., Any],
+    fallback: Callable[..., Any],
+    inputs: int = 1,
+    kinds: dict[tuple[Any, ...], np.dtype[Any]] | None = None,
+) -> Callable[..., Any]:
+    """Return a callable that does the work of ``function`` for plain operands, and hands others to ``fallback``.
+
+    The callable is in the core, because a small operation takes less time than a few functions in Python.
+
+    Args:
+        function: A function that gives one number for one array, or a function of each element with one result.
+        fallback: Called with the inputs and then the outputs.
+        inputs: The number of inputs.
+        kinds: For a function of each element, the dtype of the result by the dtypes of the inputs, to which
+            ``fallback`` adds entries. A Python scalar has its type in place of a dtype.
+    """
+    return _core.host_operation(
+        function,
+        inputs,
+        kinds is None,
+        fallback,
+        _KINDS_OF_REDUCED if kinds is None else kinds,
+        _begin_at_once,
+        _raise_too_large,
+        treatment.set,
+        IGNORED,
+        treatment.reset,
+        ARRAYS,
+    )
+
+
+def _begin_at_once() -> tuple[Callable[[Timeline, int], None], Timeline, int, int] | None:
+    """Begin work on the current stream.
+
+    Returns:
+        None if the work is not done at once, or is watched or traced, or if the program has chosen an allocator, from
+        which the core does not get memory.
+    """
+    if active_trace.state.trace is not None or memory.allocator is not None:
+        return None
+    return _runtime.begin_at_once(backend.current_stream)
+
+
 def _watched() -> bool:
     return _runtime.races.detector is not None
 
@@ -238,8 +296,9 @@ def call(
             launch(function, args, kwargs, reads=reads, writes=outs, flops=work, rehearsed=True)
         return out[0] if isinstance(out, tuple) and len(out) == 1 else out
     result = _quietly(function, arguments, options)
+    work = 0 if flops is None else flops(arguments, result)
     results = Results(result, operands, views=False)
-    return _store(results, operands, function, args, kwargs, 0 if flops is None else flops(arguments, result))
+    return _store(results, operands, function, args, kwargs, work)
 
 
 def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
@@ -249,7 +308,12 @@ def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping
     """
     operands = Operands()
     arguments, options = operands.take(args, kwargs)
-    results = Results(_called(function, arguments, options), operands, views=True)
+    result = _called(function, arguments, options)
+    if type(result) is np.ndarray and len(operands.arrays) == 1 and result is not operands.hosts[0]:
+        array = operands.arrays[0]
+        if array._block.holds(result):  # the most frequent result
+            return Strided.array_type._view_of(array, result)
+    results = Results(result, operands, views=True)
     if not results.fresh:
         return results.remade(())
     require_current_device(operands.arrays)
@@ -288,16 +352,27 @@ def _called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
     """
     try:
         return function(*args, **kwargs)
-    except MemoryError as error:
-        raise too_large(f"what {_name_of(function)}() returns") from error
-    except ValueError as error:
-        if str(error).startswith(_TOO_LARGE):
-            raise too_large(f"what {_name_of(function)}() returns") from error
+    except (MemoryError, ValueError) as error:
+        _raise_too_large(function, error)
         raise
 
 
-_quietly = np.errstate(all="ignore")(_called)
-"""The function ``_called`` without warnings: a division by zero gives inf without a warning, as on a device."""
+def _quietly(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call the NumPy function ``function`` as :func:`_called` does, without warnings of floating-point errors."""
+    before = treatment.set(IGNORED)
+    try:
+        return function(*args, **kwargs)
+    except (MemoryError, ValueError) as error:
+        _raise_too_large(function, error)
+        raise
+    finally:
+        treatment.reset(before)
+
+
+def _raise_too_large(function: Callable[..., Any], error: Exception) -> None:
+    """Raise ``OutOfMemoryError`` if ``error`` of ``function`` says that the host has no memory for the result."""
+    if isinstance(error, MemoryError) or (isinstance(error, ValueError) and str(error).startswith(_TOO_LARGE)):
+        raise too_large(f"what {_name_of(function)}() returns") from error
 
 
 def _silently(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -198,6 +198,9 @@ class Signature:
         unbounded: The parameters that take integers of any size.
         keywords: The names that ``**kwargs`` takes; ``"..."`` stands for any name.
         alone: The signature of a call without the second argument, if that has a signature of its own.
+
+    Attributes:
+        takes_array_alone: Whether :meth:`admit` returns an array of a device as it is, if that is the only argument.
     """
 
     def __init__(
@@ -250,6 +253,11 @@ class Signature:
             if parameter.kind != kinds.POSITIONAL_ONLY:
                 self._named[parameter.name] = rule
         self._variadic = any(parameter.kind == kinds.VAR_POSITIONAL for parameter in parameters)
+        first = self._rules[0] if self._rules else self._rest
+        is_taken = bool(self._rules) or self._variadic
+        self.takes_array_alone = (
+            alone is None and is_taken and self._required <= 1 and (first is None or type(first) is Operand)
+        )
 
     def _rule_of_operand(self, name: str, operands: Mapping[str, str], variadic: bool) -> Operand | None:
         key = f"*{name}" if variadic else name

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from tcuda import _core
 from tcuda._errors import OutOfMemoryError
 from tcuda.emulation import memory, structured
-from tcuda.emulation.memory import Block, MemoryPointer
+from tcuda.emulation.memory import Block, MemoryPointer, allocate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,11 @@ _MOST = 2**63 - 1
 _MOST_AXES = 64  # NumPy's limit
 _DTYPES = frozenset("?bhilqBHILQefdFD")
 """The dtypes that the kernels of CuPy know, as the characters of NumPy."""
+NUMBERS = frozenset(map(np.dtype, _DTYPES))
+"""The dtypes of numbers that the kernels of CuPy know, in the byte order of the machine."""
+_KINDS: dict[type, np.dtype[Any]] = {kind: np.dtype(kind) for kind in (bool, int, float, complex)}
+_KINDS.update({np.dtype(char).type: np.dtype(char) for char in _DTYPES})
+"""The dtypes by the types that name them; the dtype of ``longlong`` has a name of its own."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,8 @@ class Strided:
         strides: Sequence[int] | None = None,
         order: str | None = "C",
     ) -> None:
-        lengths = _lengths(shape)
-        if order not in (None, "C", "F", "c", "f"):
+        lengths = lengths_of(shape)
+        if order != "C" and order not in (None, "F", "c", "f"):
             raise ValueError(f"order not understood: {order!r}; an array is laid out in 'C' or 'F' order")
         kind = supported(dtype) if memptr is None else np.dtype(dtype)
         if memptr is None:
@@ -100,7 +106,7 @@ class Strided:
             if nbytes > _MOST:
                 raise too_large(f"an array of shape {lengths} and dtype {kind}")
             if memory.allocator is None:
-                block, offset = Block(nbytes), 0
+                block, offset = allocate(nbytes), 0
             else:
                 allocated = memory.allocator(nbytes)
                 block, offset = allocated.mem, allocated.offset
@@ -108,20 +114,30 @@ class Strided:
             block, offset = memptr.mem, memptr.offset
         else:
             raise TypeError(f"memptr is the data of an array, and no {type(memptr).__name__}.")
+        if not isinstance(block, Block):  # The core reads the members of a block.
+            raise TypeError(f"the memory of an array is a xp.cuda.BaseMemory, and no {type(block).__name__}.")
         self._block = block
         self._base = None
-        self._host = np.ndarray(lengths, kind, block.host(), offset, strides, "F" if order in ("F", "f") else "C")
+        self._host = np.ndarray(
+            lengths, kind, block if block.size else block.host(), offset, strides, "F" if order in ("F", "f") else "C"
+        )
+
+    @classmethod
+    def _part_of(cls, base: Strided, host: npt.NDArray[Any]) -> Self:
+        """Return the array whose elements are those of ``host``, which a basic index selects from ``base``."""
+        view = cls.__new__(cls)
+        view._block = base._block
+        view._base = base if base._base is None else base._base
+        view._host = host
+        return view
 
     @classmethod
     def _view_of(cls, base: Strided, host: npt.NDArray[Any]) -> Self:
         """Return the array whose elements are those of ``host``, which lies in the memory of ``base``."""
-        view = cls.__new__(cls)
-        view._block = base._block
-        view._base = base if base._base is None else base._base
         # NumPy protects diagonals and broadcast arrays from writing. The flag of a broadcast array must not be read,
         # because reading it gives a warning.
-        view._host = _unprotected(host, base._block) if 0 in host.strides or not host.flags.writeable else host
-        return view
+        protected = 0 in host.strides or not host.flags.writeable
+        return cls._part_of(base, _unprotected(host, base._block) if protected else host)
 
     def _over(self, memory: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a NumPy array with this shape, type and layout over ``memory``, which stands for the block."""
@@ -214,7 +230,11 @@ def _require_within(lengths: Sequence[int], itemsize: int, strides: Sequence[int
             )
 
 
-def _lengths(shape: Any) -> tuple[int, ...]:
+ARRAYS = _core.HostArrays(Strided, Block, np.ndarray)
+"""Makes arrays in the core; :mod:`tcuda.emulation._ndarray` sets the class of the arrays."""
+
+
+def lengths_of(shape: Any) -> tuple[int, ...]:
     """Return the lengths of the axes of an array of ``shape``.
 
     Raises:
@@ -222,6 +242,8 @@ def _lengths(shape: Any) -> tuple[int, ...]:
         TypeError: A length is not an integer.
         ValueError: A length is negative, or there are too many axes.
     """
+    if type(shape) is int and 0 <= shape <= _MOST:
+        return (shape,)
     if shape is None:
         raise TypeError("Use () not None as shape arguments")
     if type(shape) is tuple or np.iterable(shape):
@@ -258,6 +280,9 @@ def supported(dtype: npt.DTypeLike) -> np.dtype[Any]:
     Raises:
         ValueError: The kernels of CuPy do not know the dtype.
     """
+    kind = _KINDS.get(dtype) if isinstance(dtype, type) else None
+    if kind is not None:
+        return kind
     kind = np.dtype(dtype)
     if kind.byteorder == ">":
         raise ValueError(f"Unsupported dtype {kind} with big-endian byte-order")

@@ -24,6 +24,9 @@ class Translation:
     Args:
         signature: The parameters of CuPy's function.
         function: The NumPy function.
+
+    Attributes:
+        keeps_first: Whether :meth:`arguments` returns a positional argument alone as it is.
     """
 
     def __init__(self, signature: Signature, function: Callable[..., Any]) -> None:
@@ -52,6 +55,7 @@ class Translation:
         plain = [alike and name not in self._unset for name, alike in zip(places, self._by_place, strict=True)]
         self._plain_places = len(places) if all(plain) else plain.index(False)
         self._plain_names = known - self._unset
+        self.keeps_first = self._variadic or self._plain_places > 0
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
         """Return the arguments of NumPy's function with the meaning of ``args`` and ``kwargs`` in CuPy's function."""

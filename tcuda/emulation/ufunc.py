@@ -19,7 +19,7 @@ from tcuda.emulation import (
 )
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.signatures import Setting
-from tcuda.emulation.strided import Strided, shortened
+from tcuda.emulation.strided import NUMBERS, Strided, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +50,7 @@ class ufunc:
         nin: The number of inputs.
         nout: The number of outputs.
         nargs: The number of inputs and outputs.
+        apply: Applies the function to each element, without options. The arguments are the inputs and then the outputs.
     """
 
     def __init__(self, function: np.ufunc) -> None:
@@ -61,6 +62,11 @@ class ufunc:
         self.nin = function.nin
         self.nout = function.nout
         self.nargs = function.nargs
+        self._kinds: dict[tuple[Any, ...], np.dtype[Any]] = {}
+        """The type of the result by the types of the inputs, for functions with one result."""
+        self.apply = self._apply_any
+        if function.signature is None and function.nout == 1 and function.nin <= numpy_work.MOST_INPUTS:
+            self.apply = numpy_work.at_once(function, self._apply_any, function.nin, self._kinds)
 
     @property
     def types(self) -> list[str]:
@@ -74,9 +80,11 @@ class ufunc:
             args: The inputs, which are arrays or scalars, and then the outputs, if any.
             kwargs: ``out``, an array or a tuple of arrays; ``dtype``, the type of the computation; ``casting``.
         """
-        trace = active_trace.current()
+        trace = active_trace.state.trace
         if trace is not None:
             return trace.call_ufunc(self._function, args, kwargs)
+        if not kwargs and self.nin <= len(args) <= self.nargs and self._function.signature is None:
+            return self.apply(*args)
         inputs: Sequence[Any] = args[: self.nin]
         outs = args[self.nin :]
         unknown = kwargs.keys() - self._options
@@ -89,8 +97,8 @@ class ufunc:
                 f"Wrong number of arguments for {self.name!r}. It must be either {self.nin} or {self.nargs} (with "
                 f"outputs), but given {len(args)}."
             )
-        inputs = require_operands(inputs)
         if self._function.signature is not None:  # The function is matmul, which does not work element by element.
+            inputs = require_operands(inputs)
             for operand in inputs:
                 if not isinstance(operand, Strided):
                     raise TypeError(f"{self.name}() takes arrays of the device, and no scalars.")
@@ -100,7 +108,81 @@ class ufunc:
         out = kwargs.pop("out", None)
         if out is not None:
             outs = out if isinstance(out, tuple) else (out,)
-        return _elementwise(self._function, inputs, outs, kwargs)
+        if not kwargs:
+            return self.apply(*inputs, *outs)
+        return self._elementwise(require_operands(inputs), outs, kwargs)
+
+    def _apply_any(self, *operands: Any) -> Any:
+        """Apply the function to ``operands``, the inputs and then the outputs, which may be None."""
+        trace = active_trace.current()
+        if trace is not None:
+            return trace.call_ufunc(self._function, operands, {})
+        return self._elementwise(require_operands(operands[: self.nin]), operands[self.nin :], {})
+
+    def _elementwise(self, inputs: Sequence[Any], outs: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """Apply the function in one kernel that writes to the memory of the results."""
+        function = self._function
+        arrays, given = [], []
+        for value in inputs:
+            if isinstance(value, Strided):
+                arrays.append(value)
+        for out in outs:
+            if isinstance(out, Strided):
+                given.append(out)
+            elif out is not None:
+                raise TypeError("Output arguments type must be an array of the device")
+        operands = [*arrays, *given]
+        numpy_work.require_current_device(operands)
+
+        if function in _COMPARING:
+            elements = {array._host.dtype.kind for array in arrays}
+            if "V" in elements and function in _OF_BYTES:
+                return _compared(function, inputs, outs)
+            if "b" in elements:  # NumPy compares booleans with integers of C, and CuPy with all integers of 64 bits.
+                inputs = [_sized(value) if type(value) is int else value for value in inputs]
+        shape = operands[0]._host.shape if operands else ()
+        for array in operands:
+            if array._host.shape != shape:
+                shape = np.broadcast_shapes(*[operand._host.shape for operand in operands])
+                break
+        results = [*outs, *[None] * (function.nout - len(outs))]
+        missing = [place for place, result in enumerate(results) if result is None]
+        dtypes = self._dtypes(inputs, options)
+        fresh = numpy_work.new_each([(shape, dtypes[place], "C") for place in missing])
+        for place, result in zip(missing, fresh, strict=True):
+            results[place] = result
+        everything = {**options, "out": tuple(results)}
+        numpy_work.launch(function, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _dtypes(self, inputs: Sequence[Any], options: Mapping[str, Any]) -> Sequence[np.dtype[Any]]:
+        """Return the types of the results."""
+        function = self._function
+        if not options:
+            kinds: list[Any] = []
+            arrays = 0
+            for value in inputs:
+                if isinstance(value, Strided):
+                    kinds.append(value._host.dtype)
+                    arrays += 1
+                elif type(value) is float or (type(value) is int and 0 <= value < _FITS):
+                    kinds.append(type(value))
+                else:
+                    break
+            else:
+                if arrays:
+                    try:
+                        dtypes = function.resolve_dtypes((*kinds, *[None] * function.nout))[function.nin :]
+                    except TypeError:
+                        pass  # The call of the function below raises a better message.
+                    else:
+                        if len(dtypes) == 1 and dtypes[0] in NUMBERS:
+                            self._kinds[tuple(kinds)] = dtypes[0]
+                        return dtypes
+        samples = [np.empty(0, value.dtype) if isinstance(value, Strided) else value for value in inputs]
+        with np.errstate(all="ignore"):
+            results = function(*samples, **options)
+        return [np.asarray(result).dtype for result in (results if function.nout > 1 else (results,))]
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """Reduce ``array`` along ``axis`` (``numpy.ufunc.reduce``)."""
@@ -198,42 +280,6 @@ def _single(out: Any) -> Any:
     return out[0] if isinstance(out, tuple) else out
 
 
-def _elementwise(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """Apply ``function`` in one kernel that writes to the memory of the results."""
-    arrays, given = [], []
-    for value in inputs:
-        if isinstance(value, Strided):
-            arrays.append(value)
-    for out in outs:
-        if isinstance(out, Strided):
-            given.append(out)
-        elif out is not None:
-            raise TypeError("Output arguments type must be an array of the device")
-    operands = [*arrays, *given]
-    numpy_work.require_current_device(operands)
-
-    if function in _COMPARING:
-        elements = {array._host.dtype.kind for array in arrays}
-        if "V" in elements and function in _OF_BYTES:
-            return _compared(function, inputs, outs)
-        if "b" in elements:  # NumPy compares booleans with integers of C, and CuPy with all integers of 64 bits.
-            inputs = [_sized(value) if type(value) is int else value for value in inputs]
-    shape = operands[0]._host.shape if operands else ()
-    for array in operands:
-        if array._host.shape != shape:
-            shape = np.broadcast_shapes(*[operand._host.shape for operand in operands])
-            break
-    results = [*outs, *[None] * (function.nout - len(outs))]
-    missing = [place for place, result in enumerate(results) if result is None]
-    dtypes = _dtypes(function, inputs, options)
-    fresh = numpy_work.new_each([(shape, dtypes[place], "C") for place in missing])
-    for place, result in zip(missing, fresh, strict=True):
-        results[place] = result
-    everything = {**options, "out": tuple(results)}
-    numpy_work.launch(function, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True)
-    return results[0] if len(results) == 1 else tuple(results)
-
-
 def _compared(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any]) -> Any:
     """Compare structured elements, or bytes, for equality."""
     structured.require_comparable(
@@ -245,28 +291,3 @@ def _compared(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any]) ->
 
 def _sized(value: int) -> Any:
     return np.uint64(value) if value > _MOST_SIGNED else np.int64(value)
-
-
-def _dtypes(function: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) -> Sequence[np.dtype[Any]]:
-    """Return the types of the results."""
-    if not options:
-        kinds: list[Any] = []
-        arrays = 0
-        for value in inputs:
-            if isinstance(value, Strided):
-                kinds.append(value._host.dtype)
-                arrays += 1
-            elif type(value) is float or (type(value) is int and 0 <= value < _FITS):
-                kinds.append(type(value))
-            else:
-                break
-        else:
-            if arrays:
-                try:
-                    return function.resolve_dtypes((*kinds, *[None] * function.nout))[function.nin :]
-                except TypeError:
-                    pass  # The call of the function below raises a better message.
-    samples = [np.empty(0, value.dtype) if isinstance(value, Strided) else value for value in inputs]
-    with np.errstate(all="ignore"):
-        results = function(*samples, **options)
-    return [np.asarray(result).dtype for result in (results if function.nout > 1 else (results,))]

@@ -6,7 +6,9 @@
 #include "bindings/driver_module.hpp"
 #include "bindings/event_finalizer.hpp"
 #include "bindings/graphs_module.hpp"
+#include "bindings/host_arrays.hpp"
 #include "bindings/host_kernels_module.hpp"
+#include "bindings/host_operation.hpp"
 #include "bindings/host_pages_module.hpp"
 #include "bindings/kernel_table_module.hpp"
 #include "bindings/kernels_module.hpp"
@@ -14,6 +16,7 @@
 #include "bindings/ledger_module.hpp"
 #include "bindings/library_calls_module.hpp"
 #include "bindings/notes_module.hpp"
+#include "bindings/owned_memory.hpp"
 #include "bindings/races_module.hpp"
 #include "bindings/random_module.hpp"
 #include "bindings/kernel_uses_module.hpp"
@@ -36,6 +39,9 @@ NB_MODULE(_core, module) {
     tcuda::bind_transfers(module);
     tcuda::bind_ledger_arguments(module);
     tcuda::bind_ledger(module);
+    tcuda::bind_owned_memory(module);
+    tcuda::bind_host_arrays(module);
+    tcuda::bind_host_operation(module);
     tcuda::bind_stacks(module);
     tcuda::bind_races(module);
     tcuda::bind_watch(module);

@@ -467,9 +467,10 @@ class EmulatedRuntime:
         """
         call = ("cudaLaunchKernel()",)
         duration = costs.kernel(nbytes, flops)
-        with self._lock:
-            timeline = self._on_current_device(stream, call)
-            if self._captures.in_progress:
+        # Without a capture the lock is not needed, because nothing is changed before the work.
+        timeline = self._on_current_device(stream, call)
+        if self._captures.in_progress:
+            with self._lock:
                 if timeline.capture is not None:
                     self._enqueue(timeline, Node(name, duration, work, addresses, nbytes, accesses), call)
                     return
@@ -483,6 +484,45 @@ class EmulatedRuntime:
             self._streams.occupy(timeline, duration)
         if self.races.detector is not None:
             self.races.work(timeline, name, accesses)
+
+    def works_at_once(self) -> bool:
+        """Return whether any work is done in the call that launches the work, and no race detector is told of it."""
+        return not (self.is_late or self._captures.in_progress or self.races.detector is not None)
+
+    def begin_at_once(
+        self, current_stream: Callable[[int], Any]
+    ) -> tuple[Callable[[Timeline, int], None], Timeline, int, int] | None:
+        """Begin a kernel that the caller runs; return None unless :meth:`works_at_once`.
+
+        With :meth:`end_work`, the method does for a kernel of a microsecond what :meth:`launch` does for all kernels.
+
+        Args:
+            current_stream: A function that returns the current stream of a device.
+
+        Returns:
+            The method :meth:`end_work`, its first argument, the current device, and the handle of the stream.
+
+        Raises:
+            AcceleratorError: The current stream does not exist, or is of another device (400).
+        """
+        if self.is_late or self._captures.in_progress or self.races.detector is not None:
+            return None
+        device = self.thread.device
+        stream = current_stream(device).ptr
+        timeline = self._on_current_device(stream, ("cudaLaunchKernel()",)) if stream else self.devices[device].default
+        return self.end_work, timeline, device, stream
+
+    def end_work(self, timeline: Timeline, nbytes: int, flops: int = 0) -> None:
+        """Let ``timeline`` be busy with the kernel that the caller has run.
+
+        Args:
+            timeline: The stream.
+            nbytes: The bytes of memory that the kernel has moved.
+            flops: The number of floating-point operations of the kernel.
+        """
+        duration = costs.kernel(nbytes, flops)
+        with self._lock:
+            self._streams.occupy(timeline, duration)
 
     def launchTogether(
         self,

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from tcuda.emulation import memory
-from tcuda.emulation.memory import Block, MemoryPointer
+from tcuda.emulation.memory import MemoryPointer, allocate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def malloc(size: int) -> MemoryPointer:
     """Return new memory of the caching allocator of tcuda, which is the default allocator."""
-    return MemoryPointer(Block(size), 0)
+    return MemoryPointer(allocate(size), 0)
 
 
 class _Choice(threading.local):

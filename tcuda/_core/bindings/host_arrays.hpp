@@ -1,0 +1,45 @@
+// The arrays of emulated devices.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "bindings/attribute.hpp"
+#include "bindings/python_ledger.hpp"
+
+namespace tcuda {
+
+// Reads and makes arrays. An array has a NumPy array over its memory (`_host`), the memory (`_block`, an OwnedMemory),
+// and the array of which it is a view (`_base`). The functions return a new reference, or null with a Python error set.
+class HostArrays {
+public:
+    // `base` is the class that has the three members. `memory` is the class of the memory, and `array` that of NumPy's
+    // arrays.
+    HostArrays(nanobind::object base, nanobind::object memory, nanobind::object array);
+
+    // Sets the class of the arrays, a subclass of `base`.
+    void use(nanobind::object type) { type_ = std::move(type); }
+
+    bool has(PyObject *object) const { return reinterpret_cast<PyObject *>(Py_TYPE(object)) == type_.ptr(); }
+
+    // Makes an array in row-major order. Returns null without an error if the array has no elements, or more bytes than
+    // there are addresses.
+    PyObject *make(PyObject *shape, PyObject *dtype, PythonLedger &ledger, int device, Stream stream) const;
+
+    // Makes a view of `base`, an array. `host` is the NumPy array over the elements of the view.
+    PyObject *part(PyObject *base, PyObject *host) const;
+
+    const Attribute host, block, base;
+
+private:
+    PyObject *array(PyObject *host, PyObject *block, PyObject *base) const;
+    bool set(PyObject *array, nanobind::handle member, PyObject *value) const;
+
+    const nanobind::object host_, block_, base_, memory_, numpy_array_;
+    const descrsetfunc set_;
+    nanobind::object type_;
+};
+
+// Adds the class to the module.
+void bind_host_arrays(nanobind::module_ &module);
+
+} // namespace tcuda

@@ -1,0 +1,249 @@
+#include "bindings/host_operation.hpp"
+
+#include <cstddef>
+
+#include "bindings/callable.hpp"
+#include "bindings/host_arrays.hpp"
+#include "bindings/owned.hpp"
+#include "bindings/owned_memory.hpp"
+#include "bindings/python_calls.hpp"
+#include "bindings/python_ledger.hpp"
+#include "bindings/raised.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+// The functions and objects of one operation; _core.pyi explains them.
+enum Held { function, fallback, kinds, begin, failed, silence, silent, restore, arrays_owner, held_count };
+
+struct HostOperation : Callable<held_count> {
+    const HostArrays *arrays;
+    Py_ssize_t inputs;
+    bool reduces; // whether the function gives one number for one array
+
+    static HostOperation *of(PyObject *object) { return reinterpret_cast<HostOperation *>(object); }
+};
+
+constexpr Py_ssize_t most_inputs = 3;
+constexpr long long fits = 128; // non-negative integers below this number fit into every type of numbers
+
+PyObject *shape_name = nullptr, *dtype_name = nullptr, *nbytes_name = nullptr, *out_names = nullptr, *no_axes = nullptr;
+
+// What begin() returns: the end of the work with its first argument, and the stream.
+struct Begun {
+    PyObject *end, *timeline;
+    int device;
+    Stream stream;
+
+    // False with a Python error set if the tuple has other items.
+    bool read(PyObject *tuple) {
+        end = PyTuple_GetItem(tuple, 0);
+        timeline = PyTuple_GetItem(tuple, 1);
+        device = static_cast<int>(PyLong_AsLongLong(PyTuple_GetItem(tuple, 2)));
+        stream = static_cast<Stream>(PyLong_AsLongLong(PyTuple_GetItem(tuple, 3)));
+        return !PyErr_Occurred();
+    }
+};
+
+bool is_small(PyObject *number) {
+    if (!PyLong_CheckExact(number))
+        return false;
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    return overflow == 0 && 0 <= value && value < fits;
+}
+
+// One call. The functions return false if Python must compute the call, or if a Python error is set.
+class HostCall {
+public:
+    HostCall(const HostOperation &operation, const Begun &begun)
+        : operation_(operation), arrays_(*operation.arrays), begun_(begun) {}
+
+    bool take_inputs(PyObject *const *inputs) {
+        const Owned key(PyTuple_New(operation_.inputs));
+        if (!key)
+            return false;
+        for (Py_ssize_t place = 0; place < operation_.inputs; ++place) {
+            PyObject *const kind = take(inputs[place], hosts_[place]);
+            if (kind == nullptr)
+                return false;
+            PyTuple_SetItem(key.get(), place, kind);
+        }
+        if (ledger_ == nullptr)
+            return false;
+        PyObject *const kind = operation_.reduces ? PyTuple_GetItem(key.get(), 0) : key.get();
+        dtype_ = PyDict_GetItemWithError(operation_.held[kinds], kind);
+        return dtype_ != nullptr;
+    }
+
+    // The output of one call; `given` is null if the call makes the output. Null if that fails.
+    PyObject *apply(PyObject *given) {
+        if (given != nullptr)
+            Py_INCREF(given);
+        Owned result(given != nullptr ? given : make(shape_.get(), dtype_));
+        Owned &out = hosts_[operation_.inputs];
+        if (!result || (given != nullptr && !arrays_.has(given)) || !take_array(result.get(), out))
+            return nullptr;
+        PyObject *arguments[most_inputs + 1];
+        for (Py_ssize_t place = 0; place <= operation_.inputs; ++place)
+            arguments[place] = hosts_[place].get();
+        const auto count = static_cast<std::size_t>(operation_.inputs);
+        const Owned computed(compute(arguments, count, out_names));
+        return computed && end() ? result.release() : nullptr;
+    }
+
+    // The one number that the only input gives, as an array. Null if that fails.
+    PyObject *reduce() {
+        PyObject *const input = hosts_[0].get();
+        const Owned number(compute(&input, 1, nullptr));
+        const Owned dtype(number ? PyObject_GetAttr(number.get(), dtype_name) : nullptr);
+        if (!dtype)
+            return nullptr;
+        Owned result(make(no_axes, dtype.get()));
+        shape_.set(nullptr);
+        Owned out;
+        if (!result || !take_array(result.get(), out) || PyObject_SetItem(out.get(), no_axes, number.get()) != 0)
+            return nullptr;
+        return end() ? result.release() : nullptr;
+    }
+
+private:
+    // Returns the type of an operand. New reference.
+    PyObject *take(PyObject *operand, Owned &host) {
+        if (arrays_.has(operand))
+            return take_array(operand, host) ? PyObject_GetAttr(host.get(), dtype_name) : nullptr;
+        if (!PyFloat_CheckExact(operand) && !is_small(operand))
+            return nullptr;
+        Py_INCREF(operand);
+        host.set(operand);
+        auto *const kind = reinterpret_cast<PyObject *>(Py_TYPE(operand));
+        Py_INCREF(kind);
+        return kind;
+    }
+
+    bool take_array(PyObject *array, Owned &host) {
+        const Owned block(arrays_.block.of(array));
+        if (!block)
+            return false;
+        const OwnedMemory &memory = *OwnedMemory::of(block.get());
+        if (memory.device != begun_.device)
+            return false;
+        ledger_ = memory.ledger;
+        host.set(arrays_.host.of(array));
+        if (!host)
+            return false;
+        Owned shape(PyObject_GetAttr(host.get(), shape_name));
+        if (!shape || (shape_ && PyObject_RichCompareBool(shape_.get(), shape.get(), Py_EQ) != 1))
+            return false;
+        if (!shape_)
+            shape_.set(shape.release());
+        const long long bytes = taken_integer(PyObject_GetAttr(host.get(), nbytes_name));
+        bytes_ += bytes;
+        return bytes > 0; // an array without elements has no place in memory
+    }
+
+    PyObject *make(PyObject *shape, PyObject *dtype) const {
+        return arrays_.make(shape, dtype, *ledger_, begun_.device, begun_.stream);
+    }
+
+    // Calls the function of NumPy without its warnings. New reference; null with a Python error set if that fails.
+    PyObject *compute(PyObject *const *arguments, std::size_t count, PyObject *names) const {
+        PyObject *const *const held = operation_.held;
+        const Owned before(call(held[silence], held[silent]));
+        if (!before)
+            return nullptr;
+        Owned computed(PyObject_Vectorcall(held[function], arguments, count, names));
+        Raised raised;
+        if (!computed)
+            raised.take();
+        if (!done(call(held[restore], before.get())))
+            raised.take();
+        if (!raised.set_again())
+            return computed.release();
+        translate();
+        return nullptr;
+    }
+
+    // Lets failed() raise another error in the place of the error that is set.
+    void translate() const {
+        Owned error(taken_exception());
+        PyObject *const arguments[] = {operation_.held[function], error.get()};
+        if (done(PyObject_Vectorcall(operation_.held[failed], arguments, 2, nullptr)))
+            set_exception(error.release());
+    }
+
+    bool end() const {
+        const Owned bytes(PyLong_FromLongLong(bytes_));
+        PyObject *const arguments[] = {begun_.timeline, bytes.get()};
+        return bytes && done(PyObject_Vectorcall(begun_.end, arguments, 2, nullptr));
+    }
+
+    const HostOperation &operation_;
+    const HostArrays &arrays_;
+    const Begun &begun_;
+    Owned hosts_[most_inputs + 1]; // the inputs and the output, with NumPy arrays in the places of arrays
+    Owned shape_;
+    PythonLedger *ledger_ = nullptr; // null if the last array is not in memory of the ledger
+    PyObject *dtype_ = nullptr;
+    long long bytes_ = 0;
+};
+
+// New reference. Null if Python must compute the call, or if a Python error is set.
+PyObject *computed(const HostOperation &operation, PyObject *const *args, Py_ssize_t count) {
+    if (count < operation.inputs || count > operation.inputs + (operation.reduces ? 0 : 1))
+        return nullptr;
+    const Owned tuple(tcuda::call(operation.held[begin]));
+    Begun begun;
+    if (!tuple || tuple.get() == Py_None || !begun.read(tuple.get()))
+        return nullptr;
+    HostCall call(operation, begun);
+    if (!call.take_inputs(args))
+        return nullptr;
+    return operation.reduces ? call.reduce() : call.apply(count > operation.inputs ? args[operation.inputs] : nullptr);
+}
+
+PyObject *call_operation(PyObject *self, PyObject *const *args, size_t flagged_count, PyObject *names) {
+    const HostOperation &operation = *HostOperation::of(self);
+    PyObject *const result = names == nullptr ? computed(operation, args, PyVectorcall_NARGS(flagged_count)) : nullptr;
+    if (result != nullptr || PyErr_Occurred())
+        return result;
+    return PyObject_Vectorcall(operation.held[fallback], args, flagged_count, names);
+}
+
+} // namespace
+
+void bind_host_operation(nb::module_ &module) {
+    shape_name = PyUnicode_InternFromString("shape");
+    dtype_name = PyUnicode_InternFromString("dtype");
+    nbytes_name = PyUnicode_InternFromString("nbytes");
+    out_names = Py_BuildValue("(s)", "out");
+    no_axes = PyTuple_New(0);
+    PyObject *const type = Callable<held_count>::make_type("tcuda._core.HostOperation", sizeof(HostOperation));
+    if (shape_name == nullptr || dtype_name == nullptr || nbytes_name == nullptr || out_names == nullptr ||
+        no_axes == nullptr || type == nullptr)
+        nb::raise_python_error();
+    module.def(
+        "host_operation",
+        [type = nb::steal(type)](nb::object function, Py_ssize_t inputs, bool reduces, nb::object fallback, nb::dict kinds,
+                                 nb::object begin, nb::object failed, nb::object silence, nb::object silent,
+                                 nb::object restore, const HostArrays &arrays) {
+            if (inputs > most_inputs)
+                throw nb::value_error("host_operation() takes functions of at most three inputs");
+            PyObject *const self = Callable<held_count>::make(
+                type.ptr(), call_operation,
+                {function.ptr(), fallback.ptr(), kinds.ptr(), begin.ptr(), failed.ptr(), silence.ptr(), silent.ptr(),
+                 restore.ptr(), nb::find(arrays).ptr()});
+            if (self == nullptr)
+                nb::raise_python_error();
+            HostOperation::of(self)->arrays = &arrays;
+            HostOperation::of(self)->inputs = inputs;
+            HostOperation::of(self)->reduces = reduces;
+            return nb::steal(self);
+        },
+        nb::arg("function"), nb::arg("inputs"), nb::arg("reduces"), nb::arg("fallback"), nb::arg("kinds"), nb::arg("begin"),
+        nb::arg("failed"), nb::arg("silence"), nb::arg("silent"), nb::arg("restore"), nb::arg("arrays"));
+}
+
+} // namespace tcuda
