@@ -806,6 +806,8 @@ class HostArrays:
         """
     def part(self, of: Any, host: npt.NDArray[Any]) -> Any:
         """Return a view of the array ``of``; ``host`` is the NumPy array over the elements of the view."""
+    def slice(self, array: Any, slice: slice) -> Any:
+        """Return ``array[slice]``; None if an end of the slice does not fit into 64 bits."""
 
 def host_operation(
     function: Callable[..., Any],

@@ -33,8 +33,8 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 def getitem(array: Strided, index: Any) -> Any:
     """Return ``array[index]``: a copy if the index contains an array, and a view otherwise."""
     if type(index) is slice:  # the most frequent indices, which need no preparation and name no fields
-        _require_short(index)
-        return ARRAYS.part(array, array._host[index])
+        view = ARRAYS.slice(array, index)
+        return _refuse_integer() if view is None else view
     if type(index) is int and _LEAST <= index <= _MOST:
         return ARRAYS.part(array, array._host[index, ...])
     if array._host.dtype.fields is not None and _names_fields(index):
@@ -158,19 +158,14 @@ def _item(item: Any) -> Any:
             _refuse_integer()
         return item
     if type(item) is slice:
-        _require_short(item)
+        for end in (item.start, item.stop, item.step):
+            if type(end) is int and not _LEAST <= end <= _MOST:
+                _refuse_integer()
         return item
     if isinstance(item, (Strided, bool, np.bool_, list, tuple, np.ndarray)):
         return array_of_indices(item)
     given = array_interface.array_of(item)
     return item if given is None else array_of_indices(given)
-
-
-def _require_short(index: slice) -> None:
-    """Refuse integers in ``index`` that do not fit into 64 bits."""
-    for end in (index.start, index.stop, index.step):
-        if end is not None and type(end) is int and not _LEAST <= end <= _MOST:
-            _refuse_integer()
 
 
 def _refuse_integer() -> NoReturn:

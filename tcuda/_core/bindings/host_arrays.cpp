@@ -12,7 +12,7 @@ namespace nb = nanobind;
 namespace tcuda {
 namespace {
 
-PyObject *itemsize_name = nullptr;
+PyObject *itemsize_name = nullptr, *start_name = nullptr, *stop_name = nullptr, *step_name = nullptr;
 
 // The bytes of an array; 0 if there are more bytes than addresses; -1 with a Python error set if that fails.
 long long bytes_of(PyObject *shape, PyObject *dtype) {
@@ -41,16 +41,36 @@ HostArrays::HostArrays(nb::object base_class, nb::object memory, nb::object arra
       memory_(std::move(memory)), numpy_array_(std::move(array)),
       set_(reinterpret_cast<descrsetfunc>(PyType_GetSlot(Py_TYPE(host_.ptr()), Py_tp_descr_set))), type_(nb::none()) {}
 
-PyObject *HostArrays::make(PyObject *shape, PyObject *dtype, PythonLedger &ledger, int device, Stream stream) const {
-    const long long bytes = bytes_of(shape, dtype);
-    if (bytes <= 0)
-        return nullptr;
-    const Owned memory(OwnedMemory::make(memory_.ptr(), ledger, device, static_cast<std::size_t>(bytes), stream));
+bool HostArrays::make(Made *made, PyObject *shape, PyObject *dtype, PythonLedger &ledger, int device,
+                      Stream stream) const {
+    made->bytes = bytes_of(shape, dtype);
+    if (made->bytes <= 0)
+        return false;
+    const auto bytes = static_cast<std::size_t>(made->bytes);
+    const Owned memory(OwnedMemory::make(memory_.ptr(), ledger, device, bytes, stream));
     if (!memory)
-        return nullptr;
+        return false;
     PyObject *const arguments[] = {shape, dtype, memory.get()};
-    const Owned made(PyObject_Vectorcall(numpy_array_.ptr(), arguments, 3, nullptr));
-    return made ? array(made.get(), memory.get(), Py_None) : nullptr;
+    made->host.set(PyObject_Vectorcall(numpy_array_.ptr(), arguments, 3, nullptr));
+    if (made->host)
+        made->array.set(array(made->host.get(), memory.get(), Py_None));
+    return static_cast<bool>(made->array);
+}
+
+PyObject *HostArrays::slice(PyObject *array, PyObject *slice) const {
+    for (PyObject *const name : {start_name, stop_name, step_name}) {
+        const Owned end(PyObject_GetAttr(slice, name));
+        if (!end)
+            return nullptr;
+        int overflow = 0;
+        if (PyLong_CheckExact(end.get()))
+            PyLong_AsLongLongAndOverflow(end.get(), &overflow);
+        if (overflow != 0)
+            return nullptr;
+    }
+    const Owned whole(host.of(array));
+    const Owned selected(whole ? PyObject_GetItem(whole.get(), slice) : nullptr);
+    return selected ? part(array, selected.get()) : nullptr;
 }
 
 PyObject *HostArrays::part(PyObject *of, PyObject *host) const {
@@ -76,7 +96,10 @@ bool HostArrays::set(PyObject *array, nb::handle member, PyObject *value) const 
 
 void bind_host_arrays(nb::module_ &module) {
     itemsize_name = PyUnicode_InternFromString("itemsize");
-    if (itemsize_name == nullptr)
+    start_name = PyUnicode_InternFromString("start");
+    stop_name = PyUnicode_InternFromString("stop");
+    step_name = PyUnicode_InternFromString("step");
+    if (itemsize_name == nullptr || start_name == nullptr || stop_name == nullptr || step_name == nullptr)
         nb::raise_python_error();
     nb::class_<HostArrays>(module, "HostArrays")
         .def(nb::init<nb::object, nb::object, nb::object>(), nb::arg("base"), nb::arg("memory"), nb::arg("array"))
@@ -85,7 +108,9 @@ void bind_host_arrays(nb::module_ &module) {
             "make",
             [](const HostArrays &self, nb::tuple shape, nb::handle dtype, PythonLedger &ledger, int device,
                Stream stream) {
-                return object_or_none(self.make(shape.ptr(), dtype.ptr(), ledger, device, stream));
+                HostArrays::Made made;
+                self.make(&made, shape.ptr(), dtype.ptr(), ledger, device, stream);
+                return object_or_none(made.array.release());
             },
             nb::arg("shape"), nb::arg("dtype"), nb::arg("ledger"), nb::arg("device"), nb::arg("stream"))
         .def(
@@ -93,7 +118,13 @@ void bind_host_arrays(nb::module_ &module) {
             [](const HostArrays &self, nb::handle of, nb::handle host) {
                 return object_or_none(self.part(of.ptr(), host.ptr()));
             },
-            nb::arg("of"), nb::arg("host"));
+            nb::arg("of"), nb::arg("host"))
+        .def(
+            "slice",
+            [](const HostArrays &self, nb::handle array, nb::slice slice) {
+                return object_or_none(self.slice(array.ptr(), slice.ptr()));
+            },
+            nb::arg("array"), nb::arg("slice"));
 }
 
 } // namespace tcuda

@@ -4,12 +4,14 @@
 #include <nanobind/nanobind.h>
 
 #include "bindings/attribute.hpp"
+#include "bindings/owned.hpp"
 #include "bindings/python_ledger.hpp"
 
 namespace tcuda {
 
 // Reads and makes arrays. An array has a NumPy array over its memory (`_host`), the memory (`_block`, an OwnedMemory),
-// and the array of which it is a view (`_base`). The functions return a new reference, or null with a Python error set.
+// and the array of which it is a view (`_base`). The functions return a new reference, or null with a Python error set;
+// make() returns false instead of null.
 class HostArrays {
 public:
     // `base` is the class that has the three members. `memory` is the class of the memory, and `array` that of NumPy's
@@ -21,12 +23,21 @@ public:
 
     bool has(PyObject *object) const { return reinterpret_cast<PyObject *>(Py_TYPE(object)) == type_.ptr(); }
 
-    // Makes an array in row-major order. Returns null without an error if the array has no elements, or more bytes than
+    // A new array with its NumPy array and its size in bytes.
+    struct Made {
+        Owned array, host;
+        long long bytes = 0;
+    };
+
+    // Makes an array in row-major order. Returns false without an error if the array has no elements, or more bytes than
     // there are addresses.
-    PyObject *make(PyObject *shape, PyObject *dtype, PythonLedger &ledger, int device, Stream stream) const;
+    bool make(Made *made, PyObject *shape, PyObject *dtype, PythonLedger &ledger, int device, Stream stream) const;
 
     // Makes a view of `base`, an array. `host` is the NumPy array over the elements of the view.
     PyObject *part(PyObject *base, PyObject *host) const;
+
+    // Makes the view array[slice]. Returns null without an error if an end of the slice does not fit into 64 bits.
+    PyObject *slice(PyObject *array, PyObject *slice) const;
 
     const Attribute host, block, base;
 

@@ -80,18 +80,23 @@ public:
 
     // The output of one call; `given` is null if the call makes the output. Null if that fails.
     PyObject *apply(PyObject *given) {
-        if (given != nullptr)
+        HostArrays::Made result;
+        if (given == nullptr) {
+            if (!make(&result, shape_.get(), dtype_))
+                return nullptr;
+        } else {
+            if (!arrays_.has(given) || !take_array(given, result.host))
+                return nullptr;
             Py_INCREF(given);
-        Owned result(given != nullptr ? given : make(shape_.get(), dtype_));
-        Owned &out = hosts_[operation_.inputs];
-        if (!result || (given != nullptr && !arrays_.has(given)) || !take_array(result.get(), out))
-            return nullptr;
+            result.array.set(given);
+        }
         PyObject *arguments[most_inputs + 1];
-        for (Py_ssize_t place = 0; place <= operation_.inputs; ++place)
+        for (Py_ssize_t place = 0; place < operation_.inputs; ++place)
             arguments[place] = hosts_[place].get();
+        arguments[operation_.inputs] = result.host.get();
         const auto count = static_cast<std::size_t>(operation_.inputs);
         const Owned computed(compute(arguments, count, out_names));
-        return computed && end() ? result.release() : nullptr;
+        return computed && end(result.bytes) ? result.array.release() : nullptr;
     }
 
     // The one number that the only input gives, as an array. Null if that fails.
@@ -99,14 +104,11 @@ public:
         PyObject *const input = hosts_[0].get();
         const Owned number(compute(&input, 1, nullptr));
         const Owned dtype(number ? PyObject_GetAttr(number.get(), dtype_name) : nullptr);
-        if (!dtype)
+        HostArrays::Made result;
+        if (!dtype || !make(&result, no_axes, dtype.get()) ||
+            PyObject_SetItem(result.host.get(), no_axes, number.get()) != 0)
             return nullptr;
-        Owned result(make(no_axes, dtype.get()));
-        shape_.set(nullptr);
-        Owned out;
-        if (!result || !take_array(result.get(), out) || PyObject_SetItem(out.get(), no_axes, number.get()) != 0)
-            return nullptr;
-        return end() ? result.release() : nullptr;
+        return end(result.bytes) ? result.array.release() : nullptr;
     }
 
 private:
@@ -144,8 +146,8 @@ private:
         return bytes > 0; // an array without elements has no place in memory
     }
 
-    PyObject *make(PyObject *shape, PyObject *dtype) const {
-        return arrays_.make(shape, dtype, *ledger_, begun_.device, begun_.stream);
+    bool make(HostArrays::Made *made, PyObject *shape, PyObject *dtype) const {
+        return arrays_.make(made, shape, dtype, *ledger_, begun_.device, begun_.stream);
     }
 
     // Calls the function of NumPy without its warnings. New reference; null with a Python error set if that fails.
@@ -174,8 +176,9 @@ private:
             set_exception(error.release());
     }
 
-    bool end() const {
-        const Owned bytes(PyLong_FromLongLong(bytes_));
+    // Ends the work, which has also written `made` bytes of new memory.
+    bool end(long long made) const {
+        const Owned bytes(PyLong_FromLongLong(bytes_ + made));
         PyObject *const arguments[] = {begun_.timeline, bytes.get()};
         return bytes && done(PyObject_Vectorcall(begun_.end, arguments, 2, nullptr));
     }
@@ -183,7 +186,7 @@ private:
     const HostOperation &operation_;
     const HostArrays &arrays_;
     const Begun &begun_;
-    Owned hosts_[most_inputs + 1]; // the inputs and the output, with NumPy arrays in the places of arrays
+    Owned hosts_[most_inputs]; // the inputs, with NumPy arrays in the places of arrays
     Owned shape_;
     PythonLedger *ledger_ = nullptr; // null if the last array is not in memory of the ledger
     PyObject *dtype_ = nullptr;

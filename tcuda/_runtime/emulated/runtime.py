@@ -512,15 +512,9 @@ class EmulatedRuntime:
         timeline = self._on_current_device(stream, ("cudaLaunchKernel()",)) if stream else self.devices[device].default
         return self.end_work, timeline, device, stream
 
-    def end_work(self, timeline: Timeline, nbytes: int, flops: int = 0) -> None:
-        """Let ``timeline`` be busy with the kernel that the caller has run.
-
-        Args:
-            timeline: The stream.
-            nbytes: The bytes of memory that the kernel has moved.
-            flops: The number of floating-point operations of the kernel.
-        """
-        duration = costs.kernel(nbytes, flops)
+    def end_work(self, timeline: Timeline, nbytes: int) -> None:
+        """Let ``timeline`` be busy with the kernel that the caller has run, which moved ``nbytes`` of memory."""
+        duration = costs.kernel(nbytes)
         with self._lock:
             self._streams.occupy(timeline, duration)
 
