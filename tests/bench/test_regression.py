@@ -85,6 +85,18 @@ ON_CUDA_ALONE = {
 WATCHED = {"watched operation of 2 arrays", "watched operation beside the default stream"}
 """The programs that the race detector watches, on emulated devices only."""
 
+OPERATIONS = {
+    "x + 1 of 100 floats",
+    "x + x of 100 floats",
+    "add(x, 1, out=y) of 100 floats",
+    "sqrt(x) of 100 floats",
+    "x.sum() of 100 floats",
+    "x[1:] of 100 floats",
+    "empty() of 100 floats",
+    "x + 1 of 10 million floats",
+}
+"""The operations on emulated arrays, beside NumPy."""
+
 
 class Check(Protocol):
     def __call__(
@@ -166,6 +178,8 @@ def test_every_call_has_a_benchmark_of_tcuda_and_of_the_layer_below(runtime: Run
     calls = re.findall(r"::test_call\[(.*)-(tcuda|below)\]", done.stdout)
     watched = re.findall(r"::test_watched\[(.*)-(tcuda|below)\]", done.stdout)
     assert set(watched) == {(program, side) for program in WATCHED for side in ("tcuda", "below")}
+    operations = re.findall(r"::test_(?:small|large)_operation\[(.*)-(tcuda|below)\]", done.stdout)
+    assert set(operations) == {(operation, side) for operation in OPERATIONS for side in ("tcuda", "below")}
     imports = re.findall(r"::test_import\[(tcuda|below)\]", done.stdout)
     measured = {*calls, *(("import tcuda", side) for side in imports)}
     there = CALLS | (ON_CUDA_ALONE if runtime.name == "cuda" else set())
@@ -173,7 +187,7 @@ def test_every_call_has_a_benchmark_of_tcuda_and_of_the_layer_below(runtime: Run
 
 
 def test_the_baseline_has_every_call(ratios: dict[str, float]) -> None:
-    assert ratios.keys() == CALLS | WATCHED
+    assert ratios.keys() == CALLS | WATCHED | OPERATIONS
 
 
 def test_ratios_near_the_baseline_pass(check: Check, ratios: dict[str, float]) -> None:
