@@ -210,7 +210,12 @@ def _with_axes(host: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
 
 
 def _cleared(array: Strided) -> Strided:
-    if array.nbytes:
+    begun = numpy_work.begin_at_once()
+    if begun is not None:
+        end, timeline, *_ = begun
+        array._host.fill(0)
+        end(timeline, array._host.nbytes)
+    elif array.nbytes:
         with numpy_work.unfinished(array):
             cuda.memsetAsync(array.data.ptr, 0, array.nbytes, backend.current_stream().ptr)
     return array

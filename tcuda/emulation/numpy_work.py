@@ -128,6 +128,17 @@ def launch(
         AcceleratorError: The current stream refuses work now.
     """
     try:
+        begun = begin_at_once()
+        if begun is not None:
+            end, timeline, device, _ = begun
+            nbytes = 0
+            for array in (*reads, *writes, *fresh):
+                if array._block.device != device:
+                    _refuse_device(array._block.device, device)
+                nbytes += array._host.nbytes
+            _quietly(work, *Operands().take(args, kwargs))
+            end(timeline, nbytes, flops)
+            return
         deferred = _runtime.defers(backend.current_stream)
         if rehearsed and deferred:
             _quietly(work, *StandIns().take(args, kwargs))
@@ -188,7 +199,7 @@ def at_once(
         kinds is None,
         fallback,
         _KINDS_OF_REDUCED if kinds is None else kinds,
-        _begin_at_once,
+        begin_at_once,
         _raise_too_large,
         treatment.set,
         IGNORED,
@@ -197,10 +208,12 @@ def at_once(
     )
 
 
-def _begin_at_once() -> tuple[Callable[[Timeline, int], None], Timeline, int, int] | None:
+def begin_at_once() -> tuple[Callable[..., None], Timeline, int, int] | None:
     """Begin work on the current stream.
 
     Returns:
+        The function that ends the work, its first argument, the current device, and the handle of the stream. The other
+        arguments of the function are the bytes that the work has moved, and the number of floating-point operations.
         None if the work is not done at once, or is watched or traced, or if the program has chosen an allocator, from
         which the core does not get memory.
     """

@@ -122,7 +122,9 @@ if array is not None:
     attempt(lambda: tcuda.memory.record_stream(array, side))
     with tcuda.stream(side):
         tcuda._sleep(100_000)
+    last = [array]
     del array
+    attempt(last.clear)  # the code that runs after the free raises the exception
 """,
 }
 

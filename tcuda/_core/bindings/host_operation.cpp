@@ -61,6 +61,7 @@ public:
     HostCall(const HostOperation &operation, const Begun &begun)
         : operation_(operation), arrays_(*operation.arrays), begun_(begun) {}
 
+    // For a function of each element.
     bool take_inputs(PyObject *const *inputs) {
         const Owned key(PyTuple_New(operation_.inputs));
         if (!key)
@@ -73,9 +74,16 @@ public:
         }
         if (ledger_ == nullptr)
             return false;
-        PyObject *const kind = operation_.reduces ? PyTuple_GetItem(key.get(), 0) : key.get();
-        dtype_ = PyDict_GetItemWithError(operation_.held[kinds], kind);
+        dtype_ = PyDict_GetItemWithError(operation_.held[kinds], key.get());
         return dtype_ != nullptr;
+    }
+
+    // For a function that gives one number for one array.
+    bool take_array(PyObject *input) {
+        if (!arrays_.has(input) || !take_memory(input, hosts_[0]) || ledger_ == nullptr)
+            return false;
+        const Owned kind(PyObject_GetAttr(hosts_[0].get(), dtype_name));
+        return kind && PyDict_GetItemWithError(operation_.held[kinds], kind.get()) != nullptr;
     }
 
     // The output of one call; `given` is null if the call makes the output. Null if that fails.
@@ -85,7 +93,7 @@ public:
             if (!make(&result, shape_.get(), dtype_))
                 return nullptr;
         } else {
-            if (!arrays_.has(given) || !take_array(given, result.host))
+            if (!arrays_.has(given) || !take_shaped(given, result.host))
                 return nullptr;
             Py_INCREF(given);
             result.array.set(given);
@@ -115,7 +123,7 @@ private:
     // Returns the type of an operand. New reference.
     PyObject *take(PyObject *operand, Owned &host) {
         if (arrays_.has(operand))
-            return take_array(operand, host) ? PyObject_GetAttr(host.get(), dtype_name) : nullptr;
+            return take_shaped(operand, host) ? PyObject_GetAttr(host.get(), dtype_name) : nullptr;
         if (!PyFloat_CheckExact(operand) && !is_small(operand))
             return nullptr;
         Py_INCREF(operand);
@@ -125,7 +133,18 @@ private:
         return kind;
     }
 
-    bool take_array(PyObject *array, Owned &host) {
+    bool take_shaped(PyObject *array, Owned &host) {
+        if (!take_memory(array, host))
+            return false;
+        Owned shape(PyObject_GetAttr(host.get(), shape_name));
+        if (!shape || (shape_ && PyObject_RichCompareBool(shape_.get(), shape.get(), Py_EQ) != 1))
+            return false;
+        if (!shape_)
+            shape_.set(shape.release());
+        return true;
+    }
+
+    bool take_memory(PyObject *array, Owned &host) {
         const Owned block(arrays_.block.of(array));
         if (!block)
             return false;
@@ -136,11 +155,6 @@ private:
         host.set(arrays_.host.of(array));
         if (!host)
             return false;
-        Owned shape(PyObject_GetAttr(host.get(), shape_name));
-        if (!shape || (shape_ && PyObject_RichCompareBool(shape_.get(), shape.get(), Py_EQ) != 1))
-            return false;
-        if (!shape_)
-            shape_.set(shape.release());
         const long long bytes = taken_integer(PyObject_GetAttr(host.get(), nbytes_name));
         bytes_ += bytes;
         return bytes > 0; // an array without elements has no place in memory
@@ -202,9 +216,9 @@ PyObject *computed(const HostOperation &operation, PyObject *const *args, Py_ssi
     if (!tuple || tuple.get() == Py_None || !begun.read(tuple.get()))
         return nullptr;
     HostCall call(operation, begun);
-    if (!call.take_inputs(args))
-        return nullptr;
-    return operation.reduces ? call.reduce() : call.apply(count > operation.inputs ? args[operation.inputs] : nullptr);
+    if (operation.reduces)
+        return call.take_array(args[0]) ? call.reduce() : nullptr;
+    return call.take_inputs(args) ? call.apply(count > operation.inputs ? args[operation.inputs] : nullptr) : nullptr;
 }
 
 PyObject *call_operation(PyObject *self, PyObject *const *args, size_t flagged_count, PyObject *names) {

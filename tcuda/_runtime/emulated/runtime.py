@@ -491,7 +491,7 @@ class EmulatedRuntime:
 
     def begin_at_once(
         self, current_stream: Callable[[int], Any]
-    ) -> tuple[Callable[[Timeline, int], None], Timeline, int, int] | None:
+    ) -> tuple[Callable[..., None], Timeline, int, int] | None:
         """Begin a kernel that the caller runs; return None unless :meth:`works_at_once`.
 
         With :meth:`end_work`, the method does for a kernel of a microsecond what :meth:`launch` does for all kernels.
@@ -512,9 +512,15 @@ class EmulatedRuntime:
         timeline = self._on_current_device(stream, ("cudaLaunchKernel()",)) if stream else self.devices[device].default
         return self.end_work, timeline, device, stream
 
-    def end_work(self, timeline: Timeline, nbytes: int) -> None:
-        """Let ``timeline`` be busy with the kernel that the caller has run, which moved ``nbytes`` of memory."""
-        duration = costs.kernel(nbytes)
+    def end_work(self, timeline: Timeline, nbytes: int, flops: int = 0) -> None:
+        """Let ``timeline`` be busy with the kernel that the caller has run.
+
+        Args:
+            timeline: The stream.
+            nbytes: The bytes of memory that the kernel has moved.
+            flops: The number of floating-point operations of the kernel.
+        """
+        duration = costs.kernel(nbytes, flops)
         with self._lock:
             self._streams.occupy(timeline, duration)
 
