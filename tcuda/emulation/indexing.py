@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from tcuda._process.lazy import cuda
 from tcuda.emulation import (
     accesses,
     array_interface,
@@ -32,6 +33,7 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 def getitem(array: Strided, index: Any) -> Any:
     """Return ``array[index]``: a copy if the index contains an array, and a view otherwise."""
+    cuda.name  # noqa: B018  # in a forked child of a process that has used devices, the runtime raises torch's error
     if type(index) is slice:  # the most frequent indices, which need no preparation and name no fields
         view = ARRAYS.slice(array, index)
         return _refuse_integer() if view is None else view
