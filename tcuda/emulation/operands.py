@@ -64,10 +64,9 @@ class Operands:
             return host
         if isinstance(argument, np.ndarray):
             raise TypeError(f"Unsupported type {type(argument)}")
-        if isinstance(argument, tuple):
-            return tuple(map(self.host, argument))
-        if isinstance(argument, list):
-            return list(map(self.host, argument))
+        if isinstance(argument, (tuple, list)):
+            items = [item if type(item) in _PLAIN else self.host(item) for item in argument]
+            return tuple(items) if isinstance(argument, tuple) else items
         return argument
 
     def view_of(self, host: npt.NDArray[Any]) -> Strided | None:
