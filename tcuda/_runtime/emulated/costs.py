@@ -21,8 +21,7 @@ _LINK_BANDWIDTH = 388  # bytes per ns
 
 def kernel(nbytes: int, flops: int = 0) -> int:
     """Return the nanoseconds of a kernel that moves ``nbytes`` of device memory and does ``flops`` operations."""
-    moving = nbytes // _MEMORY_BANDWIDTH
-    return _LAUNCH + (max(moving, flops // _FLOPS) if flops else moving)
+    return _LAUNCH + max(nbytes // _MEMORY_BANDWIDTH, flops // _FLOPS)
 
 
 def copy_on_device(nbytes: int) -> int:
