@@ -82,7 +82,7 @@ def test_frames_of_a_wait_for_another_stream() -> None:
 
 
 def test_frames_of_an_operation_on_an_array(x: Any) -> None:
-    require_at_most(8, lambda: x + 1)
+    require_at_most(7, lambda: x + 1)
 
 
 def test_frames_of_an_operation_that_writes_to_an_array(x: Any) -> None:
@@ -90,7 +90,7 @@ def test_frames_of_an_operation_that_writes_to_an_array(x: Any) -> None:
 
 
 def test_frames_of_the_sum_of_an_array(x: Any) -> None:
-    require_at_most(9, lambda: x.sum())
+    require_at_most(8, lambda: x.sum())
 
 
 def test_frames_of_a_new_array() -> None:

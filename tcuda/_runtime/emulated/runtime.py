@@ -11,6 +11,7 @@ A method finds the objects of the handles, refuses the calls that CUDA refuses, 
 from __future__ import annotations
 
 import ctypes
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,9 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import GraphContents
 
 _VERSION = 13000
+
+_duration = functools.lru_cache(maxsize=1024)(costs.kernel)
+"""The function ``costs.kernel`` for kernels of a few sizes, each of which is launched often."""
 
 
 class EmulatedRuntime:
@@ -520,7 +524,7 @@ class EmulatedRuntime:
             nbytes: The bytes of memory that the kernel has moved.
             flops: The number of floating-point operations of the kernel.
         """
-        duration = costs.kernel(nbytes, flops)
+        duration = _duration(nbytes, flops)
         with self._lock:
             self._streams.occupy(timeline, duration)
 
