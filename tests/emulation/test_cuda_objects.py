@@ -195,6 +195,7 @@ def test_the_runtime_creates_and_destroys_streams(xp, cuda):
     handle = runtime.streamCreateWithFlags(runtime.streamNonBlocking)
     assert runtime.streamGetFlags(handle) == runtime.streamNonBlocking
     x = xp.zeros(8, "u1")
+    runtime.deviceSynchronize()
     runtime.memsetAsync(x.data.ptr, 7, 8, handle)
     runtime.streamSynchronize(handle)
     assert x.tolist() == [7] * 8
