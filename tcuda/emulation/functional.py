@@ -83,8 +83,11 @@ def _typed(arg: Any) -> Any:
     Raises:
         TypeError: ``arg`` is no scalar.
     """
+    if isinstance(arg, np.generic):
+        return arg
     if isinstance(arg, SCALARS):
-        return arg if isinstance(arg, np.generic) else np.dtype(type(arg)).type(arg)
+        kind: Any = np.dtype(type(arg)).type
+        return kind(arg)
     raise TypeError(f"Unsupported type {type(arg)}: a vectorized function takes arrays of the device and scalars.")
 
 

@@ -58,7 +58,8 @@ class Block(_core.OwnedMemory):
 
     def host(self) -> npt.NDArray[Any]:
         """Return the bytes as a NumPy array, which keeps the block alive."""
-        return np.ndarray((self.size,), np.uint8, self) if self.size else np.empty(0, np.uint8)
+        buffer: Any = self  # NumPy's types know no buffers of other classes
+        return np.ndarray((self.size,), np.uint8, buffer) if self.size else np.empty(0, np.uint8)
 
     def alias(self) -> npt.NDArray[Any]:
         """Return the bytes as a NumPy array, which does not keep the block alive."""

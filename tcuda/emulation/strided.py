@@ -116,11 +116,10 @@ class Strided:
             raise TypeError(f"memptr is the data of an array, and no {type(memptr).__name__}.")
         if not isinstance(block, Block):  # The core reads the members of a block.
             raise TypeError(f"the memory of an array is a xp.cuda.BaseMemory, and no {type(block).__name__}.")
+        buffer: Any = block if block.size else block.host()
         self._block = block
         self._base = None
-        self._host = np.ndarray(
-            lengths, kind, block if block.size else block.host(), offset, strides, "F" if order in ("F", "f") else "C"
-        )
+        self._host = np.ndarray(lengths, kind, buffer, offset, strides, "F" if order in ("F", "f") else "C")
 
     @classmethod
     def _part_of(cls, base: Strided, host: npt.NDArray[Any]) -> Self:

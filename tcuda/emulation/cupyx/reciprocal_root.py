@@ -29,5 +29,5 @@ def rsqrt(x: Any, /, out: Any = None) -> Any:
 
 
 def _rsqrt(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    root: npt.NDArray[Any] = np.sqrt(x)
-    return np.reciprocal(root)
+    root: npt.NDArray[Any] = np.reciprocal(np.sqrt(x))
+    return root
