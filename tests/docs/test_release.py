@@ -54,13 +54,16 @@ def test_a_workflow_has_only_known_keys_and_needs_only_jobs_that_exist(name: str
 
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_the_files_that_a_workflow_runs_exist(name: str) -> None:
+    strategies = [job["strategy"] for job in _jobs(name).values() if "strategy" in job]
+    matrix = [step for strategy in strategies for step in strategy["matrix"].get("step", ())]
     for command in _commands(name):
         for word in re.findall(r"(?<!\S)\.ci/\S+", command):
             assert (REPOSITORY / word).is_file(), command
             assert command.startswith("python ") or os.access(REPOSITORY / word, os.X_OK), command
         if command.startswith(".ci/run "):
             lists = re.findall(r"^\w+_steps=\((.*)\)$", (REPOSITORY / ".ci" / "run").read_text(), re.MULTILINE)
-            assert set(command.split()[1:]) <= set(" ".join(lists).split())
+            named = command.replace("${{ matrix.step }}", " ".join(matrix))
+            assert set(named.split()[1:]) <= set(" ".join(lists).split())
     for job in _jobs(name).values():
         if "uses" in job:
             called = _read(REPOSITORY / job["uses"])[True]["workflow_call"] or {}
