@@ -36,6 +36,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="TCUDA_TEST_RACES" in os.environ,  # PYTEST_ADDOPTS would reach the pytest that a test starts, too
         help="fail a test in which the race detector finds a race (slow; see CONTRIBUTING)",
     )
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="run the tests in tests/data/long_tests.json too, without naming their files",
+    )
+
+
+LONG = frozenset(json.loads((DATA / "long_tests.json").read_text()))
+"""The tests that take long. Only ``--long`` or the name of a file on the command line runs these tests."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--long") or any(".py" in argument for argument in config.args):
+        return
+    long = [item for item in items if item.nodeid.partition("[")[0] in LONG]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in set(long)]
 
 
 _OURS = (str(REPOSITORY / "tests"), str(REPOSITORY / "tcuda"))
