@@ -210,14 +210,18 @@ def _with_axes(host: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
 
 
 def _cleared(array: Strided) -> Strided:
-    begun = numpy_work.begin_at_once()
+    nbytes = array._host.nbytes
+    if not nbytes:
+        return array
+    # NumPy fills no elements of bytes with a number.
+    begun = None if array._host.dtype.kind == "V" else numpy_work.begin_at_once()
     if begun is not None:
         end, timeline, *_ = begun
         array._host.fill(0)
-        end(timeline, array._host.nbytes)
-    elif array.nbytes:
+        end(timeline, nbytes)
+    else:
         with numpy_work.unfinished(array):
-            cuda.memsetAsync(array.data.ptr, 0, array.nbytes, backend.current_stream().ptr)
+            cuda.memsetAsync(array.data.ptr, 0, nbytes, backend.current_stream().ptr)
     return array
 
 

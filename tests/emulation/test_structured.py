@@ -20,6 +20,7 @@ def test_arrays_of_structures_are_made_copied_and_cast():
     array = xp.array(host)
     assert_same_array(array, host)
     assert_same_array(xp.zeros(2, "i,i"), np.zeros(2, "i,i"))
+    assert_same_array(xp.zeros(2, "V4"), np.zeros(2, "V4"))
     assert_same_array(array[::2].copy(), host[::2])
     assert_same_array(array.astype("f8,i8"), host.astype("f8,i8"))
     assert_same_array(xp.full(2, 1.5, "i8,f8"), np.full(2, 1.5, "i8,f8"))
