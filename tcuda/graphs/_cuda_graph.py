@@ -57,8 +57,8 @@ class CUDAGraph:
     same memory, and writes the results to the arrays that the capture made. The graph also keeps memory from before the
     capture that the graph reads or writes, even if the arrays in that memory die.
 
-    Each replay draws new random numbers. They are the numbers that the generator would give if the captured functions
-    were called instead of replayed.
+    Each replay draws new random numbers: the numbers that the generator would give if the captured functions were
+    called instead of replayed.
 
     Args:
         keep_graph: Whether to keep the ``cudaGraph_t`` for :meth:`raw_cuda_graph`. The ``cudaGraphExec_t`` is then made

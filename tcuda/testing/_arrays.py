@@ -5,7 +5,6 @@ NumPy is imported by the first assertion, because pytest loads this package in e
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 
@@ -160,9 +159,6 @@ def _on_host(value: Any) -> Any:
     """Return an array of NumPy for an array of a device, and every other value as found."""
     if isinstance(value, (list, tuple)):
         return [_on_host(element) for element in value]
-    emulated = sys.modules.get("tcuda.emulation._ndarray")
-    if emulated is not None and isinstance(value, emulated.ndarray):
-        return value.get()
     if not hasattr(value, "__cuda_array_interface__"):
         return value
     if hasattr(value, "get"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +10,6 @@ from tcuda.emulation.host import asnumpy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_STRICT = "strict" in inspect.signature(np.testing.assert_allclose).parameters
 
 
 def assert_allclose(
@@ -27,8 +24,9 @@ def assert_allclose(
     strict: bool = False,
 ) -> None:
     """Require that two arrays are equal up to a tolerance (``numpy.testing.assert_allclose``)."""
-    options: dict[str, Any] = {"strict": strict} if _STRICT else {}  # NumPy 2 has the argument first
-    np.testing.assert_allclose(asnumpy(actual), asnumpy(desired), rtol, atol, equal_nan, err_msg, verbose, **options)
+    np.testing.assert_allclose(
+        asnumpy(actual), asnumpy(desired), rtol, atol, equal_nan, err_msg, verbose, strict=strict
+    )
 
 
 def assert_array_almost_equal(
