@@ -78,7 +78,17 @@ bool StackKeeper::keep(const StackFrames &frames) {
     return false;
 }
 
+// The thread keeps one thread state of Python for its whole life. Python 3.11 makes and deletes a thread state under a
+// lock, without the interpreter lock: a child that is forked at that moment waits for that lock for ever.
 void StackKeeper::run() {
+    const PyGILState_STATE held = PyGILState_Ensure();
+    PyThreadState *const thread = PyEval_SaveThread();
+    serve_until_end();
+    PyEval_RestoreThread(thread);
+    PyGILState_Release(held);
+}
+
+void StackKeeper::serve_until_end() {
     const std::thread::id self = std::this_thread::get_id();
     std::unique_lock lock(mutex_);
     // After end_all(), another thread may be the keeper already.
@@ -89,11 +99,12 @@ void StackKeeper::run() {
             continue;
         }
         lock.unlock();
-        const PyGILState_STATE held = PyGILState_Ensure();
-        lock.lock();
-        serve();
-        lock.unlock();
-        PyGILState_Release(held);
+        {
+            const nanobind::gil_scoped_acquire held;
+            lock.lock();
+            serve();
+            lock.unlock();
+        }
         lock.lock();
     }
 }

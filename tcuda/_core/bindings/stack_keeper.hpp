@@ -50,6 +50,7 @@ private:
 
     void start();
     void run();
+    void serve_until_end();
     void serve();
 
     std::mutex mutex_;
