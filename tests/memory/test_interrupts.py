@@ -184,6 +184,40 @@ class TestErrorsWithoutStatus:
             ledger.free(address)
         assert ledger.allocated(0) == 0
 
+    def test_all_exceptions_of_the_tries_are_contexts_of_the_last(self) -> None:
+        tries: list[str] = []
+
+        class Interrupted:
+            """The streams of a device; the first two tries to record an event fail."""
+
+            def capture_of(self, device: int, stream: int) -> int:
+                return 0
+
+            query = destroy_event = query_stream = synchronize_stream = capture_of
+
+            def record(self, device: int, stream: int) -> int:
+                tries.append("record")
+                if len(tries) == 1:
+                    raise LookupError("first")
+                if len(tries) > 2:
+                    return 1
+                try:
+                    raise LookupError("second")
+                finally:
+                    raise LookupError("third")
+
+        memory = _core.HostMemory(1 << 30)
+        ledger = _core.Ledger(_core.HostDriver([memory], Interrupted()), 1, _core.Settings(), print, print)
+        address = self.used_elsewhere(ledger)
+        with pytest.raises(LookupError, match="third") as caught:
+            ledger.free(address)
+        contexts: list[str] = []
+        error: BaseException | None = caught.value
+        while error is not None:
+            contexts.append(str(error))
+            error = error.__context__
+        assert contexts == ["third", "second", "first"]
+
     def test_a_free_in_another_thread_reports_the_exception(
         self, ledger: _core.Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -48,11 +48,7 @@ bool Interruption::pending() { return kept != nullptr; }
 
 void Interruption::keep(const nb::python_error &error) {
     PyObject *value = error.value().inc_ref().ptr();
-    if (kept == value)
-        Py_DECREF(kept);
-    else if (kept != nullptr)
-        PyException_SetContext(value, kept); // takes over the reference
-    kept = value;
+    kept = kept == nullptr ? value : with_context(value, kept);
 }
 
 void Interruption::raise_if_any() {

@@ -34,6 +34,39 @@ inline void set_exception(PyObject *exception) {
 #endif
 }
 
+constexpr int most_contexts = 1000; // a program can make a circle of contexts
+
+// Whether `exception` is `context` or has `context` in its chain of contexts.
+inline bool has_context(PyObject *exception, PyObject *context) {
+    for (int i = 0; exception != nullptr && i < most_contexts; ++i) {
+        if (exception == context)
+            return true;
+        PyObject *const next = PyException_GetContext(exception);
+        Py_XDECREF(next); // `exception` keeps its context
+        exception = next;
+    }
+    return false;
+}
+
+// Returns the exception that has both in its chain of contexts: `later`, except if `later` is a context of `earlier`.
+// Takes over the references.
+inline PyObject *with_context(PyObject *later, PyObject *earlier) {
+    if (has_context(earlier, later)) {
+        Py_DECREF(later);
+        return earlier;
+    }
+    PyObject *last = later;
+    for (int i = 0; i < most_contexts; ++i) {
+        PyObject *const next = PyException_GetContext(last);
+        Py_XDECREF(next);
+        if (next == nullptr || has_context(earlier, next))
+            break;
+        last = next;
+    }
+    PyException_SetContext(last, earlier);
+    return later;
+}
+
 class Raised {
 public:
     Raised() = default;
@@ -44,11 +77,8 @@ public:
     // Takes the exception that is set. An exception that was taken before becomes the context of this one.
     void take() {
         PyObject *const value = taken_exception();
-        if (value == value_)
-            Py_XDECREF(value);
-        else if (value_ != nullptr)
-            PyException_SetContext(value, value_); // takes over the reference
-        value_ = value;
+        if (value != nullptr)
+            value_ = value_ == nullptr ? value : with_context(value, value_);
     }
 
     // Sets the exception that was taken. False if none was taken.
