@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcuda
-from support.race_recorder import BOTH, READ, WRITE, RaceRecorder, span, whole
+from support.race_recorder import BOTH, READ, WRITE, RaceRecorder, recorded, span, whole
 from tcuda.emulation import xp
 
 if TYPE_CHECKING:
@@ -23,11 +23,8 @@ pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")
 @pytest.fixture
 def recorder(runtime: EmulatedRuntime) -> Iterator[RaceRecorder]:
     """A recorder that watches until the test ends."""
-    made = RaceRecorder()
-    runtime.watchRaces(made)  # type: ignore[arg-type]
-    made.take()
-    yield made
-    runtime.watchRaces(None)
+    with recorded(runtime) as made:
+        yield made
 
 
 def told(recorder: RaceRecorder, function: Callable[[], Any]) -> tuple[str, list[Any]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.emulated_arrays import assert_same, assert_same_array
-from support.race_recorder import READ, WRITE, RaceRecorder, whole
+from support.race_recorder import READ, WRITE, recorded, whole
 from tcuda._process.lazy import cuda
 from tcuda.emulation import catalogue, fft, functions, xp
 
@@ -683,18 +683,6 @@ def test_sorting_is_stable_and_other_kinds_are_refused():
 # The race detector
 
 
-class watched:
-    """Context manager that writes down what a race detector is told of operations; its value is the recorder."""
-
-    def __enter__(self):
-        self.recorder = RaceRecorder()
-        cuda.watchRaces(self.recorder)
-        return self.recorder
-
-    def __exit__(self, *error):
-        cuda.watchRaces(None)
-
-
 def bytes_of(access):
     """Return the addresses of the bytes of an access."""
     address, itemsize, shape, strides, *_ = access
@@ -723,7 +711,7 @@ def arrays_in(value):
 
 def run_watched(case, names):
     """Return the result of ``case`` with ``names``, and the accesses of all operations."""
-    with watched() as recorder:
+    with recorded(cuda) as recorder:
         result = evaluate(case, xp, names)
     return result, [access for _, accesses in recorder.operations() for access in accesses]
 
@@ -769,7 +757,7 @@ def test_a_detector_is_told_of_the_operands_of_a_ufunc(name):
     function = getattr(xp, name)
     arrays = [xp.asarray(SAMPLES["q"]), xp.asarray(SAMPLES["q"][::-1].copy())][: function.nin]
     labels = ["x"] if function.nin == 1 else ["x1", "x2"]
-    with watched() as recorder:
+    with recorded(cuda) as recorder:
         results = function(*arrays)
     results = results if isinstance(results, tuple) else (results,)
     [(told, accesses)] = recorder.operations()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcuda
-from support.race_recorder import BOTH, READ, WRITE, RaceRecorder, span
+from support.race_recorder import BOTH, READ, WRITE, RaceRecorder, recorded, span
 from tcuda._process.lazy import cuda
 from tcuda.emulation import xp
 from tcuda.emulation.rtc.global_variables import readable
@@ -27,11 +27,8 @@ _INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 @pytest.fixture
 def recorder(runtime: EmulatedRuntime) -> Iterator[RaceRecorder]:
     """A recorder that watches until the test ends."""
-    made = RaceRecorder()
-    runtime.watchRaces(made)  # type: ignore[arg-type]
-    made.take()
-    yield made
-    runtime.watchRaces(None)
+    with recorded(runtime) as made:
+        yield made
 
 
 def raw(body: str, parameters: str, before: str = "") -> Any:
@@ -280,12 +277,8 @@ def test_variables_keep_their_values_when_a_watch_begins(runtime: EmulatedRuntim
     kernel = xp.RawModule(code=code).get_function("kernel")
     x = xp.zeros(1, "i")
     kernel((1,), (1,), (x,))
-    recorder = RaceRecorder()
-    runtime.watchRaces(recorder)  # type: ignore[arg-type]
-    try:
+    with recorded(runtime) as recorder:
         found = accesses(recorder, kernel, 1, 1, x)
-    finally:
-        runtime.watchRaces(None)
     kernel((1,), (1,), (x,))
     assert x.get().tolist() == [3]
     assert [access[4] & WRITE for access in found if access[5] == "x"] == [WRITE]
@@ -295,12 +288,8 @@ def test_a_kernel_that_was_loaded_before_the_watch_is_seen_as_well(runtime: Emul
     x = xp.zeros(64, "f")
     kernel = raw("/* loaded before the watch */ x[i] *= 2;", "float *x")
     kernel((1,), (64,), (x,))
-    recorder = RaceRecorder()
-    runtime.watchRaces(recorder)  # type: ignore[arg-type]
-    try:
+    with recorded(runtime) as recorder:
         assert accesses(recorder, kernel, 1, 64, x) == [elements(x, 0, 64, BOTH, "x")]
-    finally:
-        runtime.watchRaces(None)
 
 
 # Kinds of kernels

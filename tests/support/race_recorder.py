@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import itertools
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from tcuda._runtime.emulated.runtime import EmulatedRuntime
 
 READ, WRITE, BOTH = 1, 2, 3
 
@@ -48,6 +52,26 @@ class RaceRecorder:
     def operations(self) -> list[tuple[str, list[Any]]]:
         """Return the name and the accesses of the operations since the last time."""
         return [(call[3], list(call[4])) for call in self.take() if call[0] == "work"]
+
+
+@contextlib.contextmanager
+def recorded(runtime: EmulatedRuntime) -> Iterator[RaceRecorder]:
+    """Let a recorder watch ``runtime``.
+
+    The garbage collector rests meanwhile, because it may destroy streams of earlier tests, which the recorder would
+    note.
+    """
+    recorder = RaceRecorder()
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        runtime.watchRaces(recorder)  # type: ignore[arg-type]
+        recorder.take()
+        yield recorder
+    finally:
+        runtime.watchRaces(None)
+        if collecting:
+            gc.enable()
 
 
 def whole(array: Any, kind: int, label: str) -> tuple[Any, ...]:
