@@ -11,7 +11,7 @@ from tcuda import _command, _requirements
 # isort: split
 from typing import TYPE_CHECKING, Any
 
-from tcuda import _initialization, graphs, jiterator, memory, nvtx, random, streams
+from tcuda import _initialization, graphs, jiterator, memory, nvtx, profiler, random, streams
 from tcuda._cudart import check_error, cudart, cudaStatus
 from tcuda._cupy.import_hook import watch_cupy
 from tcuda._device import (
@@ -196,6 +196,7 @@ __all__ = [
     "nccl",
     "nvtx",
     "power_draw",
+    "profiler",
     "random",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",

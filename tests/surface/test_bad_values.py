@@ -211,7 +211,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "traceback": lambda: None,
 }
 
-MODULES = (tcuda, tcuda.memory, tcuda.random, tcuda.graphs, tcuda.streams, tcuda.nvtx, tcuda.comm)
+MODULES = (tcuda, tcuda.memory, tcuda.random, tcuda.graphs, tcuda.streams, tcuda.nvtx, tcuda.profiler, tcuda.comm)
 WITHOUT_SIGNATURE = {"DeferredCudaCallError", "OutOfMemoryError"}  # exceptions take any arguments
 NOT_CALLED = {"memory.Usage", "cudaStatus"}  # Usage is a tuple of figures, cudaStatus a class of constants
 

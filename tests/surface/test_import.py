@@ -73,7 +73,6 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     [
         ("amp", ("torch.cuda.amp is a module of torch.", "array.astype('float16')")),
         ("FloatTensor", ("torch.cuda.FloatTensor is an array type of torch.", "tcuda.xp.ndarray")),
-        ("profiler", ("torch.cuda.profiler is a module of torch.", "cudaProfilerStart")),
         ("has_magma", ("torch.cuda.has_magma is a bool of torch.",)),
     ],
 )

@@ -38,6 +38,7 @@ FLOORS = [
         "comm",
         "nccl",
         "nvtx",
+        "profiler",
         "_device",
         "_kernels",
         "_nvml",
