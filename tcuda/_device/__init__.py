@@ -8,6 +8,7 @@ from tcuda._device._queries import (
     get_device_name,
     get_device_properties,
     has_half,
+    has_magma,
     is_bf16_supported,
     is_tf32_supported,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "get_device_properties",
     "get_gencode_flags",
     "has_half",
+    "has_magma",
     "is_available",
     "is_bf16_supported",
     "is_tf32_supported",

@@ -22,6 +22,14 @@ Example:
     True
 """
 
+has_magma = False
+"""Whether the library MAGMA is in use (``torch.cuda.has_magma``); always False, because CuPy does not use MAGMA.
+
+Example:
+    >>> tcuda.has_magma
+    False
+"""
+
 _known: dict[int, _CudaDeviceProperties] = {}
 call_in_child(_known.clear)  # so that a query in a forked child raises too
 

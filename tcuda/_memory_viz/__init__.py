@@ -8,7 +8,7 @@ from __future__ import annotations
 from tcuda._memory_viz.comparison import Comparison, compare
 from tcuda._memory_viz.device import Device, busiest, devices, empty_device
 from tcuda._memory_viz.page import page, render
-from tcuda._memory_viz.read import Snapshot, read_snapshot
+from tcuda._memory_viz.read import Snapshot, checked, read_snapshot
 from tcuda._memory_viz.words import peak_sentence, site_text
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Device",
     "Snapshot",
     "busiest",
+    "checked",
     "compare",
     "devices",
     "empty_device",

@@ -16,6 +16,8 @@ Snapshot: TypeAlias = dict[str, Any]
 
 _WHAT_TO_DO = "Write one with tcuda.memory._dump_snapshot() or torch.cuda.memory._dump_snapshot()."
 
+_TO_TAKE = "Take one with tcuda.memory._snapshot() or torch.cuda.memory._snapshot()."
+
 _LARGEST_FILE = 1 << 30
 _MOST_DEVICES = 1024
 _LONGEST_WORD = 100  # The most characters of an action, a state or a kind.
@@ -54,6 +56,21 @@ def read_snapshot(path: str | Path) -> Snapshot:
         return _Check().snapshot(pickles.load(read_regular_file(path, _LARGEST_FILE)))
     except ValueError as error:
         raise ValueError(f"{str(path)!r} holds no allocator snapshot: {error}. {_WHAT_TO_DO}") from error
+
+
+def checked(content: object) -> Snapshot:
+    """Return a snapshot of this process with all entries that the page needs; the argument stays as it is.
+
+    Args:
+        content: The result of ``_snapshot()`` or of ``memory_snapshot()``.
+
+    Raises:
+        ValueError: ``content`` is not a snapshot.
+    """
+    try:
+        return _Check().snapshot(dict(content) if isinstance(content, dict) else content)
+    except ValueError as error:
+        raise ValueError(f"The argument is no allocator snapshot: {error}. {_TO_TAKE}") from error
 
 
 class _Check:
@@ -175,4 +192,4 @@ def _short(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-__all__ = ["Snapshot", "read_snapshot"]
+__all__ = ["Snapshot", "checked", "read_snapshot"]

@@ -28,6 +28,12 @@ from tcuda.memory._cache import (
     record_stream,
     set_per_process_memory_fraction,
 )
+from tcuda.memory._pages import (
+    _save_memory_usage as _save_memory_usage,
+)
+from tcuda.memory._pages import (
+    _save_segment_usage as _save_segment_usage,
+)
 from tcuda.memory._pools import MemPool, use_mem_pool
 from tcuda.memory._snapshots import (
     _dump_snapshot as _dump_snapshot,

@@ -287,7 +287,8 @@ def test_number_formats_follow_the_capability() -> None:
     ampere = tcuda.get_device_capability()[0] >= 8
     assert tcuda.is_bf16_supported()
     assert tcuda.is_bf16_supported(including_emulation=False) == tcuda.is_tf32_supported() == ampere
-    assert tcuda.has_half
+    assert tcuda.has_half is True
+    assert tcuda.has_magma is False
 
 
 def test_available_devices_are_counted() -> None:

@@ -73,7 +73,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     [
         ("amp", ("torch.cuda.amp is a module of torch.", "array.astype('float16')")),
         ("FloatTensor", ("torch.cuda.FloatTensor is an array type of torch.", "tcuda.xp.ndarray")),
-        ("has_magma", ("torch.cuda.has_magma is a bool of torch.",)),
+        ("tunable", ("torch.cuda.tunable is a module of torch.", "cuBLAS")),
     ],
 )
 def test_the_error_for_a_name_of_torch_says_what_the_name_is_and_what_to_use(
