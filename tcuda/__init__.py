@@ -11,7 +11,7 @@ from tcuda import _command, _requirements
 # isort: split
 from typing import TYPE_CHECKING, Any
 
-from tcuda import _initialization, graphs, jiterator, memory, nvtx, profiler, random, streams
+from tcuda import _absent, _initialization, graphs, jiterator, memory, nvtx, profiler, random, streams
 from tcuda._cudart import check_error, cudart, cudaStatus
 from tcuda._cupy.import_hook import watch_cupy
 from tcuda._device import (
@@ -113,6 +113,7 @@ if TYPE_CHECKING:
 else:
     from tcuda._late import __dir__, __getattr__
 
+_absent.refuse_absent_modules()
 watch_cupy()
 _initialization.sanitize_if_asked()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tcuda._absent import about
 from tcuda._backend import array_module
 from tcuda._process.lazy import is_initialized
 from tcuda._runtime import runtime
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from tcuda._backend import Backend
     from tcuda._runtime.protocol import Runtime
 
-
-_ABSENT = Path(__file__).parent / "_absent.json"
-"""The names of torch that tcuda lacks. ``tests/support/absent_names.py`` makes the file from the tables of tests."""
 
 _MODULES = ("comm", "emulation", "nccl", "sanitizer")
 
@@ -30,21 +27,7 @@ def __getattr__(name: str) -> Any:
         return arrays
     if name in _MODULES:
         return importlib.import_module(f"tcuda.{name}")
-    raise AttributeError(f"module 'tcuda' has no attribute {name!r}{_about(name)}", name=name, obj=sys.modules["tcuda"])
-
-
-def _about(name: str) -> str:
-    """Return what ``name`` is in torch, and why tcuda lacks the name; nothing for a name that torch lacks too."""
-    if name.startswith("__"):  # Python and its tools ask for many of these names
-        return ""
-    import json  # here, because the import takes long
-
-    table = json.loads(_ABSENT.read_text(encoding="utf-8"))
-    if name not in table:
-        return ""
-    kind = table[name]["kind"]
-    article = "an" if kind[0] in "aeiou" else "a"
-    return f". torch.cuda.{name} is {article} {kind} of torch. {table[name]['reason']}"
+    raise AttributeError(f"module 'tcuda' has no attribute {name!r}{about(name)}", name=name, obj=sys.modules["tcuda"])
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import json
 import shutil
@@ -15,6 +16,7 @@ import pytest
 import tcuda
 from support.absent_names import TABLE, absent
 from tcuda import _core
+from tcuda._absent import about
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf, RunPython
@@ -68,22 +70,69 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         tcuda.warp_drive  # noqa: B018
 
 
+ASKING = """
+import importlib, json, sys
+import tcuda
+
+def said(ask, name):
+    try:
+        return ["nothing", repr(ask(name))]
+    except (AttributeError, ImportError) as error:
+        return [type(error).__name__, str(error), error.name]
+
+def from_tcuda(name):
+    exec(f"from tcuda import {name}")
+
+def of_tcuda(name):
+    exec(f"import tcuda.{name}")
+
+def asked(names):
+    asks = [] if tcuda.is_initialized() else [lambda name: getattr(tcuda, name)]
+    return {name: [said(ask, name) for ask in (*asks, from_tcuda, of_tcuda)] for name in names}
+
+names = json.loads(sys.argv[1])
+before = asked(names)
+tcuda.init()
+print(json.dumps([before, asked(names)]))
+"""
+
+
+def test_an_error_for_a_name_of_torch_says_what_the_name_is_and_what_to_use(run_python: RunPython) -> None:
+    table = absent()
+    done = run_python(f"import sys; sys.argv.append({json.dumps(json.dumps(list(table)))})\n{ASKING}")
+    assert (done.returncode, done.stderr) == (0, "")
+    before, after = json.loads(done.stdout)
+    for name, row in table.items():
+        article = "an" if row["kind"][0] in "aeiou" else "a"
+        reason = f". torch.cuda.{name} is {article} {row['kind']} of torch. {row['reason']}"
+        refused = ["ImportError", f"cannot import name {name!r} from 'tcuda'{reason}", f"tcuda.{name}"]
+        assert before[name] == [
+            ["AttributeError", f"module 'tcuda' has no attribute {name!r}{reason}", name],
+            refused,
+            refused,
+        ]
+        assert after[name] == [refused, refused]
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("amp", ("torch.cuda.amp is a module of torch.", "array.astype('float16')")),
-        ("FloatTensor", ("torch.cuda.FloatTensor is an array type of torch.", "tcuda.xp.ndarray")),
-        ("tunable", ("torch.cuda.tunable is a module of torch.", "cuBLAS")),
+        ("amp", ("is a module of torch.", "array.astype('float16')")),
+        ("FloatTensor", ("is an array type of torch.", "tcuda.xp.zeros(10, dtype='float32')")),
+        ("sparse", ("is a module of torch.", "cupyx.scipy.sparse")),
+        ("tunable", ("is a module of torch.", "cuBLAS")),
     ],
 )
-def test_the_error_for_a_name_of_torch_says_what_the_name_is_and_what_to_use(
-    name: str, words: tuple[str, ...], output_of: OutputOf
-) -> None:
-    code = f"import tcuda\ntry: tcuda.{name}\nexcept AttributeError as error: print(error, error.name == '{name}')"
-    said = output_of(code)
-    assert said.startswith(f"module 'tcuda' has no attribute '{name}'. ")
-    assert all(word in said for word in words)
-    assert said.endswith(". True")
+def test_the_reason_for_an_absent_name_says_what_to_use(name: str, words: tuple[str, ...]) -> None:
+    assert all(word in about(name) for word in words)
+
+
+def test_an_unknown_name_cannot_be_imported() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'tcuda\.warp_drive'$"):
+        importlib.import_module("tcuda.warp_drive")
+    with pytest.raises(ImportError, match=r"^cannot import name 'warp_drive' from 'tcuda' \("):
+        exec("from tcuda import warp_drive")
+    assert about("warp_drive") == about("__wrapped__") == ""
 
 
 def test_the_names_of_torch_that_are_absent_are_those_of_the_tables() -> None:

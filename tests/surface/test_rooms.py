@@ -26,6 +26,7 @@ FLOORS = [
         "_pages",
         "_program",
         "_user_code",
+        "_absent",
     },
     {"_runtime"},
     {"_backend", "_process"},

@@ -1,0 +1,59 @@
+"""The names of ``torch.cuda`` that tcuda lacks: what they are in torch, and why they are not here."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+_TABLE = Path(__file__).with_suffix(".json")
+"""The names with their reasons. ``tests/support/absent_names.py`` makes the file from the tables of tests."""
+
+
+def about(name: str) -> str:
+    """Return what ``name`` is in torch, and why tcuda lacks the name; nothing for a name that torch lacks too.
+
+    Args:
+        name: The name below ``torch.cuda``.
+    """
+    if name.startswith("__"):  # Python and its tools ask for many of these names
+        return ""
+    import json  # here, because the import takes long
+
+    table = json.loads(_TABLE.read_text(encoding="utf-8"))
+    if name not in table:
+        return ""
+    kind = table[name]["kind"]
+    article = "an" if kind[0] in "aeiou" else "a"
+    return f". torch.cuda.{name} is {article} {kind} of torch. {table[name]['reason']}"
+
+
+class AbsentModules:
+    """A finder of modules that refuses the import of a name that only torch has, and finds no module.
+
+    ``from tcuda import amp`` asks for the module ``tcuda.amp``, because the package has no attribute ``amp``. Python
+    itself would then raise an error without the reason.
+    """
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return None, or raise an error.
+
+        Raises:
+            ImportError: ``name`` is ``tcuda.`` and a name of torch that tcuda lacks.
+        """
+        package, _, inner = name.partition(".")
+        if package == "tcuda" and (reason := about(inner)):
+            raise ImportError(f"cannot import name {inner!r} from 'tcuda'{reason}", name=name)
+        return None
+
+
+def refuse_absent_modules() -> None:
+    """Let imports of names that only torch has tell the reason."""
+    sys.meta_path.append(AbsentModules())  # the last finder: no other finder has found the module
