@@ -750,8 +750,9 @@ class StreamScope:
     """Context manager that makes ``stream`` and its device current; None has no effect."""
 
     stream: _CurrentStream | None
-    src_prev_stream: _CurrentStream | None
-    dst_prev_stream: _CurrentStream | None
+    _source: _CurrentStream | None
+    _target: _CurrentStream | None
+    _source_device: int
     def __enter__(self) -> None: ...
     def __exit__(
         self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None

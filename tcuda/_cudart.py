@@ -234,7 +234,7 @@ def check_error(res: int) -> None:
         >>> tcuda.check_error(1)
         Traceback (most recent call last):
             ...
-        tcuda._errors.CudaError: invalid argument (1)
+        tcuda.CudaError: invalid argument (1)
     """
     if not isinstance(res, int):
         raise TypeError(

@@ -94,7 +94,7 @@ class DeferredCudaCallError(Exception):
         >>> tcuda.init()
         Traceback (most recent call last):
             ...
-        tcuda._errors.DeferredCudaCallError: CUDA call failed lazily at initialization with error: division by zero...
+        tcuda.DeferredCudaCallError: CUDA call failed lazily at initialization with error: division by zero...
     """
 
 
@@ -142,3 +142,8 @@ class NcclError(RuntimeError):
 
     def __reduce__(self) -> tuple[type[NcclError], tuple[int, str]]:
         return type(self), (self.status, self.details)
+
+
+# A traceback shows these classes by their public names.
+for _public in (AcceleratorError, OutOfMemoryError, DeferredCudaCallError, CudaError):
+    _public.__module__ = "tcuda"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import pickle
 import sys
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -170,3 +172,12 @@ def test_names_and_texts_are_those_of_the_library(status: int) -> None:
     from tcuda import _status
 
     assert str(CUDARuntimeError(status)) == f"{_status.name(status)}: {_status.text(status)}"
+
+
+def test_errors_have_their_public_names_in_tracebacks_and_pickles() -> None:
+    for name in ("AcceleratorError", "CudaError", "DeferredCudaCallError", "OutOfMemoryError"):
+        kind = getattr(tcuda, name)
+        assert (kind.__module__, kind.__qualname__) == ("tcuda", name)
+        error = kind(2) if name in ("AcceleratorError", "CudaError") else kind("text")
+        assert traceback.format_exception_only(error)[0].startswith(f"tcuda.{name}: ")
+        assert type(pickle.loads(pickle.dumps(error))) is kind

@@ -136,7 +136,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
         >>> tcuda.is_bf16_supported()
         True
     """
-    return is_available() and (including_emulation or get_device_properties().major >= 8)
+    return is_available() and (bool(including_emulation) or get_device_properties().major >= 8)
 
 
 def is_tf32_supported() -> bool:

@@ -75,9 +75,13 @@ def _get_device_index(device: Any, optional: bool = False) -> int:
 
     Raises:
         ValueError: ``device`` is not a CUDA device, or has no index and ``optional`` is false.
-        RuntimeError: ``device`` is a text that names no device.
+        RuntimeError: ``device`` is a truth value, or a text that names no device.
     """
+    if type(device) is int:
+        return device
     if isinstance(device, int):
+        if isinstance(device, bool):  # torch's core refuses truth values too
+            raise RuntimeError(f"invalid argument: the device is {device}; an index is an int, such as {int(device)}.")
         return device
     index = _index_of(device)
     if index is None:

@@ -52,6 +52,9 @@ __all__ = [
 SUM = _elements.SUM
 """The operation that adds, the default of every reduction."""
 
+_OTHER_ARRAYS = ("__array_interface__", "__cuda_array_interface__", "nnz", "is_sparse")
+"""Attributes of arrays that NCCL does not take here: of the host, of other libraries, sparse, and of PyTorch."""
+
 _UNIQUE_ID_BYTES = 128
 _MOST_RANKS = (1 << 31) - 1
 
@@ -134,7 +137,7 @@ def is_available(tensors: Iterable[Any]) -> bool:
         tensors: The arrays.
 
     Raises:
-        TypeError: ``tensors`` is not iterable.
+        TypeError: ``tensors`` is not iterable, or has an object that is not an array.
 
     Example:
         >>> arrays = tcuda.comm.broadcast(xp.ones(3), [0, 1])
@@ -151,9 +154,11 @@ def is_available(tensors: Iterable[Any]) -> bool:
     kind = array_module(runtime()).ndarray
     devices = set()
     for array in tensors:
-        if hasattr(array, "nnz"):  # a sparse array
-            return False
-        if not array.flags.c_contiguous or not isinstance(array, kind):
+        if not isinstance(array, kind):
+            if any(hasattr(array, name) for name in _OTHER_ARRAYS):
+                return False
+            raise TypeError(f"is_available() takes a sequence of arrays; got {a_kind(array)} in it.")
+        if not array.flags.c_contiguous:
             return False
         device = array.data.device_id
         if device in devices:

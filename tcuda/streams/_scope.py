@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
 from tcuda._process import scope_calls  # noqa: F401  # connects the scopes of the core with the runtime
+from tcuda.streams._stream import Stream
 
 if TYPE_CHECKING:
     from tcuda._backend.streams import CurrentStream
@@ -30,8 +31,6 @@ class StreamContext(_core.StreamScope):
 
     Attributes:
         stream: The stream.
-        src_prev_stream: The stream that was current at entry, on the device that was current at entry.
-        dst_prev_stream: The stream that was current at entry on the device of ``stream``.
 
     Example:
         >>> side = tcuda.Stream()
@@ -56,5 +55,22 @@ class StreamContext(_core.StreamScope):
                 ) from None
         self.stream = stream
 
+    @property
+    def src_prev_stream(self) -> Stream | None:
+        """The stream that was current at entry, on the device that was current at entry; None before an entry."""
+        return _as_ours(self._source, self._source_device)
+
+    @property
+    def dst_prev_stream(self) -> Stream | None:
+        """The stream that was current at entry on the device of ``stream``; None before an entry."""
+        return None if self.stream is None else _as_ours(self._target, self.stream.device_id)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return StreamContext, (self.stream,)
+
+
+def _as_ours(stream: CurrentStream | None, device_index: int) -> Stream | None:
+    """Return a :class:`Stream` for the current stream of an array library; its default streams name no device."""
+    if stream is None or isinstance(stream, Stream):
+        return stream
+    return Stream._wrap(stream.ptr, device_index)

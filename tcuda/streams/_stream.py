@@ -104,7 +104,13 @@ class Stream(_core.StreamMethods):
         stream_id: int | None = None,
         device_index: int | None = None,
         device_type: int = _CUDA_DEVICE_TYPE,
+        **unknown: object,
     ) -> Self:
+        if unknown:
+            raise TypeError(
+                f"{cls.__name__}() got an unexpected keyword argument {next(iter(unknown))!r}; the keywords are "
+                "device, priority, stream_ptr, stream_id, device_index and device_type."
+            )
         if stream_id is not None and device_index is not None and stream_ptr is None:
             if device_type != _CUDA_DEVICE_TYPE:
                 raise ValueError(

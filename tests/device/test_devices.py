@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from enum import IntEnum
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +26,40 @@ class CupyDevice:
         return self.id
 
 
+class Index(IntEnum):
+    FIRST = 0
+
+
 TORCH_DEVICE = SimpleNamespace(type="cuda", index=0)
 
 
 @pytest.mark.parametrize(
-    "argument", [0, "cuda:0", CupyDevice(), TORCH_DEVICE, tcuda.device(0), Device("cuda", 0), False]
+    "argument", [0, "cuda:0", CupyDevice(), TORCH_DEVICE, tcuda.device(0), Device("cuda", 0), Index.FIRST]
 )
 def test_integers_texts_and_objects_name_a_device(argument: Any) -> None:
     assert _get_device_index(argument) == 0
     assert tcuda.get_device_name(argument) == tcuda.get_device_name(0)
+
+
+@pytest.mark.parametrize("truth", [True, False])
+@pytest.mark.parametrize(
+    "function",
+    [
+        tcuda.set_device,
+        tcuda.device,
+        tcuda.synchronize,
+        tcuda.get_device_name,
+        tcuda.memory_allocated,
+        tcuda.current_stream,
+        tcuda.Stream,
+        tcuda.get_rng_state,
+    ],
+)
+def test_a_truth_value_is_no_device(function: Any, truth: bool) -> None:
+    before = tcuda.current_device()
+    with pytest.raises(RuntimeError, match=rf"^invalid argument: the device is {truth}; .* such as {int(truth)}\.$"):
+        function(truth)
+    assert tcuda.current_device() == before
 
 
 @pytest.mark.parametrize("argument", [None, "cuda", SimpleNamespace(type="cuda", index=None)])
@@ -285,7 +311,9 @@ def test_library_handles_are_kept_for_each_device() -> None:
 
 def test_number_formats_follow_the_capability() -> None:
     ampere = tcuda.get_device_capability()[0] >= 8
-    assert tcuda.is_bf16_supported()
+    assert tcuda.is_bf16_supported() is True
+    assert tcuda.is_bf16_supported("x") is True  # type: ignore[arg-type]
+    assert tcuda.is_bf16_supported([]) is ampere  # type: ignore[arg-type]
     assert tcuda.is_bf16_supported(including_emulation=False) == tcuda.is_tf32_supported() == ampere
     assert tcuda.has_half is True
     assert tcuda.has_magma is False

@@ -206,6 +206,10 @@ def test_outputs_of_reduce_are_deprecated() -> None:
     assert [got.tolist() for got in read(outputs)] == [[0, 1, 2, 3], [0, 2, 4, 6]]
 
 
+class SparseArray:
+    nnz = 0
+
+
 def test_is_available_says_whether_nccl_takes_the_arrays() -> None:
     arrays = pair()
     assert nccl.is_available(arrays)
@@ -214,7 +218,8 @@ def test_is_available_says_whether_nccl_takes_the_arrays() -> None:
     assert not nccl.is_available([arrays[0], host()])
     assert not nccl.is_available([arrays[0][::2]])
     assert not nccl.is_available(xp.zeros((2, 2)))  # its rows are arrays of one device
-    with pytest.raises(AttributeError):
+    assert not nccl.is_available([SparseArray(), 3])
+    with pytest.raises(TypeError, match=r"^is_available\(\) takes a sequence of arrays; got an int in it\.$"):
         nccl.is_available([3])
 
 

@@ -428,6 +428,27 @@ class TestCurrent:
             with context:
                 assert context.src_prev_stream is context.dst_prev_stream is outer
 
+    def test_the_context_has_no_previous_streams_before_the_entry(self) -> None:
+        context = tcuda.stream(tcuda.Stream())
+        assert context.src_prev_stream is context.dst_prev_stream is None
+        with tcuda.StreamContext(None) as nothing:
+            assert nothing is None
+
+    def test_a_previous_default_stream_is_that_of_its_device(self) -> None:
+        for index in {0, tcuda.device_count() - 1}:
+            context = tcuda.stream(tcuda.Stream(index))
+            with tcuda.device(0), context:
+                source, target = context.src_prev_stream, context.dst_prev_stream
+            assert source == tcuda.default_stream(0)
+            assert target == tcuda.default_stream(index)
+            assert repr(target) == repr(tcuda.default_stream(index))
+            assert type(source) is type(target) is tcuda.Stream
+
+    @pytest.mark.parametrize("make", [tcuda.Stream, lambda **words: tcuda.ExternalStream(0, **words)])
+    def test_an_unknown_keyword_is_named(self, make: Any) -> None:
+        with pytest.raises(TypeError, match=r"Stream\(\) got an unexpected keyword argument 'foo'; the keywords are"):
+            make(foo=1)
+
 
 @pytest.mark.parametrize("bad", ["a", 1.5, None])
 def test_sleep_takes_an_integer(bad: Any) -> None:

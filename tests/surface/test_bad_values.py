@@ -64,10 +64,9 @@ SEEDS = frozenset(["-1", "2**31", "2**40", "2**63"])
 TEXTS = frozenset(["text", "lone surrogate", "null character"])
 EMPTY = frozenset(["bytes", "list", "dict"])
 
-# For a device, None and mostly also a negative integer mean the current device; True is 1.
+# For a device, None and mostly also a negative integer mean the current device.
 LEGITIMATE: dict[str, frozenset[str]] = {
-    ".device": NEGATIVE | {"None", "True"},
-    ".peer_device": frozenset(["True"]),
+    ".device": NEGATIVE | {"None"},
     "StreamContext.stream": frozenset(["None"]),
     "caching_allocator_alloc.size": frozenset(["True"]),
     "caching_allocator_alloc.stream": frozenset(["None", "True", "2**31", "2**40"]),
@@ -113,7 +112,7 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     "comm.broadcast_coalesced.tensors": EMPTY,
     "comm.gather.out": frozenset(["None"]),
     "comm.reduce_add_coalesced.inputs": EMPTY,
-    ".destination": frozenset(["None", "True", "-1"]),
+    ".destination": frozenset(["None", "-1"]),
     ".buffer_size": LARGE | {"True"},
     ".dim": frozenset(["-1"]),
     ".report": frozenset(["None", "type"]),

@@ -43,7 +43,7 @@ bool enter_stream(PyObject *owner, PyObject *stream, PreviousStreams *previous) 
     }
     Py_INCREF(owner);
     if (is_current && done(call(calls.enter_stream, entered))) {
-        *previous = {source, target};
+        *previous = {source, target, device};
         if (note_entered({owner, false, device, source, target, index}))
             return true;
         raised.take();

@@ -9,6 +9,7 @@ namespace tcuda {
 struct PreviousStreams {
     PyObject *source; // on the device that was current
     PyObject *target; // on the device of the entered stream
+    long long device; // the device that was current
 };
 
 // Makes `stream` current in a scope of `owner`. False with a Python error set, and nothing changed, if that fails.

@@ -14,7 +14,8 @@ namespace {
 
 struct StreamScope {
     PyObject_HEAD
-    PyObject *stream, *src_prev_stream, *dst_prev_stream;
+    PyObject *stream, *source, *target;
+    long long device;
 
     static StreamScope *of(PyObject *object) { return reinterpret_cast<StreamScope *>(object); }
 };
@@ -34,23 +35,24 @@ PyObject *enter(PyObject *self, PyObject *) {
     Py_DECREF(stream);
     if (!entered)
         return nullptr;
-    replace(StreamScope::of(self)->src_prev_stream, previous.source);
-    replace(StreamScope::of(self)->dst_prev_stream, previous.target);
+    replace(StreamScope::of(self)->source, previous.source);
+    replace(StreamScope::of(self)->target, previous.target);
+    StreamScope::of(self)->device = previous.device;
     Py_RETURN_NONE;
 }
 
 int traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(StreamScope::of(self)->stream);
-    Py_VISIT(StreamScope::of(self)->src_prev_stream);
-    Py_VISIT(StreamScope::of(self)->dst_prev_stream);
+    Py_VISIT(StreamScope::of(self)->source);
+    Py_VISIT(StreamScope::of(self)->target);
     return 0;
 }
 
 int clear(PyObject *self) {
     Py_CLEAR(StreamScope::of(self)->stream);
-    Py_CLEAR(StreamScope::of(self)->src_prev_stream);
-    Py_CLEAR(StreamScope::of(self)->dst_prev_stream);
+    Py_CLEAR(StreamScope::of(self)->source);
+    Py_CLEAR(StreamScope::of(self)->target);
     return 0;
 }
 
@@ -59,8 +61,9 @@ int clear(PyObject *self) {
 bool add_stream_scope(PyObject *module) {
     static PyMemberDef members[] = {
         {"stream", T_OBJECT, offsetof(StreamScope, stream), 0, nullptr},
-        {"src_prev_stream", T_OBJECT, offsetof(StreamScope, src_prev_stream), 0, nullptr},
-        {"dst_prev_stream", T_OBJECT, offsetof(StreamScope, dst_prev_stream), 0, nullptr},
+        {"_source", T_OBJECT, offsetof(StreamScope, source), 0, nullptr},
+        {"_target", T_OBJECT, offsetof(StreamScope, target), 0, nullptr},
+        {"_source_device", T_LONGLONG, offsetof(StreamScope, device), 0, nullptr},
         {nullptr, 0, 0, 0, nullptr},
     };
     static PyMethodDef methods[] = {
