@@ -96,6 +96,7 @@ from tcuda.random import (
 from tcuda.streams import (
     Event,
     ExternalStream,
+    GreenContext,
     Stream,
     StreamContext,
     _sleep,
@@ -126,6 +127,7 @@ __all__ = [
     "Event",
     "ExternalStream",
     "Generator",
+    "GreenContext",
     "MemPool",
     "OutOfMemoryError",
     "Stream",

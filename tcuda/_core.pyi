@@ -140,6 +140,39 @@ class CudaCalls:
     def event_record_with_flags(self, event: int, stream: int, flags: int) -> int:
         """Record ``event`` on ``stream``, and return a status (``cuEventRecordWithFlags``)."""
 
+class GreenContexts:
+    """Calls for green contexts, made through the driver; each returns a status first.
+
+    The primary context of the device must exist.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.5.
+    """
+
+    def __init__(self) -> None: ...
+    def create(self, device: int, multiprocessors: int, scope: int, limit: int) -> tuple[int, int, int]:
+        """Return a status, a new context, and the number of its multiprocessors (``cuGreenCtxCreate``).
+
+        Args:
+            device: The index of the device.
+            multiprocessors: The least number of multiprocessors; 0 for all.
+            scope: The sharing scope of the work queues; -1 to leave the work queues as they are.
+            limit: The most streams of the work queues that work at the same time; 0 for the driver's own limit.
+        """
+    def work_queue_concurrency(self, device: int) -> tuple[int, int]:
+        """Return a status, and the driver's own limit of concurrent streams (``cuDeviceGetDevResource``)."""
+    def create_stream(self, context: int, flags: int, priority: int) -> tuple[int, int]:
+        """Return a status, and a new stream of ``context`` (``cuGreenCtxStreamCreate``)."""
+    def destroy(self, context: int, streams: Sequence[int]) -> int:
+        """Wait for ``streams``, destroy them and ``context``, and return a status (``cuGreenCtxDestroy``)."""
+    def push(self, context: int) -> int:
+        """Make ``context`` the thread's current context, and return a status (``cuCtxPushCurrent``)."""
+    def pop(self, context: int) -> int:
+        """Make the earlier context current again, and return a status (``cuCtxPopCurrent``).
+
+        The status is 201 if ``context`` is not the current context.
+        """
+
 class CudaGraphs:
     """Calls for graphs and captures that CuPy lacks, made through the driver; each returns a status first.
 

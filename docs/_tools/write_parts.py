@@ -92,6 +92,8 @@ class Coverage:
         if name == "present":
             return self._present()
         rows = [row for row in self._rows if row["kind"] == name]
+        if not rows:
+            return "There is no such name."
         return _table(("names", "why"), ((", ".join(map(self._link, row["names"])), row["reason"]) for row in rows))
 
     def _counts(self) -> str:

@@ -20,6 +20,7 @@ from tcuda.streams._current import (
     stream as stream,
 )
 from tcuda.streams._event import Event
+from tcuda.streams._green_context import GreenContext as GreenContext
 from tcuda.streams._scope import StreamContext as StreamContext
 from tcuda.streams._stream import ExternalStream, Stream
 

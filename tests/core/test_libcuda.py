@@ -48,14 +48,15 @@ except RuntimeError as error:
         code = """
 from tcuda import _core
 
-for make in (_core.CudaDriver, _core.CudaCalls, _core.CudaGraphs, lambda: _core.FillKernel(1, 1, 1, 1)):
+kinds = _core.CudaDriver, _core.CudaCalls, _core.CudaGraphs, _core.GreenContexts
+for make in (*kinds, lambda: _core.FillKernel(1, 1, 1, 1)):
     try:
         make()
     except RuntimeError as error:
         print(str(error).partition(":")[0])
 """
         output = output_of(code, LD_LIBRARY_PATH=str(tmp_path))
-        assert output.splitlines() == ["libcuda.so.1 cannot be loaded"] * 4
+        assert output.splitlines() == ["libcuda.so.1 cannot be loaded"] * 5
 
     @pytest.mark.parametrize(
         ("refusal", "handle_types"),
@@ -139,3 +140,76 @@ print(stub.stub_calls().decode())
         assert (allocated, mode) == ("True", "0")
         enter = ["cuCtxPushCurrent_v2", "cuThreadExchangeStreamCaptureMode"]
         assert calls.split() == [*enter, "cuMemAlloc_v2", enter[1], "cuCtxPopCurrent_v2"]
+
+
+class TestGreenContexts:
+    PROGRAM = """
+import ctypes
+from tcuda import _core
+
+stub = ctypes.CDLL("libcuda.so.1")
+stub.stub_log.restype = ctypes.c_char_p
+stub.stub_use.argtypes = [ctypes.c_size_t]
+stub.stub_links(1)
+
+def log():
+    text = stub.stub_log().decode()
+    stub.stub_forget_log()
+    return [line.removesuffix(" in 7") for line in text.splitlines()]
+
+contexts = _core.GreenContexts()
+"""
+
+    def test_a_context_is_made_of_a_group_of_multiprocessors_and_of_work_queues(
+        self, output_of: OutputOf, driver_stub: str
+    ) -> None:
+        code = """
+assert contexts.create(1, 12, -1, 0) == (0, 201, 16)
+assert log() == ["resource 8 1", "split 0 12", "with 1:16,8,8 ", "describe 1", "green 201 300 8 1"], log()
+assert contexts.create(0, 0, 1, 0) == (0, 202, 132)
+assert log() == ["resource 7 1", "resource 7 1000", "with 1000:7,32,1 ", "describe 1", "green 202 300 7 1"]
+assert contexts.create(0, 8, 0, 5) == (0, 203, 8)
+assert log()[3:] == ["with 1:8,8,8 1000:7,5,0 ", "describe 2", "green 203 300 7 1"]
+assert contexts.work_queue_concurrency(1) == (0, 32)
+assert contexts.create(2, 8, -1, 0)[0] == contexts.work_queue_concurrency(2)[0] == 101
+assert contexts.create(0, 130, -1, 0)[0] == 915
+print("done")
+"""
+        assert output_of(self.PROGRAM + code, LD_LIBRARY_PATH=driver_stub) == "done"
+
+    def test_each_call_of_the_driver_may_fail(self, output_of: OutputOf, driver_stub: str) -> None:
+        code = """
+for name in ("resource", "split", "describe", "green"):
+    stub.stub_fail(name.encode())
+    assert contexts.create(0, 8, 0, 1)[0] == 719, name
+    assert (name == "green") == any(line.startswith("green") for line in log()), name
+stub.stub_fail(b"resource")
+assert contexts.work_queue_concurrency(0)[0] == 719
+stub.stub_fail(b"green_stream")
+assert contexts.create_stream(201, 1, 0)[0] == 719
+stub.stub_fail(b"convert")
+assert contexts.push(201) == contexts.pop(201) == 719
+log()
+for name in ("synchronize", "stream_destroy", "green_destroy"):
+    stub.stub_fail(name.encode())
+    assert contexts.destroy(201, [301, 302]) == 719, name
+    assert log() == ["synchronize 301", "stream_destroy 301", "synchronize 302", "stream_destroy 302",
+                     "green_destroy 201"]
+print("done")
+"""
+        assert output_of(self.PROGRAM + code, LD_LIBRARY_PATH=driver_stub) == "done"
+
+    def test_streams_and_the_current_context(self, output_of: OutputOf, driver_stub: str) -> None:
+        code = """
+assert contexts.create_stream(201, 1, -2) == (0, 301)
+assert log() == ["green_stream 201 1 18446744073709551614"]
+assert contexts.push(201) == 0
+assert contexts.pop(201) == 201  # the stand-in has another current context
+stub.stub_use(1201)
+assert contexts.pop(201) == 0
+stub.stub_use(7)
+assert contexts.destroy(201, []) == 0
+assert stub.stub_mode() == 0  # the thread has its own capture mode again
+print("done")
+"""
+        assert output_of(self.PROGRAM + code, LD_LIBRARY_PATH=driver_stub) == "done"

@@ -143,6 +143,46 @@ CALL(cuMemcpy2DAsync_v2, (const Rows *rows, std::size_t stream),
      if (rows->source.type != 4 || rows->target.type != 4) return 1;
      return noted("copy_rows", {rows->target.device, rows->target.pitch, rows->source.device, rows->source.pitch,
                                 rows->width, rows->height, stream}))
+// Green contexts of a device with 132 multiprocessors, in groups of 8. The contexts have numbers from 201 on.
+struct Resource {
+    int type;
+    unsigned char padding[92];
+    unsigned numbers[10];
+    void *next;
+};
+static std::size_t last_green_context = 200;
+CALL(cuDeviceGetDevResource, (int device, Resource *resource, int type),
+     *resource = {};
+     resource->type = type;
+     resource->numbers[0] = type == 1 ? 132 : unsigned(device);
+     resource->numbers[1] = type == 1 ? 8 : 32;
+     resource->numbers[2] = type == 1 ? 8 : 0;
+     return noted("resource", {std::size_t(device), std::size_t(type)}))
+CALL(cuDevSmResourceSplitByCount,
+     (Resource *groups, unsigned *count, const Resource *whole, Resource *, unsigned flags, unsigned least),
+     if (*count != 1 || whole->type != 1) return 1;
+     if (least > 128) *count = 0;
+     *groups = *whole;
+     groups->numbers[0] = (least + 7) / 8 * 8;
+     return noted("split", {flags, least}))
+CALL(cuDevResourceGenerateDesc, (std::size_t *descriptor, const Resource *resources, unsigned count),
+     *descriptor = 300;
+     std::string types;
+     for (unsigned i = 0; i < count; ++i)
+         types += std::to_string(resources[i].type) + ":" + std::to_string(resources[i].numbers[0]) + "," +
+                  std::to_string(resources[i].numbers[1]) + "," + std::to_string(resources[i].numbers[2]) + " ";
+     log += "with " + types + "\n";
+     return noted("describe", {count}))
+CALL(cuGreenCtxCreate, (std::size_t *context, std::size_t descriptor, int device, unsigned flags),
+     *context = ++last_green_context;
+     return noted("green", {*context, descriptor, std::size_t(device), flags}))
+CALL(cuGreenCtxDestroy, (std::size_t context), return noted("green_destroy", {context}))
+CALL(cuCtxFromGreenCtx, (std::size_t *context, std::size_t green), *context = green + 1000;
+     return noted("convert", {green}))
+CALL(cuGreenCtxStreamCreate, (std::size_t *stream, std::size_t context, unsigned flags, int priority),
+     *stream = context + 100;
+     return noted("green_stream", {context, flags, std::size_t(priority)}))
+CALL(cuStreamDestroy_v2, (std::size_t stream), return noted("stream_destroy", {stream}))
 UNUSED(cuCtxSynchronize)
 UNUSED(cuEventDestroy_v2)
 UNUSED(cuEventQuery)

@@ -11,6 +11,7 @@
 #include "bindings/python_streams.hpp"
 #include "driver/cuda_calls.hpp"
 #include "driver/faulty_driver.hpp"
+#include "driver/green_contexts.hpp"
 #include "driver/host_memory.hpp"
 
 namespace nb = nanobind;
@@ -62,6 +63,31 @@ nb::tuple stream_priority_range(const CudaCalls &calls) {
     return nb::make_tuple(status, least, greatest);
 }
 
+// The driver may wait for a host function in a stream, which may need Python's lock.
+template <typename Function> int released(const Function &function) {
+    const nb::gil_scoped_release release;
+    return function();
+}
+
+nb::tuple create_green_context(const GreenContexts &contexts, int device, unsigned multiprocessors, int scope,
+                               unsigned limit) {
+    libcuda::GreenContext made = 0;
+    const int status = released([&] { return contexts.create(device, &multiprocessors, scope, limit, &made); });
+    return nb::make_tuple(status, made, multiprocessors);
+}
+
+nb::tuple work_queue_concurrency(const GreenContexts &contexts, int device) {
+    unsigned limit = 0;
+    const int status = released([&] { return contexts.work_queue_concurrency(device, &limit); });
+    return nb::make_tuple(status, limit);
+}
+
+nb::tuple create_green_stream(GreenContexts &contexts, libcuda::GreenContext context, unsigned flags, int priority) {
+    libcuda::Stream made = 0;
+    const int status = released([&] { return contexts.create_stream(context, flags, priority, &made); });
+    return nb::make_tuple(status, made);
+}
+
 } // namespace
 
 void bind_driver(nb::module_ &module) {
@@ -108,6 +134,17 @@ void bind_driver(nb::module_ &module) {
         .def("stream_priority_range", stream_priority_range)
         .def("event_record_with_flags", &CudaCalls::event_record_with_flags, nb::arg("event"), nb::arg("stream"),
              nb::arg("flags"), nb::call_guard<nb::gil_scoped_release>());
+
+    nb::class_<GreenContexts>(module, "GreenContexts")
+        .def(nb::init<>())
+        .def("create", create_green_context, nb::arg("device"), nb::arg("multiprocessors"), nb::arg("scope"),
+             nb::arg("limit"))
+        .def("work_queue_concurrency", work_queue_concurrency, nb::arg("device"))
+        .def("create_stream", create_green_stream, nb::arg("context"), nb::arg("flags"), nb::arg("priority"))
+        .def("destroy", &GreenContexts::destroy, nb::arg("context"), nb::arg("streams"),
+             nb::call_guard<nb::gil_scoped_release>())
+        .def("push", &GreenContexts::push, nb::arg("context"), nb::call_guard<nb::gil_scoped_release>())
+        .def("pop", &GreenContexts::pop, nb::arg("context"), nb::call_guard<nb::gil_scoped_release>());
 }
 
 } // namespace tcuda

@@ -117,6 +117,20 @@ struct GraphCalls {
     Call<int(GraphExec, GraphNode, const KernelNode *)> set_kernel_node{"cuGraphExecKernelNodeSetParams_v2"};
 };
 
+// Contexts with a share of a device: a driver of CUDA 12.5 or later has these functions.
+struct GreenContextCalls {
+    Call<int(Device, DeviceResource *, int type)> device_resource{"cuDeviceGetDevResource"};
+    Call<int(DeviceResource *groups, unsigned *count, const DeviceResource *, DeviceResource *rest, unsigned flags,
+             unsigned least)>
+        split{"cuDevSmResourceSplitByCount"};
+    Call<int(ResourceDescriptor *, DeviceResource *, unsigned count)> describe{"cuDevResourceGenerateDesc"};
+    Call<int(GreenContext *, ResourceDescriptor, Device, unsigned flags)> create{"cuGreenCtxCreate"};
+    Call<int(GreenContext)> destroy{"cuGreenCtxDestroy"};
+    Call<int(Context *, GreenContext)> convert{"cuCtxFromGreenCtx"};
+    Call<int(Stream *, GreenContext, unsigned flags, int priority)> create_stream{"cuGreenCtxStreamCreate"};
+    Call<int(Stream)> destroy_stream{"cuStreamDestroy_v2"};
+};
+
 // Launches of kernels
 struct KernelCalls {
     Call<int(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,

@@ -18,6 +18,8 @@ using GraphExec = std::uintptr_t;         // CUgraphExec
 using GraphNode = std::uintptr_t;         // CUgraphNode
 using Physical = std::uint64_t;           // CUmemGenericAllocationHandle
 using CaptureId = std::uint64_t;          // cuuint64_t
+using GreenContext = std::uintptr_t;      // CUgreenCtx
+using ResourceDescriptor = std::uintptr_t; // CUdevResourceDesc
 
 static_assert(sizeof(std::uintptr_t) == sizeof(void *) && sizeof(DevicePointer) == sizeof(std::uint64_t));
 
@@ -101,6 +103,32 @@ struct MemsetNode {
     Context context;
 };
 
+// CUdevSmResource
+struct Multiprocessors {
+    unsigned count, least, alignment, flags;
+};
+
+// CUdevWorkqueueConfigResource
+struct WorkQueues {
+    Device device;
+    unsigned limit;
+    int scope;
+};
+
+// CUdevResource
+struct DeviceResource {
+    int type;
+    unsigned char padding[92];
+    union {
+        Multiprocessors multiprocessors;
+        WorkQueues work_queues;
+        unsigned char oversize[40];
+    };
+    DeviceResource *next;
+};
+
+static_assert(sizeof(DeviceResource) == 144);
+
 constexpr int allocation_type_pinned = 1;           // CU_MEM_ALLOCATION_TYPE_PINNED
 constexpr int location_type_device = 1;             // CU_MEM_LOCATION_TYPE_DEVICE
 constexpr int access_read_write = 3;                // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -118,6 +146,10 @@ constexpr int capture_status_none = 0;              // CU_STREAM_CAPTURE_STATUS_
 constexpr unsigned add_capture_dependencies = 0;    // CU_STREAM_ADD_CAPTURE_DEPENDENCIES
 constexpr int node_type_memcpy = 1;                 // CU_GRAPH_NODE_TYPE_MEMCPY
 constexpr int node_type_memset = 2;                 // CU_GRAPH_NODE_TYPE_MEMSET
+constexpr int resource_multiprocessors = 1;         // CU_DEV_RESOURCE_TYPE_SM
+constexpr int resource_work_queues = 1000;          // CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG
+constexpr unsigned green_context_default_stream = 1; // CU_GREEN_CTX_DEFAULT_STREAM
+constexpr int invalid_resource_configuration = 915; // CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION
 constexpr int node_type_graph = 4;                  // CU_GRAPH_NODE_TYPE_GRAPH
 
 } // namespace tcuda::libcuda

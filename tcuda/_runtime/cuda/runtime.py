@@ -14,7 +14,13 @@ from tcuda._runtime.protocol import GraphContents
 from tcuda._status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+_GREEN_CONTEXTS = 12_080
+"""The first driver for green contexts, as in torch."""
+
+_WORK_QUEUES = 13_010
+"""The first driver that has work queues among the resources of a device."""
 
 _FROM_CUPY = (
     "deviceCanAccessPeer",
@@ -132,6 +138,41 @@ class CudaRuntime:
         status = self._calls.event_record_with_flags(event, stream, flags)
         _check(status, "cuEventRecordWithFlags({:#x}, {:#x}, {})", event, stream, flags)
 
+    def deviceGetWorkQueueConcurrency(self, device: int) -> int:
+        """Return how many concurrent streams ``device`` has work queues for (``cuDeviceGetDevResource``)."""
+        self._require_driver(_WORK_QUEUES, "Work queues")
+        status, limit = self._green_contexts.work_queue_concurrency(device)
+        _check(status, "cuDeviceGetDevResource({})", device)
+        return limit
+
+    def greenCtxCreate(self, device: int, multiprocessors: int, scope: int, limit: int) -> tuple[int, int]:
+        """Return a context with a share of ``device``, and the number of multiprocessors (``cuGreenCtxCreate``)."""
+        if scope >= 0:
+            self._require_driver(_WORK_QUEUES, "Work queues")
+        contexts = self._green_contexts
+        self._runtime.free(0)  # the call makes the primary context of the current device
+        status, context, count = contexts.create(device, multiprocessors, scope, limit)
+        _check(status, "cuGreenCtxCreate({}, {}, {}, {})", device, multiprocessors, scope, limit)
+        return context, count
+
+    def greenCtxDestroy(self, context: int, streams: Sequence[int]) -> None:
+        """Wait for ``streams`` of ``context``, and destroy them and ``context`` (``cuGreenCtxDestroy``)."""
+        _check(self._green_contexts.destroy(context, list(streams)), "cuGreenCtxDestroy({:#x})", context)
+
+    def greenCtxStreamCreate(self, context: int, flags: int, priority: int) -> int:
+        """Return a new stream of ``context`` (``cuGreenCtxStreamCreate``)."""
+        status, stream = self._green_contexts.create_stream(context, flags, priority)
+        _check(status, "cuGreenCtxStreamCreate({:#x}, {}, {})", context, flags, priority)
+        return stream
+
+    def greenCtxPushCurrent(self, context: int) -> None:
+        """Make ``context`` the thread's current context (``cuCtxPushCurrent``)."""
+        _check(self._green_contexts.push(context), "cuCtxPushCurrent({:#x})", context)
+
+    def greenCtxPopCurrent(self, context: int) -> None:
+        """Make the context current that was current before ``context`` (``cuCtxPopCurrent``)."""
+        _check(self._green_contexts.pop(context), "cuCtxPopCurrent({:#x})", context)
+
     def pointerGetDevice(self, ptr: int) -> int:
         """Return the device of ``ptr``, -1 for host memory (``cudaPointerGetAttributes``)."""
         attributes = self._runtime.pointerGetAttributes(ptr)
@@ -163,6 +204,20 @@ class CudaRuntime:
         return _core.CudaCalls()
 
     @functools.cached_property
+    def _green_contexts(self) -> _core.GreenContexts:
+        self._require_driver(_GREEN_CONTEXTS, "Green contexts")
+        return _core.GreenContexts()
+
+    def _require_driver(self, version: int, what: str) -> None:
+        """Raise an error if the driver is older than ``version``, which ``what`` need."""
+        found = self.driverGetVersion()
+        if found < version:
+            raise RuntimeError(
+                f"{what} need a driver of CUDA {_words(version)} or later; the driver here is of CUDA {_words(found)}. "
+                "Install a newer driver from NVIDIA."
+            )
+
+    @functools.cached_property
     def _graphs(self) -> _core.CudaGraphs:
         return _core.CudaGraphs()
 
@@ -189,6 +244,11 @@ class CudaRuntime:
         import pynvml
 
         return pynvml
+
+
+def _words(version: int) -> str:
+    """Return a version of CUDA such as 12080 as a text such as ``12.8``."""
+    return f"{version // 1000}.{version % 1000 // 10}"
 
 
 def _check(status: int, call: str, *arguments: int) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 CLOCK_KHZ = 1_000_000
 """Clock rate of a multiprocessor: 1 GHz, so that one cycle is one nanosecond."""
 
+MULTIPROCESSORS = 8
+"""Multiprocessors of a device. Kernels on a share of them compute, and move memory, in proportion to the share."""
+
 _LAUNCH = 2_000  # ns from the start of one kernel to the earliest start of the next
 _COPY_LATENCY = 5_000  # ns
 _MEMORY_BANDWIDTH = 2_000  # bytes per ns (2 TB/s), read and written together
@@ -19,9 +22,9 @@ _LINK_LATENCY = 2_200  # ns
 _LINK_BANDWIDTH = 388  # bytes per ns
 
 
-def kernel(nbytes: int, flops: int = 0) -> int:
+def kernel(nbytes: int, flops: int = 0, multiprocessors: int = MULTIPROCESSORS) -> int:
     """Return the nanoseconds of a kernel that moves ``nbytes`` of device memory and does ``flops`` operations."""
-    return _LAUNCH + max(nbytes // _MEMORY_BANDWIDTH, flops // _FLOPS)
+    return _LAUNCH + max(nbytes // _MEMORY_BANDWIDTH, flops // _FLOPS) * MULTIPROCESSORS // multiprocessors
 
 
 def copy_on_device(nbytes: int) -> int:

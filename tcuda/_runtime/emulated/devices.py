@@ -8,7 +8,7 @@ from typing import Any
 
 from tcuda._core import HostMemory
 from tcuda._runtime.emulated import launch_limits
-from tcuda._runtime.emulated.costs import CLOCK_KHZ
+from tcuda._runtime.emulated.costs import CLOCK_KHZ, MULTIPROCESSORS
 from tcuda._runtime.emulated.timeline import Timeline
 from tcuda._runtime.protocol import STREAM_DEFAULT
 
@@ -63,7 +63,7 @@ class EmulatedDevice:
             "major": major,
             "minor": minor,
             "totalGlobalMem": self.memory.limit,
-            "multiProcessorCount": 8,
+            "multiProcessorCount": MULTIPROCESSORS,
             "warpSize": 32,
             "maxThreadsPerBlock": launch_limits.THREADS,
             "maxThreadsDim": launch_limits.BLOCK,

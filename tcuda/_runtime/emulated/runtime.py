@@ -27,6 +27,7 @@ from tcuda._runtime.emulated.devices import STREAM_PRIORITY_RANGE, EmulatedDevic
 from tcuda._runtime.emulated.driver_streams import DriverStreams
 from tcuda._runtime.emulated.events import Events, ExternalRecord, ExternalWait
 from tcuda._runtime.emulated.graphs import Executable, Graph, Node
+from tcuda._runtime.emulated.green_contexts import WORK_QUEUES, GreenContexts
 from tcuda._runtime.emulated.handles import Handles
 from tcuda._runtime.emulated.imports import Imports
 from tcuda._runtime.emulated.memory import Memory
@@ -111,6 +112,7 @@ class EmulatedRuntime:
         self._memory = Memory(self.devices)
         self._captures = Captures()
         self._streams = Streams(self.devices, self.thread, self._captures, self.clock)
+        self._green_contexts = GreenContexts(self.devices, self.thread, self._handles)
         self._events = Events(self._handles, self._captures)
         self.races = Watch(self._streams, self._handles)
         self._imports = Imports(self.devices)
@@ -294,10 +296,12 @@ class EmulatedRuntime:
         call = "cudaMemsetAsync({:#x}, {}, {}, {:#x})", ptr, value, size, stream
         with self._lock:
             fill = self._memory.plan_set(ptr, value, size, call)
-            node = Node("memset", costs.kernel(size), fill, (ptr,) if size else (), size)
+            timeline = self._streams.find(stream, call)
+            duration = costs.kernel(size, 0, timeline.multiprocessors)
+            node = Node("memset", duration, fill, (ptr,) if size else (), size)
             if size and (self.races.detector is not None or self._captures.in_progress):
                 node.accesses = [span(ptr, size, WRITE, "ptr")]
-            self._run(self._streams.find(stream, call), node, call)
+            self._run(timeline, node, call)
 
     def ipcGetMemHandle(self, ptr: int) -> bytes:
         with self._lock:
@@ -360,12 +364,14 @@ class EmulatedRuntime:
     def streamCreateWithPriority(self, flags: int, priority: int) -> int:
         if flags not in (STREAM_DEFAULT, STREAM_NON_BLOCKING):
             raise failure(Status.INVALID_VALUE, ("cudaStreamCreateWithPriority({}, {})", flags, priority))
+        return self._new_stream(self.thread.device, flags, priority, costs.MULTIPROCESSORS)
+
+    def _new_stream(self, device: int, flags: int, priority: int, multiprocessors: int) -> int:
         least, greatest = STREAM_PRIORITY_RANGE
-        device = self.thread.device
         with self._lock:
             handle = self._handles.new()
             level = min(least, max(greatest, priority))
-            timeline = Timeline(handle, device, flags, level, ready=self.clock.now())
+            timeline = Timeline(handle, device, flags, level, self.clock.now(), multiprocessors)
             self._streams.add(timeline)
             if self.races.detector is not None:
                 self.races.created(timeline)
@@ -443,6 +449,38 @@ class EmulatedRuntime:
         timeline.capture = capture
         capture.wait(timeline.handle, event.places)
 
+    # Green contexts
+
+    def deviceGetWorkQueueConcurrency(self, device: int) -> int:
+        self._device(device, ("cuDeviceGetDevResource({})", device))
+        return WORK_QUEUES
+
+    def greenCtxCreate(self, device: int, multiprocessors: int, scope: int, limit: int) -> tuple[int, int]:
+        call = "cuGreenCtxCreate({}, {}, {}, {})", device, multiprocessors, scope, limit
+        self._device(device, call)
+        with self._lock:
+            return self._green_contexts.create(device, multiprocessors, scope, limit, call)
+
+    def greenCtxDestroy(self, context: int, streams: Sequence[int]) -> None:
+        with self._lock:
+            self._green_contexts.remove(context, ("cuGreenCtxDestroy({:#x})", context))
+        for stream in streams:
+            self.streamDestroy(stream)
+
+    def greenCtxStreamCreate(self, context: int, flags: int, priority: int) -> int:
+        call = "cuGreenCtxStreamCreate({:#x}, {}, {})", context, flags, priority
+        with self._lock:
+            found = self._green_contexts.of_stream(context, flags, call)
+        return self._new_stream(found.device, flags, priority, found.multiprocessors)
+
+    def greenCtxPushCurrent(self, context: int) -> None:
+        with self._lock:
+            self._green_contexts.push(context, ("cuCtxPushCurrent({:#x})", context))
+
+    def greenCtxPopCurrent(self, context: int) -> None:
+        with self._lock:
+            self._green_contexts.pop(context, ("cuCtxPopCurrent({:#x})", context))
+
     # Operations on streams
 
     def launch(
@@ -470,9 +508,9 @@ class EmulatedRuntime:
                 ``races.detector`` is set or the stream captures.
         """
         call = ("cudaLaunchKernel()",)
-        duration = costs.kernel(nbytes, flops)
         # Without a capture the lock is not needed, because nothing is changed before the work.
         timeline = self._on_current_device(stream, call)
+        duration = costs.kernel(nbytes, flops, timeline.multiprocessors)
         if self._captures.in_progress:
             with self._lock:
                 if timeline.capture is not None:
@@ -524,7 +562,7 @@ class EmulatedRuntime:
             nbytes: The bytes of memory that the kernel has moved.
             flops: The number of floating-point operations of the kernel.
         """
-        duration = _duration(nbytes, flops)
+        duration = _duration(nbytes, flops, timeline.multiprocessors)
         with self._lock:
             self._streams.occupy(timeline, duration)
 

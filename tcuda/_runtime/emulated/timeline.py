@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcuda._runtime.emulated.costs import MULTIPROCESSORS
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class Timeline:
         flags: ``STREAM_DEFAULT`` or ``STREAM_NON_BLOCKING``.
         priority: The answer of ``cudaStreamGetPriority``; the model of time leaves priorities out.
         ready: The emulated time, in nanoseconds, at which the work that was enqueued so far is complete.
+        multiprocessors: The number of multiprocessors that the kernels of the stream run on.
 
     Attributes:
         blocking: Whether the stream and the default stream of its device wait for each other.
@@ -27,14 +29,23 @@ class Timeline:
         last: The last operation of the stream in the late schedule.
     """
 
-    __slots__ = ("blocking", "capture", "device", "flags", "handle", "last", "priority", "ready")
+    __slots__ = ("blocking", "capture", "device", "flags", "handle", "last", "multiprocessors", "priority", "ready")
 
-    def __init__(self, handle: int, device: int, flags: int, priority: int = 0, ready: int = 0) -> None:
+    def __init__(
+        self,
+        handle: int,
+        device: int,
+        flags: int,
+        priority: int = 0,
+        ready: int = 0,
+        multiprocessors: int = MULTIPROCESSORS,
+    ) -> None:
         self.handle = handle
         self.device = device
         self.flags = flags
         self.priority = priority
         self.ready = ready
+        self.multiprocessors = multiprocessors
         self.blocking = not flags & STREAM_NON_BLOCKING
         self.capture: Capture | None = None
         self.last: Operation | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +12,9 @@ from tcuda import _core
 from tcuda._runtime import cuda
 from tcuda._runtime.cuda import cupti, visible_devices
 from tcuda._runtime.cuda.translation import translating
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class FailureError(RuntimeError):
@@ -79,3 +83,52 @@ def test_without_cupti_a_race_detector_gets_a_warning(monkeypatch: pytest.Monkey
     with pytest.warns(RuntimeWarning, match=r"CUPTI is not installed: pip install 'tcuda\[sanitizer13\]'"):
         runtime.watchRaces(_core.RaceDetector(print))
     runtime.watchRaces(None)
+
+
+@pytest.mark.parametrize(
+    ("version", "call", "text"),
+    [
+        (12070, lambda r: r.greenCtxCreate(0, 8, -1, 0), "Green contexts need a driver of CUDA 12.8 or later"),
+        (13000, lambda r: r.greenCtxCreate(0, 8, 1, 0), "Work queues need a driver of CUDA 13.1 or later"),
+        (13000, lambda r: r.deviceGetWorkQueueConcurrency(0), "Work queues need a driver of CUDA 13.1 or later"),
+    ],
+)
+def test_a_driver_without_green_contexts_is_an_error_that_names_its_version(
+    version: int, call: Callable[[cuda.CudaRuntime], object], text: str
+) -> None:
+    runtime = runtime_with()
+    runtime.driverGetVersion = lambda: version
+    found = f"{version // 1000}.{version % 1000 // 10}"
+    with pytest.raises(RuntimeError) as caught:
+        call(runtime)
+    assert str(caught.value) == f"{text}; the driver here is of CUDA {found}. Install a newer driver from NVIDIA."
+
+
+def test_the_status_of_a_call_for_green_contexts_is_an_error_with_the_call() -> None:
+    runtime = runtime_with()
+    freed: list[int] = []
+    runtime._runtime.free = freed.append
+    answers: Any = SimpleNamespace(
+        create=lambda *_: (2, 0, 0),
+        destroy=lambda *_: 719,
+        create_stream=lambda *_: (400, 0),
+        push=lambda context: 201,
+        pop=lambda context: 201,
+        work_queue_concurrency=lambda device: (801, 0),
+    )
+    vars(runtime)["_green_contexts"] = answers
+    for call, status, text in (
+        (lambda: runtime.greenCtxCreate(1, 8, -1, 0), 2, "cuGreenCtxCreate(1, 8, -1, 0)"),
+        (lambda: runtime.greenCtxDestroy(5, [6]), 719, "cuGreenCtxDestroy(0x5)"),
+        (lambda: runtime.greenCtxStreamCreate(5, 1, -1), 400, "cuGreenCtxStreamCreate(0x5, 1, -1)"),
+        (lambda: runtime.greenCtxPushCurrent(5), 201, "cuCtxPushCurrent(0x5)"),
+        (lambda: runtime.greenCtxPopCurrent(5), 201, "cuCtxPopCurrent(0x5)"),
+        (lambda: runtime.deviceGetWorkQueueConcurrency(3), 801, "cuDeviceGetDevResource(3)"),
+    ):
+        with pytest.raises(tcuda.AcceleratorError) as caught:
+            call()  # type: ignore[no-untyped-call]
+        assert (caught.value.error_code, caught.value.call) == (status, text)
+    assert freed == [0]  # the primary context is made first
+    answers.create, answers.create_stream = lambda *_: (0, 5, 16), lambda *_: (0, 6)
+    assert runtime.greenCtxCreate(1, 8, -1, 0) == (5, 16)
+    assert runtime.greenCtxStreamCreate(5, 1, 0) == 6
