@@ -8,6 +8,7 @@ capture goes on.
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from tcuda._errors import AcceleratorError
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tcuda._core import PhiloxState
+
+green_contexts: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The green contexts of the process. A graph keeps those that exist when its capture begins."""
 
 
 class Capture:
@@ -33,7 +37,7 @@ class Capture:
 
     Attributes:
         states: For the state of each generator that draws in the capture, the captured state that the kernels read.
-        events: The external events that the graph records or waits for, which every launch of the graph refers to.
+        events: What every launch of the graph refers to: external events, and the green contexts of the capture.
         host_memory: The arrays of the host that every launch of the graph reads.
     """
 
@@ -43,7 +47,7 @@ class Capture:
         self.device = device
         self.number = number
         self.states: dict[PhiloxState, Any] = {}
-        self.events: list[Any] = []
+        self.events: list[Any] = list(green_contexts)  # nobody knows yet whose streams will take part
         self.host_memory: list[Any] = []
         self._mode = mode
         self._thread = threading.get_ident()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tcuda._arguments import integer
 from tcuda._copying import refusing
 from tcuda._device import device, get_device_properties
-from tcuda._process.captures import require_no_capture
+from tcuda._process.captures import green_contexts, require_no_capture
 from tcuda._process.device_rules import existing_device
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda, init
@@ -44,9 +44,8 @@ class GreenContext:
     the rest of the device to other streams. The context uses the memory, the arrays and the kernels of its device. The
     streams are non-blocking: only an event or a wait orders a stream of the context and another stream.
 
-    The CUDA context lives as long as this object or a stream of :meth:`Stream`. A graph that was captured on such a
-    stream needs the context for its launches, so the program must keep one of them. The end of the last one waits for
-    the work of the streams.
+    The CUDA context lives as long as this object, a stream of :meth:`Stream`, or a graph whose capture began while the
+    context existed. The end of the last of them waits for the work of the streams.
 
     CUDA needs a driver of CUDA 12.8 or later (``cuGreenCtxCreate``). On emulated devices, the kernels of the streams
     take longer on the emulated clock, in proportion to the share.
@@ -276,6 +275,7 @@ class _Share:
             self._handle, self.multiprocessors = cuda.greenCtxCreate(index, multiprocessors, scope, limit)
         self._streams: dict[int, int] = {}
         self._next_turn = itertools.count().__next__
+        green_contexts.add(self)
 
     def stream(self) -> ExternalStream:
         turn = self._next_turn() & LAST

@@ -252,21 +252,43 @@ class TestLifetimes:
         tcuda.empty_cache()
         assert tcuda.memory_allocated() < allocated
 
-    def test_a_context_may_die_during_a_capture(self, destroyed: list[tuple[int, list[int]]], xp: Any) -> None:
+    def test_a_graph_keeps_the_contexts_of_its_capture(self, destroyed: list[tuple[int, list[int]]], xp: Any) -> None:
         made = [GreenContext.create(num_sms=2)]
-        made[0].Stream()
         x = xp.zeros(4)
 
         def work() -> None:
+            origin, side = tcuda.current_stream(), made[0].Stream()
+            side.wait_stream(origin)
+            with tcuda.stream(side):
+                x.__iadd__(1)
+            origin.wait_stream(side)
+            del side
             made.clear()
             gc.collect()
-            x.__iadd__(1)
 
         graph = tcuda.CUDAGraph()
         captured(work, graph)
-        assert len(destroyed) == 1
+        assert destroyed == []
         graph.replay()
         assert x.tolist() == [1, 1, 1, 1]
+        graph.reset()
+        gc.collect()
+        assert len(destroyed) == 1
+
+    def test_a_context_may_die_during_a_capture_of_another_library(
+        self, destroyed: list[tuple[int, list[int]]], runtime: Any
+    ) -> None:
+        context = GreenContext.create(num_sms=2)
+        context.Stream()
+        other = tcuda.Stream().cuda_stream
+        runtime.streamBeginCapture(other, 0)
+        try:
+            del context
+            gc.collect()
+            assert len(destroyed) == 1
+            assert runtime.streamIsCapturing(other)
+        finally:
+            runtime.graphDestroy(runtime.streamEndCapture(other))
 
     @pytest.mark.parametrize("failing", ["greenCtxCreate", "greenCtxStreamCreate"])
     def test_a_failed_call_leaves_nothing(
