@@ -170,6 +170,8 @@ assert contexts.create(0, 0, 1, 0) == (0, 202, 132)
 assert log() == ["resource 7 1", "resource 7 1000", "with 1000:7,32,1 ", "describe 1", "green 202 300 7 1"]
 assert contexts.create(0, 8, 0, 5) == (0, 203, 8)
 assert log()[3:] == ["with 1:8,8,8 1000:7,5,0 ", "describe 2", "green 203 300 7 1"]
+assert contexts.create(0, 132, -1, 0) == (0, 204, 132)
+assert log() == ["resource 7 1", "with 1:132,8,8 ", "describe 1", "green 204 300 7 1"]
 assert contexts.work_queue_concurrency(1) == (0, 32)
 assert contexts.create(2, 8, -1, 0)[0] == contexts.work_queue_concurrency(2)[0] == 101
 assert contexts.create(0, 130, -1, 0)[0] == 915

@@ -115,14 +115,6 @@ def test_an_error_names_the_call_its_arguments_and_the_status(runtime: Runtime) 
     assert "cudaErrorInvalidDevice (101)" in text
 
 
-def blocking_green_stream(runtime: Runtime) -> None:
-    context, _ = runtime.greenCtxCreate(0, 1, -1, 0)
-    try:
-        runtime.greenCtxStreamCreate(context, STREAM_DEFAULT, 0)
-    finally:
-        runtime.greenCtxDestroy(context, [])
-
-
 BAD_CALLS: dict[str, tuple[int, Callable[[Fixtures], object]]] = {
     "set a device out of range": (101, lambda x: x.runtime.setDevice(99)),
     "set a negative device": (101, lambda x: x.runtime.setDevice(-1)),
@@ -131,9 +123,7 @@ BAD_CALLS: dict[str, tuple[int, Callable[[Fixtures], object]]] = {
     "enable peer access to itself": (217, lambda x: x.runtime.deviceEnablePeerAccess(x.runtime.getDevice())),
     "disable peer access of a device out of range": (101, lambda x: x.runtime.deviceDisablePeerAccess(99)),
     "stream with unknown flags": (1, lambda x: x.runtime.streamCreateWithPriority(7, 0)),
-    "green context with too many multiprocessors": (1, lambda x: x.runtime.greenCtxCreate(0, 1 << 20, -1, 0)),
     "green context of a device out of range": (101, lambda x: x.runtime.greenCtxCreate(99, 1, -1, 0)),
-    "blocking stream of a green context": (1, lambda x: blocking_green_stream(x.runtime)),
     "destroy the null stream": (400, lambda x: x.runtime.streamDestroy(0)),
     "destroy the legacy stream": (400, lambda x: x.runtime.streamDestroy(STREAM_LEGACY)),
     "destroy the per-thread stream": (400, lambda x: x.runtime.streamDestroy(STREAM_PER_THREAD)),

@@ -23,6 +23,8 @@ int GreenContexts::create(int device, unsigned *multiprocessors, int scope, unsi
         return status;
     if (*multiprocessors == 0) {
         *multiprocessors = whole.multiprocessors.count;
+    } else if (*multiprocessors == whole.multiprocessors.count) { // need not be a multiple of the size of a group
+        resources[count++] = whole;
     } else {
         unsigned groups = 1;
         if (const int status = calls_.split(&resources[count], &groups, &whole, nullptr, 0, *multiprocessors))
