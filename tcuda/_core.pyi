@@ -190,6 +190,19 @@ class CudaGraphs:
     def contents(self, graph: int) -> tuple[int, int, list[int]]:
         """Return a status, the number of nodes, and the numbers in their parameters that may be addresses."""
 
+class NodeReader:
+    """Reads what the nodes of graphs do and wait for; each call returns a status first.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
+    """
+
+    def __init__(self) -> None: ...
+    def read(self, graph: int) -> tuple[int, list[tuple[int, int, bytes, int, list[int]]]]:
+        """Return a status and, for each node, its type, number, kernel, event, and the nodes that it waits for."""
+    def number_of(self, executable: int) -> tuple[int, int]:
+        """Return a status and the number by which profilers name the ``cudaGraphExec_t``; 0 with older drivers."""
+
 class GraphLauncher:
     """Launches the graph ``exec`` while the device is current that was current when the launcher was made.
 

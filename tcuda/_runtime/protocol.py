@@ -61,6 +61,26 @@ class GraphContents(NamedTuple):
     addresses: list[int]
 
 
+class GraphNode(NamedTuple):
+    """A node of a graph.
+
+    Attributes:
+        kind: The type of the node: ``"kernel"``, ``"memcpy"``, ``"memset"``, ``"host"``, ``"child_graph"``,
+            ``"empty"``, ``"wait_event"``, ``"event_record"``, ``"mem_alloc"``, ``"mem_free"``, ``"conditional"``, or
+            another name for types of newer drivers.
+        number: The number by which profilers name the node; 0 if the driver has no such numbers.
+        kernel: The name of the kernel; None if the node is no kernel, or the driver does not know the name.
+        event: The event that the node records or waits for; 0 for other nodes.
+        before: The places of the nodes that the node waits for.
+    """
+
+    kind: str
+    number: int
+    kernel: str | None
+    event: int
+    before: list[int]
+
+
 class Runtime(Protocol):
     """A CUDA runtime: CuPy's runtime, or an emulated one."""
 
@@ -165,6 +185,12 @@ class Runtime(Protocol):
 
     def graphContents(self, graph: int) -> GraphContents:
         """Return the number of nodes of ``graph`` and the addresses in their parameters (``cuGraphGetNodes``)."""
+
+    def graphNodes(self, graph: int) -> list[GraphNode]:
+        """Return the nodes of ``graph`` in the order of ``cudaGraphGetNodes``."""
+
+    def graphExecGetId(self, graphExec: int) -> int:
+        """Return the number by which profilers name ``graphExec``; 0 if the driver has no such numbers."""
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that give another process the same kind of devices."""

@@ -461,6 +461,65 @@ class CUDAGraph:
             )
         return self._executable
 
+    def get_graph_data(self) -> dict[str, Any]:
+        """Return the nodes of the graph and their dependencies (``torch.cuda.CUDAGraph.get_graph_data``).
+
+        The numbers are those by which profilers that use CUPTI name the graph and its nodes. With a driver that is
+        older than that of CUDA 13.1, which has no such numbers, all numbers are 0. The nodes of child graphs and of the
+        bodies of conditional nodes are left out, as in torch.
+
+        Returns:
+            A dictionary with ``"exec_graph_id"``, the number of the ``cudaGraphExec_t``, and ``"nodes"``, a list with a
+            dictionary for each node:
+
+            * ``"index"``: the place in the list.
+            * ``"node_type"``: ``"kernel"``, ``"memcpy"``, ``"memset"``, ``"host"``, ``"child_graph"``, ``"empty"``,
+              ``"wait_event"``, ``"event_record"``, ``"mem_alloc"``, ``"mem_free"`` or ``"conditional"``.
+            * ``"tools_id"``: ``"graph_id"`` in the upper and ``"node_id"`` in the lower 32 bits.
+            * ``"graph_id"``: the number of the ``cudaGraphExec_t``.
+            * ``"node_id"``: the number of the node in its graph.
+            * ``"kernel_name"``: the name of the kernel; None for other nodes.
+            * ``"event_ptr"``: the ``cudaEvent_t`` that the node records or waits for; 0 for other nodes.
+            * ``"dependencies"`` and ``"dependents"``: the places of the nodes that the node waits for, and of the nodes
+              that wait for the node.
+
+        Raises:
+            RuntimeError: The graph was not made with ``keep_graph=True``, has captured nothing yet, or has no
+                ``cudaGraphExec_t`` yet.
+
+        Example:
+            >>> x = xp.zeros(3)
+            >>> g = tcuda.CUDAGraph(keep_graph=True)
+            >>> with tcuda.graph(g):
+            ...     x += 1
+            ...     x *= 2
+            >>> g.instantiate()
+            >>> [(node["node_type"], node["dependencies"]) for node in g.get_graph_data()["nodes"]]
+            [('kernel', []), ('kernel', [0])]
+        """
+        graph, executable = self.raw_cuda_graph(), self.raw_cuda_graph_exec()
+        number = cuda.graphExecGetId(executable)
+        nodes: list[dict[str, Any]] = []
+        for place, node in enumerate(cuda.graphNodes(graph)):
+            node_id = node.number & 0xFFFFFFFF
+            nodes.append(
+                {
+                    "index": place,
+                    "node_type": node.kind,
+                    "tools_id": number << 32 | node_id,
+                    "graph_id": number,
+                    "node_id": node_id,
+                    "kernel_name": node.kernel,
+                    "event_ptr": node.event,
+                    "dependencies": node.before,
+                    "dependents": [],
+                }
+            )
+        for place, described in enumerate(nodes):
+            for before in described["dependencies"]:
+                nodes[before]["dependents"].append(place)
+        return {"exec_graph_id": number, "nodes": nodes}
+
     def enable_debug_mode(self) -> None:
         """Keep the nodes of the next capture for :meth:`debug_dump`."""
         self._debug = True

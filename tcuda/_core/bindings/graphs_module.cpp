@@ -4,7 +4,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/python_launcher.hpp"
+#include "driver/status.hpp"
 #include "graphs/cuda_graphs.hpp"
+#include "graphs/node_reader.hpp"
 
 namespace nb = nanobind;
 
@@ -30,6 +32,23 @@ nb::tuple contents(const CudaGraphs &graphs, libcuda::Graph graph) {
     return nb::make_tuple(status, nodes, addresses);
 }
 
+nb::tuple read_nodes(const NodeReader &reader, libcuda::Graph graph) {
+    std::vector<NodeFacts> nodes;
+    const int status = reader.read(graph, &nodes);
+    nb::list facts;
+    if (status == success)
+        for (const NodeFacts &node : nodes)
+            facts.append(nb::make_tuple(node.type, node.number, nb::bytes(node.kernel.data(), node.kernel.size()),
+                                        node.event, node.before));
+    return nb::make_tuple(status, facts);
+}
+
+std::pair<int, std::uint64_t> number_of(const NodeReader &reader, libcuda::GraphExec executable) {
+    std::uint64_t number = 0;
+    const int status = reader.number_of(executable, &number);
+    return {status, number};
+}
+
 } // namespace
 
 void bind_graphs(nb::module_ &module) {
@@ -39,6 +58,11 @@ void bind_graphs(nb::module_ &module) {
         .def("instantiate", instantiate, nb::arg("graph"), nb::arg("flags"), nb::call_guard<nb::gil_scoped_release>())
         .def("destroy_exec", &CudaGraphs::destroy_exec, nb::arg("exec"), nb::call_guard<nb::gil_scoped_release>())
         .def("contents", contents, nb::arg("graph"));
+
+    nb::class_<NodeReader>(module, "NodeReader")
+        .def(nb::init<>())
+        .def("read", read_nodes, nb::arg("graph"))
+        .def("number_of", number_of, nb::arg("executable"));
 
     nb::class_<PythonLauncher>(module, "GraphLauncher")
         .def(nb::init<libcuda::GraphExec, nb::handle>(), nb::arg("exec"), nb::arg("current_stream"))

@@ -131,6 +131,21 @@ struct GreenContextCalls {
     Call<int(Stream)> destroy_stream{"cuStreamDestroy_v2"};
 };
 
+// What the nodes of a graph do and wait for: a driver of CUDA 12.4 or later has these functions.
+struct GraphNodeCalls {
+    Call<int(Graph, GraphNode *from, GraphNode *to, EdgeData *, std::size_t *count)> edges{"cuGraphGetEdges_v2"};
+    Call<int(const char **name, Function)> function_name{"cuFuncGetName"};
+    Call<int(const char **name, std::uintptr_t kernel)> kernel_name{"cuKernelGetName"};
+    Call<int(GraphNode, Event *)> recorded_event{"cuGraphEventRecordNodeGetEvent"};
+    Call<int(GraphNode, Event *)> awaited_event{"cuGraphEventWaitNodeGetEvent"};
+};
+
+// The numbers by which profilers name graphs and nodes: a driver of CUDA 13.1 or later has these functions.
+struct GraphNumberCalls {
+    Call<int(GraphExec, unsigned *number)> executable{"cuGraphExecGetId"};
+    Call<int(GraphNode, unsigned long long *number)> node{"cuGraphNodeGetToolsId"};
+};
+
 // Launches of kernels
 struct KernelCalls {
     Call<int(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,

@@ -129,6 +129,11 @@ struct DeviceResource {
 
 static_assert(sizeof(DeviceResource) == 144);
 
+// CUgraphEdgeData
+struct EdgeData {
+    unsigned char from_port, to_port, type, reserved[5];
+};
+
 constexpr int allocation_type_pinned = 1;           // CU_MEM_ALLOCATION_TYPE_PINNED
 constexpr int location_type_device = 1;             // CU_MEM_LOCATION_TYPE_DEVICE
 constexpr int access_read_write = 3;                // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -144,6 +149,7 @@ constexpr unsigned stream_non_blocking = 1;         // CU_STREAM_NON_BLOCKING
 constexpr int capture_mode_relaxed = 2;             // CU_STREAM_CAPTURE_MODE_RELAXED
 constexpr int capture_status_none = 0;              // CU_STREAM_CAPTURE_STATUS_NONE
 constexpr unsigned add_capture_dependencies = 0;    // CU_STREAM_ADD_CAPTURE_DEPENDENCIES
+constexpr int node_type_kernel = 0;                 // CU_GRAPH_NODE_TYPE_KERNEL
 constexpr int node_type_memcpy = 1;                 // CU_GRAPH_NODE_TYPE_MEMCPY
 constexpr int node_type_memset = 2;                 // CU_GRAPH_NODE_TYPE_MEMSET
 constexpr int resource_multiprocessors = 1;         // CU_DEV_RESOURCE_TYPE_SM
@@ -151,5 +157,7 @@ constexpr int resource_work_queues = 1000;          // CU_DEV_RESOURCE_TYPE_WORK
 constexpr unsigned green_context_default_stream = 1; // CU_GREEN_CTX_DEFAULT_STREAM
 constexpr int invalid_resource_configuration = 915; // CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION
 constexpr int node_type_graph = 4;                  // CU_GRAPH_NODE_TYPE_GRAPH
+constexpr int node_type_wait = 6;                   // CU_GRAPH_NODE_TYPE_WAIT_EVENT
+constexpr int node_type_record = 7;                 // CU_GRAPH_NODE_TYPE_EVENT_RECORD
 
 } // namespace tcuda::libcuda

@@ -10,7 +10,7 @@ from tcuda._errors import AcceleratorError
 from tcuda._runtime.cuda import visible_devices
 from tcuda._runtime.cuda.translation import translating
 from tcuda._runtime.cuda.watch import CudaWatch
-from tcuda._runtime.protocol import GraphContents
+from tcuda._runtime.protocol import GraphContents, GraphNode
 from tcuda._status import Status
 
 if TYPE_CHECKING:
@@ -68,6 +68,25 @@ _FROM_CUPY = (
     "streamWaitEvent",
 )
 """The calls that CuPy has under the same name and with the same meaning."""
+
+
+_KINDS_OF_NODES = (
+    "kernel",
+    "memcpy",
+    "memset",
+    "host",
+    "child_graph",
+    "empty",
+    "wait_event",
+    "event_record",
+    "external_semaphores_signal",
+    "external_semaphores_wait",
+    "mem_alloc",
+    "mem_free",
+    "batch_mem_op",
+    "conditional",
+)
+"""The types of nodes, in the order of ``CUgraphNodeType``."""
 
 
 class CudaRuntime:
@@ -227,6 +246,25 @@ class CudaRuntime:
         _check(status, "cuGraphGetNodes({:#x})", graph)
         return GraphContents(nodes, addresses)
 
+    def graphNodes(self, graph: int) -> list[GraphNode]:
+        """Return the nodes of ``graph`` (``cuGraphGetNodes``, ``cuGraphGetEdges``, ``cuGraphNodeGetToolsId``)."""
+        status, nodes = self._nodes.read(graph)
+        _check(status, "cuGraphGetNodes({:#x})", graph)
+        return [
+            GraphNode(_kind_of(kind), number, kernel.decode(errors="replace") or None, event, before)
+            for kind, number, kernel, event, before in nodes
+        ]
+
+    def graphExecGetId(self, graphExec: int) -> int:
+        """Return the number of ``graphExec`` (``cuGraphExecGetId``); 0 if the driver is older than CUDA 13.1."""
+        status, number = self._nodes.number_of(graphExec)
+        _check(status, "cuGraphExecGetId({:#x})", graphExec)
+        return number
+
+    @functools.cached_property
+    def _nodes(self) -> _core.NodeReader:
+        return _core.NodeReader()
+
     def memoryDriver(self) -> _core.Driver:
         """Return the driver table of ``libcuda.so.1``."""
         return _core.CudaDriver()
@@ -249,6 +287,11 @@ class CudaRuntime:
 def _words(version: int) -> str:
     """Return a version of CUDA such as 12080 as a text such as ``12.8``."""
     return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def _kind_of(kind: int) -> str:
+    """Return the name of a ``CUgraphNodeType``."""
+    return _KINDS_OF_NODES[kind] if 0 <= kind < len(_KINDS_OF_NODES) else f"CUgraphNodeType({kind})"
 
 
 def _check(status: int, call: str, *arguments: int) -> None:

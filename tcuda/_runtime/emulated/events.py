@@ -58,8 +58,9 @@ class ExternalRecord(Node):
     """
 
     def __init__(self, event: Event) -> None:
-        super().__init__("event record")
+        super().__init__("event record", kind="event_record")
         self.event = event
+        self.event_handle = event.handle
 
     def complete(self, start: int) -> int:
         """Return ``start``, which becomes the time of the event."""
@@ -78,8 +79,9 @@ class ExternalWait(Node):
     """
 
     def __init__(self, event: Event) -> None:
-        super().__init__("event wait")
+        super().__init__("event wait", kind="wait_event")
         self.event = event
+        self.event_handle = event.handle
 
     def complete(self, start: int) -> int:
         """Return ``start``, or the time of the event if that is later."""

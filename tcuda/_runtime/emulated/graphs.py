@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, TypeAlias
 
-from tcuda._runtime.protocol import GraphContents
+from tcuda._runtime.protocol import GraphContents, GraphNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,10 +33,14 @@ class Node:
         nbytes: The bytes of memory that the operation moves.
         accesses: The memory that the operation reads and writes, for a race detector.
         meets: Whether the work waits for other threads or processes.
+        kind: The type of the node, in the words of :class:`~tcuda._runtime.protocol.GraphNode`.
 
     Attributes:
+        event_handle: The event that the node records or waits for; 0 for other nodes.
         stack: The Python stack of the capture, as the number that a race detector has given; 0 if none watched.
     """
+
+    event_handle = 0
 
     def __init__(
         self,
@@ -48,8 +52,10 @@ class Node:
         accesses: Accesses = (),
         *,
         meets: bool = False,
+        kind: str = "kernel",
     ) -> None:
         self.name = name
+        self.kind = kind
         self.duration = duration
         self.work = work
         self.addresses = tuple(addresses)
@@ -117,6 +123,19 @@ class Graph:
         addresses = dict.fromkeys(address for node in self.nodes for address in node.addresses)
         return GraphContents(len(self.nodes), list(addresses))
 
+    def described(self) -> list[GraphNode]:
+        """Return what each node is and which nodes it waits for."""
+        return [
+            GraphNode(
+                node.kind,
+                self.number << 32 | place,
+                node.name if node.kind == "kernel" else None,
+                node.event_handle,
+                sorted(dependencies),
+            )
+            for place, (node, dependencies) in enumerate(zip(self.nodes, self.dependencies, strict=True))
+        ]
+
     def dot(self, *, verbose: bool) -> str:
         """Return the graph in the language of Graphviz, as CUDA writes it.
 
@@ -141,16 +160,19 @@ class Executable:
 
     Args:
         graph: The graph, to which no node is added any more.
+        number: The number by which profilers name the executable graph.
 
     Attributes:
         graph: The graph.
+        number: The number by which profilers name the executable graph.
         ready: The emulated time, in nanoseconds, at which the last launch is complete.
         preparations: The functions that prepare a launch, each by its owner.
         last: The last launch in the late schedule.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, number: int) -> None:
         self.graph = graph
+        self.number = number
         self.ready = 0
         self.preparations: dict[object, Callable[[], object]] = {}
         self.last: Operation | None = None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.captures import Capture
     from tcuda._runtime.emulated.events import Event
     from tcuda._runtime.emulated.memory import Copy
-    from tcuda._runtime.protocol import GraphContents
+    from tcuda._runtime.protocol import GraphContents, GraphNode
 
 _VERSION = 13000
 
@@ -119,6 +120,7 @@ class EmulatedRuntime:
         self._shared_events = SharedEvents(self._handles, self.clock)
         self._graphs: dict[int, Graph] = {}
         self._executables: dict[int, Executable] = {}
+        self._numbers_of_executables = itertools.count(1)
         self._ledger: _core.Ledger | None = None
 
     # Devices
@@ -227,7 +229,7 @@ class EmulatedRuntime:
         call = "cudaMallocAsync({}, {:#x})", size, stream
         with self._lock:
             timeline = self._streams.find(stream, call)
-            self._enqueue(timeline, Node("mem alloc", nbytes=size), call)
+            self._enqueue(timeline, Node("mem alloc", nbytes=size, kind="mem_alloc"), call)
             ptr = self._allocate(size, stream, call, exportable=False)
             if timeline.capture is not None:
                 release = self.devices[self.thread.device].memory.release
@@ -239,7 +241,7 @@ class EmulatedRuntime:
         with self._lock:
             timeline = self._streams.find(stream, call)
             if timeline.capture is not None:
-                self._enqueue(timeline, Node("mem free", work=lambda: self._free(ptr, call)), call)
+                self._enqueue(timeline, Node("mem free", work=lambda: self._free(ptr, call), kind="mem_free"), call)
                 return
             self._free(ptr, call, timeline)
             self._enqueue(timeline, Node("mem free"), call)
@@ -298,7 +300,7 @@ class EmulatedRuntime:
             fill = self._memory.plan_set(ptr, value, size, call)
             timeline = self._streams.find(stream, call)
             duration = costs.kernel(size, 0, timeline.multiprocessors)
-            node = Node("memset", duration, fill, (ptr,) if size else (), size)
+            node = Node("memset", duration, fill, (ptr,) if size else (), size, kind="memset")
             if size and (self.races.detector is not None or self._captures.in_progress):
                 node.accesses = [span(ptr, size, WRITE, "ptr")]
             self._run(timeline, node, call)
@@ -353,7 +355,7 @@ class EmulatedRuntime:
                 self.races.finished(timeline)
 
     def _copying(self, copy: Copy) -> Node:
-        node = Node("memcpy", copy.duration, copy.make, copy.addresses, copy.size)
+        node = Node("memcpy", copy.duration, copy.make, copy.addresses, copy.size, kind="memcpy")
         # A detector that begins to watch later needs the accesses of the nodes of graphs.
         if self.races.detector is not None or self._captures.in_progress:
             node.accesses = self._memory.accesses(copy)
@@ -889,7 +891,7 @@ class EmulatedRuntime:
         with self._lock:
             captured = self._graph(graph, ("cudaGraphInstantiate({:#x}, {})", graph, flags))
             handle = self._handles.new()
-            self._executables[handle] = Executable(captured)
+            self._executables[handle] = Executable(captured, next(self._numbers_of_executables))
             return handle
 
     def graphLaunch(self, graphExec: int, stream: int) -> None:
@@ -941,6 +943,15 @@ class EmulatedRuntime:
 
     def graphContents(self, graph: int) -> GraphContents:
         return self._graph(graph, ("cudaGraphGetNodes({:#x})", graph)).contents()
+
+    def graphNodes(self, graph: int) -> list[GraphNode]:
+        return self._graph(graph, ("cudaGraphGetNodes({:#x})", graph)).described()
+
+    def graphExecGetId(self, graphExec: int) -> int:
+        executable = self._executables.get(graphExec)
+        if executable is None:
+            raise failure(Status.INVALID_VALUE, ("cudaGraphExecGetId({:#x})", graphExec))
+        return executable.number
 
     def _graph(self, handle: int, call: Call) -> Graph:
         graph = self._graphs.get(handle)
