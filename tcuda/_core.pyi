@@ -190,6 +190,21 @@ class CudaGraphs:
     def contents(self, graph: int) -> tuple[int, int, list[int]]:
         """Return a status, the number of nodes, and the numbers in their parameters that may be addresses."""
 
+class ConditionalNodes:
+    """Conditional nodes in captures; each call returns a status first.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
+    """
+
+    def __init__(self) -> None: ...
+    def add(self, stream: int, kind: int, flag: int, size: int) -> tuple[int, int, int]:
+        """Capture a kernel that reads a flag, and a conditional node; return the handle and the graph of the body."""
+    def set(self, stream: int, handle: int, flag: int, size: int) -> int:
+        """Capture a kernel that copies a flag of 1 or 4 bytes to the value of a conditional handle."""
+    def begin_capture_to_graph(self, stream: int, graph: int, mode: int) -> int:
+        """Let the work of ``stream`` be captured into ``graph``."""
+
 class NodeReader:
     """Reads what the nodes of graphs do and wait for; each call returns a status first.
 
@@ -1567,6 +1582,10 @@ class Ledger:
         Returns:
             The number of the capture.
         """
+    def begin_part(self, capture: int, device: int, stream: int) -> int:
+        """Treat what ``stream`` has begun to capture as a part of ``capture``, and return the number of the part."""
+    def end_part(self, part: int) -> None:
+        """End a part of a capture; nothing happens if there is no such part."""
     def end_capture(self, capture: int) -> None:
         """Let memory be allocated and freed as before the capture."""
     def has_capture(self, capture: int) -> bool:

@@ -208,6 +208,14 @@ def driver_stub(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
+def graph_driver_stub(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a library that replaces a driver with graphs, for ``LD_LIBRARY_PATH``."""
+    folder = tmp_path_factory.mktemp("graph_driver")
+    _compile_cpp("graph_driver_stub", folder / "libcuda.so.1")
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
 def cupti_library(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The path of a library that stands in for CUPTI and for the driver."""
     path = tmp_path_factory.mktemp("cupti") / "libcupti_stub.so"

@@ -34,6 +34,9 @@ CAPTURE_STATUS_NONE = 0
 CAPTURE_STATUS_ACTIVE = 1
 CAPTURE_STATUS_INVALIDATED = 2
 
+CONDITIONAL_IF = 0
+CONDITIONAL_WHILE = 1
+
 GRAPH_AUTO_FREE_ON_LAUNCH = 1
 GRAPH_DOT_VERBOSE = 1
 
@@ -79,6 +82,18 @@ class GraphNode(NamedTuple):
     kernel: str | None
     event: int
     before: list[int]
+
+
+class Conditional(NamedTuple):
+    """A conditional node.
+
+    Attributes:
+        handle: The ``cudaGraphConditionalHandle``, which stands for the value of the node.
+        body: The ``cudaGraph_t`` of the body, which belongs to the node.
+    """
+
+    handle: int
+    body: int
 
 
 class Runtime(Protocol):
@@ -152,6 +167,7 @@ class Runtime(Protocol):
 
     def streamBeginCapture(self, stream: int, mode: int) -> None: ...
     def streamEndCapture(self, stream: int) -> int: ...
+    def streamBeginCaptureToGraph(self, stream: int, graph: int, mode: int) -> None: ...
     def streamIsCapturing(self, stream: int) -> bool: ...
     def streamGetCaptureInfo(self, stream: int) -> tuple[int, int]: ...  # status, and the number of the capture
     def graphDestroy(self, graph: int) -> None: ...
@@ -159,6 +175,24 @@ class Runtime(Protocol):
     def graphLaunch(self, graphExec: int, stream: int) -> None: ...
     def graphExecDestroy(self, graphExec: int) -> None: ...
     def graphDebugDotPrint(self, graph: int, path: str, flags: int) -> None: ...
+
+    # Conditional nodes. A launch runs the body of such a node once if its value is not 0 (CONDITIONAL_IF), or repeats
+    # the body while its value is not 0 (CONDITIONAL_WHILE).
+
+    def streamAddConditional(self, stream: int, kind: int, flag: int, size: int) -> Conditional:
+        """Add a kernel that reads a flag, and a conditional node with its value, to the capture of ``stream``.
+
+        The operations that ``stream`` captures later come after the node.
+
+        Args:
+            stream: The stream.
+            kind: ``CONDITIONAL_IF`` or ``CONDITIONAL_WHILE``.
+            flag: The address of the flag in the memory of the device.
+            size: The bytes of the flag: 1 or 4.
+        """
+
+    def streamSetConditional(self, stream: int, handle: int, flag: int, size: int) -> None:
+        """Add a kernel that makes the flag the value of the node of ``handle`` to the capture of ``stream``."""
 
     # Events
 

@@ -5,6 +5,7 @@
 
 #include "bindings/python_launcher.hpp"
 #include "driver/status.hpp"
+#include "graphs/conditional_nodes.hpp"
 #include "graphs/cuda_graphs.hpp"
 #include "graphs/node_reader.hpp"
 
@@ -30,6 +31,14 @@ nb::tuple contents(const CudaGraphs &graphs, libcuda::Graph graph) {
     std::vector<std::uintptr_t> addresses;
     const int status = graphs.contents(graph, &nodes, &addresses);
     return nb::make_tuple(status, nodes, addresses);
+}
+
+nb::tuple add_conditional(ConditionalNodes &nodes, libcuda::Stream stream, int kind, libcuda::DevicePointer flag,
+                          std::size_t size) {
+    libcuda::ConditionalHandle handle = 0;
+    libcuda::Graph body = 0;
+    const int status = nodes.add(stream, kind, flag, size, &handle, &body);
+    return nb::make_tuple(status, handle, body);
 }
 
 nb::tuple read_nodes(const NodeReader &reader, libcuda::Graph graph) {
@@ -58,6 +67,13 @@ void bind_graphs(nb::module_ &module) {
         .def("instantiate", instantiate, nb::arg("graph"), nb::arg("flags"), nb::call_guard<nb::gil_scoped_release>())
         .def("destroy_exec", &CudaGraphs::destroy_exec, nb::arg("exec"), nb::call_guard<nb::gil_scoped_release>())
         .def("contents", contents, nb::arg("graph"));
+
+    nb::class_<ConditionalNodes>(module, "ConditionalNodes")
+        .def(nb::init<>())
+        .def("add", add_conditional, nb::arg("stream"), nb::arg("kind"), nb::arg("flag"), nb::arg("size"))
+        .def("set", &ConditionalNodes::set, nb::arg("stream"), nb::arg("handle"), nb::arg("flag"), nb::arg("size"))
+        .def("begin_capture_to_graph", &ConditionalNodes::begin_capture_to_graph, nb::arg("stream"), nb::arg("graph"),
+             nb::arg("mode"));
 
     nb::class_<NodeReader>(module, "NodeReader")
         .def(nb::init<>())

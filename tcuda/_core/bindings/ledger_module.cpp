@@ -217,6 +217,16 @@ void bind_ledger(nb::module_ &module) {
                  guarded_without_lock(self, [&] { self.ledger.end_capture(capture); });
              },
              nb::arg("capture"))
+        .def("begin_part",
+             [](Self &self, CaptureId capture, int device, Stream stream) {
+                 return guarded(self, [&] { return self.ledger.begin_part(capture, device, key_of(stream)); });
+             },
+             nb::arg("capture"), nb::arg("device"), nb::arg("stream"))
+        .def("end_part",
+             [](Self &self, CaptureId part) {
+                 guarded_without_lock(self, [&] { self.ledger.end_part(part); });
+             },
+             nb::arg("part"))
         .def("has_capture", [](Self &self, CaptureId capture) { return self.ledger.has_capture(capture); },
              nb::arg("capture"))
         .def("hold",

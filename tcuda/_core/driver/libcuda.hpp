@@ -131,6 +131,22 @@ struct GreenContextCalls {
     Call<int(Stream)> destroy_stream{"cuStreamDestroy_v2"};
 };
 
+// Conditional nodes: a driver of CUDA 12.4 or later has these functions.
+struct ConditionalCalls {
+    Call<int(ConditionalHandle *, Graph, Context, unsigned value, unsigned flags)> create_handle{
+        "cuGraphConditionalHandleCreate"};
+    Call<int(GraphNode *, Graph, const GraphNode *dependencies, std::size_t count, NodeParameters *)> add_node{
+        "cuGraphAddNode"};
+    Call<int(Stream, Graph, const GraphNode *dependencies, const EdgeData *, std::size_t count, int mode)>
+        begin_capture_to_graph{"cuStreamBeginCaptureToGraph"};
+};
+
+// Modules of kernels
+struct ModuleCalls {
+    Call<int(Module *, const void *image)> load{"cuModuleLoadData"};
+    Call<int(Function *, Module, const char *name)> function{"cuModuleGetFunction"};
+};
+
 // What the nodes of a graph do and wait for: a driver of CUDA 12.4 or later has these functions.
 struct GraphNodeCalls {
     Call<int(Graph, GraphNode *from, GraphNode *to, EdgeData *, std::size_t *count)> edges{"cuGraphGetEdges_v2"};

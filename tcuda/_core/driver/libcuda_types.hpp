@@ -20,6 +20,8 @@ using Physical = std::uint64_t;           // CUmemGenericAllocationHandle
 using CaptureId = std::uint64_t;          // cuuint64_t
 using GreenContext = std::uintptr_t;      // CUgreenCtx
 using ResourceDescriptor = std::uintptr_t; // CUdevResourceDesc
+using Module = std::uintptr_t;            // CUmodule
+using ConditionalHandle = std::uint64_t;  // CUgraphConditionalHandle
 
 static_assert(sizeof(std::uintptr_t) == sizeof(void *) && sizeof(DevicePointer) == sizeof(std::uint64_t));
 
@@ -129,6 +131,19 @@ struct DeviceResource {
 
 static_assert(sizeof(DeviceResource) == 144);
 
+// CUgraphNodeParams with the member of the union for conditional nodes, CUDA_CONDITIONAL_NODE_PARAMS
+struct NodeParameters {
+    int type, reserved0[3];
+    ConditionalHandle handle;
+    int kind;
+    unsigned body_count;
+    Graph *bodies; // an array of the driver, which lives as long as the node
+    Context context;
+    char rest_of_union[29 * 8 - 32];
+    std::int64_t reserved2;
+};
+static_assert(sizeof(NodeParameters) == 256);
+
 // CUgraphEdgeData
 struct EdgeData {
     unsigned char from_port, to_port, type, reserved[5];
@@ -149,6 +164,9 @@ constexpr unsigned stream_non_blocking = 1;         // CU_STREAM_NON_BLOCKING
 constexpr int capture_mode_relaxed = 2;             // CU_STREAM_CAPTURE_MODE_RELAXED
 constexpr int capture_status_none = 0;              // CU_STREAM_CAPTURE_STATUS_NONE
 constexpr unsigned add_capture_dependencies = 0;    // CU_STREAM_ADD_CAPTURE_DEPENDENCIES
+constexpr int node_type_conditional = 13;           // CU_GRAPH_NODE_TYPE_CONDITIONAL
+constexpr unsigned set_capture_dependencies = 1;    // CU_STREAM_SET_CAPTURE_DEPENDENCIES
+constexpr int capture_status_invalidated = 2;       // CU_STREAM_CAPTURE_STATUS_INVALIDATED
 constexpr int node_type_kernel = 0;                 // CU_GRAPH_NODE_TYPE_KERNEL
 constexpr int node_type_memcpy = 1;                 // CU_GRAPH_NODE_TYPE_MEMCPY
 constexpr int node_type_memset = 2;                 // CU_GRAPH_NODE_TYPE_MEMSET

@@ -7,24 +7,50 @@
 namespace tcuda {
 
 bool Captures::has(CaptureId capture) const {
-    return std::any_of(captures_.begin(), captures_.end(), [&](const Capture &known) { return known.id == capture; });
+    return std::any_of(captures_.begin(), captures_.end(),
+                       [&](const Capture &known) { return known.id == capture || is_part(known, capture); });
+}
+
+CaptureId Captures::whole_of(CaptureId capture) const {
+    for (const Capture &known : captures_)
+        if (is_part(known, capture))
+            return known.id;
+    return capture;
 }
 
 CaptureId Captures::known_of(Stream stream) const {
     for (const Capture &known : captures_)
-        if (std::find(known.streams.begin(), known.streams.end(), stream) != known.streams.end())
-            return known.id;
+        for (const Member &member : known.streams)
+            if (member.stream == stream)
+                return known.id;
     return 0;
 }
 
 void Captures::add_stream(CaptureId capture, Stream stream) {
     for (Capture &known : captures_)
+        if (known.id == capture || is_part(known, capture))
+            known.streams.push_back({stream, capture});
+}
+
+void Captures::begin_part(CaptureId capture, CaptureId part) {
+    for (Capture &known : captures_)
         if (known.id == capture)
-            known.streams.push_back(stream);
+            known.parts.push_back(part);
+}
+
+void Captures::end_part(CaptureId part) noexcept {
+    for (Capture &known : captures_) {
+        if (!is_part(known, part))
+            continue;
+        known.parts.erase(std::find(known.parts.begin(), known.parts.end(), part));
+        const auto gone = std::remove_if(known.streams.begin(), known.streams.end(),
+                                         [&](const Member &member) { return member.part == part; });
+        known.streams.erase(gone, known.streams.end());
+    }
 }
 
 void Captures::begin(CaptureId capture) {
-    captures_.push_back({capture, thread_number(), {}, nullptr});
+    captures_.push_back({capture, thread_number(), {}, nullptr, {}});
     any_.store(true, std::memory_order_relaxed);
 }
 

@@ -157,7 +157,7 @@ CaptureId DeviceLedger::capture_of(Stream stream) {
         return 0;
     const Lock lock(mutex_);
     captures_.add_stream(capture, stream);
-    return capture;
+    return captures_.whole_of(capture);
 }
 
 // Completes the frees that wait for streams or for replays of released graphs. Waits for all of them if `wait`.
@@ -343,6 +343,16 @@ void DeviceLedger::end_capture(CaptureId capture) noexcept {
         } catch (const std::exception &) { // a later call offers the memory to the driver again
         }
     }
+}
+
+void DeviceLedger::begin_part(CaptureId capture, CaptureId part) {
+    const Lock lock(mutex_);
+    captures_.begin_part(capture, part);
+}
+
+void DeviceLedger::end_part(CaptureId part) noexcept {
+    const Lock lock(mutex_);
+    captures_.end_part(part);
 }
 
 bool DeviceLedger::has_capture(CaptureId capture) {

@@ -86,6 +86,9 @@ public:
     void begin_capture(PoolId id, CaptureId capture);
     void end_capture(CaptureId capture) noexcept;
     bool has_capture(CaptureId capture);
+    // The body of a conditional node, which is a part of a capture with a number of its own.
+    void begin_part(CaptureId capture, CaptureId part);
+    void end_part(CaptureId part) noexcept;
     // Keeps the allocations that have one of these addresses until release_graph(), also if they are freed before.
     // Leaves out the allocations that were made in the capture. Returns where the allocations begin.
     std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture);

@@ -87,6 +87,24 @@ public:
         for (const auto &ledger : ledgers_)
             ledger->end_capture(capture);
     }
+    // The body of a conditional node: `stream` has begun to capture a part of `capture`. Returns the number of the part.
+    CaptureId begin_part(CaptureId capture, int device, Stream stream) {
+        CaptureId part = 0;
+        if (const int status = driver_.capture_of(device, stream, &part))
+            throw DriverError(status, "asking the driver for a capture");
+        try {
+            for (const auto &ledger : ledgers_)
+                ledger->begin_part(capture, part);
+        } catch (...) {
+            end_part(part);
+            throw;
+        }
+        return part;
+    }
+    void end_part(CaptureId part) noexcept {
+        for (const auto &ledger : ledgers_)
+            ledger->end_part(part);
+    }
     bool has_capture(CaptureId capture) {
         return std::any_of(ledgers_.begin(), ledgers_.end(),
                            [&](const auto &ledger) { return ledger->has_capture(capture); });

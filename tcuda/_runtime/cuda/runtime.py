@@ -10,7 +10,7 @@ from tcuda._errors import AcceleratorError
 from tcuda._runtime.cuda import visible_devices
 from tcuda._runtime.cuda.translation import translating
 from tcuda._runtime.cuda.watch import CudaWatch
-from tcuda._runtime.protocol import GraphContents, GraphNode
+from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
 from tcuda._status import Status
 
 if TYPE_CHECKING:
@@ -260,6 +260,25 @@ class CudaRuntime:
         status, number = self._nodes.number_of(graphExec)
         _check(status, "cuGraphExecGetId({:#x})", graphExec)
         return number
+
+    def streamAddConditional(self, stream: int, kind: int, flag: int, size: int) -> Conditional:
+        """Capture a conditional node (``cuGraphConditionalHandleCreate``, ``cuGraphAddNode``)."""
+        status, handle, body = self._conditionals.add(stream, kind, flag, size)
+        _check(status, "cuGraphAddNode({:#x}, {})", stream, kind)
+        return Conditional(handle, body)
+
+    def streamSetConditional(self, stream: int, handle: int, flag: int, size: int) -> None:
+        """Capture a kernel that calls ``cudaGraphSetConditional``."""
+        _check(self._conditionals.set(stream, handle, flag, size), "cuLaunchKernel({:#x})", stream)
+
+    def streamBeginCaptureToGraph(self, stream: int, graph: int, mode: int) -> None:
+        """Capture the work of ``stream`` into ``graph`` (``cuStreamBeginCaptureToGraph``)."""
+        status = self._conditionals.begin_capture_to_graph(stream, graph, mode)
+        _check(status, "cuStreamBeginCaptureToGraph({:#x}, {:#x}, {})", stream, graph, mode)
+
+    @functools.cached_property
+    def _conditionals(self) -> _core.ConditionalNodes:
+        return _core.ConditionalNodes()
 
     @functools.cached_property
     def _nodes(self) -> _core.NodeReader:

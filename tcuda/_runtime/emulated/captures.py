@@ -29,6 +29,8 @@ class Capture:
         origin: The stream on which the capture begins.
         device: The device of that stream.
         mode: The ``CAPTURE_...`` mode.
+        body: The graph of the body of a conditional node, into which the operations go; None for a graph of their own.
+        body_handle: The handle of ``body``.
 
     Attributes:
         number: The number of the capture.
@@ -37,15 +39,19 @@ class Capture:
         active: Whether the capture has not ended.
         valid: Whether no call has invalidated the capture.
         graph: The graph of the operations that were captured so far.
+        body_handle: The handle of the graph if the graph is the body of a conditional node; 0 for another graph.
     """
 
-    def __init__(self, number: int, origin: int, device: int, mode: int) -> None:
+    def __init__(
+        self, number: int, origin: int, device: int, mode: int, body: Graph | None = None, body_handle: int = 0
+    ) -> None:
         self.number = number
         self.origin = origin
         self.device = device
         self.active = True
         self.valid = True
-        self.graph = Graph(number)
+        self.graph = Graph(number) if body is None else body
+        self.body_handle = body_handle
         self._mode = mode
         self._thread = threading.get_ident()
         self._last: dict[int, Places] = {origin: frozenset()}
@@ -103,9 +109,13 @@ class Captures:
         self.in_progress: list[Capture] = []
         self._numbers = itertools.count(1)
 
-    def new(self, origin: int, device: int, mode: int) -> Capture:
+    def new(self, origin: int, device: int, mode: int, body: Graph | None = None, body_handle: int = 0) -> Capture:
         """Return a capture that is not in progress yet; the arguments are those of :class:`Capture`."""
-        return Capture(next(self._numbers), origin, device, mode)
+        return Capture(next(self._numbers), origin, device, mode, body, body_handle)
+
+    def new_body(self) -> Graph:
+        """Return the graph of the body of a conditional node."""
+        return Graph(next(self._numbers))
 
     def forbid_unsafe(self, call: Call) -> None:
         """Refuse ``call``, which synchronizes, queries or allocates, if a capture forbids such calls in this thread.

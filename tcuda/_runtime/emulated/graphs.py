@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tcuda._runtime.protocol import GraphContents, GraphNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from tcuda._runtime.emulated.accesses import Accesses
     from tcuda._runtime.emulated.allocation import Allocation
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 Places: TypeAlias = frozenset[int]
 """Nodes of a graph, by their places in the order of the capture."""
+
+
+Order: TypeAlias = "Callable[[Sequence[Places]], Sequence[int]]"
+"""A function that returns a legal order of nodes, given the nodes that each of them waits for."""
 
 
 def _nothing() -> None:
@@ -34,13 +38,17 @@ class Node:
         accesses: The memory that the operation reads and writes, for a race detector.
         meets: Whether the work waits for other threads or processes.
         kind: The type of the node, in the words of :class:`~tcuda._runtime.protocol.GraphNode`.
+        pageable: Whether the operation uses pageable memory of the host.
 
     Attributes:
+        body: The graph of the body of a conditional node; None for other nodes.
         event_handle: The event that the node records or waits for; 0 for other nodes.
+        devices: The devices of the streams of the operation.
         stack: The Python stack of the capture, as the number that a race detector has given; 0 if none watched.
     """
 
     event_handle = 0
+    body: Graph | None = None
 
     def __init__(
         self,
@@ -53,6 +61,7 @@ class Node:
         *,
         meets: bool = False,
         kind: str = "kernel",
+        pageable: bool = False,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -63,6 +72,12 @@ class Node:
         self.accesses = accesses
         self.stack = 0
         self.meets = meets
+        self.pageable = pageable
+        self.devices: Sequence[int] = ()
+
+    def work_in(self, order: Order) -> Callable[[], object]:
+        """Return a function that does the work, in which nodes of bodies follow each other in ``order``."""
+        return self.work
 
     def complete(self, start: int) -> int:
         """Return when the operation is complete, given that it may start at ``start``."""
@@ -136,14 +151,21 @@ class Graph:
             for place, (node, dependencies) in enumerate(zip(self.nodes, self.dependencies, strict=True))
         ]
 
+    def bodies(self) -> Iterable[Graph]:
+        """Return the bodies of the conditional nodes of the graph, without the bodies in these bodies."""
+        return (node.body for node in self.nodes if node.body is not None)
+
     def dot(self, *, verbose: bool) -> str:
         """Return the graph in the language of Graphviz, as CUDA writes it.
 
         Args:
             verbose: Whether the drawing shows the memory of each node.
         """
+        return "\n".join(["digraph dot {", *self._drawing(verbose=verbose), "}", ""])
+
+    def _drawing(self, *, verbose: bool) -> list[str]:
         name = f"graph_{self.number}"
-        lines = ["digraph dot {", f"subgraph cluster_{self.number} {{", f'label="{name}" graph[style="dashed"];']
+        lines = [f"subgraph cluster_{self.number} {{", f'label="{name}" graph[style="dashed"];']
         for place, node in enumerate(self.nodes):
             texts = [str(place), node.name]
             if verbose:
@@ -152,7 +174,9 @@ class Graph:
             lines.append(f'"{name}_node_{place}"[style="bold" shape="octagon" label="{label}"];')
         for place, dependencies in enumerate(self.dependencies):
             lines += [f'"{name}_node_{before}" -> "{name}_node_{place}";' for before in sorted(dependencies)]
-        return "\n".join([*lines, "}", "}", ""])
+        for body in self.bodies():
+            lines += body._drawing(verbose=verbose)
+        return [*lines, "}"]
 
 
 class Executable:

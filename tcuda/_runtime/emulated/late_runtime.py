@@ -155,7 +155,7 @@ class LateRuntime(EmulatedRuntime):
             super()._perform_graph(executable, timeline)
             return
         prepare = tuple(executable.preparations.values())
-        graph = executable.graph
+        graph, order = executable.graph, self.schedule.order
         waits = [node.event.operation for node in graph.nodes if isinstance(node, ExternalWait)]
         before = [executable.last, *waits]
         operation: Operation | None = None
@@ -165,7 +165,7 @@ class LateRuntime(EmulatedRuntime):
                 each()
             self._meet(graph)
         else:
-            works = [*prepare, *(graph.nodes[place].work for place in self.schedule.order(graph.dependencies))]
+            works = [*prepare, *(graph.nodes[place].work_in(order) for place in order(graph.dependencies))]
             operation = executable.last = self._add([timeline], functools.partial(_do_all, works), before)
         for node in graph.nodes:
             if isinstance(node, ExternalRecord):

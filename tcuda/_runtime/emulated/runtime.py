@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from tcuda._runtime.emulated.allocation import Allocation
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.emulated.captures import Captures
 from tcuda._runtime.emulated.clock import CALL, Clock
+from tcuda._runtime.emulated.conditionals import Condition, ConditionalNode, has_legal_bodies, note_accesses
 from tcuda._runtime.emulated.devices import STREAM_PRIORITY_RANGE, EmulatedDevice
 from tcuda._runtime.emulated.driver_streams import DriverStreams
 from tcuda._runtime.emulated.events import Events, ExternalRecord, ExternalWait
@@ -43,6 +45,8 @@ from tcuda._runtime.protocol import (
     CAPTURE_STATUS_ACTIVE,
     CAPTURE_STATUS_INVALIDATED,
     CAPTURE_STATUS_NONE,
+    CONDITIONAL_IF,
+    CONDITIONAL_WHILE,
     EVENT_BLOCKING_SYNC,
     EVENT_DISABLE_TIMING,
     EVENT_INTERPROCESS,
@@ -54,6 +58,7 @@ from tcuda._runtime.protocol import (
     STREAM_DEFAULT,
     STREAM_NON_BLOCKING,
     STREAM_PER_THREAD,
+    Conditional,
 )
 from tcuda._status import Status
 
@@ -119,6 +124,10 @@ class EmulatedRuntime:
         self._imports = Imports(self.devices)
         self._shared_events = SharedEvents(self._handles, self.clock)
         self._graphs: dict[int, Graph] = {}
+        self._bodies: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
+        """The bodies of conditional nodes, by handle. A body lives as long as its node."""
+        self._conditions: weakref.WeakValueDictionary[int, Condition] = weakref.WeakValueDictionary()
+        """The values of conditional nodes, by handle."""
         self._executables: dict[int, Executable] = {}
         self._numbers_of_executables = itertools.count(1)
         self._ledger: _core.Ledger | None = None
@@ -359,6 +368,7 @@ class EmulatedRuntime:
         # A detector that begins to watch later needs the accesses of the nodes of graphs.
         if self.races.detector is not None or self._captures.in_progress:
             node.accesses = self._memory.accesses(copy)
+            node.pageable = len(node.accesses) < 2 and copy.layout is not None
         return node
 
     # Streams
@@ -604,6 +614,7 @@ class EmulatedRuntime:
                 if not capture.valid:
                     raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
                 node = Node(name, duration, work, addresses, nbytes, accesses, meets=meets)
+                node.devices = [timeline.device for timeline in timelines]
                 if self.races.detector is not None:
                     node.stack = self.races.detector.note_stack()
                 capture.add_together([timeline.handle for timeline in timelines], node)
@@ -644,6 +655,7 @@ class EmulatedRuntime:
                 raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
             if self.races.detector is not None:
                 node.stack = self.races.detector.note_stack()
+            node.devices = (timeline.device,)
             timeline.capture.add(timeline.handle, node)
             return self.clock.now()
         if self._captures.in_progress:
@@ -687,6 +699,8 @@ class EmulatedRuntime:
 
     def _perform_graph(self, executable: Executable, timeline: Timeline) -> None:
         """Do the work of ``executable`` on ``timeline``, which does not capture."""
+        if self.races.detector is not None:
+            note_accesses(executable.graph)
         self._perform(executable.run, [timeline])
 
     def poison(self, ptr: int, size: int, value: int, stream: int) -> None:
@@ -821,6 +835,45 @@ class EmulatedRuntime:
             timeline.capture = self._captures.new(timeline.handle, timeline.device, mode)
             self._captures.in_progress.append(timeline.capture)
 
+    def streamBeginCaptureToGraph(self, stream: int, graph: int, mode: int) -> None:
+        """Capture the work of ``stream`` into ``graph``, which must be the body of a conditional node."""
+        call = "cudaStreamBeginCaptureToGraph({:#x}, {:#x}, {})", stream, graph, mode
+        with self._lock:
+            body = self._bodies.get(graph)
+            if body is None or not 0 <= mode <= CAPTURE_RELAXED:
+                raise failure(Status.INVALID_VALUE, call)
+            timeline = self._streams.find(stream, call)
+            if timeline.handle == 0:
+                raise failure(Status.STREAM_CAPTURE_UNSUPPORTED, call)
+            if timeline.capture is not None:
+                raise failure(Status.ILLEGAL_STATE, call)
+            timeline.capture = self._captures.new(timeline.handle, timeline.device, mode, body, graph)
+            self._captures.in_progress.append(timeline.capture)
+
+    def streamAddConditional(self, stream: int, kind: int, flag: int, size: int) -> Conditional:
+        call = "cudaGraphAddNode({:#x}, {})", stream, kind
+        with self._lock:
+            if kind not in (CONDITIONAL_IF, CONDITIONAL_WHILE):
+                raise failure(Status.INVALID_VALUE, call)
+            timeline = self._on_current_device(stream, call)
+            if timeline.capture is None:
+                raise failure(Status.ILLEGAL_STATE, call)
+            condition, body = Condition(), self._captures.new_body()
+            self._enqueue(timeline, condition.setter(flag, size), call)
+            self._enqueue(timeline, ConditionalNode(condition, body, repeats=kind == CONDITIONAL_WHILE), call)
+            conditional = Conditional(self._handles.new(), self._handles.new())
+            self._conditions[conditional.handle], self._bodies[conditional.body] = condition, body
+            return conditional
+
+    def streamSetConditional(self, stream: int, handle: int, flag: int, size: int) -> None:
+        call = "cudaLaunchKernel({:#x})", stream
+        with self._lock:
+            condition = self._conditions.get(handle)
+            timeline = self._on_current_device(stream, call)
+            if condition is None or timeline.capture is None:
+                raise failure(Status.INVALID_VALUE, call)
+            self._enqueue(timeline, condition.setter(flag, size), call)
+
     def streamEndCapture(self, stream: int) -> int:
         call = "cudaStreamEndCapture({:#x})", stream
         with self._lock:
@@ -838,6 +891,8 @@ class EmulatedRuntime:
                 raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
             if not capture.joined():
                 raise failure(Status.STREAM_CAPTURE_UNJOINED, call)
+            if capture.body_handle:
+                return capture.body_handle
             graph = self._handles.new()
             self._graphs[graph] = capture.graph
             return graph
@@ -889,7 +944,10 @@ class EmulatedRuntime:
 
     def graphInstantiate(self, graph: int, flags: int) -> int:
         with self._lock:
-            captured = self._graph(graph, ("cudaGraphInstantiate({:#x}, {})", graph, flags))
+            call = "cudaGraphInstantiate({:#x}, {})", graph, flags
+            captured = self._graph(graph, call)
+            if not has_legal_bodies(captured, self._can_use):
+                raise failure(Status.INVALID_VALUE, call)
             handle = self._handles.new()
             self._executables[handle] = Executable(captured, next(self._numbers_of_executables))
             return handle
@@ -954,10 +1012,15 @@ class EmulatedRuntime:
         return executable.number
 
     def _graph(self, handle: int, call: Call) -> Graph:
-        graph = self._graphs.get(handle)
+        graph = self._graphs.get(handle) or self._bodies.get(handle)
         if graph is None:
             raise failure(Status.INVALID_VALUE, call)
         return graph
+
+    def _can_use(self, device: int, address: int) -> bool:
+        """Return whether ``device`` can use the memory at ``address``, which lies on some device."""
+        owner = self._memory.owner(address)
+        return owner is None or self.canAccess(device, owner.index)
 
     def _replay(self, executable: Executable, timeline: Timeline) -> None:
         """Run ``executable`` on ``timeline``, which does not capture."""

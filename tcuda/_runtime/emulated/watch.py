@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from tcuda import _core
 from tcuda._runtime.emulated.accesses import WRITE, listed, span
+from tcuda._runtime.emulated.conditionals import ConditionalNode
 from tcuda._runtime.emulated.events import ExternalRecord, ExternalWait
 from tcuda._runtime.emulated.host_watch import HostWatch
 from tcuda._runtime.emulated.shared_events import SharedEvent
@@ -274,20 +276,58 @@ class Watch:
 
 def _watched(graph: Graph, detector: _core.RaceDetector) -> WatchedGraph:
     """Make ``graph`` known to ``detector``."""
-    nodes = []
-    recorded: dict[int, int] = {}
-    waits, records, measured = [], [], []
-    for place, (node, dependencies) in enumerate(zip(graph.nodes, graph.dependencies, strict=True)):
-        before = set(dependencies)
-        if isinstance(node, ExternalRecord):
-            records.append(node.event)
-            recorded[node.event.handle] = place
-        elif isinstance(node, ExternalWait):
-            waits.append(node.event)
-            if node.event.handle in recorded:  # the node waits for the record in the same launch
-                before.add(recorded[node.event.handle])
-        if callable(node.accesses):
-            measured.append((place, node.accesses))
-        accesses = () if callable(node.accesses) else node.accesses
-        nodes.append((node.name, accesses, sorted(before), node.stack))
-    return WatchedGraph(detector.graph(nodes), waits, records, measured)
+    plan = _Plan()
+    plan.add(graph, set(), None)
+    return WatchedGraph(detector.graph(plan.nodes), plan.waits, plan.records, plan.measured)
+
+
+class _Plan:
+    """The nodes of a graph and of the bodies of its conditional nodes, in one list.
+
+    The rounds of a body follow each other, and so no round races with another. So each node of a body is one node of
+    the list. The node has the accesses of all its runs in a launch: none if the body did not run.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[tuple[str, Sequence[Access], list[int], int]] = []
+        self.waits: list[Event] = []
+        self.records: list[Event] = []
+        self.measured: list[tuple[int, Callable[[], Sequence[Access]]]] = []
+        self._recorded: dict[int, int] = {}
+
+    def add(self, graph: Graph, first: set[int], owner: ConditionalNode | None) -> set[int]:
+        """Add the nodes of ``graph``, and return the places of all of them.
+
+        Args:
+            graph: The graph.
+            first: The places of the nodes that come before the whole graph.
+            owner: The node whose body the graph is; None for a graph that is no body.
+        """
+        ends: list[set[int]] = []  # for each node of the graph, the places after which the node has ended
+        for number, (node, dependencies) in enumerate(zip(graph.nodes, graph.dependencies, strict=True)):
+            before = first.union(*(ends[earlier] for earlier in dependencies))
+            place = len(self.nodes)
+            if isinstance(node, ExternalRecord):
+                self.records.append(node.event)
+                self._recorded[node.event.handle] = place
+            elif isinstance(node, ExternalWait):
+                self.waits.append(node.event)
+                if node.event.handle in self._recorded:  # the node waits for the record in the same launch
+                    before.add(self._recorded[node.event.handle])
+            accesses: Sequence[Access] = ()
+            if owner is not None:
+                self.measured.append((place, functools.partial(_accesses_in_body, owner, number)))
+            elif callable(node.accesses):
+                self.measured.append((place, node.accesses))
+            else:
+                accesses = node.accesses
+            self.nodes.append((node.name, accesses, sorted(before), node.stack))
+            ends.append({place})
+            if isinstance(node, ConditionalNode):
+                ends[number] |= self.add(node.body, {place}, node)
+        return set().union(*ends)
+
+
+def _accesses_in_body(owner: ConditionalNode, number: int) -> Sequence[Access]:
+    noted = owner.accesses_of_body
+    return () if noted is None else list(noted[number])

@@ -1,0 +1,147 @@
+"""Conditional nodes: nodes of a graph whose body a launch runs, or repeats, while a flag on the device is not zero."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from typing import TYPE_CHECKING
+
+from tcuda._runtime.emulated import costs
+from tcuda._runtime.emulated.accesses import READ, span
+from tcuda._runtime.emulated.graphs import Graph, Node, Order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcuda._runtime.emulated.accesses import Access
+
+_IN_BODIES = ("kernel", "memcpy", "memset", "empty", "child_graph", "conditional")
+"""The types of nodes that a body may have ("Conditional Graph Nodes" in the CUDA C++ Programming Guide)."""
+
+
+class Condition(threading.local):
+    """The value of a conditional node, which each launch sets before the node runs.
+
+    A launch does its work in one thread. Each thread has a value of its own, because two threads may launch two
+    executables of the same graph at the same time.
+
+    Attributes:
+        value: Whether the value is not zero.
+    """
+
+    value = False
+
+    def setter(self, flag: int, size: int) -> Node:
+        """Return a kernel that copies a flag of ``size`` bytes at the address ``flag`` to the value."""
+        return Node(
+            "tcuda_set_conditional",
+            costs.kernel(size),
+            functools.partial(self._set, flag, size),
+            (flag,),
+            size,
+            [span(flag, size, READ, "flag")],
+        )
+
+    def _set(self, flag: int, size: int) -> None:
+        self.value = any(ctypes.string_at(flag, size))
+
+
+class ConditionalNode(Node):
+    """A node that runs its body if a value is not zero.
+
+    Args:
+        condition: The value.
+        body: The graph of the body.
+        repeats: Whether the body is repeated until the value is zero.
+
+    Attributes:
+        body: The graph of the body.
+        accesses_of_body: For each node of the body, the accesses of all its runs in the last launch; None unless a race
+            detector watches.
+    """
+
+    body: Graph
+
+    def __init__(self, condition: Condition, body: Graph, *, repeats: bool) -> None:
+        super().__init__("while" if repeats else "if", work=self.run, kind="conditional")
+        self.body = body
+        self.accesses_of_body: list[dict[Access, None]] | None = None
+        self._condition = condition
+        self._repeats = repeats
+        self._time_of_rounds: int | None = None
+
+    def work_in(self, order: Order) -> Callable[[], object]:
+        """Return a function that runs the body as often as the value says."""
+        return functools.partial(self.run, order)
+
+    def run(self, order: Order | None = None) -> None:
+        """Run the body as often as the value says.
+
+        Args:
+            order: Gives the order of the nodes of the body; the order of the capture if None.
+        """
+        time = 0
+        nodes = self.body.nodes
+        while self._condition.value:
+            for place in range(len(nodes)) if order is None else order(self.body.dependencies):
+                (nodes[place].work if order is None else nodes[place].work_in(order))()
+            if self.accesses_of_body is not None:
+                self._note_accesses(self.accesses_of_body)
+            time += self.body.complete(0)
+            if not self._repeats:
+                break
+        self._time_of_rounds = time
+
+    def complete(self, start: int) -> int:
+        """Return when the rounds of the last run are complete, given that the first may start at ``start``.
+
+        Before any run, which may be late, one round counts.
+        """
+        time = self._time_of_rounds
+        return start + (self.body.complete(0) if time is None else time)
+
+    def note_accesses(self) -> None:
+        """Forget the accesses of the last launch, and note those of the next launch."""
+        self.accesses_of_body = [{} for _ in self.body.nodes]
+        note_accesses(self.body)
+
+    def _note_accesses(self, noted: list[dict[Access, None]]) -> None:
+        for known, node in zip(noted, self.body.nodes, strict=True):
+            if callable(node.accesses):
+                known.update(dict.fromkeys(node.accesses()))
+            elif not known:
+                known.update(dict.fromkeys(node.accesses))
+
+
+def note_accesses(graph: Graph) -> None:
+    """Let the conditional nodes of ``graph`` note what their bodies access in the next launch."""
+    for node in graph.nodes:
+        if isinstance(node, ConditionalNode):
+            node.note_accesses()
+
+
+def has_legal_bodies(graph: Graph, can_use: Callable[[int, int], bool]) -> bool:
+    """Return whether CUDA instantiates ``graph``, as far as the bodies of its conditional nodes say.
+
+    Args:
+        graph: The graph.
+        can_use: A function that returns whether a device can use the memory of a device at an address.
+    """
+    return all(
+        _is_legal(node.body, node.devices, can_use) and has_legal_bodies(node.body, can_use)
+        for node in graph.nodes
+        if node.body is not None
+    )
+
+
+def _is_legal(body: Graph, devices: Sequence[int], can_use: Callable[[int, int], bool]) -> bool:
+    """Return whether the nodes of ``body`` are of the types and on the device that CUDA allows."""
+    return all(
+        node.kind in _IN_BODIES
+        and not node.meets
+        and not node.pageable
+        and tuple(node.devices) == tuple(devices)
+        and (node.kind not in ("memcpy", "memset") or all(can_use(devices[0], address) for address in node.addresses))
+        for node in body.nodes
+    )
