@@ -39,6 +39,9 @@ class Capture:
         states: For the state of each generator that draws in the capture, the captured state that the kernels read.
         events: What every launch of the graph refers to: external events, and the green contexts of the capture.
         host_memory: The arrays of the host that every launch of the graph reads.
+        mode: The ``CAPTURE_...`` mode of the capture.
+        bodies: The ``cudaGraph_t`` of the bodies of all conditional nodes, nested ones too.
+        is_broken: Whether the capture of a body failed, so that the graph would lack work.
     """
 
     def __init__(self, graph: Any, stream: int, device: int, number: int, mode: int) -> None:
@@ -49,20 +52,49 @@ class Capture:
         self.states: dict[PhiloxState, Any] = {}
         self.events: list[Any] = list(green_contexts)  # nobody knows yet whose streams will take part
         self.host_memory: list[Any] = []
-        self._mode = mode
+        self.bodies: list[int] = []
+        self.is_broken = False
+        self.mode = mode
         self._thread = threading.get_ident()
 
     def forbids_unsafe_calls(self) -> bool:
         """Return whether this thread must neither synchronize nor query any stream (``cudaStreamCaptureMode``)."""
-        if self._mode == CAPTURE_GLOBAL:
+        if self.mode == CAPTURE_GLOBAL:
             return True
-        return self._mode != CAPTURE_RELAXED and self._thread == threading.get_ident()
+        return self.mode != CAPTURE_RELAXED and self._thread == threading.get_ident()
 
     def state_for(self, state: PhiloxState, make: Callable[[], Any]) -> Any:
         """Return the captured state that the kernels read for ``state``; the first call makes it with ``make``."""
         if state not in self.states:
             self.states[state] = make()
         return self.states[state]
+
+
+class BodyCapture(Capture):
+    """The capture of the body of a conditional node, which CUDA numbers as a capture of its own.
+
+    Args:
+        whole: The capture of the graph that has the node.
+        stream: The handle of the stream on which the body is captured.
+        device: The device of that stream.
+        number: The number that CUDA gave the capture of the body.
+    """
+
+    def __init__(self, whole: Capture, stream: int, device: int, number: int) -> None:
+        super().__init__(whole.graph, stream, device, number, whole.mode)
+        self.events = whole.events
+        self.host_memory = whole.host_memory
+
+    def state_for(self, state: PhiloxState, make: Callable[[], Any]) -> Any:
+        """Refuse a draw of random numbers.
+
+        Raises:
+            RuntimeError: Always: how many numbers a launch draws would depend on the flag, which only the device knows.
+        """
+        raise RuntimeError(
+            "RNG within data-dependent conditional nodes is not supported yet. Draw the random numbers before the "
+            "node, in the capture but not in the body."
+        )
 
 
 captures: list[Capture] = []

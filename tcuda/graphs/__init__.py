@@ -5,6 +5,7 @@ from __future__ import annotations
 from tcuda.graphs._callables import make_graphed_callables
 from tcuda.graphs._context import graph, is_current_stream_capturing
 from tcuda.graphs._cuda_graph import CUDAGraph
+from tcuda.graphs._while_loop import while_loop
 from tcuda.memory._pools import graph_pool_handle
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "graph_pool_handle",
     "is_current_stream_capturing",
     "make_graphed_callables",
+    "while_loop",
 ]

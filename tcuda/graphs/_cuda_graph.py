@@ -21,8 +21,10 @@ from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import (
     CAPTURE_GLOBAL,
     CAPTURE_RELAXED,
+    CAPTURE_STATUS_INVALIDATED,
     CAPTURE_STATUS_NONE,
     CAPTURE_THREAD_LOCAL,
+    CONDITIONAL_IF,
     GRAPH_AUTO_FREE_ON_LAUNCH,
     GRAPH_DOT_VERBOSE,
     STREAM_LEGACY,
@@ -30,10 +32,11 @@ from tcuda._runtime.protocol import (
 from tcuda._scope import undone_by
 from tcuda._status import Status
 from tcuda._warnings import stacklevel
+from tcuda.graphs._body import BOOL, Body, flag_of, give_streams_back
 from tcuda.random import Generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from typing_extensions import Self
 
@@ -45,6 +48,12 @@ _beginning = threading.RLock()
 
 The lock is reentrant, because a finalizer or a signal handler that runs meanwhile may begin a capture too.
 """
+
+_WHAT_A_BODY_MAY_CONTAIN = (
+    "The body of a conditional node may contain only kernels, copies, fills and conditional nodes, all on the device "
+    "of the node. Copies must use neither pageable memory of the host nor memory that the device cannot access. Events "
+    "with external=True, memory of cudaMallocAsync and collectives are not allowed."
+)
 
 _MODES = {"global": CAPTURE_GLOBAL, "thread_local": CAPTURE_THREAD_LOCAL, "relaxed": CAPTURE_RELAXED}
 
@@ -83,6 +92,8 @@ class CUDAGraph:
     _capture: Capture | None
     _beginning: bool  # whether capture_begin() has begun and not ended
     _ending: bool  # whether capture_end() has begun and not ended
+    _bodies: list[Body]  # the bodies that are being captured, the innermost last
+    _changing_body: bool  # whether the capture of the last of them is beginning or ending
 
     # __new__ takes the arguments, as in torch: a subclass may have an __init__ with other arguments, and need not call
     # CUDAGraph.__init__.
@@ -91,7 +102,8 @@ class CUDAGraph:
         self._keep_graph = flag(keep_graph, "keep_graph")
         self._debug = False
         self._capture = None
-        self._beginning = self._ending = False
+        self._beginning = self._ending = self._changing_body = False
+        self._bodies = []
         self._forget()
         return self
 
@@ -107,6 +119,7 @@ class CUDAGraph:
         self._graph = 0
         self._executable = 0
         self._captured = False
+        self._has_bodies = False
         self._replayed = False
         self._held: list[int] = []
         self._states: tuple[Any, ...] = ()
@@ -223,16 +236,29 @@ class CUDAGraph:
             raise RuntimeError(
                 "Capture must end on the same stream it began on. It began on the stream "
                 f"{capture.stream:#x}, and {backend.current_stream().ptr:#x} is current."
+                + (
+                    " A begin_capture_to_if_node() has no end_capture_to_conditional_node() yet."
+                    if self._bodies
+                    else ""
+                )
             )
         self._ending = True
+        if capture.is_broken or self._bodies:
+            raise AcceleratorError(
+                Status.STREAM_CAPTURE_INVALIDATED,
+                "CUDAGraph.capture_end(): the capture of the body of a conditional node has not come to its end",
+            )
         self._graph = cuda.streamEndCapture(capture.stream)
         nodes, addresses = cuda.graphContents(self._graph)
+        for body in capture.bodies:
+            addresses = [*addresses, *cuda.graphContents(body).addresses]
         self._held = ledger().hold(addresses, capture.number)
+        self._has_bodies = bool(capture.bodies)
         self._states = tuple(capture.states.values())
         self._events = tuple(capture.events)
         self._host_memory = tuple(capture.host_memory)
         if not self._keep_graph:
-            self._executable = cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
+            self._executable = self._new_executable()
             if not (self._debug or self._states):  # debug_dump() and the states need the nodes
                 graph, self._graph = self._graph, 0
                 cuda.graphDestroy(graph)
@@ -250,6 +276,7 @@ class CUDAGraph:
     def _abandon_capture(self) -> None:
         """End the capture and drop the captured work."""
         if self._capture is not None:
+            self._abandon_bodies()
             _discard_capture(self._capture.stream)
             self._end_capture()
             self._release()
@@ -262,6 +289,146 @@ class CUDAGraph:
                 captures.remove(capture)
             ledger().end_capture(capture.number)
             self._capture = None
+            give_streams_back(capture)
+
+    # Conditional nodes
+
+    def begin_capture_to_if_node(self, scalar_cuda_pred_tensor: Any) -> None:
+        """Capture the work that follows into the body of an IF node (``torch.cuda.CUDAGraph``).
+
+        A replay reads the flag ``scalar_cuda_pred_tensor`` at this point of its work, and does the work of the body
+        only if the flag is True. The body ends with :meth:`end_capture_to_conditional_node`. Bodies may be nested. In
+        the body, another stream is current, and all work must be on that stream or on streams that wait for it.
+
+        CUDA allows only kernels, copies, fills and conditional nodes in a body, all of them on one device, and copies
+        only between memory of devices and page-locked memory. Random numbers cannot be drawn in a body. An array that
+        the body makes has undefined contents until the body runs.
+
+        Args:
+            scalar_cuda_pred_tensor: The flag: an array with one bool on the current device. The graph keeps the memory.
+
+        Raises:
+            AcceleratorError: A call has invalidated the capture (901).
+            RuntimeError: The graph is not being captured on the current stream, or the flag is not one bool on the
+                current device.
+            TypeError: ``scalar_cuda_pred_tensor`` is not an array of a device.
+
+        Example:
+            >>> x, flag = xp.zeros(3), xp.zeros((), bool)
+            >>> g = tcuda.CUDAGraph()
+            >>> with tcuda.graph(g):
+            ...     g.begin_capture_to_if_node(flag)
+            ...     x += 1
+            ...     g.end_capture_to_conditional_node()
+            >>> for value in (True, False, True):
+            ...     flag.fill(value)
+            ...     g.replay()
+            >>> x
+            array([2., 2., 2.])
+        """
+        call = "CUDAGraph.begin_capture_to_if_node()"
+        self._begin_body(CONDITIONAL_IF, scalar_cuda_pred_tensor, BOOL, call)
+
+    def end_capture_to_conditional_node(self) -> None:
+        """End the body of a conditional node (``torch.cuda.CUDAGraph.end_capture_to_conditional_node``).
+
+        The work that follows is captured after the node, on the stream of :meth:`begin_capture_to_if_node`.
+
+        Raises:
+            AcceleratorError: A call has invalidated the capture of the body (901), or a stream that took part in the
+                body was not joined again (904). The graph cannot be captured then, and :meth:`capture_end` fails.
+            RuntimeError: No body is being captured, or the current stream is not the stream of the body.
+
+        Example:
+            >>> flag = xp.ones((), bool)
+            >>> g = tcuda.CUDAGraph()
+            >>> with tcuda.graph(g):
+            ...     x = xp.zeros(3)
+            ...     g.begin_capture_to_if_node(flag)
+            ...     x += 1
+            ...     g.end_capture_to_conditional_node()
+            ...     x *= 2  # this work is not in the body
+            >>> g.replay()
+            >>> x
+            array([2., 2., 2.])
+        """
+        self._end_body()
+
+    def _undo_body(self) -> None:
+        """Drop the body that failed to begin or to end, and note that the graph lacks the body."""
+        if self._changing_body:
+            self._abandon_body()
+        self._changing_body = False
+
+    @undone_by(_undo_body)
+    def _begin_body(self, kind: int, flag: Any, kinds: Mapping[str, int], call: str) -> None:
+        """Add a conditional node, and begin to capture its body.
+
+        Args:
+            kind: ``CONDITIONAL_IF`` or ``CONDITIONAL_WHILE``.
+            flag: An array with one element.
+            kinds: The kinds of elements that the flag may have; see :func:`flag_of`.
+            call: The name of the call in errors.
+        """
+        if self._captured:
+            raise RuntimeError(
+                f"{call}: This CUDAGraph instance already owns a captured graph. Begin the body before capture_end()."
+            )
+        capture = self._capture
+        inner = self._bodies[-1].capture if self._bodies else capture
+        stream = backend.current_stream().ptr
+        if cuda.streamGetCaptureInfo(stream)[0] == CAPTURE_STATUS_INVALIDATED:
+            raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, call)
+        if capture is None or inner is None or capture_on(stream) is not inner:
+            raise RuntimeError(
+                f"capture_begin() must be called before {call}, and the current stream must take part in the capture"
+                + (" of the innermost body." if self._bodies else ".")
+            )
+        body = Body(capture, kind, flag_of(flag, kinds, call))
+        self._changing_body = True
+        self._bodies.append(body)
+        body.begin(stream)
+        self._changing_body = False
+
+    @undone_by(_undo_body)
+    def _end_body(self) -> None:
+        """End the capture of the innermost body."""
+        if not self._bodies:
+            raise RuntimeError(
+                "end_capture_to_conditional_node() called before begin_capture_to_if_node(): no body is being captured."
+            )
+        body = self._bodies[-1]
+        if backend.current_stream().ptr != body.stream:
+            raise RuntimeError(
+                f"The capture of a body must end on the stream that its begin has made current, {body.stream:#x}; "
+                f"{backend.current_stream().ptr:#x} is current."
+            )
+        self._changing_body = True
+        body.end()
+        self._bodies.pop()
+        self._changing_body = False
+
+    def _abandon_body(self) -> None:
+        """End the capture of the innermost body in any state. The capture of the graph then fails at its end."""
+        if self._capture is not None:
+            self._capture.is_broken = True
+        if self._bodies:
+            self._bodies[-1].abandon()
+            self._bodies.pop()
+
+    def _abandon_bodies(self) -> None:
+        while self._bodies:
+            self._abandon_body()
+        self._changing_body = False
+
+    def _new_executable(self) -> int:
+        """Return a ``cudaGraphExec_t`` of the graph."""
+        try:
+            return cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
+        except AcceleratorError as error:
+            if error.error_code != Status.INVALID_VALUE or not self._has_bodies:
+                raise
+            raise AcceleratorError(error.error_code, error.call, _WHAT_A_BODY_MAY_CONTAIN) from error
 
     @staticmethod
     def get_currently_capturing_graph() -> CUDAGraph:
@@ -314,7 +481,7 @@ class CUDAGraph:
             raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
         if not self._captured:
             raise RuntimeError("capture_end() must have been called before calling instantiate")
-        made = cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
+        made = self._new_executable()
         before, self._executable = self._executable, made
         self._replayed = self._replayed or (self._launcher is not None and self._launcher.launched)
         with device(self._device):

@@ -330,6 +330,51 @@ def test_a_replay_that_overwrites_a_result_in_use_is_found(found: Found, side: t
     del z
 
 
+@pytest.mark.parametrize("value", [True, False])
+def test_a_body_races_only_if_it_runs(found: Found, side: tcuda.Stream, value: bool) -> None:
+    x, flag = xp.zeros(8), xp.full((), value)
+    graph = tcuda.CUDAGraph()
+    with tcuda.graph(graph):
+        graph.begin_capture_to_if_node(flag)
+        x += 1
+        graph.end_capture_to_conditional_node()
+    tcuda.synchronize()
+    with tcuda.stream(side):
+        graph.replay()
+    x.fill(2)
+    assert found.take() == ([("write after write", "fill", "add")] if value else [])
+
+
+def test_a_loop_with_memory_of_its_own_has_no_race(found: Found) -> None:
+    x, left = xp.ones(5000), xp.zeros((), "int32")
+
+    def body() -> None:
+        doubled = x * 2
+        x[...] = doubled
+        left.__isub__(1)
+
+    graph = tcuda.CUDAGraph()
+    with tcuda.graph(graph):
+        before = x + 1
+        tcuda.graphs.while_loop(left, body)
+        after = x + before
+    for rounds in (3, 0, 2):
+        left.fill(rounds)
+        graph.replay()
+        after.sum()
+    assert found.take() == []
+
+
+def test_a_flag_that_is_written_during_a_replay_is_found(found: Found, side: tcuda.Stream) -> None:
+    left, x = xp.zeros((), "int32"), xp.zeros(8)
+    graph, _ = graph_of(lambda: tcuda.graphs.while_loop(left, lambda: x.fill(1)))
+    tcuda.synchronize()
+    with tcuda.stream(side):
+        graph.replay()
+    left.fill(2)
+    assert found.take() == [("write after read", "fill", "tcuda_set_conditional")]
+
+
 def test_an_input_that_is_written_during_a_replay_is_found(found: Found, side: tcuda.Stream) -> None:
     x = xp.ones(8)
     graph, _ = graph_of(lambda: x * 2)
