@@ -18,6 +18,7 @@ faulthandler.dump_traceback_later(110, exit=True)
 import tcuda
 from tcuda._process import lazy
 from tcuda._process.captures import captures as in_progress
+from tcuda.graphs import _body
 
 class Interrupt(Exception):
     pass
@@ -78,6 +79,15 @@ def graph():
     with tcuda.graph(made, capture_error_mode="relaxed"):
         pass
 
+flag = tcuda.xp.ones((), bool)
+def bodies():
+    made = tcuda.CUDAGraph()
+    graphs.append(made)
+    with tcuda.graph(made, capture_error_mode="relaxed"):
+        made.begin_capture_to_if_node(flag)
+        tcuda.graphs.while_loop(flag, lambda: None)
+        made.end_capture_to_conditional_node()
+
 def capture():
     made = tcuda.CUDAGraph()
     graphs.append(made)
@@ -135,7 +145,11 @@ def strike(work, times):
             struck += 1
         for made in graphs:
             assert made._capture is None
+            assert not made._bodies
             made.reset()
+        assert not _body._in_use
+        for spare in _body._spare.values():
+            assert not any(map(runtime.streamIsCapturing, spare))
         graphs.clear()
         after = state()
         if after != before:
@@ -163,6 +177,7 @@ import time
         ("fork_rng", 1000),
         ("track", 2000),
         ("graph", 300),
+        ("bodies", 100),
         ("capture", 1000),
     ],
 )

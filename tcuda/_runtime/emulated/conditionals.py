@@ -5,19 +5,26 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
+import weakref
 from typing import TYPE_CHECKING
 
 from tcuda._runtime.emulated import costs
 from tcuda._runtime.emulated.accesses import READ, span
 from tcuda._runtime.emulated.graphs import Graph, Node, Order
+from tcuda._runtime.protocol import Conditional
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tcuda._runtime.emulated.accesses import Access
+    from tcuda._runtime.emulated.handles import Handles
 
 _IN_BODIES = ("kernel", "memcpy", "memset", "empty", "child_graph", "conditional")
 """The types of nodes that a body may have ("Conditional Graph Nodes" in the CUDA C++ Programming Guide)."""
+
+
+_FEWEST = 64
+"""The fewest handles at which handles of nodes that are gone are looked for."""
 
 
 class Condition(threading.local):
@@ -56,6 +63,7 @@ class ConditionalNode(Node):
         repeats: Whether the body is repeated until the value is zero.
 
     Attributes:
+        condition: The value.
         body: The graph of the body.
         accesses_of_body: For each node of the body, the accesses of all its runs in the last launch; None unless a race
             detector watches.
@@ -67,7 +75,7 @@ class ConditionalNode(Node):
         super().__init__("while" if repeats else "if", work=self.run, kind="conditional")
         self.body = body
         self.accesses_of_body: list[dict[Access, None]] | None = None
-        self._condition = condition
+        self.condition = condition
         self._repeats = repeats
         self._time_of_rounds: int | None = None
 
@@ -83,7 +91,7 @@ class ConditionalNode(Node):
         """
         time = 0
         nodes = self.body.nodes
-        while self._condition.value:
+        while self.condition.value:
             for place in range(len(nodes)) if order is None else order(self.body.dependencies):
                 (nodes[place].work if order is None else nodes[place].work_in(order))()
             if self.accesses_of_body is not None:
@@ -112,6 +120,36 @@ class ConditionalNode(Node):
                 known.update(dict.fromkeys(node.accesses()))
             elif not known:
                 known.update(dict.fromkeys(node.accesses))
+
+
+class ConditionalNodes:
+    """The conditional nodes that exist, by the handles of their values and of their bodies.
+
+    The table keeps no node alive: a node lives as long as its graph. The weak references have no callbacks, because
+    Python drops the exception of a signal handler that runs in a callback.
+
+    Args:
+        handles: Gives the handles.
+    """
+
+    def __init__(self, handles: Handles) -> None:
+        self._handles = handles
+        self._nodes: dict[int, weakref.ref[ConditionalNode]] = {}
+        self._most = _FEWEST
+
+    def add(self, node: ConditionalNode) -> Conditional:
+        """Add a new node and return its handles."""
+        if len(self._nodes) >= self._most:
+            self._nodes = {handle: known for handle, known in self._nodes.items() if known() is not None}
+            self._most = max(_FEWEST, 2 * len(self._nodes))
+        made = Conditional(self._handles.new(), self._handles.new())
+        self._nodes[made.handle] = self._nodes[made.body] = weakref.ref(node)
+        return made
+
+    def find(self, handle: int) -> ConditionalNode | None:
+        """Return the node of a handle; None if there is no such node."""
+        known = self._nodes.get(handle)
+        return None if known is None else known()
 
 
 def note_accesses(graph: Graph) -> None:

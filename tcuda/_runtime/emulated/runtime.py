@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,13 @@ from tcuda._runtime.emulated.allocation import Allocation
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.emulated.captures import Captures
 from tcuda._runtime.emulated.clock import CALL, Clock
-from tcuda._runtime.emulated.conditionals import Condition, ConditionalNode, has_legal_bodies, note_accesses
+from tcuda._runtime.emulated.conditionals import (
+    Condition,
+    ConditionalNode,
+    ConditionalNodes,
+    has_legal_bodies,
+    note_accesses,
+)
 from tcuda._runtime.emulated.devices import STREAM_PRIORITY_RANGE, EmulatedDevice
 from tcuda._runtime.emulated.driver_streams import DriverStreams
 from tcuda._runtime.emulated.events import Events, ExternalRecord, ExternalWait
@@ -58,7 +63,6 @@ from tcuda._runtime.protocol import (
     STREAM_DEFAULT,
     STREAM_NON_BLOCKING,
     STREAM_PER_THREAD,
-    Conditional,
 )
 from tcuda._status import Status
 
@@ -70,7 +74,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.captures import Capture
     from tcuda._runtime.emulated.events import Event
     from tcuda._runtime.emulated.memory import Copy
-    from tcuda._runtime.protocol import GraphContents, GraphNode
+    from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
 
 _VERSION = 13000
 
@@ -124,10 +128,7 @@ class EmulatedRuntime:
         self._imports = Imports(self.devices)
         self._shared_events = SharedEvents(self._handles, self.clock)
         self._graphs: dict[int, Graph] = {}
-        self._bodies: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
-        """The bodies of conditional nodes, by handle. A body lives as long as its node."""
-        self._conditions: weakref.WeakValueDictionary[int, Condition] = weakref.WeakValueDictionary()
-        """The values of conditional nodes, by handle."""
+        self._conditionals = ConditionalNodes(self._handles)
         self._executables: dict[int, Executable] = {}
         self._numbers_of_executables = itertools.count(1)
         self._ledger: _core.Ledger | None = None
@@ -839,15 +840,15 @@ class EmulatedRuntime:
         """Capture the work of ``stream`` into ``graph``, which must be the body of a conditional node."""
         call = "cudaStreamBeginCaptureToGraph({:#x}, {:#x}, {})", stream, graph, mode
         with self._lock:
-            body = self._bodies.get(graph)
-            if body is None or not 0 <= mode <= CAPTURE_RELAXED:
+            node = self._conditionals.find(graph)
+            if node is None or not 0 <= mode <= CAPTURE_RELAXED:
                 raise failure(Status.INVALID_VALUE, call)
             timeline = self._streams.find(stream, call)
             if timeline.handle == 0:
                 raise failure(Status.STREAM_CAPTURE_UNSUPPORTED, call)
             if timeline.capture is not None:
                 raise failure(Status.ILLEGAL_STATE, call)
-            timeline.capture = self._captures.new(timeline.handle, timeline.device, mode, body, graph)
+            timeline.capture = self._captures.new(timeline.handle, timeline.device, mode, node.body, graph)
             self._captures.in_progress.append(timeline.capture)
 
     def streamAddConditional(self, stream: int, kind: int, flag: int, size: int) -> Conditional:
@@ -858,21 +859,20 @@ class EmulatedRuntime:
             timeline = self._on_current_device(stream, call)
             if timeline.capture is None:
                 raise failure(Status.ILLEGAL_STATE, call)
-            condition, body = Condition(), self._captures.new_body()
+            condition = Condition()
+            node = ConditionalNode(condition, self._captures.new_body(), repeats=kind == CONDITIONAL_WHILE)
             self._enqueue(timeline, condition.setter(flag, size), call)
-            self._enqueue(timeline, ConditionalNode(condition, body, repeats=kind == CONDITIONAL_WHILE), call)
-            conditional = Conditional(self._handles.new(), self._handles.new())
-            self._conditions[conditional.handle], self._bodies[conditional.body] = condition, body
-            return conditional
+            self._enqueue(timeline, node, call)
+            return self._conditionals.add(node)
 
     def streamSetConditional(self, stream: int, handle: int, flag: int, size: int) -> None:
         call = "cudaLaunchKernel({:#x})", stream
         with self._lock:
-            condition = self._conditions.get(handle)
+            node = self._conditionals.find(handle)
             timeline = self._on_current_device(stream, call)
-            if condition is None or timeline.capture is None:
+            if node is None or timeline.capture is None:
                 raise failure(Status.INVALID_VALUE, call)
-            self._enqueue(timeline, condition.setter(flag, size), call)
+            self._enqueue(timeline, node.condition.setter(flag, size), call)
 
     def streamEndCapture(self, stream: int) -> int:
         call = "cudaStreamEndCapture({:#x})", stream
@@ -1012,10 +1012,13 @@ class EmulatedRuntime:
         return executable.number
 
     def _graph(self, handle: int, call: Call) -> Graph:
-        graph = self._graphs.get(handle) or self._bodies.get(handle)
-        if graph is None:
+        graph = self._graphs.get(handle)
+        if graph is not None:
+            return graph
+        node = self._conditionals.find(handle)
+        if node is None:
             raise failure(Status.INVALID_VALUE, call)
-        return graph
+        return node.body
 
     def _can_use(self, device: int, address: int) -> bool:
         """Return whether ``device`` can use the memory at ``address``, which lies on some device."""
