@@ -481,11 +481,19 @@ class CUDAGraph:
             raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
         if not self._captured:
             raise RuntimeError("capture_end() must have been called before calling instantiate")
+        self._replayed = self._replayed or (self._launcher is not None and self._launcher.launched)
+        if self._has_bodies:  # CUDA allows only one executable of such a graph at any time
+            self._destroy_executable()
         made = self._new_executable()
         before, self._executable = self._executable, made
-        self._replayed = self._replayed or (self._launcher is not None and self._launcher.launched)
         with device(self._device):
             self._find_launcher()
+        if before:
+            cuda.graphExecDestroy(before)
+
+    def _destroy_executable(self) -> None:
+        before, self._executable = self._executable, 0
+        self._launcher, self._launch = None, _cannot_launch
         if before:
             cuda.graphExecDestroy(before)
 

@@ -160,6 +160,7 @@ class TestIf:
         for _ in range(2):
             graph.instantiate()
             graph.replay()
+        graph.instantiate()
         assert (x.get() == 2).all()
         kinds = [node["node_type"] for node in graph.get_graph_data()["nodes"]]
         assert kinds == ["kernel", "conditional"]

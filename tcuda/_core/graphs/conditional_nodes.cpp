@@ -12,7 +12,7 @@ constexpr char kernels[] = R"(.version 6.0
 .target sm_50
 .address_size 64
 
-.extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);
+.extern .func cudaGraphSetConditional(.param .b64 handle_of_node, .param .b32 value_of_node);
 
 .visible .entry tcuda_set_conditional_1(.param .u64 handle, .param .u64 flag)
 {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 import weakref
 from typing import TYPE_CHECKING
 
@@ -27,17 +26,15 @@ _FEWEST = 64
 """The fewest handles at which handles of nodes that are gone are looked for."""
 
 
-class Condition(threading.local):
+class Condition:
     """The value of a conditional node, which each launch sets before the node runs.
-
-    A launch does its work in one thread. Each thread has a value of its own, because two threads may launch two
-    executables of the same graph at the same time.
 
     Attributes:
         value: Whether the value is not zero.
     """
 
-    value = False
+    def __init__(self) -> None:
+        self.value = False
 
     def setter(self, flag: int, size: int) -> Node:
         """Return a kernel that copies a flag of ``size`` bytes at the address ``flag`` to the value."""

@@ -946,6 +946,8 @@ class EmulatedRuntime:
         with self._lock:
             call = "cudaGraphInstantiate({:#x}, {})", graph, flags
             captured = self._graph(graph, call)
+            if any(captured.bodies()) and any(known.graph is captured for known in self._executables.values()):
+                raise failure(Status.INVALID_VALUE, call)  # only one executable of such a graph may exist
             if not has_legal_bodies(captured, self._can_use):
                 raise failure(Status.INVALID_VALUE, call)
             handle = self._handles.new()

@@ -271,6 +271,13 @@ class TestErrors:
         assert status_of(lambda: r.streamBeginCaptureToGraph(program.inner, program.body, 0)) == 401
         r.streamEndCapture(program.inner)
 
+    def test_only_one_executable_of_a_graph_exists(self, r: EmulatedRuntime) -> None:
+        program = Program(r, CONDITIONAL_IF, lambda stream: r.launch(stream, lambda: None, 0))
+        first = r.graphInstantiate(program.graph, 0)
+        assert status_of(lambda: r.graphInstantiate(program.graph, 0)) == 1
+        r.graphExecDestroy(first)
+        assert r.graphInstantiate(program.graph, 0) > 0
+
     def test_a_body_is_destroyed_with_its_graph(self, r: EmulatedRuntime) -> None:
         program = Program(r, CONDITIONAL_IF, lambda stream: r.launch(stream, lambda: None, 0))
         assert r.graphContents(program.body).nodes == 1
