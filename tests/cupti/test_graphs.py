@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from support.cupti import Cupti
 
 GRAPH, OTHER_GRAPH, EXECUTABLE, NODE, OTHER_NODE = 0x6000, 0x6100, 0x7000, 0x6010, 0x6110
-KERNEL, MEMCPY, MEMSET, CHILD = 0, 1, 2, 4
+KERNEL, MEMCPY, MEMSET, CHILD, CONDITIONAL = 0, 1, 2, 4, 13
 LAUNCHES = [("cuGraphLaunch", 0), ("cuGraphLaunch_ptsz", 2)]
 INSTANTIATIONS = [
     ("cuGraphInstantiate", "PPPPN"),
@@ -167,6 +167,22 @@ def test_a_child_graph_is_replaced(cupti: Cupti, watched: Watched, generic: bool
         cupti.call("cuGraphExecChildGraphNodeSetParams", "PPP", EXECUTABLE, NODE, OTHER_GRAPH)
     launch(cupti)
     assert watched.uses() == [written(MEMORY + 1024)]
+
+
+@pytest.mark.parametrize(("name", "before"), [("cuGraphAddNode", "PN"), ("cuGraphAddNode_v2", "PPN")])
+def test_the_bodies_of_a_conditional_node_are_possible_uses(
+    cupti: Cupti, watched: Watched, name: str, before: str
+) -> None:
+    body = 0x6200
+    cupti.stub.stub_add_node(GRAPH, NODE, CONDITIONAL, 0, 0)
+    cupti.stub.stub_add_node(body, 0x6210, MEMSET, MEMORY, 256)
+    node, bodies = ctypes.c_uint64(NODE), ctypes.c_uint64(body)
+    parameters = of_type(CONDITIONAL, struct.pack("@QiIPP", 88, 1, 1, ctypes.addressof(bodies), 0x1000))
+    held = ctypes.create_string_buffer(parameters, 256)
+    cupti.call(name, f"PP{before}P", ctypes.addressof(node), GRAPH, *[0] * len(before), ctypes.addressof(held))
+    instantiate(cupti)
+    launch(cupti)
+    assert watched.uses() == [written(MEMORY)._replace(confidence="possible")]
 
 
 def test_a_disabled_node_uses_nothing(graph: Cupti, watched: Watched) -> None:

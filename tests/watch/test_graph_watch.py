@@ -13,6 +13,7 @@ from support.races import access
 from support.stand_in_driver import (
     ARRAY_MEMORY,
     CHILD,
+    CONDITIONAL,
     DEVICE_MEMORY,
     EMPTY,
     HOST,
@@ -347,6 +348,101 @@ class TestChildren:
         assert graphs.pairs() == []
         graphs.touch(READ, A)
         assert graphs.pairs() == [("fill", "touch")]
+
+
+class TestConditionalNodes:
+    """Graphs with a node that has bodies."""
+
+    def conditional(self, graphs: Graphs, *bodies: int) -> tuple[int, int]:
+        """Return a graph, and its only node, which has ``bodies``."""
+        graph = graphs.driver.graph()
+        node = graphs.driver.add(graph, Node(CONDITIONAL))
+        graphs.graphs.conditional_added(node, graph, list(bodies))
+        return graph, node
+
+    def test_the_work_of_a_body_races_possibly(self, graphs: Graphs) -> None:
+        body, _ = graphs.graph((graphs.kernel(graphs.write, A), []), (graphs.kernel(graphs.read, B), [0]))
+        graph, _ = self.conditional(graphs, body)
+        graphs.graphs.instantiated(EXEC, graph)
+        graphs.launch()
+        graphs.touch(READ, A)
+        (race,) = graphs.watch.taken()
+        assert (race.previous.operation, race.current.operation) == ("write", "touch")
+        assert race.previous.confidence == "possible"
+
+    def test_bodies_come_between_the_work_before_and_after(self, graphs: Graphs) -> None:
+        body, _ = graphs.graph((graphs.kernel(graphs.write, A), []))
+        graph = graphs.driver.graph()
+        first = graphs.driver.add(graph, graphs.kernel(graphs.write, A))
+        node = graphs.driver.add(graph, Node(CONDITIONAL), first)
+        graphs.driver.add(graph, graphs.kernel(graphs.write, A), node)
+        graphs.graphs.conditional_added(node, graph, [body])
+        graphs.graphs.instantiated(EXEC, graph)
+        for _ in range(2):
+            graphs.launch()
+        assert graphs.watch.races == []
+
+    def test_a_body_has_the_uses_that_were_captured(self, graphs: Graphs) -> None:
+        body = graphs.driver.graph()
+        graph, _ = self.conditional(graphs, body)
+        graphs.begin(graphs.main, body)
+        graphs.capture(graphs.main, graphs.kernel(graphs.write, A), "fill", access(WRITE, A, 8))
+        del graphs.driver.captures[graphs.main]
+        graphs.graphs.instantiated(EXEC, graph)
+        graphs.launch()
+        graphs.touch(READ, A + 8)
+        assert graphs.pairs() == []
+        graphs.touch(READ, A)
+        assert graphs.pairs() == [("fill", "touch")]
+
+    def test_bodies_have_bodies(self, graphs: Graphs) -> None:
+        innermost, _ = graphs.graph((graphs.kernel(graphs.write, A), []))
+        body, _ = self.conditional(graphs, innermost)
+        graph, _ = self.conditional(graphs, body)
+        graphs.graphs.instantiated(EXEC, graph)
+        graphs.launch()
+        graphs.touch(READ, A)
+        assert graphs.pairs() == [("write", "touch")]
+
+    def test_a_body_that_holds_itself_ends(self, graphs: Graphs) -> None:
+        graph = graphs.driver.graph()
+        node = graphs.driver.add(graph, Node(CONDITIONAL))
+        graphs.graphs.conditional_added(node, graph, [graph])
+        graphs.graphs.instantiated(EXEC, graph)
+        graphs.launch()
+        assert graphs.watch.races == []
+        graphs.graphs.graph_destroyed(graph)
+        assert graphs.graphs.sizes()["captured_nodes"] == 0
+
+    def test_the_nodes_of_bodies_are_forgotten_with_the_graph(self, graphs: Graphs) -> None:
+        body = graphs.driver.graph()
+        graph, _ = self.conditional(graphs, body)
+        graphs.begin(graphs.main, body)
+        graphs.capture(graphs.main, graphs.kernel(graphs.write, A), "fill", access(WRITE, A, 8))
+        del graphs.driver.captures[graphs.main]
+        assert graphs.graphs.sizes()["captured_nodes"] == 2
+        graphs.graphs.graph_destroyed(graph)
+        assert graphs.graphs.sizes()["captured_nodes"] == 0
+
+    def test_a_new_node_with_the_handle_of_an_old_one_has_its_own_bodies(self, graphs: Graphs) -> None:
+        gone, _ = graphs.graph((graphs.kernel(graphs.write, A), []))
+        body, _ = graphs.graph((graphs.kernel(graphs.write, B), []))
+        graph, node = self.conditional(graphs, gone)
+        graphs.graphs.conditional_added(node, graph, [body])
+        graphs.graphs.instantiated(EXEC, graph)
+        graphs.launch()
+        graphs.touch(READ, A)
+        assert graphs.pairs() == []
+        graphs.touch(READ, B)
+        assert graphs.pairs() == [("write", "touch")]
+
+    def test_a_node_from_before_the_watch_has_no_known_work(self, graphs: Graphs) -> None:
+        graph = graphs.driver.graph()
+        graphs.driver.add(graph, Node(CONDITIONAL))
+        graphs.graphs.instantiated(EXEC, graph)
+        graphs.launch()
+        graphs.touch(READ, A)
+        assert graphs.pairs() == []
 
 
 class TestCaptures:

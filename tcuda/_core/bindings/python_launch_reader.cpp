@@ -213,6 +213,11 @@ void bind_graphs(nb::module_ &module) {
         .def("child_added",
              [](Self &self, Handle node, Handle graph, Handle child) { self.graphs.child_added(node, graph, child); },
              nb::arg("node"), nb::arg("graph"), nb::arg("child"))
+        .def("conditional_added",
+             [](Self &self, Handle node, Handle graph, std::vector<Handle> bodies) {
+                 self.graphs.conditional_added(node, graph, std::move(bodies));
+             },
+             nb::arg("node"), nb::arg("graph"), nb::arg("bodies"))
         .def("node_changed", [](Self &self, Handle node) { self.graphs.node_changed(node); }, nb::arg("node"))
         .def("graph_destroyed", [](Self &self, Handle graph) { self.graphs.graph_about_to_be_destroyed(graph); },
              nb::arg("graph"))

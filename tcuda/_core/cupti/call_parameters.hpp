@@ -228,6 +228,13 @@ struct NodeParameters { // CUgraphNodeParams
     int type, reserved[3];
     std::byte of_type[1];
 };
+struct ConditionalNodeParameters { // CUDA_CONDITIONAL_NODE_PARAMS
+    std::uint64_t handle;
+    int kind;
+    unsigned count;
+    const libcuda::Graph *bodies;
+    libcuda::Context context;
+};
 struct MemcpyNodeParameters { // CUDA_MEMCPY_NODE_PARAMS
     int flags, reserved;
     libcuda::Context context;

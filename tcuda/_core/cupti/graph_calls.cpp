@@ -37,6 +37,11 @@ template <typename Parameters> void add(const SeenCall &call, WatchedGraphs &gra
     const auto &added = call.as<Parameters>();
     if (added.parameters->type == libcuda::node_type_graph)
         graphs.child_added(*added.node, added.graph, handle_in(*added.parameters));
+    if (added.parameters->type == libcuda::node_type_conditional) {
+        ConditionalNodeParameters parameters;
+        std::memcpy(&parameters, added.parameters->of_type, sizeof(parameters));
+        graphs.conditional_added(*added.node, added.graph, {parameters.bodies, parameters.bodies + parameters.count});
+    }
 }
 
 } // namespace

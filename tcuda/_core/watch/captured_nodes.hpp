@@ -18,9 +18,11 @@ namespace tcuda::watch {
 class CapturedNodes {
 public:
     // A captured node. `child` has the nodes of a child graph. Other nodes, and unknown child graphs, have no `child`.
+    // `bodies` are the graphs of a conditional node.
     struct Captured {
         KeptNode node;
         std::shared_ptr<const GraphContent> child;
+        std::vector<libcuda::Graph> bodies;
     };
     using Known = std::shared_ptr<const Captured>;
 

@@ -125,6 +125,8 @@ GraphContent ContentReader::read(libcuda::Graph graph) {
         node.dependencies = std::move(before);
         ends[number] = {content.nodes.size()};
         content.nodes.push_back(std::move(node));
+        if (type == libcuda::node_type_conditional)
+            ends[number] = add_bodies(&content, handle, ends[number]);
     }
     return content;
 }
@@ -235,6 +237,24 @@ GraphContent ContentReader::child_of(libcuda::GraphNode handle) {
     GraphContent content = read(graph);
     --depth_;
     return content;
+}
+
+ContentReader::Places ContentReader::add_bodies(GraphContent *content, libcuda::GraphNode handle, Places before) {
+    const CapturedNodes::Known known = captured_.find(handle);
+    if (known == nullptr || known->bodies.empty() || depth_ >= most_depth)
+        return before;
+    Places last;
+    for (const libcuda::Graph graph : known->bodies) {
+        ++depth_;
+        GraphContent body = read(graph);
+        --depth_;
+        for (GraphContent::Node &node : body.nodes)
+            for (KeptUses::Labelled &labelled : node.kept.uses.uses)
+                labelled.use.possible = true;
+        const Places ends = add_child(content, std::move(body), handle, before);
+        last.insert(last.end(), ends.begin(), ends.end());
+    }
+    return last;
 }
 
 ContentReader::Places ContentReader::add_child(GraphContent *content, GraphContent child, libcuda::GraphNode handle,

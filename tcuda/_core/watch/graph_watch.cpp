@@ -237,6 +237,22 @@ void GraphWatch::child_added(libcuda::GraphNode node, libcuda::Graph graph, libc
     captured_.add(graph, captured_.capture_of(graph), node, std::move(captured));
 }
 
+void GraphWatch::conditional_added(libcuda::GraphNode node, libcuda::Graph graph, std::vector<libcuda::Graph> bodies) {
+    auto captured = std::make_shared<CapturedNodes::Captured>();
+    captured->bodies = std::move(bodies);
+    // An earlier node with this handle may have had bodies that are gone.
+    captured_.forget_node(node);
+    captured_.add(graph, captured_.capture_of(graph), node, std::move(captured));
+}
+
+void GraphWatch::graph_about_to_be_destroyed(libcuda::Graph graph) {
+    const auto nodes = captured_.nodes_of(graph);
+    captured_.forget(graph);
+    for (const auto &[node, known] : nodes)
+        for (const libcuda::Graph body : known->bodies)
+            graph_about_to_be_destroyed(body);
+}
+
 GraphContent GraphWatch::read(libcuda::Graph graph) {
     return ContentReader(questions_, launches_, captured_).read(graph);
 }

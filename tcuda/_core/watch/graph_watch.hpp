@@ -40,9 +40,10 @@ public:
     // Graphs
     void cloned(libcuda::Graph clone, libcuda::Graph original) override;
     void child_added(libcuda::GraphNode node, libcuda::Graph graph, libcuda::Graph child) override;
+    void conditional_added(libcuda::GraphNode node, libcuda::Graph graph, std::vector<libcuda::Graph> bodies) override;
     void node_changed(libcuda::GraphNode node) override { captured_.forget_node(node); }
     void node_about_to_be_destroyed(libcuda::GraphNode node) override { captured_.forget_node(node); }
-    void graph_about_to_be_destroyed(libcuda::Graph graph) override { captured_.forget(graph); }
+    void graph_about_to_be_destroyed(libcuda::Graph graph) override;
 
     // Executable graphs
     void instantiated(libcuda::GraphExec executable, libcuda::Graph graph) override;

@@ -1,6 +1,8 @@
 // The graphs of the program: the interface between the watch and the reader of graphs.
 #pragma once
 
+#include <vector>
+
 #include "driver/libcuda_types.hpp"
 #include "watch/launch_uses.hpp"
 
@@ -32,6 +34,9 @@ public:
 
     virtual void cloned(libcuda::Graph /*clone*/, libcuda::Graph /*original*/) {}
     virtual void child_added(libcuda::GraphNode, libcuda::Graph /*graph of the node*/, libcuda::Graph /*child*/) {}
+    // A conditional node was added, whose bodies are graphs of the node.
+    virtual void conditional_added(libcuda::GraphNode, libcuda::Graph /*graph of the node*/,
+                                   std::vector<libcuda::Graph> /*bodies*/) {}
     virtual void node_changed(libcuda::GraphNode) {} // the node has other parameters
     virtual void node_about_to_be_destroyed(libcuda::GraphNode) {}
 
