@@ -142,6 +142,15 @@ class TestIf:
         graph.replay()
         assert (x.get() == 1).all()
 
+    def test_products_of_matrices_are_captured_in_a_body(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        x, weights, flag = xp.ones((4, 8), "float32"), xp.full((8, 2), 0.5, "float32"), xp.ones((), bool)
+        y = xp.zeros((4, 2), "float32")
+        with tcuda.graph(graph), if_node(graph, flag):
+            y += x @ weights
+        for _ in range(2):
+            graph.replay()
+        assert (y.get() == 8).all()
+
     def test_another_graph_of_the_same_kind_can_follow(self, xp: Any) -> None:
         x, flag = xp.zeros(10), xp.ones((), bool)
         for _ in range(3):

@@ -118,6 +118,7 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     ".report": frozenset(["None", "type"]),
     ".observer": frozenset(["type"]),
     ".callables": frozenset(["type"]),
+    "graphs.while_loop.body": frozenset(["type"]),
     ".num_warmup_iters": frozenset(["True"]),
     "track.__call__.function": frozenset(["type"]),
     "manual_seed.seed": SEEDS | {"True", "1.5"},  # torch converts the seed to an int
@@ -203,6 +204,8 @@ GOOD: dict[str, Callable[[], Any]] = {
     "free_fn_name": lambda: "tcuda_torch_free",
     "allocator": lambda: None,
     "function": lambda: len,
+    "flag": lambda: tcuda.xp.zeros((), bool),
+    "body": lambda: lambda: None,
     "error_code": lambda: 1,
     "code": lambda: 1,
     "value": lambda: None,
