@@ -27,6 +27,9 @@ def while_loop(flag: Any, body: Callable[..., object], *args: Any, **kwargs: Any
     wait between the rounds. The body must keep its results in arrays from before the loop, by operations such as ``+=``
     and ``out=``. The rules for a body are those of :meth:`CUDAGraph.begin_capture_to_if_node`. Loops may be nested.
 
+    If ``body`` raises an exception in a capture, the exception propagates. The capture of the graph then fails at its
+    end.
+
     Outside of captures, the function is a plain loop: the host waits for the current stream, copies the flag, and calls
     ``body`` for each round. So a program can be tried before it is captured.
 
@@ -42,8 +45,6 @@ def while_loop(flag: Any, body: Callable[..., object], *args: Any, **kwargs: Any
         RuntimeError: ``flag`` is not one bool or int32 on the current device, or tcuda did not begin the capture of the
             current stream.
         TypeError: ``flag`` is not an array of a device, or ``body`` is not a function.
-
-    If ``body`` raises an exception in a capture, the exception propagates, and the graph cannot be captured any more.
 
     Example:
         >>> x, going_on = xp.ones(()), xp.ones((), bool)

@@ -38,11 +38,11 @@ class Node:
         accesses: The memory that the operation reads and writes, for a race detector.
         meets: Whether the work waits for other threads or processes.
         kind: The type of the node, in the words of :class:`~tcuda._runtime.protocol.GraphNode`.
-        pageable: Whether the operation uses pageable memory of the host.
 
     Attributes:
         body: The graph of the body of a conditional node; None for other nodes.
         event_handle: The event that the node records or waits for; 0 for other nodes.
+        pageable: Whether the operation uses pageable memory of the host.
         devices: The devices of the streams of the operation.
         stack: The Python stack of the capture, as the number that a race detector has given; 0 if none watched.
     """
@@ -61,7 +61,6 @@ class Node:
         *,
         meets: bool = False,
         kind: str = "kernel",
-        pageable: bool = False,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -72,7 +71,7 @@ class Node:
         self.accesses = accesses
         self.stack = 0
         self.meets = meets
-        self.pageable = pageable
+        self.pageable = False
         self.devices: Sequence[int] = ()
 
     def work_in(self, order: Order) -> Callable[[], object]:
