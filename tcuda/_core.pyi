@@ -855,21 +855,93 @@ class HostArrays:
         base: The class with the members ``_host``, ``_block`` and ``_base``.
         memory: The class of the memory, a subclass of :class:`OwnedMemory`.
         array: The class of NumPy's arrays.
+        functions: The capsule of NumPy's C functions.
     """
 
-    def __init__(self, base: type[Any], memory: type[OwnedMemory], array: type[Any]) -> None: ...
+    def __init__(self, base: type[Any], memory: type[OwnedMemory], array: type[Any], functions: object) -> None: ...
     def use(self, type: type[Any]) -> None:
         """Make arrays of the class ``type``, a subclass of ``base``."""
     def make(self, shape: tuple[int, ...], dtype: np.dtype[Any], ledger: Ledger, device: int, stream: int) -> Any:
         """Return a new array in row-major order, for a stream whose work is done at once.
 
         Returns:
-            The array; None if the array has no elements, or more bytes than there are addresses.
+            The array; None if the array has no elements, many axes, or more bytes than there are addresses.
         """
     def part(self, of: Any, host: npt.NDArray[Any]) -> Any:
         """Return a view of the array ``of``; ``host`` is the NumPy array over the elements of the view."""
     def slice(self, array: Any, slice: slice) -> Any:
         """Return ``array[slice]``; None if an end of the slice does not fit into 64 bits."""
+
+class HostTimes:
+    """Moves the clock and the streams of emulated devices. The caller holds the lock of the clock.
+
+    All times are nanoseconds, and no time is after the year 292.
+
+    Args:
+        clock: The object with the time in ``_now``.
+        timeline: The class of the streams.
+        devices: For each device the default stream, the other streams that the default stream waits for, and a function
+            that takes the start and the end of an operation.
+        call: The time of the host that each operation takes.
+    """
+
+    def __init__(
+        self,
+        clock: object,
+        timeline: type[Any],
+        devices: Sequence[tuple[Any, list[Any], Callable[[tuple[int, int]], object]]],
+        call: int,
+    ) -> None: ...
+    def start(self, timeline: Any) -> int:
+        """Return the earliest start of an operation that is added to ``timeline`` now; the call takes host time."""
+    def occupy(self, timeline: Any, duration: int) -> int:
+        """Let ``timeline`` be busy for ``duration`` nanoseconds as soon as possible, and return the time of the end."""
+
+class HostWork:
+    """Begins and ends work of emulated devices that is done in the call that launches the work."""
+
+    def __init__(self) -> None: ...
+    def use(
+        self,
+        times: HostTimes,
+        acquire: Callable[[], object],
+        release: Callable[[], object],
+        thread: object,
+        streams: object,
+        default_stream: object,
+        created: dict[int, Any],
+        obstacles: tuple[list[Any], ...],
+        launch: int,
+        bytes_per_nanosecond: int,
+        operations_per_nanosecond: int,
+        multiprocessors: int,
+    ) -> None:
+        """Use a runtime.
+
+        Args:
+            times: Moves the clock of the runtime.
+            acquire: Takes the lock of the clock.
+            release: Gives the lock back.
+            thread: The object with the current device of the calling thread.
+            streams: The object with the current streams of the calling thread.
+            default_stream: The default stream among them.
+            created: The other streams of the runtime, by handle.
+            obstacles: Lists that are empty while work is done at once.
+            launch: The nanoseconds of a kernel without work.
+            bytes_per_nanosecond: The bytes that a kernel moves in a nanosecond.
+            operations_per_nanosecond: The floating-point operations that a kernel does in a nanosecond.
+            multiprocessors: The multiprocessors of a device; a stream with a share of them takes longer.
+        """
+    def begin(self) -> tuple[Any, int] | None:
+        """Begin work on the current stream.
+
+        Returns:
+            The stream for :meth:`end`, and the current device. None if the work is not done at once, if somebody
+            watches or traces the work, if the program has chosen an allocator, or if the current stream is not a stream
+            of the current device.
+        """
+    def end(self, timeline: Any, bytes: int, operations: int = 0) -> None:
+        """End work that has moved ``bytes`` bytes, and has done ``operations`` floating-point operations."""
 
 def host_operation(
     function: Callable[..., Any],
@@ -877,11 +949,11 @@ def host_operation(
     reduces: bool,
     fallback: Callable[..., Any],
     kinds: dict[Any, np.dtype[Any]],
-    begin: Callable[[], tuple[Callable[[Any, int], object], Any, int, int] | None],
     failed: Callable[[Callable[..., Any], Exception], object],
     silence: Callable[[Any], Any],
     silent: Any,
     restore: Callable[[Any], object],
+    work: HostWork,
     arrays: HostArrays,
 ) -> Callable[..., Any]:
     """Return a callable that applies a function to arrays of emulated devices, in the call.
@@ -893,12 +965,32 @@ def host_operation(
         fallback: Called with the same arguments where the callable cannot compute.
         kinds: For a function of each element, the dtype of the output by the dtypes of the inputs. A Python scalar has
             its type in place of a dtype. For another function, the dtypes of the input.
-        begin: Begins the work, and returns the function that ends it, the first argument of that function, the device
-            and the stream; returns None if the work cannot be done at once.
         failed: Called with ``function`` and its error, in whose place the function may raise another error.
         silence: Called with ``silent`` before ``function``.
         silent: The argument of ``silence``.
         restore: Called after ``function`` with the result of ``silence``.
+        work: Begins and ends the work.
+        arrays: The arrays.
+    """
+
+def host_creation(
+    fallback: Callable[..., Any],
+    dtypes: dict[Any, np.dtype[Any] | None],
+    ordinary: np.dtype[Any],
+    ledger: Callable[[], Ledger],
+    work: HostWork,
+    arrays: HostArrays,
+) -> Callable[..., Any]:
+    """Return a callable that makes an array of an emulated device with uninitialised elements.
+
+    The callable takes a shape and a dtype.
+
+    Args:
+        fallback: Called with the same arguments where the callable cannot make the array.
+        dtypes: The dtypes by the objects that name them; None for a dtype itself.
+        ordinary: The dtype by default.
+        ledger: A function that returns the ledger.
+        work: Finds the current device and the current stream.
         arrays: The arrays.
     """
 

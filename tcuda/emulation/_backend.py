@@ -43,7 +43,7 @@ class Backend:
         self._runtime = runtime
         self._library_handles = _LibraryHandles()
         self._nccl: Nccl | None = None
-        streams = CurrentStreams(runtime.getDeviceCount(), runtime.thread)
+        self.streams = streams = CurrentStreams(runtime.getDeviceCount(), runtime.thread)
         # A bound method is stored directly, because a signal handler may interrupt a wrapper after the change of the
         # current stream. A call must either change the stream or raise.
         self.current_stream: Callable[..., CurrentStream] = streams.current

@@ -48,15 +48,18 @@ class CurrentStreams:
     Args:
         devices: The number of devices.
         thread: The current device of the calling thread.
+
+    Attributes:
+        state: The state of the calling thread, for the core.
     """
 
     def __init__(self, devices: int, thread: Thread) -> None:
         self._thread = thread
-        self._state = _State(devices)
+        self.state = _State(devices)
 
     def current(self, device: int = -1) -> CurrentStream:
         """Return the current stream of ``device`` (-1: the current device)."""
-        return self._state.streams[0][self._thread.device if device == -1 else device]
+        return self.state.streams[0][self._thread.device if device == -1 else device]
 
     def use(self, stream: CurrentStream) -> None:
         """Make ``stream`` current.
@@ -65,8 +68,8 @@ class CurrentStreams:
             RuntimeError: ``stream`` is not on the current device.
         """
         device = self._device_of(stream)
-        current, entered = self._state.streams
-        self._state.streams = _with(current, device, stream), entered
+        current, entered = self.state.streams
+        self.state.streams = _with(current, device, stream), entered
 
     def enter(self, stream: CurrentStream) -> None:
         """Make ``stream`` current until :meth:`leave`.
@@ -75,8 +78,8 @@ class CurrentStreams:
             RuntimeError: ``stream`` is not on the current device.
         """
         device = self._device_of(stream)
-        current, entered = self._state.streams
-        self._state.streams = _with(current, device, stream), (device, stream, entered)
+        current, entered = self.state.streams
+        self.state.streams = _with(current, device, stream), (device, stream, entered)
 
     def leave(self) -> None:
         """Restore the stream that was entered on the same device before the last one.
@@ -84,14 +87,14 @@ class CurrentStreams:
         Raises:
             IndexError: Every stream that was entered has been left.
         """
-        current, entered = self._state.streams
+        current, entered = self.state.streams
         if entered is None:
             raise IndexError("no stream was entered in this thread that was not left")
         device, _, outer = entered
         before = outer
         while before is not None and before[0] != device:
             before = before[2]
-        self._state.streams = _with(current, device, DEFAULT_STREAM if before is None else before[1]), outer
+        self.state.streams = _with(current, device, DEFAULT_STREAM if before is None else before[1]), outer
 
     def _device_of(self, stream: CurrentStream) -> int:
         """Return the current device, which must be the device of ``stream``."""

@@ -53,6 +53,10 @@ def current() -> Trace | None:
     return state.trace
 
 
+in_progress: list[Trace] = []
+"""The traces of all threads, for the core."""
+
+
 class tracing:
     """Context manager during which the operations of this thread are recorded in ``trace``."""
 
@@ -60,8 +64,10 @@ class tracing:
         self._trace = trace
 
     def __enter__(self) -> Self:
+        in_progress.append(self._trace)
         state.trace = self._trace
         return self
 
     def __exit__(self, *error: object) -> None:
         state.trace = None
+        in_progress.remove(self._trace)

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 _OF_HOST = (Strided, np.ndarray, list, tuple, str, bytes, *SCALARS)
 """The types of objects that are no foreign arrays of a device."""
 _NUMBERS = frozenset([bool, int, float, complex])
+_create = numpy_work.create
 
 
 def empty(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
     """Return a new array with uninitialised elements."""
-    return numpy_work.new(shape, dtype, order)
+    made: Strided = _create(shape, dtype) if order == "C" else numpy_work.new(shape, dtype, order)
+    return made
 
 
 def zeros(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
@@ -214,11 +216,10 @@ def _cleared(array: Strided) -> Strided:
     if not nbytes:
         return array
     # NumPy fills no elements of bytes with a number.
-    begun = None if array._host.dtype.kind == "V" else numpy_work.begin_at_once()
+    begun = None if array._host.dtype.kind == "V" else numpy_work.WORK.begin()
     if begun is not None:
-        end, timeline, *_ = begun
         array._host.fill(0)
-        end(timeline, nbytes)
+        numpy_work.WORK.end(begun[0], nbytes)
     else:
         with numpy_work.unfinished(array):
             cuda.memsetAsync(array.data.ptr, 0, nbytes, backend.current_stream().ptr)

@@ -28,7 +28,7 @@ _runtime = cast("EmulatedRuntime", cuda)
 _POISON = 0xFF
 """The value of bytes that no work has written: floating-point numbers are then NaN, and signed integers are -1."""
 
-allocator: Callable[[int], MemoryPointer] | None = None
+allocators: list[Callable[[int], MemoryPointer]] = []
 """The function that allocates the memory of new arrays, if the program has chosen one; else arrays make a block."""
 
 

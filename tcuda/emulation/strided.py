@@ -31,6 +31,10 @@ NUMBERS = frozenset(map(np.dtype, _DTYPES))
 _KINDS: dict[type, np.dtype[Any]] = {kind: np.dtype(kind) for kind in (bool, int, float, complex)}
 _KINDS.update({np.dtype(char).type: np.dtype(char) for char in _DTYPES})
 """The dtypes by the types that name them; the dtype of ``longlong`` has a name of its own."""
+_TEXTS = {text for kind in map(np.dtype, _DTYPES) for text in (kind.char, kind.name, kind.str[1:])}
+KINDS: dict[Any, np.dtype[Any] | None] = {**_KINDS, **{text: np.dtype(text) for text in _TEXTS}}
+KINDS.update(dict.fromkeys(NUMBERS))
+"""The dtypes by the types and the texts that name them, and None for a dtype itself."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +109,11 @@ class Strided:
                 _require_within(lengths, kind.itemsize, strides, nbytes)
             if nbytes > _MOST:
                 raise too_large(f"an array of shape {lengths} and dtype {kind}")
-            if memory.allocator is None:
-                block, offset = allocate(nbytes), 0
-            else:
-                allocated = memory.allocator(nbytes)
+            if memory.allocators:
+                allocated = memory.allocators[0](nbytes)
                 block, offset = allocated.mem, allocated.offset
+            else:
+                block, offset = allocate(nbytes), 0
         elif isinstance(memptr, MemoryPointer):
             block, offset = memptr.mem, memptr.offset
         else:
@@ -210,6 +214,12 @@ class Strided:
         return MemoryPointer(self._block).device
 
 
+def _functions_of_numpy() -> object:
+    """Return the capsule with NumPy's C functions, which extensions look up under this name."""
+    core: Any = np._core  # type: ignore[attr-defined]
+    return core._multiarray_umath._ARRAY_API
+
+
 def _require_within(lengths: Sequence[int], itemsize: int, strides: Sequence[int], nbytes: int) -> None:
     """Refuse strides with which the elements of a new array lie outside of its ``nbytes`` bytes.
 
@@ -229,7 +239,7 @@ def _require_within(lengths: Sequence[int], itemsize: int, strides: Sequence[int
             )
 
 
-ARRAYS = _core.HostArrays(Strided, Block, np.ndarray)
+ARRAYS = _core.HostArrays(Strided, Block, np.ndarray, _functions_of_numpy())
 """Makes arrays in the core; :mod:`tcuda.emulation._ndarray` sets the class of the arrays."""
 
 

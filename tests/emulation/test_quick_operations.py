@@ -168,6 +168,41 @@ def test_views_of_views_have_the_whole_array_as_base() -> None:
     assert x[-1].base is x
 
 
+@pytest.mark.parametrize("shape", [3, (3,), (2, 3), (), 0, (0, 3), [2, 3], np.int64(3), (np.int64(3),), (1,) * 40])
+def test_new_arrays_have_the_shape_and_type_that_the_program_names(shape: Any) -> None:
+    for dtype in (float, "f4", "float32", np.float32, np.dtype("q"), "l", np.longlong, [("a", "i4")], None):
+        made, model = xp.empty(shape, dtype), np.empty(shape, dtype)
+        assert (made.shape, made.dtype, made.dtype.char) == (model.shape, model.dtype, model.dtype.char)
+        assert made.strides == model.strides or not model.size
+    assert xp.empty(shape).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((-1,), ValueError),
+        (((2, -1),), ValueError),
+        ((2.5,), TypeError),
+        ((3, ">f8"), ValueError),
+        ((3, [3]), TypeError),
+    ],
+)
+def test_shapes_and_types_that_no_array_has_are_refused_every_time(
+    arguments: tuple[Any, ...], error: type[Exception]
+) -> None:
+    for _ in range(2):
+        with pytest.raises(error):
+            xp.empty(*arguments)
+
+
+def test_new_memory_is_that_of_the_current_stream() -> None:
+    stream = tcuda.Stream()
+    with tcuda.stream(stream):
+        x = xp.empty(5 << 20)  # too large for a segment of other arrays
+    owners = {segment["stream"] for segment in tcuda.memory_snapshot() if segment["address"] == x.data.ptr}
+    assert owners == {stream.cuda_stream}
+
+
 def test_the_results_of_operations_are_in_memory_of_the_allocator_of_the_program() -> None:
     x = xp.arange(4.0)
     assert (x + x).tolist() == [0.0, 2.0, 4.0, 6.0]  # the type of the result is known now

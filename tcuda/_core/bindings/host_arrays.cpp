@@ -5,7 +5,6 @@
 #include "bindings/owned.hpp"
 #include "bindings/owned_memory.hpp"
 #include "bindings/python_calls.hpp"
-#include "threads/unwinding.hpp"
 
 namespace nb = nanobind;
 
@@ -14,15 +13,30 @@ namespace {
 
 PyObject *itemsize_name = nullptr, *start_name = nullptr, *stop_name = nullptr, *step_name = nullptr;
 
-// The bytes of an array; 0 if there are more bytes than addresses; -1 with a Python error set if that fails.
-long long bytes_of(PyObject *shape, PyObject *dtype) {
-    long long bytes = taken_integer(PyObject_GetAttr(dtype, itemsize_name));
-    const Py_ssize_t axes = PyTuple_Size(shape);
-    for (Py_ssize_t axis = 0; axis < axes && bytes > 0; ++axis)
-        if (__builtin_mul_overflow(bytes, PyLong_AsLongLong(PyTuple_GetItem(shape, axis)), &bytes))
-            return 0;
-    return PyErr_Occurred() ? -1 : bytes;
-}
+constexpr Py_ssize_t most_axes = 32; // each version of NumPy takes as many
+
+// The lengths of the axes of an array, and its size in bytes.
+struct Extent {
+    Py_ssize_t lengths[most_axes];
+    int axes = 0;
+    long long bytes = 0;
+
+    // False if the array has no elements, too many axes, or more bytes than there are addresses, or with a Python error
+    // set.
+    bool read(PyObject *shape, PyObject *dtype) {
+        const Py_ssize_t count = PyTuple_Size(shape);
+        if (count > most_axes)
+            return false;
+        axes = static_cast<int>(count);
+        bytes = taken_integer(PyObject_GetAttr(dtype, itemsize_name));
+        for (Py_ssize_t axis = 0; axis < count && bytes > 0; ++axis) {
+            lengths[axis] = PyLong_AsSsize_t(PyTuple_GetItem(shape, axis));
+            if (__builtin_mul_overflow(bytes, lengths[axis], &bytes))
+                return false;
+        }
+        return bytes > 0 && !PyErr_Occurred();
+    }
+};
 
 // Takes over a new reference. Raises the Python error that is set, and returns None if no error is set.
 nb::object object_or_none(PyObject *made) {
@@ -35,23 +49,22 @@ nb::object object_or_none(PyObject *made) {
 
 } // namespace
 
-HostArrays::HostArrays(nb::object base_class, nb::object memory, nb::object array)
+HostArrays::HostArrays(nb::object base_class, nb::object memory, nb::object array, nb::object functions)
     : host(base_class.attr("_host")), block(base_class.attr("_block")), base(base_class.attr("_base")),
-      host_(base_class.attr("_host")), block_(base_class.attr("_block")), base_(base_class.attr("_base")),
-      memory_(std::move(memory)), numpy_array_(std::move(array)),
-      set_(reinterpret_cast<descrsetfunc>(PyType_GetSlot(Py_TYPE(host_.ptr()), Py_tp_descr_set))), type_(nb::none()) {}
+      memory_(std::move(memory)), numpy_(functions, std::move(array)), type_(nb::none()) {}
 
 bool HostArrays::make(Made *made, PyObject *shape, PyObject *dtype, PythonLedger &ledger, int device,
                       Stream stream) const {
-    made->bytes = bytes_of(shape, dtype);
-    if (made->bytes <= 0)
+    Extent extent;
+    if (!extent.read(shape, dtype))
         return false;
-    const auto bytes = static_cast<std::size_t>(made->bytes);
+    made->bytes = extent.bytes;
+    const auto bytes = static_cast<std::size_t>(extent.bytes);
     const Owned memory(OwnedMemory::make(memory_.ptr(), ledger, device, bytes, stream));
     if (!memory)
         return false;
-    PyObject *const arguments[] = {shape, dtype, memory.get()};
-    made->host.set(PyObject_Vectorcall(numpy_array_.ptr(), arguments, 3, nullptr));
+    auto *const data = reinterpret_cast<void *>(OwnedMemory::of(memory.get())->ptr);
+    made->host.set(numpy_.array_over(data, memory.get(), dtype, extent.axes, extent.lengths));
     if (made->host)
         made->array.set(array(made->host.get(), memory.get(), Py_None));
     return static_cast<bool>(made->array);
@@ -80,18 +93,11 @@ PyObject *HostArrays::part(PyObject *of, PyObject *host) const {
     return array(host, memory.get(), root.get() == Py_None ? of : root.get());
 }
 
-PyObject *HostArrays::array(PyObject *host, PyObject *block, PyObject *base) const {
+PyObject *HostArrays::array(PyObject *host_array, PyObject *memory, PyObject *root) const {
     Owned made(PyType_GenericAlloc(reinterpret_cast<PyTypeObject *>(type_.ptr()), 0));
-    if (!made || !set(made.get(), host_, host) || !set(made.get(), block_, block) || !set(made.get(), base_, base))
+    if (!made || !host.set(made.get(), host_array) || !block.set(made.get(), memory) || !base.set(made.get(), root))
         return nullptr;
     return made.release();
-}
-
-bool HostArrays::set(PyObject *array, nb::handle member, PyObject *value) const {
-    Unwinding unwinding; // the linker cannot guard a call through a pointer
-    const int status = set_(member.ptr(), array, value);
-    unwinding.dismiss();
-    return status == 0;
 }
 
 void bind_host_arrays(nb::module_ &module) {
@@ -102,7 +108,8 @@ void bind_host_arrays(nb::module_ &module) {
     if (itemsize_name == nullptr || start_name == nullptr || stop_name == nullptr || step_name == nullptr)
         nb::raise_python_error();
     nb::class_<HostArrays>(module, "HostArrays")
-        .def(nb::init<nb::object, nb::object, nb::object>(), nb::arg("base"), nb::arg("memory"), nb::arg("array"))
+        .def(nb::init<nb::object, nb::object, nb::object, nb::object>(), nb::arg("base"), nb::arg("memory"),
+             nb::arg("array"), nb::arg("functions"))
         .def("use", &HostArrays::use, nb::arg("type"))
         .def(
             "make",

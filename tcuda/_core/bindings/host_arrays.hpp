@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include "bindings/attribute.hpp"
+#include "bindings/numpy_functions.hpp"
 #include "bindings/owned.hpp"
 #include "bindings/python_ledger.hpp"
 
@@ -14,9 +15,9 @@ namespace tcuda {
 // make() returns false instead of null.
 class HostArrays {
 public:
-    // `base` is the class that has the three members. `memory` is the class of the memory, and `array` that of NumPy's
-    // arrays.
-    HostArrays(nanobind::object base, nanobind::object memory, nanobind::object array);
+    // `base` is the class that has the three members. `memory` is the class of the memory, `array` that of NumPy's
+    // arrays, and `functions` has NumPy's C functions.
+    HostArrays(nanobind::object base, nanobind::object memory, nanobind::object array, nanobind::object functions);
 
     // Sets the class of the arrays, a subclass of `base`.
     void use(nanobind::object type) { type_ = std::move(type); }
@@ -29,8 +30,8 @@ public:
         long long bytes = 0;
     };
 
-    // Makes an array in row-major order. Returns false without an error if the array has no elements, or more bytes than
-    // there are addresses.
+    // Makes an array in row-major order. Returns false without an error if the array has no elements, many axes, or
+    // more bytes than there are addresses.
     bool make(Made *made, PyObject *shape, PyObject *dtype, PythonLedger &ledger, int device, Stream stream) const;
 
     // Makes a view of `base`, an array. `host` is the NumPy array over the elements of the view.
@@ -43,10 +44,9 @@ public:
 
 private:
     PyObject *array(PyObject *host, PyObject *block, PyObject *base) const;
-    bool set(PyObject *array, nanobind::handle member, PyObject *value) const;
 
-    const nanobind::object host_, block_, base_, memory_, numpy_array_;
-    const descrsetfunc set_;
+    const nanobind::object memory_;
+    const NumpyFunctions numpy_;
     nanobind::object type_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "bindings/callable.hpp"
 #include "bindings/host_arrays.hpp"
+#include "bindings/host_work.hpp"
 #include "bindings/owned.hpp"
 #include "bindings/owned_memory.hpp"
 #include "bindings/python_calls.hpp"
@@ -16,9 +17,10 @@ namespace tcuda {
 namespace {
 
 // The functions and objects of one operation; _core.pyi explains them.
-enum Held { function, fallback, kinds, begin, failed, silence, silent, restore, arrays_owner, held_count };
+enum Held { function, fallback, kinds, failed, silence, silent, restore, work_owner, arrays_owner, held_count };
 
 struct HostOperation : Callable<held_count> {
+    const HostWork *work;
     const HostArrays *arrays;
     Py_ssize_t inputs;
     bool reduces; // whether the function gives one number for one array
@@ -31,22 +33,6 @@ constexpr long long fits = 128; // non-negative integers below this number fit i
 
 PyObject *shape_name = nullptr, *dtype_name = nullptr, *nbytes_name = nullptr, *out_names = nullptr, *no_axes = nullptr;
 
-// What begin() returns: the end of the work with its first argument, and the stream.
-struct Begun {
-    PyObject *end, *timeline;
-    int device;
-    Stream stream;
-
-    // False with a Python error set if the tuple has other items.
-    bool read(PyObject *tuple) {
-        end = PyTuple_GetItem(tuple, 0);
-        timeline = PyTuple_GetItem(tuple, 1);
-        device = static_cast<int>(PyLong_AsLongLong(PyTuple_GetItem(tuple, 2)));
-        stream = static_cast<Stream>(PyLong_AsLongLong(PyTuple_GetItem(tuple, 3)));
-        return !PyErr_Occurred();
-    }
-};
-
 bool is_small(PyObject *number) {
     if (!PyLong_CheckExact(number))
         return false;
@@ -58,7 +44,7 @@ bool is_small(PyObject *number) {
 // One call. The functions return false if Python must compute the call, or if a Python error is set.
 class HostCall {
 public:
-    HostCall(const HostOperation &operation, const Begun &begun)
+    HostCall(const HostOperation &operation, const HostWork::Begun &begun)
         : operation_(operation), arrays_(*operation.arrays), begun_(begun) {}
 
     // For a function of each element.
@@ -191,15 +177,11 @@ private:
     }
 
     // Ends the work, which has also written `made` bytes of new memory.
-    bool end(long long made) const {
-        const Owned bytes(PyLong_FromLongLong(bytes_ + made));
-        PyObject *const arguments[] = {begun_.timeline, bytes.get()};
-        return bytes && done(PyObject_Vectorcall(begun_.end, arguments, 2, nullptr));
-    }
+    bool end(long long made) const { return operation_.work->end(begun_, bytes_ + made); }
 
     const HostOperation &operation_;
     const HostArrays &arrays_;
-    const Begun &begun_;
+    const HostWork::Begun &begun_;
     Owned hosts_[most_inputs]; // the inputs, with NumPy arrays in the places of arrays
     Owned shape_;
     PythonLedger *ledger_ = nullptr; // null if the last array is not in memory of the ledger
@@ -211,9 +193,8 @@ private:
 PyObject *computed(const HostOperation &operation, PyObject *const *args, Py_ssize_t count) {
     if (count < operation.inputs || count > operation.inputs + (operation.reduces ? 0 : 1))
         return nullptr;
-    const Owned tuple(tcuda::call(operation.held[begin]));
-    Begun begun;
-    if (!tuple || tuple.get() == Py_None || !begun.read(tuple.get()))
+    HostWork::Begun begun;
+    if (!operation.work->begin(&begun))
         return nullptr;
     HostCall call(operation, begun);
     if (operation.reduces)
@@ -244,23 +225,24 @@ void bind_host_operation(nb::module_ &module) {
     module.def(
         "host_operation",
         [type = nb::steal(type)](nb::object function, Py_ssize_t inputs, bool reduces, nb::object fallback, nb::dict kinds,
-                                 nb::object begin, nb::object failed, nb::object silence, nb::object silent,
-                                 nb::object restore, const HostArrays &arrays) {
+                                 nb::object failed, nb::object silence, nb::object silent, nb::object restore,
+                                 const HostWork &work, const HostArrays &arrays) {
             if (inputs > most_inputs)
                 throw nb::value_error("host_operation() takes functions of at most three inputs");
             PyObject *const self = Callable<held_count>::make(
                 type.ptr(), call_operation,
-                {function.ptr(), fallback.ptr(), kinds.ptr(), begin.ptr(), failed.ptr(), silence.ptr(), silent.ptr(),
-                 restore.ptr(), nb::find(arrays).ptr()});
+                {function.ptr(), fallback.ptr(), kinds.ptr(), failed.ptr(), silence.ptr(), silent.ptr(), restore.ptr(),
+                 nb::find(work).ptr(), nb::find(arrays).ptr()});
             if (self == nullptr)
                 nb::raise_python_error();
+            HostOperation::of(self)->work = &work;
             HostOperation::of(self)->arrays = &arrays;
             HostOperation::of(self)->inputs = inputs;
             HostOperation::of(self)->reduces = reduces;
             return nb::steal(self);
         },
-        nb::arg("function"), nb::arg("inputs"), nb::arg("reduces"), nb::arg("fallback"), nb::arg("kinds"), nb::arg("begin"),
-        nb::arg("failed"), nb::arg("silence"), nb::arg("silent"), nb::arg("restore"), nb::arg("arrays"));
+        nb::arg("function"), nb::arg("inputs"), nb::arg("reduces"), nb::arg("fallback"), nb::arg("kinds"),
+        nb::arg("failed"), nb::arg("silence"), nb::arg("silent"), nb::arg("restore"), nb::arg("work"), nb::arg("arrays"));
 }
 
 } // namespace tcuda

@@ -7,9 +7,12 @@
 #include "bindings/event_finalizer.hpp"
 #include "bindings/graphs_module.hpp"
 #include "bindings/host_arrays.hpp"
+#include "bindings/host_creation.hpp"
 #include "bindings/host_kernels_module.hpp"
 #include "bindings/host_operation.hpp"
 #include "bindings/host_pages_module.hpp"
+#include "bindings/host_times.hpp"
+#include "bindings/host_work.hpp"
 #include "bindings/kernel_table_module.hpp"
 #include "bindings/kernels_module.hpp"
 #include "bindings/ledger_arguments_module.hpp"
@@ -41,7 +44,10 @@ NB_MODULE(_core, module) {
     tcuda::bind_ledger(module);
     tcuda::bind_owned_memory(module);
     tcuda::bind_host_arrays(module);
+    tcuda::bind_host_times(module);
+    tcuda::bind_host_work(module);
     tcuda::bind_host_operation(module);
+    tcuda::bind_host_creation(module);
     tcuda::bind_stacks(module);
     tcuda::bind_races(module);
     tcuda::bind_watch(module);

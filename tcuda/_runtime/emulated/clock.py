@@ -19,6 +19,8 @@ class Clock:
         1000
     """
 
+    __slots__ = ("_lock", "_now")
+
     def __init__(self) -> None:
         # The runtime uses the same lock, and moves the time while it holds the lock. The lock is reentrant because a
         # garbage collection may begin while the lock is held, and finalizers may wait for streams.

@@ -15,6 +15,12 @@ _PINNED_BANDWIDTH = 25
 _PAGEABLE_BANDWIDTH = 10
 _FLOPS = 20_000  # floating-point operations per ns (20 TFLOP/s)
 
+KERNEL = _LAUNCH, _MEMORY_BANDWIDTH, _FLOPS, MULTIPROCESSORS
+"""The numbers of which :func:`kernel` makes the time of a kernel, for the core."""
+
+LONGEST = 2**62
+"""The most nanoseconds that an operation takes."""
+
 # The link between any two devices, in each direction, measured on H200s with NVLink: a peer copy of 1 KiB takes 8.9 us
 # until both devices are synchronised, and the synchronisation of two idle devices takes 6.7 us of these. A peer copy of
 # 256 MiB moves 388 GB/s.

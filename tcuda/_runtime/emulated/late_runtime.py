@@ -104,6 +104,11 @@ class LateRuntime(EmulatedRuntime):
         """Forget the pending work in a forked child, which must not do the work of its parent."""
         self.schedule = Schedule(self._lock, self._seed)
 
+    def prepareWork(
+        self, work: _core.HostWork, streams: object, default_stream: object, obstacles: Iterable[list[Any]]
+    ) -> None:
+        """Do nothing: no work is done in the call that launches the work."""
+
     # Doing work
 
     def prompt(self, stream: int) -> _prompt:

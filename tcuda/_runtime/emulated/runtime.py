@@ -11,7 +11,6 @@ A method finds the objects of the handles, refuses the calls that CUDA refuses, 
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,9 +76,6 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
 
 _VERSION = 13000
-
-_duration = functools.lru_cache(maxsize=1024)(costs.kernel)
-"""The function ``costs.kernel`` for kernels of a few sizes, each of which is launched often."""
 
 
 class EmulatedRuntime:
@@ -536,48 +532,34 @@ class EmulatedRuntime:
         else:  # small kernels are too short for one more call
             work()
         with self._lock:
-            self._streams.occupy(timeline, duration)
+            self._streams.times.occupy(timeline, duration)
         if self.races.detector is not None:
             self.races.work(timeline, name, accesses)
 
-    def works_at_once(self) -> bool:
-        """Return whether any work is done in the call that launches the work, and no race detector is told of it."""
-        return not (self.is_late or self._captures.in_progress or self.races.detector is not None)
+    def prepareWork(
+        self, work: _core.HostWork, streams: object, default_stream: object, obstacles: Iterable[list[Any]]
+    ) -> None:
+        """Let ``work`` begin and end kernels that the caller runs, while nothing captures or watches them.
 
-    def begin_at_once(
-        self, current_stream: Callable[[int], Any]
-    ) -> tuple[Callable[..., None], Timeline, int, int] | None:
-        """Begin a kernel that the caller runs; return None unless :meth:`works_at_once`.
-
-        With :meth:`end_work`, the method does for a kernel of a microsecond what :meth:`launch` does for all kernels.
+        For a kernel of a microsecond, ``work`` does what :meth:`launch` does for all kernels.
 
         Args:
-            current_stream: A function that returns the current stream of a device.
-
-        Returns:
-            The method :meth:`end_work`, its first argument, the current device, and the handle of the stream.
-
-        Raises:
-            AcceleratorError: The current stream does not exist, or is of another device (400).
+            work: The object that begins and ends the kernels.
+            streams: The object with the current streams of the calling thread.
+            default_stream: The default stream among them.
+            obstacles: Lists that are empty while the arrays can do work at once.
         """
-        if self.is_late or self._captures.in_progress or self.races.detector is not None:
-            return None
-        device = self.thread.device
-        stream = current_stream(device).ptr
-        timeline = self._on_current_device(stream, ("cudaLaunchKernel()",)) if stream else self.devices[device].default
-        return self.end_work, timeline, device, stream
-
-    def end_work(self, timeline: Timeline, nbytes: int, flops: int = 0) -> None:
-        """Let ``timeline`` be busy with the kernel that the caller has run.
-
-        Args:
-            timeline: The stream.
-            nbytes: The bytes of memory that the kernel has moved.
-            flops: The number of floating-point operations of the kernel.
-        """
-        duration = _duration(nbytes, flops, timeline.multiprocessors)
-        with self._lock:
-            self._streams.occupy(timeline, duration)
+        work.use(
+            self._streams.times,
+            self._lock.acquire,
+            self._lock.release,
+            self.thread,
+            streams,
+            default_stream,
+            self._streams.created,
+            (self._captures.in_progress, self.races.detectors, *obstacles),
+            *costs.KERNEL,
+        )
 
     def launchTogether(
         self,
@@ -639,7 +621,7 @@ class EmulatedRuntime:
     def sleep(self, cycles: int, stream: int) -> None:
         call = "tcuda_spin({}, {:#x})", cycles, stream
         with self._lock:
-            duration = max(0, cycles) * 1_000_000 // costs.CLOCK_KHZ
+            duration = min(max(0, cycles) * 1_000_000 // costs.CLOCK_KHZ, costs.LONGEST)
             self._enqueue(self._on_current_device(stream, call), Node("tcuda_spin", duration), call)
 
     def _on_current_device(self, handle: int, call: Call) -> Timeline:
@@ -661,7 +643,7 @@ class EmulatedRuntime:
             return self.clock.now()
         if self._captures.in_progress:
             self._streams.forbid_implicit(timeline, call)
-        return self._streams.occupy(timeline, node.duration)
+        return self._streams.times.occupy(timeline, node.duration)
 
     def _run(self, timeline: Timeline, node: Node, call: Call) -> int:
         """Add an operation to ``timeline``, do its work unless the stream captures, and return the time of its end."""
@@ -746,7 +728,7 @@ class EmulatedRuntime:
                 return
             if self._captures.in_progress:
                 self._streams.forbid_implicit(timeline, call)
-            timeline.ready = start = self._streams.start(timeline)
+            timeline.ready = start = self._streams.times.start(timeline)
             recorded.time, recorded.capture = start, None
             if self.races.detector is not None:
                 self.races.recorded(recorded, timeline)
@@ -1035,7 +1017,7 @@ class EmulatedRuntime:
         else:  # a replay is too short for one more call
             executable.run()
         with self._lock:
-            start, end = executable.complete(self._streams.start(timeline))
+            start, end = executable.complete(self._streams.times.start(timeline))
             timeline.ready = end
             if end > start:
                 self.devices[timeline.device].activity.append((start, end))

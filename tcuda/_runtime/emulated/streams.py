@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from tcuda import _core
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.emulated.clock import CALL
 from tcuda._runtime.emulated.timeline import Timeline
@@ -34,6 +35,7 @@ class Streams:
 
     Attributes:
         created: The streams that were created and not destroyed, by handle.
+        times: Finds the start and the end of an operation on a stream.
     """
 
     def __init__(self, devices: Sequence[EmulatedDevice], thread: Thread, captures: Captures, clock: Clock) -> None:
@@ -41,7 +43,6 @@ class Streams:
         self._devices = devices
         self._thread = thread
         self._captures = captures
-        self._clock = clock
         self._per_thread: dict[tuple[int, int], Timeline] = {}
         """The per-thread default streams, by thread and device."""
         self._rest: dict[tuple[int, int], Timeline] = {}
@@ -50,6 +51,8 @@ class Streams:
             for flags in (STREAM_DEFAULT, STREAM_NON_BLOCKING):
                 self._rest[device.index, flags] = Timeline(0, device.index, flags)
             device.blocking.append(self._rest[device.index, STREAM_DEFAULT])
+        noted = [(device.default, device.blocking, device.activity.append) for device in devices]
+        self.times = _core.HostTimes(clock, Timeline, noted, CALL)
 
     # Streams by their handles
 
@@ -131,33 +134,9 @@ class Streams:
 
     # The time of operations
 
-    def start(self, timeline: Timeline) -> int:
-        """Return the earliest start of an operation that is added to ``timeline`` now; the call takes host time."""
-        clock = self._clock
-        start = clock._now = clock._now + CALL
-        if timeline.ready > start:
-            start = timeline.ready
-        if timeline.blocking:
-            device = self._devices[timeline.device]
-            if timeline is device.default:
-                for other in device.blocking:
-                    if other.ready > start:
-                        start = other.ready
-            elif device.default.ready > start:
-                start = device.default.ready
-        return start
-
-    def occupy(self, timeline: Timeline, duration: int) -> int:
-        """Let ``timeline`` be busy for ``duration`` nanoseconds as soon as possible, and return the time of the end."""
-        start = self.start(timeline)
-        end = timeline.ready = start + duration
-        if duration > 0:
-            self._devices[timeline.device].activity.append((start, end))
-        return end
-
     def occupy_together(self, timelines: Sequence[Timeline], duration: int) -> None:
         """Let ``timelines`` be busy for the same ``duration`` nanoseconds, as soon as all of them can start."""
-        start = max(map(self.start, timelines))
+        start = max(map(self.times.start, timelines))
         for timeline in timelines:
             timeline.ready = start + duration
             self._devices[timeline.device].activity.append((start, start + duration))

@@ -54,10 +54,12 @@ class Watch:
         detector: The detector; None while no detector watches.
     """
 
-    __slots__ = ("_graphs", "_handles", "_host", "_others", "_streams", "detector")
+    __slots__ = ("_graphs", "_handles", "_host", "_others", "_streams", "detector", "detectors")
 
     def __init__(self, streams: Streams, handles: Handles) -> None:
         self.detector: _core.RaceDetector | None = None
+        self.detectors: list[_core.RaceDetector] = []
+        """The detector in use, for the core, which asks whether the list is empty."""
         self._streams = streams
         self._handles = handles
         self._graphs: WeakKeyDictionary[Executable, WatchedGraph] = WeakKeyDictionary()
@@ -84,6 +86,7 @@ class Watch:
                 self._host = HostWatch(detector, page_locked)
             for timeline in self._streams.created.values():
                 detector.stream_created(timeline.device, timeline.handle, timeline.blocking)
+        self.detectors[:] = [] if detector is None else [detector]
         self.detector = detector
 
     # Streams

@@ -88,4 +88,4 @@ def alloc(size: int) -> MemoryPointer:
 def _follow() -> None:
     """Let new arrays ask for the allocator only while a program has chosen one, because the question costs time."""
     chosen = _scopes or _of_process is not malloc
-    memory.allocator = alloc if chosen else None
+    memory.allocators[:] = [alloc] if chosen else []

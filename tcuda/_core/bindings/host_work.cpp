@@ -1,0 +1,148 @@
+#include "bindings/host_work.hpp"
+
+#include <algorithm>
+
+#include "bindings/interned.hpp"
+#include "bindings/python_calls.hpp"
+#include "bindings/raised.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+PyObject *device_name = nullptr, *streams_name = nullptr, *ptr_name = nullptr, *dict_name = nullptr;
+
+// The dictionaries of two `threading.local` objects in one thread. Python takes 40 ns to find one of them. They live as
+// long as the objects and the thread. The numbers of threads of Python and of HostWork::use() are not reused.
+struct LocalDicts {
+    PyObject *thread = nullptr, *streams = nullptr; // borrowed references
+    std::uint64_t number = 0;
+    unsigned use = 0;
+
+    // False with a Python error set if that fails.
+    bool find(const nb::object &thread_object, const nb::object &streams_object, unsigned now) {
+        const std::uint64_t current = PyThreadState_GetID(PyThreadState_Get());
+        if (current == number && now == use)
+            return true;
+        use = 0;
+        const Owned of_thread(PyObject_GetAttr(thread_object.ptr(), dict_name));
+        const Owned of_streams(of_thread ? PyObject_GetAttr(streams_object.ptr(), dict_name) : nullptr);
+        thread = of_thread.get();
+        streams = of_streams.get();
+        number = current;
+        use = streams == nullptr ? 0 : now;
+        return streams != nullptr;
+    }
+};
+
+thread_local LocalDicts dicts;
+
+} // namespace
+
+void HostWork::use(nb::object times, nb::object acquire, nb::object release, nb::object thread, nb::object streams,
+                   nb::object default_stream, nb::dict created, nb::tuple obstacles, long long launch,
+                   long long bytes_per_nanosecond, long long operations_per_nanosecond, long long multiprocessors) {
+    static unsigned uses = 0;
+    use_ = ++uses;
+    times_ = &nb::cast<const HostTimes &>(times);
+    times_object_ = std::move(times);
+    acquire_ = std::move(acquire);
+    release_ = std::move(release);
+    thread_ = std::move(thread);
+    streams_ = std::move(streams);
+    default_stream_ = std::move(default_stream);
+    created_ = std::move(created);
+    obstacles_ = std::move(obstacles);
+    launch_ = launch;
+    bytes_per_nanosecond_ = bytes_per_nanosecond;
+    operations_per_nanosecond_ = operations_per_nanosecond;
+    multiprocessors_ = multiprocessors;
+}
+
+bool HostWork::begin(Begun *begun) const {
+    if (times_ == nullptr || has_obstacle())
+        return false;
+    LocalDicts &found = dicts;
+    if (!found.find(thread_, streams_, use_))
+        return false;
+    PyObject *const device = PyDict_GetItemWithError(found.thread, device_name);
+    if (device == nullptr && PyErr_Occurred())
+        return false;
+    begun->device = device == nullptr ? 0 : static_cast<int>(PyLong_AsLongLong(device)); // a new thread has device 0
+    return begun->device >= 0 && find_stream(begun, found.streams);
+}
+
+bool HostWork::end(PyObject *timeline, long long bytes, long long operations) const {
+    const long long share = times_ == nullptr ? 0 : times_->multiprocessors_of(timeline);
+    if (share <= 0 || !done(call(acquire_.ptr())))
+        return false;
+    const long long alone = std::max(bytes / bytes_per_nanosecond_, operations / operations_per_nanosecond_);
+    const long long busy = share == multiprocessors_ ? alone : alone * multiprocessors_ / share;
+    const bool occupied = times_->occupy(timeline, launch_ + busy) >= 0;
+    PyObject *const error = occupied ? nullptr : taken_exception();
+    const bool released = done(call(release_.ptr()));
+    if (error != nullptr)
+        set_exception(error);
+    return occupied && released;
+}
+
+bool HostWork::has_obstacle() const {
+    const Py_ssize_t count = PyTuple_Size(obstacles_.ptr());
+    for (Py_ssize_t place = 0; place < count; ++place)
+        if (PyList_Size(PyTuple_GetItem(obstacles_.ptr(), place)) != 0)
+            return true;
+    return false;
+}
+
+// Takes the stream only if it exists on the current device: Python raises the errors for other streams.
+bool HostWork::find_stream(Begun *begun, PyObject *streams) const {
+    PyObject *const pair = PyDict_GetItemWithError(streams, streams_name);
+    PyObject *const current = pair == nullptr ? nullptr : PyTuple_GetItem(pair, 0);
+    PyObject *const stream = current == nullptr ? nullptr : PyTuple_GetItem(current, begun->device);
+    if (stream == nullptr)
+        return false;
+    PyObject *timeline = nullptr;
+    if (stream == default_stream_.ptr()) {
+        timeline = times_->default_stream(begun->device);
+    } else {
+        const Owned handle(PyObject_GetAttr(stream, ptr_name));
+        timeline = handle ? PyDict_GetItemWithError(created_.ptr(), handle.get()) : nullptr;
+        if (timeline == nullptr || times_->device_of(timeline) != begun->device)
+            return false;
+        begun->stream = static_cast<Stream>(PyLong_AsLongLong(handle.get()));
+    }
+    Py_XINCREF(timeline);
+    begun->timeline.set(timeline);
+    return timeline != nullptr && !PyErr_Occurred();
+}
+
+void bind_host_work(nb::module_ &module) {
+    device_name = interned("device").release().ptr();
+    streams_name = interned("streams").release().ptr();
+    ptr_name = interned("ptr").release().ptr();
+    dict_name = interned("__dict__").release().ptr();
+    nb::class_<HostWork>(module, "HostWork")
+        .def(nb::init<>())
+        .def("use", &HostWork::use, nb::arg("times"), nb::arg("acquire"), nb::arg("release"), nb::arg("thread"),
+             nb::arg("streams"), nb::arg("default_stream"), nb::arg("created"), nb::arg("obstacles"), nb::arg("launch"),
+             nb::arg("bytes_per_nanosecond"), nb::arg("operations_per_nanosecond"), nb::arg("multiprocessors"))
+        .def("begin",
+             [](const HostWork &self) -> nb::object {
+                 HostWork::Begun begun;
+                 if (self.begin(&begun))
+                     return nb::steal(Py_BuildValue("(Oi)", begun.timeline.get(), begun.device));
+                 if (PyErr_Occurred())
+                     nb::raise_python_error();
+                 return nb::none();
+             })
+        .def(
+            "end",
+            [](const HostWork &self, nb::handle timeline, long long bytes, long long operations) {
+                if (!self.end(timeline.ptr(), bytes, operations))
+                    nb::raise_python_error();
+            },
+            nb::arg("timeline"), nb::arg("bytes"), nb::arg("operations") = 0);
+}
+
+} // namespace tcuda
