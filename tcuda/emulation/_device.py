@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._process.devices import exchange_device
 from tcuda._process.lazy import backend, cuda
+from tcuda.emulation import synchronization
 from tcuda.emulation._runtime_error import with_cupys_error
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ class Device:
 
         Raises:
             CUDARuntimeError: There is no such device, or a stream of the device captures.
+            DeviceSynchronized: A scope of ``cupyx.allow_synchronize()`` forbids the wait.
         """
+        synchronization.declare()
         previous = exchange_device(self.id)
         try:
             cuda.deviceSynchronize()

@@ -17,6 +17,7 @@ from tcuda.emulation import (
     indexing,
     numpy_work,
     refusals,
+    solving,
     transfer,
     translation,
 )
@@ -96,6 +97,13 @@ def _cleaning(function: Function) -> Work:
         return args[0]
 
     return clean
+
+
+def _solving(function: Function) -> Work:
+    name = function.__name__.strip("_")
+    if name in catalogue.SOLVING or name in ("matrix_power", "norm"):
+        return solving.work_of(function)
+    return _computing(function)
 
 
 def _generating(function: Function) -> Work:
@@ -335,5 +343,5 @@ def _table() -> dict[str, Any]:
 FUNCTIONS = _table()
 """The functions of :mod:`tcuda.emulation.xp` that run a NumPy function on memory of a device, by name."""
 
-LINALG = emulated(np.linalg, catalogue.LINALG, _computing)
+LINALG = emulated(np.linalg, catalogue.LINALG, _solving)
 """The functions of :mod:`tcuda.emulation.linalg`, by name."""

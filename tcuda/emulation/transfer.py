@@ -11,7 +11,7 @@ from tcuda._device import device
 from tcuda._process import waits
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
-from tcuda.emulation import numpy_work, refusals
+from tcuda.emulation import numpy_work, refusals, synchronization
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -94,6 +94,7 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
     else:
         _check_out(source, out)
     if source.size:
+        synchronization.declare()
         with device(source._block.device), _current(stream) as handle:
             refusals.require_download(handle)
             copy, wait = cuda.memcpyAsync, cuda.streamSynchronize
@@ -143,11 +144,20 @@ def synchronize(array: Strided, call: str) -> None:
     """
     with device(array._block.device):
         refusals.require_synchronization()
-        wait_for_contents(call)
+        _wait(call)
 
 
 def wait_for_contents(call: str) -> None:
-    """Wait for the current stream, which does not capture, in the call of the program named ``call``."""
+    """Wait for the current stream, which does not capture, in the call of the program named ``call``.
+
+    Raises:
+        DeviceSynchronized: A scope of ``cupyx.allow_synchronize()`` forbids the wait.
+    """
+    synchronization.declare()
+    _wait(call)
+
+
+def _wait(call: str) -> None:
     wait = cuda.streamSynchronize
     if waits.watched:
         waits.announce(call)

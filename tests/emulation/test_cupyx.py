@@ -63,6 +63,78 @@ def test_the_error_state_is_that_of_linear_algebra():
         cupyx.seterr(divide="raise")
 
 
+SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda a: xp.linalg.inv(a),
+        lambda a: xp.linalg.solve(a, xp.ones(2)),
+        lambda a: xp.linalg.cholesky(-a),
+        lambda a: xp.linalg.tensorinv(a, 1),
+        lambda a: xp.linalg.matrix_power(a, -2),
+    ],
+    ids=["inv", "solve", "cholesky", "tensorinv", "matrix_power"],
+)
+def test_matrices_without_a_solution_give_nan_unless_the_program_asks_for_errors(solve):
+    a = xp.array(SINGULAR)
+    assert np.isnan(solve(a).get()).all()
+    with cupyx.errstate(linalg="raise"), pytest.raises(np.linalg.LinAlgError):
+        solve(a)
+
+
+def test_shapes_that_have_no_solution_are_refused_with_every_setting():
+    for setting in ("ignore", "raise"):
+        with cupyx.errstate(linalg=setting):
+            for call in (lambda: xp.linalg.inv(xp.ones((2, 3))), lambda: xp.linalg.eigh(xp.ones(3))):
+                with pytest.raises(np.linalg.LinAlgError):
+                    call()
+
+
+def test_the_result_of_a_matrix_with_nan_is_nan():
+    values, vectors = xp.linalg.eigh(xp.full((2, 2), xp.nan))
+    assert np.isnan(values.get()).all()
+    assert np.isnan(vectors.get()).all()
+    assert vectors.shape == (2, 2)
+
+
+def test_the_host_waits_for_the_status_of_the_solver_only_if_errors_are_asked_for():
+    a = xp.eye(3)
+    clock = tcuda.emulation.clock()
+    stream = tcuda.current_stream()
+    tcuda._sleep(10_000_000)
+    xp.linalg.inv(a)
+    assert not stream.query()
+    before = clock.now()
+    with cupyx.errstate(linalg="raise"):
+        xp.linalg.inv(a)
+    assert clock.now() - before > 9_000_000
+    assert stream.query()
+
+
+@pytest.mark.filterwarnings("ignore:cupyx.allow_synchronize")
+def test_waits_for_a_device_can_be_forbidden():
+    x = xp.arange(3)
+    with cupyx.allow_synchronize(False):
+        (x + 1).sum()
+        tcuda.current_stream().synchronize()
+        for wait in (x.get, x[1].item, lambda: bool(x[0]), lambda: xp.nonzero(x), xp.cuda.Device().synchronize):
+            with pytest.raises(cupyx.DeviceSynchronized, match="detected while disallowed"):
+                wait()
+        with cupyx.allow_synchronize(True):
+            assert x.tolist() == [0, 1, 2]
+        with pytest.raises(RuntimeError):
+            x.get()
+    assert x.tolist() == [0, 1, 2]
+
+
+def test_the_scope_that_forbids_waits_warns_at_the_line_of_the_program():
+    with pytest.warns(UserWarning, match="allow_synchronize will be removed") as caught:
+        cupyx.allow_synchronize(True).__enter__()
+    assert caught[0].filename == __file__
+
+
 def test_ranges_of_the_profiler_are_named():
     @cupyx.profiler.time_range()
     def compute():

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from tcuda.emulation.cupyx import cusolver, profiler, scipy
-from tcuda.emulation.cupyx.error_state import errstate, geterr, seterr
 from tcuda.emulation.cupyx.pinned_array import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
 from tcuda.emulation.cupyx.reciprocal_root import rsqrt
 from tcuda.emulation.cupyx.scatter import scatter_add, scatter_max, scatter_min
+from tcuda.emulation.error_state import errstate, geterr, seterr
+from tcuda.emulation.synchronization import DeviceSynchronized, allow_synchronize
 
 __all__ = [
+    "DeviceSynchronized",
+    "allow_synchronize",
     "cusolver",
     "empty_like_pinned",
     "empty_pinned",

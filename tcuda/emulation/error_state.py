@@ -32,7 +32,8 @@ def seterr(
 ) -> dict[str, str | None]:
     """Change the settings of this thread, and return the settings before.
 
-    Emulated devices raise the errors of linear algebra with either setting.
+    With "ignore", which is the setting at first, the result for a matrix without a solution is NaN. With "raise", the
+    host waits for the status of each function of linear algebra, and a matrix without a solution raises an error.
 
     Raises:
         NotImplementedError: A setting of the arithmetic is given, or ``linalg`` is neither "ignore" nor "raise".
