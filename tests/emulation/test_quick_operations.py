@@ -195,6 +195,13 @@ def test_shapes_and_types_that_no_array_has_are_refused_every_time(
             xp.empty(*arguments)
 
 
+def test_results_of_functions_of_each_element_are_in_row_major_order() -> None:
+    x = xp.asfortranarray(xp.ones((3, 4)))
+    for _ in range(2):
+        for result in (x + 1, x + x, xp.sqrt(x), -x, xp.add(x.T, x.T), xp.divmod(x, 2)[1]):
+            assert result.flags.c_contiguous  # as in CuPy; NumPy keeps the order of the inputs
+
+
 def test_new_memory_is_that_of_the_current_stream() -> None:
     stream = tcuda.Stream()
     with tcuda.stream(stream):

@@ -146,6 +146,7 @@ def test_a_wrong_name_is_refused(xp):
 def test_a_kernel_has_properties(xp, total):
     assert (total.nin, total.nout, total.nargs, total.name, total.identity) == (1, 1, 2, "total", "0")
     assert (total.map_expr, total.reduce_expr, total.post_map_expr, total.reduce_type) == ("x", "a + b", "y = a", "T")
+    assert total.params is None
     assert (total.reduce_dims, total.preamble, total.options) == (True, "", ())
 
 

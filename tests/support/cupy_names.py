@@ -12,6 +12,7 @@ then add a row with the reason to the table by hand. The command removes pattern
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import importlib
 import inspect
@@ -136,11 +137,15 @@ def _of_instances(owner: Any, name: str) -> Any:
 
 @functools.cache
 def _source(owner: type) -> str:
-    """Return the source of a class; none if the class is not written in Python."""
-    try:
-        return inspect.getsource(owner)
-    except (OSError, TypeError):
-        return ""
+    """Return the source of the methods of a class; none if the class is not written in Python.
+
+    The source of the class itself is not found if the class has the module where users find it as ``__module__``.
+    """
+    source = ""
+    for member in filter(inspect.isfunction, vars(owner).values()):
+        with contextlib.suppress(OSError):  # a method may be made without a file
+            source += inspect.getsource(member)
+    return source
 
 
 def on_the_host(name: str) -> Any:

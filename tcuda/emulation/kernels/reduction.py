@@ -51,6 +51,7 @@ class ReductionKernel(UserKernel):
         nin: The number of inputs.
         nout: The number of outputs.
         nargs: The number of inputs and outputs.
+        params: None, as in CuPy, which declares the attribute and does not set it.
 
     Raises:
         ValueError: ``name`` is not an identifier.
@@ -75,6 +76,7 @@ class ReductionKernel(UserKernel):
         options: tuple[str, ...] = (),
     ) -> None:
         super().__init__(name, in_params, out_params)
+        self.params = None
         self.map_expr = map_expr
         self.reduce_expr = reduce_expr
         self.post_map_expr = post_map_expr
