@@ -211,6 +211,40 @@ def test_is_refused_before_the_capture_is_invalidated(inputs: Inputs, name: str)
     graph.reset()
 
 
+@pytest.mark.emulated  # cuFFT may report another status on another GPU
+@pytest.mark.parametrize("name", ["fft", "rfft2"])
+def test_the_plan_of_a_transform_is_made_before_the_capture(inputs: Inputs, name: str) -> None:
+    operate = CAPTURED["Fourier transforms"][name]
+    cache = inputs.xp.fft.config.get_plan_cache()
+    cache.clear()
+    graph = tcuda.CUDAGraph()
+    stream = tcuda.Stream()
+    with tcuda.stream(stream):
+        graph.capture_begin()
+        with pytest.raises(inputs.xp.cuda.cufft.CuFFTError, match="CUFFT_INTERNAL_ERROR"):
+            operate(inputs)
+        with pytest.raises(tcuda.AcceleratorError):
+            graph.capture_end()
+    operate(inputs)
+    with tcuda.graph(graph):
+        operate(inputs)
+    graph.reset()
+
+
+@pytest.mark.emulated
+def test_a_plan_may_be_made_in_a_relaxed_capture(inputs: Inputs) -> None:
+    inputs.xp.fft.config.get_plan_cache().clear()
+    graph = tcuda.CUDAGraph()
+    with tcuda.graph(graph, capture_error_mode="relaxed"):
+        result = inputs.xp.fft.fft(inputs.x)
+    inputs.change(1)
+    graph.replay()
+    replayed = bytes_of(result)
+    inputs.change(1)
+    assert bytes_of(inputs.xp.fft.fft(inputs.x)) == replayed
+    graph.reset()
+
+
 @pytest.mark.parametrize("kind", ["elementwise", "reductions", "products", "sorting", "creation"])
 def test_needs_no_call_before_the_capture(inputs: Inputs, kind: str, output_of: Any) -> None:
     """CuPy can compile its kernels during a capture."""

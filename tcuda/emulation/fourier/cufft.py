@@ -9,6 +9,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from tcuda._errors import AcceleratorError
+from tcuda._process.lazy import cuda
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -28,6 +31,27 @@ def getVersion() -> int:
     return _VERSION
 
 
+_RESULTS = {5: "CUFFT_INTERNAL_ERROR"}
+
+
+class CuFFTError(RuntimeError):
+    """An error of cuFFT.
+
+    Args:
+        result: The status.
+
+    Attributes:
+        result: The status.
+    """
+
+    def __init__(self, result: int) -> None:
+        self.result = result
+        super().__init__(_RESULTS.get(result, f"the status {result} of cuFFT"))
+
+    def __reduce__(self) -> tuple[type[CuFFTError], tuple[int]]:
+        return type(self), (self.result,)
+
+
 class _State(threading.local):
     plan: Plan | None = None
 
@@ -41,7 +65,17 @@ def get_current_plan() -> Any:
 
 
 class Plan:
-    """The base class of plans. A plan is a context manager: the transforms in the scope must fit the plan."""
+    """The base class of plans. A plan is a context manager: the transforms in the scope must fit the plan.
+
+    Raises:
+        CuFFTError: A capture forbids that the plan is made now; the capture is invalidated.
+    """
+
+    def __init__(self) -> None:
+        try:
+            cuda.malloc(0)  # cuFFT allocates the tables of a plan, which captures forbid
+        except AcceleratorError as error:
+            raise CuFFTError(5) from error
 
     def __enter__(self) -> Self:
         _state.plan = self
@@ -69,6 +103,7 @@ class Plan1d(Plan):
     """
 
     def __init__(self, nx: int, fft_type: int, batch: int, *, devices: Any = None, out: Any = None) -> None:
+        super().__init__()
         self.nx = int(nx)
         self.fft_type = int(fft_type)
         self.batch = int(batch)
@@ -116,6 +151,7 @@ class PlanNd(Plan):
         last_axis: int,
         last_size: int | None,
     ) -> None:
+        super().__init__()
         self.shape = tuple(shape)
         self.fft_type = int(fft_type)
         self.batch = int(batch)
