@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
-import os
 import shutil
 import subprocess
 import weakref
@@ -25,11 +24,6 @@ if TYPE_CHECKING:
 
     from support.fixture_types import Changes, CompiledCpp, HoldAtMost, OutputOf
     from tcuda._runtime.protocol import Runtime
-
-
-not_of_the_device = pytest.mark.xfail(
-    os.environ["TCUDA_RUNTIME"] == "emulated", reason="emulated devices treat memory of a library as host memory"
-)
 
 
 class TestWholeProcess:
@@ -66,7 +60,6 @@ told.append(library.live())
 """
         assert told(program) == ["native", "pluggable", False, 1, "pluggable", True, []]
 
-    @not_of_the_device
     def test_contents_can_be_copied_to_the_host_and_back(self, told: Callable[[str], Any]) -> None:
         program = """
 tcuda.change_current_allocator(library.allocator)
@@ -82,6 +75,24 @@ with tcuda.use_mem_pool(tcuda.MemPool(library.allocator)):
 told = [int((array * 2).sum()) for array in arrays]
 """
         assert told(program) == [999_000, 299_999 * 300_000]
+
+    def test_memory_of_the_library_is_memory_of_the_device_until_the_library_has_it_back(
+        self, told: Callable[[str], Any]
+    ) -> None:
+        program = """
+from tcuda._process.lazy import cuda
+pool = tcuda.MemPool(library.allocator)
+with tcuda.use_mem_pool(pool):
+    x = tcuda.xp.asarray([1, 2, 3])
+address = x.data.ptr
+told = [x.tolist(), cuda.pointerGetDevice(address)]
+del x
+told.append(cuda.pointerGetDevice(address))
+del pool
+tcuda.empty_cache()
+told += [len(library.live()), cuda.pointerGetDevice(address) if tcuda.xp.__name__.startswith("tcuda") else -1]
+"""
+        assert told(program) == [[1, 2, 3], 0, 0, 0, -1]
 
     def test_the_allocator_can_be_changed_after_initialisation(self, told: Callable[[str], Any]) -> None:
         program = """

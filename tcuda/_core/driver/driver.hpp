@@ -35,6 +35,11 @@ public:
     virtual int free(int device, Address address) = 0;
     virtual int memory_info(int device, std::size_t *free, std::size_t *total) = 0;
 
+    // Memory that a library of a user hands out for the device, until the library gets the memory back. CUDA knows the
+    // memory already, so that its table does nothing. These entries call no driver: adopt() may throw std::bad_alloc.
+    virtual void adopt(int, Address, std::size_t) {}
+    virtual void disown(int, Address) {}
+
     // Virtual memory. A granularity of 0 means that the device has no virtual memory.
     virtual int granularity(int device, std::size_t *bytes) = 0;
     virtual int reserve(int device, std::size_t size, Address *address) = 0;

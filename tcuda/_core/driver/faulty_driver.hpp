@@ -47,6 +47,8 @@ public:
     int memory_info(int device, std::size_t *free, std::size_t *total) override {
         return waiting("memory_info", [&] { return driver_.memory_info(device, free, total); });
     }
+    void adopt(int device, Address address, std::size_t size) override { driver_.adopt(device, address, size); }
+    void disown(int device, Address address) override { driver_.disown(device, address); }
     int granularity(int device, std::size_t *bytes) override {
         return waiting("granularity", [&] { return driver_.granularity(device, bytes); });
     }

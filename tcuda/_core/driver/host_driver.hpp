@@ -25,6 +25,8 @@ public:
         *free = *total - memory(device).used();
         return success;
     }
+    void adopt(int device, Address address, std::size_t size) override { memory(device).adopt(address, size); }
+    void disown(int device, Address address) override { memory(device).disown(address); }
     int granularity(int, std::size_t *bytes) override {
         *bytes = HostMemory::page;
         return success;

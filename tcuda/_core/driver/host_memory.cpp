@@ -160,6 +160,18 @@ bool HostMemory::is_reserved_and_unmapped(Block range) const {
                               std::prev(next)->first + std::prev(next)->second.size <= range.address);
 }
 
+void HostMemory::adopt(std::uintptr_t address, std::size_t size) {
+    if (block_at(address).has_value())
+        return;
+    const std::lock_guard lock(mutex_);
+    adopted_[address] = size;
+}
+
+void HostMemory::disown(std::uintptr_t address) {
+    const std::lock_guard lock(mutex_);
+    adopted_.erase(address);
+}
+
 std::optional<HostMemory::Block> HostMemory::block_at(std::uintptr_t address) const {
     const std::lock_guard lock(mutex_);
     const auto after = blocks_.upper_bound(address);
@@ -172,6 +184,11 @@ std::optional<HostMemory::Block> HostMemory::block_at(std::uintptr_t address) co
         const auto later = imports_.upper_bound(address);
         if (later != imports_.begin() && address - std::prev(later)->first < std::prev(later)->second.size)
             return Block{std::prev(later)->first, std::prev(later)->second.size};
+    }
+    if (!adopted_.empty()) {
+        const auto later = adopted_.upper_bound(address);
+        if (later != adopted_.begin() && address - std::prev(later)->first < std::prev(later)->second)
+            return Block{std::prev(later)->first, std::prev(later)->second};
     }
     auto next = mappings_.upper_bound(address);
     if (next == mappings_.begin() || address - std::prev(next)->first >= std::prev(next)->second.size)

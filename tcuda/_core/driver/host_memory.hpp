@@ -58,7 +58,13 @@ public:
     // Gives the kept memory back to the system.
     void give_back();
 
-    // The live block, the imported block, or the mapped range without a gap, that contains `address`.
+    // Treats memory of the host, which somebody else has allocated, as memory of the device. The memory does not count as
+    // used. Nothing happens if the memory is of the device already.
+    void adopt(std::uintptr_t address, std::size_t size);
+    // Ends that for the memory that begins at `address`.
+    void disown(std::uintptr_t address);
+
+    // The live block, the imported block, the adopted memory, or the mapped range without a gap, that contains `address`.
     std::optional<Block> block_at(std::uintptr_t address) const;
 
     // Whether `address` is reserved and not mapped.
@@ -145,6 +151,7 @@ private:
     std::unique_ptr<HostArena> arena_;
     std::map<std::uintptr_t, LiveBlock> blocks_;
     std::map<std::uintptr_t, Import> imports_;
+    std::map<std::uintptr_t, std::size_t> adopted_; // address -> size
     std::map<std::uintptr_t, std::size_t> reservations_; // address -> size
     std::map<std::uintptr_t, Mapping> mappings_;
     std::map<std::uint64_t, std::shared_ptr<Physical>> physical_; // by number

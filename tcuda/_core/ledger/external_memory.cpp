@@ -34,8 +34,10 @@ Block *ExternalMemory::allocate(Lock &lock, const std::shared_ptr<ExternalSource
         return nullptr;
     check_unknown(address, taken);
     try {
+        driver_.adopt(device_, address, taken);
         return adopt(source, address, taken, stream, token);
     } catch (...) {
+        driver_.disown(device_, address);
         const Unlocked unlocked(lock);
         source->free(address, taken, device_, stream, token);
         throw;
@@ -82,6 +84,7 @@ void ExternalMemory::free(Lock &lock, Block *block) {
         history_.record(Action::segment_free, address, size, stream, block->stack);
     }
     blocks_.remove(block);
+    driver_.disown(device_, address);
     if (shutdown_.is_closed())
         return;
     if (source->reserve == Reserve::each)
@@ -107,8 +110,10 @@ bool ExternalMemory::grow(Lock &lock, Pool &pool, Stream stream, std::size_t siz
         return false;
     check_unknown(address, wanted);
     try {
+        driver_.adopt(device_, address, wanted);
         native_.add_segment(pool, stream, is_large_request(size), address, wanted, token, stack);
     } catch (...) {
+        driver_.disown(device_, address);
         const Unlocked unlocked(lock);
         library->free(address, wanted, device_, stream, token);
         throw;
@@ -120,6 +125,8 @@ void ExternalMemory::give_back(Lock &lock, std::vector<ReturnedSegment> &segment
                                std::vector<std::unique_ptr<Pool>> &pools) {
     if (segments.empty() && pools.empty())
         return;
+    for (const ReturnedSegment &segment : segments)
+        driver_.disown(device_, segment.address);
     const Unlocked unlocked(lock);
     driver_.enter(device_);
     for (const ReturnedSegment &segment : segments)
@@ -137,8 +144,10 @@ void ExternalMemory::empty_caches(Lock &lock) {
 
 void ExternalMemory::free_everything() {
     live_.each([&](const Block *block) {
-        if (block->source != nullptr)
-            block->source->free(block->address, block->size, device_, block->stream, block->token);
+        if (block->source == nullptr)
+            return;
+        driver_.disown(device_, block->address);
+        block->source->free(block->address, block->size, device_, block->stream, block->token);
     });
 }
 
