@@ -16,6 +16,8 @@ from tcuda.emulation.cuda import (
     driver,
     graph,
     memory,
+    memory_hook,
+    memory_hooks,
     nvtx,
     pinned_memory,
     profiler,
@@ -36,6 +38,7 @@ from tcuda.emulation.cuda.memory import (
     UnownedMemory,
     malloc_async,
 )
+from tcuda.emulation.cuda.memory_hook import MemoryHook
 from tcuda.emulation.cuda.pinned_memory import (
     PinnedMemory,
     PinnedMemoryPointer,
@@ -94,6 +97,7 @@ __all__ = [
     "Graph",
     "Memory",
     "MemoryAsync",
+    "MemoryHook",
     "MemoryPointer",
     "MemoryPool",
     "PinnedMemory",
@@ -122,6 +126,8 @@ __all__ = [
     "is_available",
     "malloc_async",
     "memory",
+    "memory_hook",
+    "memory_hooks",
     "nvtx",
     "pinned_memory",
     "profile",

@@ -6,8 +6,11 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
+from tcuda._process.exit import finalizer
+from tcuda._process.lazy import cuda
 from tcuda.emulation import memory
-from tcuda.emulation.memory import MemoryPointer, allocate
+from tcuda.emulation.cuda import memory_hook
+from tcuda.emulation.memory import Block, MemoryPointer, allocate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,9 +18,54 @@ if TYPE_CHECKING:
     Allocator = Callable[[int], MemoryPointer]
 
 
-def malloc(size: int) -> MemoryPointer:
-    """Return new memory of the caching allocator of tcuda, which is the default allocator."""
+_UNIT = 512
+"""The sizes of the memory that a pool hands out are multiples of this number of bytes."""
+
+
+def rounded(size: int) -> int:
+    """Return the size of the memory that a pool hands out for ``size`` bytes."""
+    return -(-size // _UNIT) * _UNIT
+
+
+class _HookedMemory(Block):
+    """Memory of which the hooks are told when it is freed.
+
+    Args:
+        source: The memory.
+        size: The size that the hooks are told.
+    """
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: Block, size: int) -> None:
+        self.ptr, self.device, self.size, self.requested = source.ptr, source.device, source.size, size
+        self._source: Block = source
+
+    def free(self) -> None:
+        """Free the memory."""
+        ptr, self.ptr, self.size = self.ptr, 0, 0
+        if ptr:
+            facts = {"device_id": self.device, "mem_size": self.requested, "mem_ptr": ptr, "pmem_id": id(self)}
+            with memory_hook.around("free", facts, {}):
+                self._source.free()
+
+    __del__ = finalizer(free)
+
+
+def acquire(size: int) -> MemoryPointer:
+    """Return new memory of the caching allocator of tcuda."""
     return MemoryPointer(allocate(size), 0)
+
+
+def malloc(size: int) -> MemoryPointer:
+    """Return new memory of the caching allocator of tcuda, which is the default allocator, and tell the hooks."""
+    if not memory_hook.get_memory_hooks() or not size:
+        return acquire(size)
+    facts = {"device_id": cuda.getDevice(), "size": size, "mem_size": rounded(size)}
+    with memory_hook.around("malloc", facts, {"mem_ptr": 0, "pmem_id": 0}) as results:
+        block = _HookedMemory(allocate(size), rounded(size))
+        results.update(mem_ptr=block.ptr, pmem_id=id(block))
+    return MemoryPointer(block, 0)
 
 
 class _Choice(threading.local):
@@ -29,7 +77,7 @@ class _Choice(threading.local):
 _of_process: Allocator = malloc
 _of_thread = _Choice()
 _scopes = 0
-"""The number of scopes of :func:`using_allocator` that threads are in."""
+"""The number of scopes of :func:`using_allocator` and of hooks that threads are in."""
 _lock = threading.Lock()
 
 
@@ -58,19 +106,14 @@ def set_allocator(allocator: Allocator | None = None) -> None:
 @contextlib.contextmanager
 def using_allocator(allocator: Allocator | None = None) -> Iterator[None]:
     """Let this thread allocate by ``allocator`` in a scope; by the allocator of tcuda if None."""
-    global _scopes
     before = _of_thread.allocator
-    with _lock:
-        _scopes += 1
-        _follow()
+    _count_scope(1)
     _of_thread.allocator = malloc if allocator is None else allocator
     try:
         yield
     finally:
         _of_thread.allocator = before
-        with _lock:
-            _scopes -= 1
-            _follow()
+        _count_scope(-1)
 
 
 def alloc(size: int) -> MemoryPointer:
@@ -83,6 +126,16 @@ def alloc(size: int) -> MemoryPointer:
     if not isinstance(pointer, MemoryPointer):
         raise TypeError(f"an allocator returns a MemoryPointer; got {pointer!r}")
     return pointer
+
+
+def _count_scope(change: int) -> None:
+    global _scopes
+    with _lock:
+        _scopes += change
+        _follow()
+
+
+memory_hook.changed.append(_count_scope)
 
 
 def _follow() -> None:

@@ -11,18 +11,12 @@ from tcuda._errors import OutOfMemoryError
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
 from tcuda.emulation._device import Device
-from tcuda.emulation.cuda.allocators import malloc
+from tcuda.emulation.cuda import memory_hook
+from tcuda.emulation.cuda.allocators import acquire, malloc, rounded
 from tcuda.emulation.memory import Block, MemoryPointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_UNIT = 512
-"""The sizes of the memory that a pool hands out are multiples of this number of bytes."""
-
-
-def _rounded(size: int) -> int:
-    return -(-size // _UNIT) * _UNIT
 
 
 class PooledMemory(Block):
@@ -44,9 +38,11 @@ class PooledMemory(Block):
 
     def free(self) -> None:
         """Give the memory back to the pool."""
-        size, self.ptr, self.size = self.size, 0, 0
+        size, ptr, self.ptr, self.size = self.size, self.ptr, 0, 0
         if size:
-            self._give_back(self._source, size)
+            facts = {"device_id": self.device, "mem_size": size, "mem_ptr": ptr, "pmem_id": id(self)}
+            with memory_hook.around("free", facts, {}):
+                self._give_back(self._source, size)
 
     __del__ = finalizer(free)
 
@@ -81,7 +77,7 @@ class MemoryPool:
     __module__ = "tcuda.emulation.cuda"
 
     def __init__(self, allocator: Callable[[int], MemoryPointer] | None = None) -> None:
-        self._allocate = allocator or malloc
+        self._allocate = allocator or acquire
         self._lock = threading.RLock()
         self._pools: dict[int, _DevicePool] = {}
 
@@ -92,8 +88,17 @@ class MemoryPool:
             OutOfMemoryError: The device has no room, or the limit of the pool does not allow so much memory.
         """
         if not size:
-            return malloc(0)
-        whole, stream = _rounded(size), backend.current_stream().ptr
+            return acquire(0)
+        whole = rounded(size)
+        facts = {"device_id": cuda.getDevice(), "size": size, "mem_size": whole}
+        with memory_hook.around("malloc", facts, {"mem_ptr": 0, "pmem_id": 0}) as results:
+            block = self._malloc(whole)
+            results.update(mem_ptr=block.ptr, pmem_id=id(block))
+        return MemoryPointer(block, 0)
+
+    def _malloc(self, whole: int) -> PooledMemory:
+        """Return memory of ``whole`` bytes."""
+        stream = backend.current_stream().ptr
         with self._lock:
             pool = self._of_device()
             spare = pool.spare.get((stream, whole))
@@ -110,7 +115,7 @@ class MemoryPool:
                 pool.free += size
                 pool.spare.setdefault((stream, size), []).append(source)
 
-        return MemoryPointer(PooledMemory(source, whole, give_back), 0)
+        return PooledMemory(source, whole, give_back)
 
     def _acquire(self, pool: _DevicePool, size: int) -> MemoryPointer:
         if pool.limit and pool.used + pool.free + size > pool.limit:
@@ -120,11 +125,15 @@ class MemoryPool:
                 f"Out of memory allocating {size:,} bytes (allocated so far: {pool.used + pool.free:,} bytes, limit "
                 f"set to: {pool.limit:,} bytes)."
             )
-        try:
-            return self._allocate(size)
-        except OutOfMemoryError:
-            self.free_all_blocks()
-            return self._allocate(size)
+        facts = {"device_id": cuda.getDevice(), "mem_size": size}
+        with memory_hook.around("alloc", facts, {"mem_ptr": 0}) as results:
+            try:
+                source = self._allocate(size)
+            except OutOfMemoryError:
+                self.free_all_blocks()
+                source = self._allocate(size)
+            results.update(mem_ptr=source.ptr)
+        return source
 
     def free_all_blocks(self, stream: Any = None) -> None:
         """Free the memory of the current device that is not in use; only that of ``stream`` if given."""
