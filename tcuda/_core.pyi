@@ -848,6 +848,28 @@ class OwnedMemory:
 def allocate_memory(type: type[_Memory], ledger: Ledger, device: int, size: int, stream: int) -> _Memory:
     """Return an object of ``type`` with new memory for ``stream``; an object without memory if ``size`` is 0."""
 
+class PageLockedMemory:
+    """Page-locked memory of the host. The object gives its memory back to the ledger when the object dies.
+
+    The memory is the buffer of the object.
+
+    Attributes:
+        ptr: The address; 0 if there is no memory.
+        size: The requested size in bytes.
+        block_size: The size of the block, which may be larger.
+    """
+
+    @property
+    def ptr(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def block_size(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def allocate_page_locked(ledger: Ledger, size: int) -> PageLockedMemory:
+    """Return new page-locked memory; an object without memory if ``size`` is 0."""
+
 class HostArrays:
     """Makes arrays of emulated devices.
 
@@ -1496,6 +1518,8 @@ class FaultyDriver(Driver):
         """Return whether the failure has happened."""
     def meanwhile(self, function: Callable[[], object]) -> None:
         """Let every call for memory wait until a thread of its own has called ``function``."""
+    def forget_host_uses(self) -> None:
+        """Let the table know as little of the uses of host memory as CUDA does."""
     def successes(self, entry: str) -> int:
         """Return how many calls of ``entry`` have succeeded."""
 
@@ -1712,6 +1736,14 @@ class Ledger:
     def snapshot(
         self, pool: tuple[int, int] | None, traces: bool
     ) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]: ...
+    def host_statistics(self) -> dict[str, int]:
+        """Return the statistics of the page-locked memory of the host."""
+    def reset_host_peaks(self) -> None: ...
+    def reset_host_accumulated(self) -> None: ...
+    def host_allocation_at(self, address: int) -> tuple[int, int]:
+        """Return address and size of the page-locked allocation that contains ``address``; zeros if none does."""
+    def empty_host_cache(self) -> None:
+        """Give unused page-locked memory back to the driver, after the work of all devices."""
     def abandon(self) -> None:
         """Let frees do nothing; for a forked child."""
     def close(self) -> None:

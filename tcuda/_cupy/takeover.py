@@ -11,7 +11,9 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
+from tcuda import _core
 from tcuda._cupy import loaded_kernels
+from tcuda._errors import AcceleratorError
 from tcuda._process.fork import call_in_child
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class FirstUse:
         self._cupy = cupy
         self._initialize = initialize
         self._malloc: Allocator = cupy.get_default_memory_pool().malloc
+        self._malloc_on_host: Allocator = cupy.get_default_pinned_memory_pool().malloc
+        self._has_begun = False
         self._undo: list[Callable[[], None]] = []
         self._ended = True
 
@@ -57,6 +61,11 @@ class FirstUse:
         for owner, name in (*places, (cupy.cuda.Stream, "__init__"), (cupy.cuda.Event, "__init__")):
             self._precede(owner, name)
         _replace_allocator(cupy, self._malloc, self.allocate)
+        # CuPy does not tell its allocator of page-locked memory. So only an allocator that the program chooses later is
+        # kept, and this allocator is never replaced by another one.
+        if not self._has_begun:
+            cupy.cuda.set_pinned_memory_allocator(self.allocate_on_host)
+        self._has_begun = True
 
     def allocate(self, size: int) -> Any:
         """Return memory of CuPy's default pool, or after :meth:`end` of the allocator that was given to :meth:`end`.
@@ -67,9 +76,21 @@ class FirstUse:
             self._initialize()
         return self._malloc(size)
 
-    def end(self, malloc: Allocator) -> None:
-        """Put CuPy's own functions back, and let CuPy allocate by ``malloc`` instead of :meth:`allocate`."""
+    def allocate_on_host(self, size: int) -> Any:
+        """Return page-locked memory of CuPy's default pool, or after :meth:`end` of the allocator for the host."""
+        if not self._ended:
+            self._initialize()
+        return self._malloc_on_host(size)
+
+    def end(self, malloc: Allocator, malloc_on_host: Allocator) -> None:
+        """Put CuPy's own functions back, and let CuPy allocate by the given functions.
+
+        Args:
+            malloc: The allocator of device memory, which replaces :meth:`allocate`.
+            malloc_on_host: The allocator of page-locked memory.
+        """
         self._malloc = malloc
+        self._malloc_on_host = malloc_on_host
         self._ended = True
         while self._undo:
             self._undo.pop()()
@@ -110,9 +131,22 @@ def take_over(cupy: Any, malloc: Allocator, ledger: Ledger) -> None:
     noted for race detectors.
     """
     if _first_use is not None:
-        _first_use.end(malloc)
+        _first_use.end(malloc, _host_allocator(cupy, ledger))
     _announce_streams(cupy.cuda.Stream, ledger)
     loaded_kernels.follow(cupy)
+
+
+def _host_allocator(cupy: Any, ledger: Ledger) -> Allocator:
+    """Return an allocator of page-locked memory for CuPy, which takes the memory from ``ledger``."""
+    pointer, allocate = cupy.cuda.PinnedMemoryPointer, _core.allocate_page_locked
+
+    def malloc(size: int) -> Any:
+        try:
+            return pointer(allocate(ledger, size), 0)
+        except AcceleratorError as error:  # CuPy goes on without page-locked memory after its own error only
+            raise cupy.cuda.runtime.CUDARuntimeError(error.error_code) from error
+
+    return malloc
 
 
 def _refuse_in_child() -> None:

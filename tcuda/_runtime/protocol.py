@@ -56,8 +56,8 @@ class GraphContents(NamedTuple):
 
     Attributes:
         nodes: The number of nodes.
-        addresses: The addresses of device memory that the nodes work on, as far as the runtime can tell. Other numbers,
-            which only look like addresses, may be among them.
+        addresses: The addresses of device memory and of page-locked memory that the nodes work on, as far as the
+            runtime can tell. Other numbers, which only look like addresses, may be among them.
     """
 
     nodes: int

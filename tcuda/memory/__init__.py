@@ -28,6 +28,16 @@ from tcuda.memory._cache import (
     record_stream,
     set_per_process_memory_fraction,
 )
+from tcuda.memory._host import (
+    empty_pinned,
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
+    is_pinned,
+    pin,
+    reset_accumulated_host_memory_stats,
+    reset_peak_host_memory_stats,
+    zeros_pinned,
+)
 from tcuda.memory._pages import (
     _save_memory_usage as _save_memory_usage,
 )
@@ -81,8 +91,12 @@ __all__ = [
     "caching_allocator_enable",
     "change_current_allocator",
     "empty_cache",
+    "empty_pinned",
     "get_allocator_backend",
     "get_per_process_memory_fraction",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
+    "is_pinned",
     "list_gpu_processes",
     "max_memory_allocated",
     "max_memory_cached",
@@ -95,13 +109,17 @@ __all__ = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "pin",
     "record_stream",
+    "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
+    "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
     "set_per_process_memory_fraction",
     "torch_allocator",
     "track",
     "use_mem_pool",
+    "zeros_pinned",
 ]

@@ -52,9 +52,22 @@ def set_allocator(allocator):
 def get_default_memory_pool(): return _pool
 
 
+class PinnedMemoryPointer:
+    def __init__(self, mem, offset): self.mem, self.ptr = mem, mem.ptr + offset
+
+
+def set_pinned_memory_allocator(allocator):
+    global _pinned_allocator
+    _pinned_allocator = allocator
+
+
+def get_default_pinned_memory_pool(): return _pool
+
+
 cuda = SimpleNamespace(
     get_allocator=lambda: _allocator, set_allocator=set_allocator, alloc=lambda size: _allocator(size),
-    Stream=Stream, Event=Event,
+    Stream=Stream, Event=Event, PinnedMemoryPointer=PinnedMemoryPointer,
+    set_pinned_memory_allocator=set_pinned_memory_allocator, alloc_pinned_memory=lambda size: _pinned_allocator(size),
 )
 random = SimpleNamespace(get_random_state=lambda: "state")
 random._generator = SimpleNamespace(get_random_state=random.get_random_state)
@@ -165,9 +178,16 @@ class FakeCupy:
 
         self._pool = Pool()
         self._allocator: Any = self._pool.malloc
+        self._pinned_allocator: Any = self._pool.malloc
         self.forbids_to_set = False
         self.cuda = SimpleNamespace(
-            get_allocator=lambda: self._allocator, set_allocator=self._set, Stream=Stream, Event=Event
+            get_allocator=lambda: self._allocator,
+            set_allocator=self._set,
+            set_pinned_memory_allocator=self._set_pinned,
+            alloc_pinned_memory=lambda size: self._pinned_allocator(size),
+            PinnedMemoryPointer=lambda memory, offset: (memory, offset),
+            Stream=Stream,
+            Event=Event,
         )
 
         def get_random_state() -> str:
@@ -181,8 +201,14 @@ class FakeCupy:
     def get_default_memory_pool(self) -> Pool:
         return self._pool
 
+    def get_default_pinned_memory_pool(self) -> Pool:
+        return self._pool
+
     def _set(self, allocator: Any) -> None:
         self._allocator = allocator
+
+    def _set_pinned(self, allocator: Any) -> None:
+        self._pinned_allocator = allocator
 
     def places(self) -> list[Any]:
         random = self.random

@@ -70,6 +70,10 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     "StreamContext.stream": frozenset(["None"]),
     "caching_allocator_alloc.size": frozenset(["True"]),
     "caching_allocator_alloc.stream": frozenset(["None", "True", "2**31", "2**40"]),
+    "memory.empty_pinned.shape": frozenset(["True", "list", "list of numbers"]),
+    "memory.zeros_pinned.shape": frozenset(["True", "list", "list of numbers"]),
+    "memory.empty_pinned.dtype": frozenset(["None", "dict", "list", "type"]),
+    "memory.zeros_pinned.dtype": frozenset(["None", "dict", "list", "type"]),
     "graph.stream": frozenset(["None"]),
     "set_stream.stream": frozenset(["None"]),
     "stream.stream": frozenset(["None"]),
@@ -147,6 +151,8 @@ TOO_MUCH: dict[str, frozenset[str]] = {
     "caching_allocator_alloc.size": frozenset(["2**31"]),
     "_sleep.cycles": frozenset(["2**31", "2**40"]),
     "make_graphed_callables.num_warmup_iters": LARGE,
+    "memory.empty_pinned.shape": frozenset(["2**31", "2**40"]),
+    "memory.zeros_pinned.shape": frozenset(["2**31", "2**40"]),
 }
 """Legitimate values that keep the device or the program busy for minutes, or take most of the memory."""
 
@@ -167,6 +173,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "cuda_graph": tcuda.CUDAGraph,
     "stream": lambda: tcuda.Stream(),
     "size": lambda: 512,
+    "shape": lambda: 3,
     "mem_ptr": lambda: 0,
     "seed": lambda: 5,
     "new_state": lambda: tcuda.get_rng_state(),

@@ -126,6 +126,7 @@ void bind_driver(nb::module_ &module) {
         .def("fail", &FaultyDriver::fail, nb::arg("entry"), nb::arg("calls"), nb::arg("status"))
         .def_prop_ro("failed", &FaultyDriver::failed)
         .def("meanwhile", call_meanwhile, nb::arg("function"))
+        .def("forget_host_uses", &FaultyDriver::forget_host_uses)
         .def("successes", &FaultyDriver::successes, nb::arg("entry"));
 
     nb::class_<CudaCalls>(module, "CudaCalls")

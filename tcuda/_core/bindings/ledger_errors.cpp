@@ -32,6 +32,8 @@ void set_error(const PythonLedger &ledger) noexcept {
             ledger.fail_memory(**facts_of(failure));
         } catch (const DriverError &failure) {
             ledger.fail_driver(failure.status, failure.call);
+        } catch (const HostMemoryError &failure) {
+            ledger.fail_driver(failure.status, "cudaHostAlloc(), for page-locked memory of the host");
         } catch (const DuplicatePointer &failure) {
             PyErr_Format(PyExc_RuntimeError,
                          "The allocator returned %p, which it had returned before and which is still in use. Its alloc "

@@ -281,9 +281,17 @@ void bind_ledger(nb::module_ &module) {
         .def("snapshot",
              [](Self &self, std::optional<PoolId> pool, bool traces) { return snapshot_of(self.ledger, pool, traces); },
              nb::lock_self(), nb::arg("pool").none(), nb::arg("traces"))
+        // Page-locked memory of the host
+        .def("host_statistics", [](Self &self) { return dict_of(self.ledger.host().statistics()); })
+        .def("reset_host_peaks", [](Self &self) { self.ledger.host().reset_peaks(); })
+        .def("reset_host_accumulated", [](Self &self) { self.ledger.host().reset_accumulated(); })
+        .def("host_allocation_at",
+             [](Self &self, Address address) { return self.ledger.host().allocation_at(address); }, nb::arg("address"))
+        .def("empty_host_cache",
+             [](Self &self) { guarded_without_lock(self, [&] { self.ledger.host().empty_cache(); }); })
         // The end of the process
-        .def("abandon", [](Self &self) { self.ledger.each([](DeviceLedger &ledger) { ledger.abandon(); }); })
-        .def("close", [](Self &self) { self.ledger.each([](DeviceLedger &ledger) { ledger.close(); }); });
+        .def("abandon", [](Self &self) { self.ledger.abandon(); })
+        .def("close", [](Self &self) { self.ledger.close(); });
 }
 
 } // namespace tcuda

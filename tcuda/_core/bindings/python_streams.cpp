@@ -1,5 +1,7 @@
 #include "bindings/python_streams.hpp"
 
+#include <utility>
+
 #include "bindings/interruption.hpp"
 #include "driver/stream_key.hpp"
 
@@ -38,6 +40,31 @@ int PythonStreams::status_of_stream(Entry entry, int device, Stream key, std::ui
     Stream handle;
     const int status = handle_of(key, &handle);
     return status != success ? status : call(result, entry, device, handle);
+}
+
+int PythonStreams::host_register(Address address, std::size_t size) {
+    std::uint64_t result = 0;
+    return call(&result, {"host_register", false}, address, size);
+}
+
+int PythonStreams::host_unregister(Address address) {
+    std::uint64_t result = 0;
+    return call(&result, {"host_unregister", false}, address);
+}
+
+int PythonStreams::query_host(Address address, std::size_t size) {
+    std::uint64_t result = 0;
+    const int status = call(&result, {"query_host", false}, address, size);
+    return status != success ? status : static_cast<int>(result);
+}
+
+int PythonStreams::record_device(int device, Event *event) {
+    if (const Event before = std::exchange(*event, 0))
+        destroy_event(device, before);
+    std::uint64_t made = 0;
+    const int status = call(&made, {"record_device", false}, device);
+    *event = static_cast<Event>(made);
+    return status;
 }
 
 int PythonStreams::record(int device, Stream stream, Event *event) {

@@ -15,6 +15,10 @@ public:
     PythonStreams(std::vector<HostMemory *> memories, nanobind::object streams)
         : HostDriver(std::move(memories)), streams_(std::move(streams)) {}
 
+    int host_register(Address address, std::size_t size) override;
+    int host_unregister(Address address) override;
+    int query_host(Address address, std::size_t size) override;
+    int record_device(int device, Event *event) override;
     int record(int device, Stream stream, Event *event) override;
     int query(int device, Event event) override;
     int synchronize(int device, Event event) override;

@@ -90,6 +90,35 @@ const std::vector<nb::object> &keys() {
 
 } // namespace
 
+nb::dict dict_of(const HostStatistics &statistics) {
+    nb::dict dict;
+    const auto set = [&](const char *name, const char *figure, std::int64_t value) {
+        dict[(std::string(name) + "." + figure).c_str()] = value;
+    };
+    const auto count = [&](const char *name, const Counter &counter) {
+        set(name, "allocated", counter.allocated);
+        set(name, "current", counter.current);
+        set(name, "freed", counter.freed);
+        set(name, "peak", counter.peak);
+    };
+    const auto time = [&](const char *name, const Durations &durations) {
+        set(name, "avg", durations.average());
+        set(name, "count", durations.count);
+        set(name, "max", durations.max);
+        set(name, "min", durations.min);
+        set(name, "total", durations.total);
+    };
+    count("active_bytes", statistics.active_bytes);
+    count("active_requests", statistics.active_requests);
+    count("allocated_bytes", statistics.allocated_bytes);
+    count("allocations", statistics.allocations);
+    time("host_alloc_time", statistics.host_alloc_time);
+    time("host_free_time", statistics.host_free_time);
+    dict["num_host_alloc"] = statistics.num_host_alloc;
+    dict["num_host_free"] = statistics.num_host_free;
+    return dict;
+}
+
 nb::dict dict_of(const Statistics &statistics) {
     static_assert(std::is_trivially_copyable_v<Statistics>);
     std::array<std::int64_t, sizeof(Statistics) / sizeof(std::int64_t)> numbers; // all members are such numbers

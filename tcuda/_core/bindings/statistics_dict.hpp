@@ -3,11 +3,15 @@
 
 #include <nanobind/nanobind.h>
 
+#include "host_allocator/host_statistics.hpp"
 #include "records/statistics.hpp"
 
 namespace tcuda {
 
 // The dictionary has the keys of torch's memory_stats(), in alphabetical order.
 nanobind::dict dict_of(const Statistics &statistics);
+
+// torch's host_memory_stats(): a dictionary with the keys in the order of the alphabet.
+nanobind::dict dict_of(const HostStatistics &statistics);
 
 } // namespace tcuda

@@ -30,6 +30,8 @@ public:
     // Throws std::runtime_error if the device has no context.
     CudaDevice &of(int index);
 
+    int count() const { return static_cast<int>(devices_.size()); }
+
     // Lets `function` be called with each device that is looked up for the first time, before any caller gets the
     // device. The function may call libcuda only.
     void when_found(std::function<void(const CudaDevice &)> function) { when_found_ = std::move(function); }

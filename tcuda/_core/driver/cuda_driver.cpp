@@ -166,6 +166,50 @@ int CudaDriver::unmap_imported(int device, Address address, std::size_t size) {
     return unmap(device, address, size);
 }
 
+// Page-locked memory of the host
+
+// Whether the program uses the device. The question makes no context.
+bool CudaDriver::is_active(int device) const {
+    libcuda::Device handle;
+    unsigned flags;
+    int active = 0;
+    return devices_.contexts().device_get(&handle, device) == success &&
+           devices_.contexts().primary_state(handle, &flags, &active) == success && active != 0;
+}
+
+// The first device that the program uses: memory of the host needs a context, and a context takes memory of its device.
+int CudaDriver::active_device() const {
+    for (int device = 0; device < devices_.count(); ++device)
+        if (is_active(device))
+            return device;
+    return 0;
+}
+
+int CudaDriver::host_allocate(std::size_t size, Address *address) {
+    const CurrentDevice current(devices_, captures_, active_device());
+    *address = 0;
+    return current.status != success
+               ? current.status
+               : libcuda::calls<libcuda::HostMemoryCalls>().allocate(address, size, libcuda::host_memory_portable);
+}
+
+int CudaDriver::host_free(Address address, std::size_t) {
+    const CurrentDevice current(devices_, captures_, active_device());
+    return current.status != success ? current.status : libcuda::calls<libcuda::HostMemoryCalls>().free(address);
+}
+
+int CudaDriver::host_register(Address address, std::size_t size) {
+    const CurrentDevice current(devices_, captures_, active_device());
+    return current.status != success
+               ? current.status
+               : libcuda::calls<libcuda::HostMemoryCalls>().lock(address, size, libcuda::host_memory_portable);
+}
+
+int CudaDriver::host_unregister(Address address) {
+    const CurrentDevice current(devices_, captures_, active_device());
+    return current.status != success ? current.status : libcuda::calls<libcuda::HostMemoryCalls>().unlock(address);
+}
+
 // Streams and events
 
 int CudaDriver::record(int device, Stream stream, Event *event) {
@@ -180,6 +224,22 @@ int CudaDriver::record(int device, Stream stream, Event *event) {
     if (status != success)
         streams_.event_destroy(*event);
     return status;
+}
+
+int CudaDriver::record_device(int device, Event *event) {
+    if (*event == 0 && !is_active(device))
+        return success;
+    const CurrentDevice current(devices_, captures_, device);
+    int status = current.status;
+    if (status == success && *event == 0)
+        status = streams_.event_create(event, libcuda::event_disable_timing);
+    if (status != success)
+        return status;
+    try {
+        return libcuda::calls<libcuda::ContextEventCalls>().record(current.device->context, *event);
+    } catch (const std::runtime_error &) { // an older driver: only a wait is sure to cover all work
+        return devices_.contexts().synchronize();
+    }
 }
 
 int CudaDriver::query(int device, Event event) {

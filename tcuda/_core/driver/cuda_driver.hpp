@@ -5,6 +5,7 @@
 #include "driver/driver.hpp"
 #include "driver/imported_access.hpp"
 #include "driver/libcuda.hpp"
+#include "driver/status.hpp"
 
 namespace tcuda {
 
@@ -32,7 +33,14 @@ public:
     int import_physical(int device, int descriptor, Physical *physical) override;
     int map_imported(int device, Address address, std::size_t size, Physical physical) override;
     int unmap_imported(int device, Address address, std::size_t size) override;
+    int host_allocate(std::size_t size, Address *address) override;
+    int host_free(Address address, std::size_t size) override;
+    int host_register(Address address, std::size_t size) override;
+    int host_unregister(Address address) override;
+    bool knows_host_uses() const override { return false; }
+    int query_host(Address, std::size_t) override { return not_supported; }
     int record(int device, Stream stream, Event *event) override;
+    int record_device(int device, Event *event) override;
     int query(int device, Event event) override;
     int synchronize(int device, Event event) override;
     int destroy_event(int device, Event event) override;
@@ -42,6 +50,9 @@ public:
     int capture_of(int device, Stream stream, CaptureId *capture) override;
 
 private:
+    bool is_active(int device) const;
+    int active_device() const;
+
     CudaDevices devices_;
     const libcuda::MemoryCalls &memory_;
     const libcuda::StreamCalls &streams_;

@@ -61,8 +61,21 @@ public:
     // Takes the device into use, so that the device can access all imported memory.
     virtual int use(int device) = 0;
 
+    // Page-locked memory of the host, which all devices can use. host_allocate() takes whole pages. These entries may call
+    // Python, so they are never called under a lock.
+    virtual int host_allocate(std::size_t size, Address *address) = 0;
+    virtual int host_free(Address address, std::size_t size) = 0;
+    virtual int host_register(Address address, std::size_t size) = 0;
+    virtual int host_unregister(Address address) = 0;
+    // Whether the driver can tell which memory of the host is in use: query_host() then returns success or not_ready.
+    virtual bool knows_host_uses() const = 0;
+    virtual int query_host(Address address, std::size_t size) = 0;
+
     // Streams and events
     virtual int record(int device, Stream stream, Event *event) = 0; // creates the event
+    // Records an event behind all work that the device was given so far; creates the event if it is 0. The event stays 0
+    // if the device has nothing to do. A stream that captures forbids the call.
+    virtual int record_device(int device, Event *event) = 0;
     virtual int query(int device, Event event) = 0;                  // success or not_ready
     virtual int synchronize(int device, Event event) = 0;
     virtual int destroy_event(int device, Event event) = 0;

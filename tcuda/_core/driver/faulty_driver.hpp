@@ -26,6 +26,8 @@ public:
     // Lets every call for memory wait until a thread of its own has called `function`. The calls of CUDA wait in the
     // same way: cuMemFree() waits for the work of streams, and that work can be a function of the host.
     void meanwhile(std::function<void()> function) { meanwhile_ = std::move(function); }
+    // Lets the driver know as little of the uses of host memory as CUDA does.
+    void forget_host_uses() { forgets_host_uses_ = true; }
     // Whether the failure that fail() asked for last has happened.
     bool failed() const { return left_ < 0; }
 
@@ -89,8 +91,27 @@ public:
     int use(int device) override {
         return run("use", [&] { return driver_.use(device); });
     }
+    int host_allocate(std::size_t size, Address *address) override {
+        return waiting("host_allocate", [&] { return driver_.host_allocate(size, address); });
+    }
+    int host_free(Address address, std::size_t size) override {
+        return waiting("host_free", [&] { return driver_.host_free(address, size); });
+    }
+    int host_register(Address address, std::size_t size) override {
+        return waiting("host_register", [&] { return driver_.host_register(address, size); });
+    }
+    int host_unregister(Address address) override {
+        return waiting("host_unregister", [&] { return driver_.host_unregister(address); });
+    }
+    bool knows_host_uses() const override { return !forgets_host_uses_ && driver_.knows_host_uses(); }
+    int query_host(Address address, std::size_t size) override {
+        return run("query_host", [&] { return driver_.query_host(address, size); });
+    }
     int record(int device, Stream stream, Event *event) override {
         return run("record", [&] { return driver_.record(device, stream, event); });
+    }
+    int record_device(int device, Event *event) override {
+        return run("record_device", [&] { return driver_.record_device(device, event); });
     }
     int query(int device, Event event) override {
         return run("query", [&] { return driver_.query(device, event); });
@@ -136,6 +157,7 @@ private:
     std::mutex mutex_; // guards `successes_`; nothing is called under the mutex
     std::map<std::string, int> successes_;
     std::function<void()> meanwhile_;
+    bool forgets_host_uses_ = false;
 };
 
 } // namespace tcuda

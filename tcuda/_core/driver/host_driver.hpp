@@ -1,6 +1,8 @@
 // The driver table of emulated devices, whose memory is memory of the host.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <memory>
 #include <vector>
 
@@ -68,6 +70,33 @@ public:
         return map(device, address, size, physical);
     }
     int unmap_imported(int device, Address address, std::size_t size) override { return unmap(device, address, size); }
+    // Pages of the process. A subclass knows what page-locked memory means.
+    int host_allocate(std::size_t size, Address *address) override {
+        *address = 0;
+        void *const pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages == MAP_FAILED)
+            return out_of_memory;
+        const int status = host_register(reinterpret_cast<Address>(pages), size);
+        if (status != success)
+            munmap(pages, size);
+        else
+            *address = reinterpret_cast<Address>(pages);
+        return status;
+    }
+    int host_free(Address address, std::size_t size) override {
+        const int status = host_unregister(address);
+        if (status == success)
+            munmap(reinterpret_cast<void *>(address), size);
+        return status;
+    }
+    int host_register(Address, std::size_t) override { return success; }
+    int host_unregister(Address) override { return success; }
+    bool knows_host_uses() const override { return true; }
+    int query_host(Address, std::size_t) override { return success; }
+    int record_device(int device, Event *event) override {
+        *event = 0;
+        return synchronize_device(device);
+    }
     int use(int) override { return success; } // every device can access all memory of the host
 
 private:

@@ -66,6 +66,19 @@ struct MemoryCalls {
     Call<int(Physical *, std::uintptr_t descriptor, int type)> import_handle{"cuMemImportFromShareableHandle"};
 };
 
+// Page-locked memory of the host
+struct HostMemoryCalls {
+    Call<int(std::uintptr_t *, std::size_t size, unsigned flags)> allocate{"cuMemHostAlloc"};
+    Call<int(std::uintptr_t)> free{"cuMemFreeHost"};
+    Call<int(std::uintptr_t, std::size_t size, unsigned flags)> lock{"cuMemHostRegister_v2"};
+    Call<int(std::uintptr_t)> unlock{"cuMemHostUnregister"};
+};
+
+// An event behind all work of a context: a driver of CUDA 12.5 or later has the function.
+struct ContextEventCalls {
+    Call<int(Context, Event)> record{"cuCtxRecordEvent"};
+};
+
 // Streams and events
 struct StreamCalls {
     Call<int(Stream)> query{"cuStreamQuery"};

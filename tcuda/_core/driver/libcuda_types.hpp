@@ -159,6 +159,7 @@ constexpr int attribute_virtual_memory = 102;       // CU_DEVICE_ATTRIBUTE_VIRTU
 constexpr int attribute_rdma_with_virtual = 110;    // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
 constexpr int attribute_file_descriptors = 103;     // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
 constexpr int handle_type_file_descriptor = 1;      // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+constexpr unsigned host_memory_portable = 1;        // CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE
 constexpr unsigned event_disable_timing = 2;        // CU_EVENT_DISABLE_TIMING
 constexpr unsigned stream_non_blocking = 1;         // CU_STREAM_NON_BLOCKING
 constexpr int capture_mode_relaxed = 2;             // CU_STREAM_CAPTURE_MODE_RELAXED

@@ -315,6 +315,13 @@ void DeviceLedger::stream_about_to_be_destroyed(Stream stream) {
     streams_.forget(stream);
 }
 
+bool DeviceLedger::is_capturing() {
+    if (shutdown_.is_closed())
+        return true; // a thread that the end of the interpreter has stopped may have pinned a stream for ever
+    Lock lock(mutex_);
+    return progress_.is_capturing(lock);
+}
+
 // Captures
 
 void DeviceLedger::begin_capture(PoolId id, CaptureId capture) {

@@ -80,6 +80,9 @@ public:
     void stream_created(Stream stream);
     void stream_about_to_be_destroyed(Stream stream);
 
+    // Whether a stream of the device captures, as far as the ledger knows the streams.
+    bool is_capturing();
+
     // Captures. All allocations on the streams of a capture go to a pool, which is made if there is none. Other memory
     // that this thread frees keeps its contents until the capture ends, because the graph may read it. The graph is a
     // user of the pool until release_graph().

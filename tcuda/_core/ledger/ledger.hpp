@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "host_allocator/host_allocator.hpp"
 #include "ledger/device_ledger.hpp"
 #include "ledger/uncached_source.hpp"
 
@@ -18,7 +19,8 @@ namespace tcuda {
 // only.
 class Ledger {
 public:
-    Ledger(Driver &driver, int devices, const Settings &settings) : driver_(driver) {
+    Ledger(Driver &driver, int devices, const Settings &settings)
+        : driver_(driver), host_(driver, devices, [this](int device) { return !of(device).is_capturing(); }) {
         for (int device = 0; device < devices; ++device)
             ledgers_.push_back(std::make_unique<DeviceLedger>(device, driver, settings));
         uncached_ = std::make_shared<UncachedSource>(driver);
@@ -71,10 +73,12 @@ public:
         if (const int status = driver_.capture_of(device, stream, &capture))
             throw DriverError(status, "asking the driver for a capture");
         std::size_t begun = 0;
+        host_.begin_capture();
         try {
             for (; begun < ledgers_.size(); ++begun)
                 ledgers_[begun]->begin_capture(id, capture);
         } catch (...) {
+            host_.end_capture();
             for (std::size_t device = 0; device < begun; ++device) {
                 ledgers_[device]->end_capture(capture);
                 ledgers_[device]->release_graph(id, {}, false);
@@ -84,6 +88,8 @@ public:
         return capture;
     }
     void end_capture(CaptureId capture) noexcept {
+        if (has_capture(capture))
+            host_.end_capture();
         for (const auto &ledger : ledgers_)
             ledger->end_capture(capture);
     }
@@ -115,9 +121,12 @@ public:
             const std::vector<Address> own = ledger->hold(addresses, capture);
             held.insert(held.end(), own.begin(), own.end());
         }
+        const std::vector<Address> own = host_.hold(addresses);
+        held.insert(held.end(), own.begin(), own.end());
         return held;
     }
     void release_graph(PoolId id, const std::vector<Address> &held, bool replayed) {
+        host_.release(held);
         std::exception_ptr failure;
         for (const auto &ledger : ledgers_) {
             try {
@@ -139,6 +148,19 @@ public:
 
     std::uint64_t next_pool() { return pools_.fetch_add(1) + 1; }
 
+    // Page-locked memory of the host
+    HostAllocator &host() { return host_; }
+
+    // The end of the process
+    void abandon() {
+        host_.abandon();
+        each([](DeviceLedger &ledger) { ledger.abandon(); });
+    }
+    void close() {
+        host_.close();
+        each([](DeviceLedger &ledger) { ledger.close(); });
+    }
+
     template <typename Visit> void each(Visit visit) {
         for (const auto &ledger : ledgers_)
             visit(*ledger);
@@ -151,6 +173,7 @@ private:
     std::deque<std::shared_ptr<ExternalSource>> chosen_; // every source that was ever chosen; references stay valid
     std::atomic<const std::shared_ptr<ExternalSource> *> source_;
     std::vector<std::unique_ptr<DeviceLedger>> ledgers_;
+    HostAllocator host_; // declared after the ledgers, which it asks for captures
     std::atomic<bool> caching_{true};
     std::atomic<std::uint64_t> pools_{0};
 };

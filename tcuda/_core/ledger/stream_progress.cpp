@@ -65,7 +65,7 @@ bool StreamProgress::is_idle(Lock &lock, Stream stream, bool wait) {
            (wait ? driver_.synchronize_stream(device_, stream) : driver_.query_stream(device_, stream)) == success;
 }
 
-bool StreamProgress::synchronize_device(Lock &lock, const Stream *current) {
+bool StreamProgress::is_capturing(Lock &lock) {
     const bool capturing = streams_.any([&](Stream stream) {
         const PinnedStream pinned(streams_, stream);
         if (!pinned.is_usable()) // the capture of a stream that is about to be destroyed is lost anyway
@@ -74,9 +74,16 @@ bool StreamProgress::synchronize_device(Lock &lock, const Stream *current) {
         return !can_wait_for(stream);
     });
     if (capturing)
+        return true;
+    const Unlocked unlocked(lock);
+    return !can_wait_for(0);
+}
+
+bool StreamProgress::synchronize_device(Lock &lock, const Stream *current) {
+    if (is_capturing(lock))
         return false;
     const Unlocked unlocked(lock);
-    return can_wait_for(0) && (current == nullptr || can_wait_for(*current)) &&
+    return (current == nullptr || can_wait_for(*current)) &&
            driver_.synchronize_device(device_) == success;
 }
 

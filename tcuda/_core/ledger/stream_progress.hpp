@@ -30,6 +30,9 @@ public:
     // Whether the stream has nothing to do. Waits for that if `wait`. False if the stream is about to be destroyed.
     bool is_idle(Lock &lock, Stream stream, bool wait);
 
+    // Whether an announced stream or the default stream captures.
+    bool is_capturing(Lock &lock);
+
     // Waits for all work of the device. False if the driver failed, or a stream captures. `current` is the stream of
     // the caller, or null.
     bool synchronize_device(Lock &lock, const Stream *current);

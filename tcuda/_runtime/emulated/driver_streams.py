@@ -13,12 +13,17 @@ from tcuda._status import Status
 
 if TYPE_CHECKING:
     from tcuda._runtime.emulated.clock import Clock
+    from tcuda._runtime.emulated.host_uses import HostUses
+    from tcuda._runtime.emulated.memory import Memory
+    from tcuda._runtime.emulated.schedule import Operation
     from tcuda._runtime.emulated.streams import Streams
     from tcuda._runtime.emulated.timeline import Timeline
     from tcuda._runtime.emulated.watch import Watch
 
 _SOME_CAPTURE = 2**64 - 1
 _CALL = "cudaStreamQuery({:#x})"
+_REGISTER = "cudaHostRegister({:#x}, {})"
+_UNREGISTER = "cudaHostUnregister({:#x})"
 _WATCHED = 2**62
 """The first event that a race detector knows. No time of the clock and no handle is as large."""
 
@@ -34,12 +39,16 @@ class DriverStreams:
         streams: The streams.
         clock: The clock, whose lock the streams need.
         races: The watch of a race detector.
+        memory: The memory, which knows what is page-locked.
+        uses: The uses of page-locked memory.
     """
 
-    def __init__(self, streams: Streams, clock: Clock, races: Watch) -> None:
+    def __init__(self, streams: Streams, clock: Clock, races: Watch, memory: Memory, uses: HostUses) -> None:
         self._streams = streams
         self._clock = clock
         self._races = races
+        self._memory = memory
+        self._uses = uses
         self._watched: dict[int, int] = {}
         """The times of the events that a detector knows."""
         self._numbers = itertools.count(_WATCHED)
@@ -54,6 +63,43 @@ class DriverStreams:
         self._watched[event] = timeline.ready
         detector.event_recorded(event, timeline.device, timeline.handle)
         return event
+
+    def record_device(self, device: int) -> int:
+        """Return an event for the work that all streams of ``device`` have been given so far."""
+        with self._clock._lock:
+            ready = self._streams.ready(device)
+            detector = self._races.detector
+            if detector is None:
+                return ready + 1
+            event = next(self._numbers)
+            self._watched[event] = ready
+            # A detector has no events of devices. The default stream alone leaves some order out, which is safe.
+            detector.event_recorded(event, device, self._streams.default(device).handle)
+            return event
+
+    def host_register(self, address: int, size: int) -> int:
+        """Page-lock memory that the allocator takes; no capture forbids that."""
+        with self._clock._lock:
+            self._memory.register(address, size, (_REGISTER, address, size))
+            self._uses.begin(address, size)
+            if self._races.detector is not None:
+                self._races.registered(address, size)
+        return Status.SUCCESS
+
+    def host_unregister(self, address: int) -> int:
+        """Undo :meth:`host_register`."""
+        with self._clock._lock:
+            size = self._memory.unregister(address, (_UNREGISTER, address))
+            self._uses.end(address)
+            if self._races.detector is not None:
+                self._races.unregistered(address, size)
+        return Status.SUCCESS
+
+    def query_host(self, address: int, size: int) -> int:
+        """Return whether no work and no graph uses page-locked memory, as a status."""
+        with self._clock._lock:
+            used = self._uses.in_use(address, size, lambda *work: self._finished(*work) == Status.SUCCESS)
+        return Status.NOT_READY if used else Status.SUCCESS
 
     def query(self, device: int, event: int) -> int:
         """Return whether ``event`` is complete, as a status."""
@@ -111,6 +157,10 @@ class DriverStreams:
         if stream == 0:
             return 0 if self._streams.capture_beside(timeline) is None else _SOME_CAPTURE
         return 0 if timeline.capture is None else timeline.capture.number
+
+    def _finished(self, ready: int, operation: Operation | None) -> int:
+        """Return whether work is complete, as a status."""
+        return self._status(ready)
 
     def _time(self, event: int) -> int:
         return event - 1 if event < _WATCHED else self._watched.get(event, 0)

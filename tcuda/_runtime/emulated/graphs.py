@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.emulated.accesses import Accesses
     from tcuda._runtime.emulated.allocation import Allocation
+    from tcuda._runtime.emulated.host_holds import HostHold, Range
     from tcuda._runtime.emulated.schedule import Operation
 
 Places: TypeAlias = frozenset[int]
@@ -44,6 +45,8 @@ class Node:
         event_handle: The event that the node records or waits for; 0 for other nodes.
         pageable: Whether the operation uses pageable memory of the host.
         devices: The devices of the streams of the operation.
+        host: The page-locked memory of the host that the operation uses.
+        hold: An object that keeps this memory in use while the node lives; None outside of graphs.
         stack: The Python stack of the capture, as the number that a race detector has given; 0 if none watched.
     """
 
@@ -69,6 +72,8 @@ class Node:
         self.addresses = tuple(addresses)
         self.nbytes = nbytes
         self.accesses = accesses
+        self.host: tuple[Range, ...] = ()
+        self.hold: HostHold | None = None
         self.stack = 0
         self.meets = meets
         self.pageable = False
@@ -135,6 +140,7 @@ class Graph:
     def contents(self) -> GraphContents:
         """Return the number of nodes, and the addresses of the memory that the nodes work on."""
         addresses = dict.fromkeys(address for node in self.nodes for address in node.addresses)
+        addresses.update(dict.fromkeys(address for node in self.nodes for address, _ in node.host))
         return GraphContents(len(self.nodes), list(addresses))
 
     def described(self) -> list[GraphNode]:
@@ -153,6 +159,11 @@ class Graph:
     def bodies(self) -> Iterable[Graph]:
         """Return the bodies of the conditional nodes of the graph, without the bodies in these bodies."""
         return (node.body for node in self.nodes if node.body is not None)
+
+    def host(self) -> list[Range]:
+        """Return the page-locked memory of the host that the nodes use, also those in bodies."""
+        own = [each for node in self.nodes for each in node.host]
+        return [*own, *(each for body in self.bodies() for each in body.host())]
 
     def dot(self, *, verbose: bool) -> str:
         """Return the graph in the language of Graphviz, as CUDA writes it.
@@ -188,6 +199,7 @@ class Executable:
     Attributes:
         graph: The graph.
         number: The number by which profilers name the executable graph.
+        host: The page-locked memory of the host that the nodes use.
         ready: The emulated time, in nanoseconds, at which the last launch is complete.
         preparations: The functions that prepare a launch, each by its owner.
         last: The last launch in the late schedule.
@@ -196,6 +208,7 @@ class Executable:
     def __init__(self, graph: Graph, number: int) -> None:
         self.graph = graph
         self.number = number
+        self.host = graph.host()
         self.ready = 0
         self.preparations: dict[object, Callable[[], object]] = {}
         self.last: Operation | None = None

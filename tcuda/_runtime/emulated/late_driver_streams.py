@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tcuda._runtime.emulated.clock import Clock
+    from tcuda._runtime.emulated.host_uses import HostUses
+    from tcuda._runtime.emulated.memory import Memory
     from tcuda._runtime.emulated.schedule import Operation, Schedule
     from tcuda._runtime.emulated.streams import Streams
     from tcuda._runtime.emulated.watch import Watch
@@ -27,6 +29,8 @@ class LateDriverStreams(DriverStreams):
         streams: The streams.
         clock: The clock, whose lock the streams need.
         races: The watch of a race detector.
+        memory: The memory, which knows what is page-locked.
+        uses: The uses of page-locked memory.
         schedule: Returns the schedule.
         settle: Does operations and keeps their errors for a later call; returns whether the operations are done.
     """
@@ -36,10 +40,12 @@ class LateDriverStreams(DriverStreams):
         streams: Streams,
         clock: Clock,
         races: Watch,
+        memory: Memory,
+        uses: HostUses,
         schedule: Callable[[], Schedule],
         settle: Callable[[Iterable[Operation | None]], bool],
     ) -> None:
-        super().__init__(streams, clock, races)
+        super().__init__(streams, clock, races, memory, uses)
         self._schedule = schedule
         self._settle = settle
         self._own_numbers = itertools.count(1)
@@ -51,6 +57,14 @@ class LateDriverStreams(DriverStreams):
             timeline = self._timeline(device, stream)
             number = next(self._own_numbers) if self._races.detector is None else super().record(device, stream)
             self._events[number] = timeline.ready, timeline.last
+            return number
+
+    def record_device(self, device: int) -> int:
+        """Return an event for the work that all streams of ``device`` have been given so far."""
+        with self._clock._lock:
+            number = next(self._own_numbers) if self._races.detector is None else super().record_device(device)
+            schedule = self._schedule()
+            self._events[number] = self._streams.ready(device), schedule.joined(device, schedule.of_device(device))
             return number
 
     def query(self, device: int, event: int) -> int:

@@ -371,7 +371,10 @@ class LateRuntime(EmulatedRuntime):
     # The driver of these devices
 
     def _driver_streams(self) -> DriverStreams:
-        return LateDriverStreams(self._streams, self.clock, self.races, lambda: self.schedule, self._settle)
+        memory, uses = self._memory, self._host_uses
+        return LateDriverStreams(
+            self._streams, self.clock, self.races, memory, uses, lambda: self.schedule, self._settle
+        )
 
 
 def _do_all(works: Iterable[Callable[[], object]]) -> None:

@@ -65,6 +65,7 @@ class Copy(NamedTuple):
         host_waits: Whether the host waits until the copy is complete.
         addresses: The addresses that lie on devices.
         layout: The rows that are copied.
+        host: The address and the size of each range of page-locked memory of the host that the copy uses.
     """
 
     make: Callable[[], object]
@@ -73,6 +74,7 @@ class Copy(NamedTuple):
     host_waits: bool
     addresses: tuple[int, ...] = ()
     layout: Rows | None = None
+    host: tuple[tuple[int, int], ...] = ()
 
 
 class Memory:
@@ -237,7 +239,9 @@ class Memory:
         # cudaMemcpyAsync to pageable memory returns when the copy is complete.
         host_waits = target is None and not pinned
         addresses = [ptr for ptr, owner in ((dst, target), (src, source)) if owner is not None]
-        return Copy(make, size, duration, host_waits, tuple(addresses), layout)
+        ends = (to, target), (of, source)
+        host = tuple(range_ for range_, owner in ends if owner is None and self.is_registered(*range_))
+        return Copy(make, size, duration, host_waits, tuple(addresses), layout, host)
 
     def accesses(self, copy: Copy) -> list[Access]:
         """Return the accesses of ``copy``.

@@ -36,6 +36,7 @@ from tcuda._runtime.emulated.events import Events, ExternalRecord, ExternalWait
 from tcuda._runtime.emulated.graphs import Executable, Graph, Node
 from tcuda._runtime.emulated.green_contexts import WORK_QUEUES, GreenContexts
 from tcuda._runtime.emulated.handles import Handles
+from tcuda._runtime.emulated.host_uses import HostUses
 from tcuda._runtime.emulated.imports import Imports
 from tcuda._runtime.emulated.memory import Memory
 from tcuda._runtime.emulated.nvml import EmulatedNvml
@@ -121,6 +122,7 @@ class EmulatedRuntime:
         self._green_contexts = GreenContexts(self.devices, self.thread, self._handles)
         self._events = Events(self._handles, self._captures)
         self.races = Watch(self._streams, self._handles)
+        self._host_uses = HostUses(self.clock, self.races)
         self._imports = Imports(self.devices)
         self._shared_events = SharedEvents(self._handles, self.clock)
         self._graphs: dict[int, Graph] = {}
@@ -355,6 +357,8 @@ class EmulatedRuntime:
     def _copy(self, copy: Copy, stream: int, call: Call) -> None:
         timeline = self._streams.find(stream, call)
         end = self._run(timeline, self._copying(copy), call)
+        if copy.host and timeline.capture is None:
+            self._host_uses.add(copy.host, timeline, end, timeline.last)
         if copy.host_waits:
             self.clock.wait_until(end)
             if self.races.detector is not None and timeline.capture is None:
@@ -362,6 +366,7 @@ class EmulatedRuntime:
 
     def _copying(self, copy: Copy) -> Node:
         node = Node("memcpy", copy.duration, copy.make, copy.addresses, copy.size, kind="memcpy")
+        node.host = copy.host
         # A detector that begins to watch later needs the accesses of the nodes of graphs.
         if self.races.detector is not None or self._captures.in_progress:
             node.accesses = self._memory.accesses(copy)
@@ -639,6 +644,8 @@ class EmulatedRuntime:
             if self.races.detector is not None:
                 node.stack = self.races.detector.note_stack()
             node.devices = (timeline.device,)
+            if node.host:
+                node.hold = self._host_uses.hold(node.host)
             timeline.capture.add(timeline.handle, node)
             return self.clock.now()
         if self._captures.in_progress:
@@ -1019,6 +1026,8 @@ class EmulatedRuntime:
         with self._lock:
             start, end = executable.complete(self._streams.times.start(timeline))
             timeline.ready = end
+            if executable.host:
+                self._host_uses.add(executable.host, timeline, end, executable.last)
             if end > start:
                 self.devices[timeline.device].activity.append((start, end))
             if self.races.detector is not None:
@@ -1069,7 +1078,7 @@ class EmulatedRuntime:
         return _core.HostDriver([device.memory for device in self.devices], self._driver_streams())
 
     def _driver_streams(self) -> DriverStreams:
-        return DriverStreams(self._streams, self.clock, self.races)
+        return DriverStreams(self._streams, self.clock, self.races, self._memory, self._host_uses)
 
     def nvml(self) -> EmulatedNvml:
         return EmulatedNvml(self._of_machine, self.clock)

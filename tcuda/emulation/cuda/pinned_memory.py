@@ -8,8 +8,10 @@ import operator
 import threading
 from typing import TYPE_CHECKING, Any, cast
 
+from tcuda import _core
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda
+from tcuda._process.ledger import ledger
 from tcuda.emulation.cuda import runtime
 
 if TYPE_CHECKING:
@@ -163,12 +165,17 @@ class PinnedMemoryPool:
         return sum(map(len, self._spare.values()))
 
 
+def _from_tcuda(size: int) -> PinnedMemoryPointer:
+    """Return page-locked memory of tcuda's allocator, which counts it (``tcuda.host_memory_stats``)."""
+    return PinnedMemoryPointer(_core.allocate_page_locked(ledger(), size), 0)
+
+
 default_pool = PinnedMemoryPool()
-_allocator: Callable[[int], PinnedMemoryPointer] = default_pool.malloc
+_allocator: Callable[[int], PinnedMemoryPointer] = _from_tcuda
 
 
 def get_default_pinned_memory_pool() -> PinnedMemoryPool:
-    """Return the pool of page-locked memory that the program uses if it chooses no allocator."""
+    """Return CuPy's pool of page-locked memory, which a program can choose instead of tcuda's allocator."""
     return default_pool
 
 

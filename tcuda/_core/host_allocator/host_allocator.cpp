@@ -1,0 +1,221 @@
+#include "host_allocator/host_allocator.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "driver/status.hpp"
+#include "host_allocator/host_sizes.hpp"
+
+namespace tcuda {
+namespace {
+
+// The microseconds since the object was made.
+class Stopwatch {
+public:
+    std::int64_t microseconds() const {
+        return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin_).count();
+    }
+
+private:
+    const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+} // namespace
+
+HostAllocator::~HostAllocator() {
+    if (abandoned_ || closed_)
+        return;
+    Absence absence;
+    absence.leave(); // the driver may wait for the device
+    waits_.destroy_events();
+    heap_.each_segment([&](const HostSegment &segment) { driver_.host_free(segment.address, segment.size); });
+}
+
+Address HostAllocator::allocate(std::size_t size, std::size_t *block_size) {
+    *block_size = 0;
+    if (size == 0)
+        return 0;
+    if (size > largest_host_request)
+        throw HostMemoryError(out_of_memory);
+    const std::size_t wanted = host_block_size(size);
+    Lock lock(mutex_);
+    HostBlock *block = heap_.take(wanted);
+    if (block == nullptr && waits_.any() && !closed_.load(std::memory_order_relaxed)) {
+        waits_.settle(lock, false);
+        block = heap_.take(wanted);
+    }
+    while (block == nullptr) { // another thread may take the new memory first
+        grow(lock, wanted);
+        block = heap_.take(wanted);
+    }
+    statistics_.active_requests.increase(1);
+    statistics_.active_bytes.increase(static_cast<std::int64_t>(block->size));
+    most_active_ = std::max(most_active_, statistics_.active_bytes.current);
+    *block_size = block->size;
+    return block->address;
+}
+
+bool HostAllocator::free(Address address) noexcept {
+    if (abandoned_.load(std::memory_order_relaxed))
+        return true;
+    const Lock lock(mutex_);
+    HostBlock *const block = heap_.find(address);
+    if (block == nullptr || block->address != address || block->state != HostBlock::State::allocated)
+        return false;
+    statistics_.active_requests.decrease(1);
+    statistics_.active_bytes.decrease(static_cast<std::int64_t>(block->size));
+    if (block->holds != 0)
+        block->state = HostBlock::State::held;
+    else
+        waits_.free(block);
+    return true;
+}
+
+std::pair<Address, std::size_t> HostAllocator::allocation_at(Address address) {
+    const Lock lock(mutex_);
+    const HostBlock *const block = heap_.find(address);
+    if (block == nullptr || block->state != HostBlock::State::allocated)
+        return {0, 0};
+    return {block->address, block->size};
+}
+
+// Takes a segment for a block of `size` bytes from the driver.
+void HostAllocator::grow(Lock &lock, std::size_t size) {
+    const bool small = is_small_host_size(size);
+    const std::size_t segment = small ? small_host_segment : rounded_to(size, host_page);
+    lock.leave_interpreter();
+    trim(lock, segment);
+    Address address = 0;
+    int status;
+    const auto allocate = [&] {
+        const Unlocked unlocked(lock);
+        return driver_.host_allocate(segment, &address);
+    };
+    const Stopwatch watch;
+    status = allocate();
+    if (status != success) {
+        waits_.settle(lock, true);
+        release_idle_segments(lock);
+        status = allocate();
+    }
+    if (status != success)
+        throw HostMemoryError(status);
+    try {
+        heap_.add(address, segment, small);
+    } catch (...) {
+        const Unlocked unlocked(lock);
+        driver_.host_free(address, segment);
+        throw;
+    }
+    statistics_.host_alloc_time.add(watch.microseconds());
+    ++statistics_.num_host_alloc;
+    statistics_.allocations.increase(1);
+    statistics_.allocated_bytes.increase(static_cast<std::int64_t>(segment));
+}
+
+// Gives unused segments back until the new segment fits below the bound: a tenth more than the program ever had.
+void HostAllocator::trim(Lock &lock, std::size_t wanted) {
+    const auto size = static_cast<std::int64_t>(wanted);
+    const std::int64_t most = std::max(most_active_, statistics_.active_bytes.current + size);
+    const std::int64_t bound = std::max<std::int64_t>(most + most / 10, small_host_segment);
+    while (statistics_.allocated_bytes.current + size > bound) {
+        HostBlock *const idle = heap_.idle_segment();
+        if (idle == nullptr || !release_segment(lock, idle))
+            return;
+    }
+}
+
+// Gives a free block, which is a whole segment, back to the driver. False if the driver has refused that.
+bool HostAllocator::release_segment(Lock &lock, HostBlock *block) {
+    heap_.withdraw(block);
+    int status;
+    const Stopwatch watch;
+    {
+        const Unlocked unlocked(lock);
+        status = driver_.host_free(block->address, block->size);
+    }
+    if (status != success) {
+        block->state = HostBlock::State::refused;
+        refused_.add(block);
+        return false;
+    }
+    statistics_.host_free_time.add(watch.microseconds());
+    ++statistics_.num_host_free;
+    statistics_.allocations.decrease(1);
+    statistics_.allocated_bytes.decrease(static_cast<std::int64_t>(block->size));
+    heap_.forget(block);
+    return true;
+}
+
+void HostAllocator::release_idle_segments(Lock &lock) {
+    HostBlockList again;
+    again.swap(refused_);
+    while (!again.empty())
+        heap_.give(again.take());
+    for (HostBlock *idle = heap_.idle_segment(); idle != nullptr; idle = heap_.idle_segment())
+        release_segment(lock, idle);
+}
+
+void HostAllocator::empty_cache() {
+    if (abandoned_ || closed_)
+        return;
+    Lock lock(mutex_);
+    lock.leave_interpreter();
+    waits_.settle(lock, true);
+    release_idle_segments(lock);
+    most_active_ = statistics_.active_bytes.current;
+}
+
+void HostAllocator::begin_capture() {
+    const Lock lock(mutex_);
+    waits_.begin_capture();
+}
+
+void HostAllocator::end_capture() noexcept {
+    const Lock lock(mutex_);
+    waits_.end_capture();
+}
+
+std::vector<Address> HostAllocator::hold(const std::vector<Address> &addresses) {
+    std::vector<Address> held;
+    held.reserve(addresses.size());
+    const Lock lock(mutex_);
+    for (const Address address : addresses) {
+        HostBlock *const block = heap_.find(address);
+        if (block == nullptr || block->state == HostBlock::State::free || block->state == HostBlock::State::refused)
+            continue;
+        ++block->holds;
+        held.push_back(address);
+    }
+    return held;
+}
+
+void HostAllocator::release(const std::vector<Address> &held) noexcept {
+    if (abandoned_.load(std::memory_order_relaxed))
+        return;
+    const Lock lock(mutex_);
+    for (const Address address : held) {
+        HostBlock *const block = heap_.find(address);
+        if (block == nullptr || block->holds == 0)
+            continue;
+        if (--block->holds == 0 && block->state == HostBlock::State::held)
+            waits_.free(block);
+    }
+}
+
+HostStatistics HostAllocator::statistics() {
+    const Lock lock(mutex_);
+    return statistics_;
+}
+
+void HostAllocator::reset_peaks() {
+    const Lock lock(mutex_);
+    statistics_.reset_peaks();
+}
+
+void HostAllocator::reset_accumulated() {
+    const Lock lock(mutex_);
+    statistics_.reset_accumulated();
+}
+
+} // namespace tcuda

@@ -1,0 +1,71 @@
+// A block of page-locked host memory, and the segment that it is a part of.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <map>
+#include <set>
+
+#include "driver/driver.hpp"
+
+namespace tcuda {
+
+// Memory that the driver has allocated in one call.
+struct HostSegment {
+    Address address = 0;
+    std::size_t size = 0;
+    bool small = false; // whether the blocks are at most small_host_limit large
+};
+
+struct HostBlock;
+
+struct SmallerHostBlock {
+    inline bool operator()(const HostBlock *left, const HostBlock *right) const;
+};
+using FreeHostBlocks = std::set<HostBlock *, SmallerHostBlock>; // by size, then by address
+using HostBlocks = std::map<Address, std::unique_ptr<HostBlock>>; // by address
+
+struct HostBlock {
+    enum class State {
+        free,      // in a set of free blocks
+        allocated, // the program's
+        doubtful,  // freed; work of a device may still use the memory
+        asked,     // freed; a thread asks the driver whether work still uses the memory
+        held,      // freed; a graph uses the memory
+        refused,   // freed; the driver has refused to take the segment back
+    };
+
+    HostSegment *segment = nullptr;
+    Address address = 0;
+    std::size_t size = 0;
+    State state = State::free;
+    unsigned holds = 0;        // of graphs
+    HostBlock *next = nullptr; // in a HostBlockList
+    FreeHostBlocks::node_type node; // the node of the set of free blocks while the block is in none
+};
+
+inline bool SmallerHostBlock::operator()(const HostBlock *left, const HostBlock *right) const {
+    return left->size != right->size ? left->size < right->size : left->address < right->address;
+}
+
+// Blocks in a list, which needs no memory of its own.
+class HostBlockList {
+public:
+    bool empty() const { return first_ == nullptr; }
+    void add(HostBlock *block) {
+        block->next = first_;
+        first_ = block;
+    }
+    HostBlock *take() {
+        HostBlock *const block = first_;
+        first_ = block->next;
+        block->next = nullptr;
+        return block;
+    }
+    void swap(HostBlockList &other) { std::swap(first_, other.first_); }
+
+private:
+    HostBlock *first_ = nullptr;
+};
+
+} // namespace tcuda

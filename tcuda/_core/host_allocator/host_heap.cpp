@@ -1,0 +1,118 @@
+#include "host_allocator/host_heap.hpp"
+
+#include <iterator>
+#include <utility>
+
+#include "host_allocator/host_sizes.hpp"
+
+namespace tcuda {
+
+HostBlock *HostHeap::take(std::size_t size) {
+    FreeHostBlocks &free = is_small_host_size(size) ? small_ : large_;
+    HostBlock wanted;
+    wanted.size = size;
+    const auto found = free.lower_bound(&wanted);
+    if (found == free.end())
+        return nullptr;
+    HostBlock *const block = *found;
+    HostBlock *rest = nullptr;
+    if (!block->segment->small) {
+        if (block->size > most_host_block_size(size))
+            return nullptr;
+    } else if (block->size > size) {
+        rest = insert(block->segment, block->address + size, block->size - size);
+    }
+    take_out(block);
+    if (rest != nullptr)
+        block->size = size;
+    block->state = HostBlock::State::allocated;
+    if (rest != nullptr)
+        free.insert(std::move(rest->node));
+    return block;
+}
+
+void HostHeap::add(Address address, std::size_t size, bool small) {
+    const auto made = segments_.emplace(address, HostSegment{address, size, small}).first;
+    HostBlock *block;
+    try {
+        block = insert(&made->second, address, size);
+    } catch (...) {
+        segments_.erase(made);
+        throw;
+    }
+    free_of(*block).insert(std::move(block->node));
+}
+
+HostBlock *HostHeap::give(HostBlock *block) noexcept {
+    block->state = HostBlock::State::free;
+    const auto at = blocks_.find(block->address);
+    if (const auto right = std::next(at); right != blocks_.end()) {
+        HostBlock *const other = right->second.get();
+        if (other->segment == block->segment && other->state == HostBlock::State::free) {
+            take_out(other);
+            join(block, other);
+        }
+    }
+    if (at != blocks_.begin()) {
+        HostBlock *const other = std::prev(at)->second.get();
+        if (other->segment == block->segment && other->state == HostBlock::State::free) {
+            take_out(other);
+            join(other, block);
+            block = other;
+        }
+    }
+    free_of(*block).insert(std::move(block->node));
+    return block;
+}
+
+HostBlock *HostHeap::find(Address address) const {
+    const auto after = blocks_.upper_bound(address);
+    if (after == blocks_.begin())
+        return nullptr;
+    HostBlock *const block = std::prev(after)->second.get();
+    return address - block->address < block->size ? block : nullptr;
+}
+
+HostBlock *HostHeap::idle_segment() const {
+    // A free block that is a part of its segment is smaller than the segment, so few blocks are looked at in vain.
+    for (const FreeHostBlocks *free : {&large_, &small_})
+        for (auto at = free->rbegin(); at != free->rend(); ++at)
+            if ((*at)->size == (*at)->segment->size)
+                return *at;
+    return nullptr;
+}
+
+void HostHeap::withdraw(HostBlock *block) noexcept {
+    take_out(block);
+    block->state = HostBlock::State::asked;
+}
+
+void HostHeap::forget(HostBlock *block) noexcept {
+    const Address segment = block->segment->address;
+    blocks_.erase(block->address);
+    segments_.erase(segment);
+}
+
+HostBlock *HostHeap::insert(HostSegment *segment, Address address, std::size_t size) {
+    auto made = std::make_unique<HostBlock>();
+    HostBlock *const block = made.get();
+    block->segment = segment;
+    block->address = address;
+    block->size = size;
+    FreeHostBlocks one{block};
+    block->node = one.extract(one.begin());
+    blocks_.emplace(address, std::move(made));
+    return block;
+}
+
+void HostHeap::take_out(HostBlock *block) noexcept {
+    FreeHostBlocks &free = free_of(*block);
+    block->node = free.extract(free.find(block));
+}
+
+void HostHeap::join(HostBlock *left, HostBlock *right) noexcept {
+    left->size += right->size;
+    blocks_.erase(right->address);
+}
+
+} // namespace tcuda

@@ -1,0 +1,55 @@
+// The segments of page-locked host memory, divided into blocks.
+#pragma once
+
+#include <cstddef>
+#include <map>
+
+#include "host_allocator/host_block.hpp"
+
+namespace tcuda {
+
+// Finds free blocks by size, splits them, and joins them again. Every function takes logarithmic time. The heap calls no
+// driver. A function that throws has changed nothing.
+class HostHeap {
+public:
+    // The smallest free block of at least `size` bytes, as an allocated block; null if there is none. A small block is
+    // cut to the size. A large block stays whole and is at most an eighth too large: the rest of a segment that is cut
+    // cannot be given back to the driver, and so a program with blocks of many sizes would hold twice its memory.
+    HostBlock *take(std::size_t size);
+
+    // Adds a segment, all of which becomes one free block.
+    void add(Address address, std::size_t size, bool small);
+
+    // Makes a block free, and joins it with the free blocks beside it. Returns the whole free block.
+    HostBlock *give(HostBlock *block) noexcept;
+
+    // The block that contains `address`; null if none does.
+    HostBlock *find(Address address) const;
+
+    // The largest free block that is a whole segment; null if there is none.
+    HostBlock *idle_segment() const;
+    // Takes a whole segment out of the free blocks, so that nobody takes it. Then either forget() or give() follows.
+    void withdraw(HostBlock *block) noexcept;
+    void forget(HostBlock *block) noexcept;
+
+    template <typename Visit> void each_segment(Visit visit) const {
+        for (const auto &[address, segment] : segments_)
+            visit(segment);
+    }
+    template <typename Visit> void each_block(Visit visit) const {
+        for (const auto &[address, block] : blocks_)
+            visit(*block);
+    }
+
+private:
+    FreeHostBlocks &free_of(const HostBlock &block) { return block.segment->small ? small_ : large_; }
+    HostBlock *insert(HostSegment *segment, Address address, std::size_t size);
+    void take_out(HostBlock *block) noexcept;
+    void join(HostBlock *left, HostBlock *right) noexcept;
+
+    std::map<Address, HostSegment> segments_;
+    HostBlocks blocks_;
+    FreeHostBlocks small_, large_;
+};
+
+} // namespace tcuda

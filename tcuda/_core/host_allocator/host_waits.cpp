@@ -1,0 +1,132 @@
+#include "host_allocator/host_waits.hpp"
+
+#include "driver/status.hpp"
+
+namespace tcuda {
+
+void HostWaits::settle(Lock &lock, bool wait) {
+    if (wait)
+        lock.leave_interpreter();
+    if (driver_.knows_host_uses()) {
+        if (wait && captures_ == 0)
+            wait_for_devices(lock);
+        ask_for_each(lock);
+        return;
+    }
+    if (!doubtful_.empty() && captures_ == 0)
+        record_batch(lock);
+    // Later batches have later events, so the first batch that is not done ends the search.
+    for (auto batch = batches_.begin(); batch != batches_.end() && !batch->busy;) {
+        batch->busy = true; // no other thread takes the batch out of the list meanwhile
+        bool done;
+        {
+            const Unlocked unlocked(lock);
+            done = is_done(batch->events, wait);
+        }
+        batch->busy = false;
+        if (!done)
+            return;
+        settled(batch->blocks);
+        const auto next = std::next(batch);
+        spare_.splice(spare_.end(), batches_, batch);
+        batch = next;
+    }
+}
+
+// Asks the driver for the uses of each freed block.
+void HostWaits::ask_for_each(Lock &lock) {
+    HostBlockList asked, unused;
+    asked.swap(doubtful_);
+    while (!asked.empty()) {
+        HostBlock *const block = asked.take();
+        block->state = HostBlock::State::asked;
+        int status;
+        {
+            const Unlocked unlocked(lock);
+            status = driver_.query_host(block->address, block->size);
+        }
+        if (status == success)
+            unused.add(block);
+        else
+            free(block);
+    }
+    settled(unused);
+}
+
+// Records events behind all work for the blocks that were freed before.
+void HostWaits::record_batch(Lock &lock) {
+    if (spare_.empty()) {
+        spare_.emplace_back();
+        spare_.back().events.resize(static_cast<std::size_t>(devices_));
+    }
+    batches_.splice(batches_.end(), spare_, spare_.begin());
+    const auto batch = std::prev(batches_.end());
+    batch->busy = true;
+    batch->blocks.swap(doubtful_);
+    bool recorded;
+    {
+        const Unlocked unlocked(lock);
+        recorded = may_ask_all() && record(batch->events);
+    }
+    // A capture that has begun meanwhile may be that of the work which uses the blocks.
+    recorded = recorded && captures_ == 0;
+    batch->busy = false;
+    if (recorded)
+        return;
+    while (!batch->blocks.empty())
+        free(batch->blocks.take());
+    spare_.splice(spare_.end(), batches_, batch);
+}
+
+bool HostWaits::wait_for_devices(Lock &lock) {
+    const Unlocked unlocked(lock);
+    if (!may_ask_all())
+        return false;
+    for (int device = 0; device < devices_; ++device)
+        if (driver_.synchronize_device(device) != success)
+            return false;
+    return true;
+}
+
+bool HostWaits::may_ask_all() const {
+    for (int device = 0; device < devices_; ++device)
+        if (!may_ask_(device))
+            return false;
+    return true;
+}
+
+bool HostWaits::record(Events &events) {
+    for (int device = 0; device < devices_; ++device)
+        if (driver_.record_device(device, &events[static_cast<std::size_t>(device)]) != success)
+            return false;
+    return true;
+}
+
+bool HostWaits::is_done(const Events &events, bool wait) {
+    for (int device = 0; device < devices_; ++device) {
+        const Event event = events[static_cast<std::size_t>(device)];
+        if (event != 0 && (wait ? driver_.synchronize(device, event) : driver_.query(device, event)) != success)
+            return false;
+    }
+    return true;
+}
+
+void HostWaits::settled(HostBlockList &blocks) noexcept {
+    while (!blocks.empty()) {
+        HostBlock *const block = blocks.take();
+        if (block->holds != 0)
+            block->state = HostBlock::State::held;
+        else
+            heap_.give(block);
+    }
+}
+
+void HostWaits::destroy_events() noexcept {
+    for (std::list<Batch> *batches : {&batches_, &spare_})
+        for (Batch &batch : *batches)
+            for (int device = 0; device < devices_; ++device)
+                if (const Event event = batch.events[static_cast<std::size_t>(device)])
+                    driver_.destroy_event(device, event);
+}
+
+} // namespace tcuda

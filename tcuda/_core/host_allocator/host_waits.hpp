@@ -1,0 +1,73 @@
+// Freed page-locked memory that work of a device may still use.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <mutex>
+#include <vector>
+
+#include "driver/driver.hpp"
+#include "host_allocator/host_block.hpp"
+#include "host_allocator/host_heap.hpp"
+#include "threads/lock.hpp"
+
+namespace tcuda {
+
+// A program queues a copy without a word to the allocator. So each freed block is in doubt until the driver has
+// answered. Emulated devices know the uses of an address. CUDA does not: an event behind all work of each device
+// answers for all blocks that were freed before.
+//
+// Every function has the lock of the allocator, and gives the lock back while it calls the driver.
+class HostWaits {
+public:
+    // `may_ask` is called without the lock, and returns whether no stream of a device captures: a question would
+    // invalidate the capture.
+    HostWaits(Driver &driver, int devices, HostHeap &heap, std::function<bool(int device)> may_ask)
+        : driver_(driver), devices_(devices), heap_(heap), may_ask_(std::move(may_ask)) {}
+    HostWaits(const HostWaits &) = delete;
+    HostWaits &operator=(const HostWaits &) = delete;
+
+    void free(HostBlock *block) noexcept {
+        block->state = HostBlock::State::doubtful;
+        doubtful_.add(block);
+    }
+    // Whether a block is in doubt, or waits for events.
+    bool any() const { return !doubtful_.empty() || !batches_.empty(); }
+
+    // Gives the heap the blocks that no work uses any more. Waits for the work if `wait`.
+    void settle(Lock &lock, bool wait);
+
+    // From begin_capture() to end_capture(), blocks that captured work may use stay in doubt: the graph is not known yet.
+    void begin_capture() { ++captures_; }
+    void end_capture() { --captures_; }
+
+    // Destroys the events: without the lock, and once only.
+    void destroy_events() noexcept;
+
+private:
+    using Events = std::vector<Event>; // by device; 0 if the device has nothing to do
+    struct Batch {
+        HostBlockList blocks;
+        Events events;
+        bool busy = true; // a thread uses the events
+    };
+
+    void ask_for_each(Lock &lock);
+    void record_batch(Lock &lock);
+    bool wait_for_devices(Lock &lock);
+    bool may_ask_all() const;
+    bool record(Events &events);
+    bool is_done(const Events &events, bool wait);
+    void settled(HostBlockList &blocks) noexcept;
+
+    Driver &driver_;
+    const int devices_;
+    HostHeap &heap_;
+    const std::function<bool(int)> may_ask_;
+    int captures_ = 0;
+    HostBlockList doubtful_;
+    std::list<Batch> batches_;
+    std::list<Batch> spare_; // without blocks: their events can be recorded again
+};
+
+} // namespace tcuda
