@@ -6,7 +6,6 @@ this module keeps the memory alive until the copy is complete.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +14,11 @@ from tcuda._device import device
 from tcuda._errors import AcceleratorError
 from tcuda._process import waits
 from tcuda._process.captures import capture_on, captures, require_no_capture
-from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, cuda
-from tcuda._process.spare_events import SpareEvents, spare_events
+from tcuda._process.spare_events import spare_events
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
 from tcuda._status import Status
+from tcuda._transfers.kept_memory import in_use, is_page_locked, keep, release
 from tcuda._transfers.order import queue, settle
 from tcuda.comm._arrays import contiguous
 
@@ -27,11 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
-
-_in_use: deque[tuple[int, SpareEvents, npt.NDArray[Any]]] = deque()
-"""For each copy that may still run: the event after the copy, the spare events that get the event back, the memory."""
-
-call_in_child(_in_use.clear)
 
 
 def upload(target: Any, source: npt.NDArray[Any]) -> None:
@@ -53,7 +47,7 @@ def upload(target: Any, source: npt.NDArray[Any]) -> None:
         here = queue(index)
         memory = np.asarray(source, target.dtype, order="C")
         capture = capture_on(here.handle) if captures else None
-        if capture is not None and not (memory.ctypes.data == source.ctypes.data and _is_page_locked(memory)):
+        if capture is not None and not (memory.ctypes.data == source.ctypes.data and is_page_locked(memory)):
             raise AcceleratorError(
                 Status.STREAM_CAPTURE_UNSUPPORTED,
                 "a copy from an array of the host that is not in page-locked memory, in C order and of the same dtype",
@@ -62,7 +56,7 @@ def upload(target: Any, source: npt.NDArray[Any]) -> None:
         try:
             cuda.memcpyAsync(dense.data.ptr, memory.ctypes.data, memory.nbytes, MEMCPY_HOST_TO_DEVICE, here.handle)
             if capture is None:
-                _keep(memory, index, here.handle)
+                keep(memory, index, here.handle)
             else:
                 capture.host_memory.append(memory)
         except BaseException:
@@ -74,7 +68,7 @@ def upload(target: Any, source: npt.NDArray[Any]) -> None:
 
 def _upload_kept(target: Any, memory: npt.NDArray[Any], index: int) -> None:
     """Copy ``memory`` to ``target``, arrays in C order with the same dtype, by one call of the array library."""
-    _release()
+    release()
     spares = spare_events(index, EVENT_DISABLE_TIMING)
     mark = spares.take()
     try:
@@ -82,7 +76,7 @@ def _upload_kept(target: Any, memory: npt.NDArray[Any], index: int) -> None:
     except BaseException:
         spares.give_back(mark)
         raise
-    _in_use.append((mark, spares, memory))
+    in_use.append((mark, spares, memory))
 
 
 def spread(source: npt.NDArray[Any], lengths: Sequence[int], devices: Sequence[int]) -> list[Any] | None:
@@ -99,7 +93,7 @@ def spread(source: npt.NDArray[Any], lengths: Sequence[int], devices: Sequence[i
     """
     if captures or not source.flags.c_contiguous or not source.dtype.isnative:
         return None
-    _release()
+    release()
     spares = [spare_events(index, EVENT_DISABLE_TIMING) for index in devices]
     marks: list[int] = []
     try:
@@ -111,7 +105,7 @@ def spread(source: npt.NDArray[Any], lengths: Sequence[int], devices: Sequence[i
         for each, mark in zip(spares, marks, strict=False):
             each.give_back(mark)
         raise
-    _in_use.extend((mark, each, source) for each, mark in zip(spares, marks, strict=True))
+    in_use.extend((mark, each, source) for each, mark in zip(spares, marks, strict=True))
     return parts
 
 
@@ -151,36 +145,3 @@ def download(targets: Sequence[npt.NDArray[Any]], sources: Sequence[Any]) -> Non
         raise
     for target, dense in landed:
         target[...] = dense.astype(target.dtype)
-
-
-def _is_page_locked(memory: npt.NDArray[Any]) -> bool:
-    first = memory.ctypes.data
-    return cuda.pointerIsPageLocked(first) and cuda.pointerIsPageLocked(first + memory.nbytes - 1)
-
-
-def _keep(memory: npt.NDArray[Any], index: int, handle: int) -> None:
-    """Keep ``memory`` alive until the work that the stream ``handle`` has now is complete."""
-    if not captures:  # a query would invalidate a capture
-        _release()
-    spares = spare_events(index, EVENT_DISABLE_TIMING)
-    mark = spares.take()
-    try:
-        cuda.eventRecord(mark, handle)
-    except BaseException:
-        spares.give_back(mark)
-        raise
-    _in_use.append((mark, spares, memory))
-
-
-def _release() -> None:
-    """Let go of the memory of complete copies."""
-    while _in_use:
-        try:
-            used = _in_use.popleft()
-        except IndexError:  # another thread was faster
-            return
-        mark, spares, _ = used
-        if cuda.eventQuery(mark) == Status.NOT_READY:
-            _in_use.appendleft(used)
-            return
-        spares.give_back(mark)

@@ -74,7 +74,7 @@ def train(
         root = replicas[_ROOT]
         epochs = list(begin.epochs)
         start, end = tcuda.Event(enable_timing=True), tcuda.Event(enable_timing=True)
-        loaders = [stack.enter_context(_loader(replica, digits, config)) for replica in replicas]
+        loaders = [_loader(replica, digits, config) for replica in replicas]
         start.record(tcuda.current_stream(root.device))
         for number in range(begin.epoch + 1, config.epochs + 1):
             order = shuffle(len(digits.train), config.batch_size)

@@ -28,6 +28,7 @@ from tcuda.memory._cache import (
     record_stream,
     set_per_process_memory_fraction,
 )
+from tcuda.memory._copies import copy_async
 from tcuda.memory._host import (
     empty_pinned,
     host_memory_stats,
@@ -90,6 +91,7 @@ __all__ = [
     "caching_allocator_disabled",
     "caching_allocator_enable",
     "change_current_allocator",
+    "copy_async",
     "empty_cache",
     "empty_pinned",
     "get_allocator_backend",

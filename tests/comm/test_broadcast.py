@@ -145,17 +145,17 @@ def test_page_locked_memory_is_copied_without_a_wait(runtime: Any) -> None:
 
 
 def test_memory_of_the_host_lives_until_it_is_copied(runtime: Any) -> None:
-    from tcuda.comm import _host
+    from tcuda._transfers import kept_memory
 
     values = np.arange(4096, dtype="f")
     stream = tcuda.Stream(1)
     keep_busy(stream)
     with tcuda.stream(stream):
         broadcast(values, [1])
-        assert any(np.shares_memory(memory, values) for *_, memory in _host._in_use)
+        assert any(np.shares_memory(memory, values) for *_, memory in kept_memory.in_use)
         stream.synchronize()
         broadcast(np.ones(3), [1])
-    assert not any(np.shares_memory(memory, values) for *_, memory in _host._in_use)
+    assert not any(np.shares_memory(memory, values) for *_, memory in kept_memory.in_use)
 
 
 @pytest.mark.usefixtures("idle")

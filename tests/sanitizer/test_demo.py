@@ -50,7 +50,9 @@ def test_the_wait_of_the_loader_is_found_if_it_is_missing(monkeypatch: pytest.Mo
     assert {race["kind"] for race in races} == {"write after read"}
     assert {race["missing"] for race in races} == {WAIT}
     copies = [race["current"]["stack"][0] for race in races]
-    assert {(frame["name"], line_of(frame)) for frame in copies} == {("_fill", "slot.device.set(slot.host)")}
+    assert {(frame["name"], line_of(frame)) for frame in copies} == {
+        ("_fill", "slot.copied = tcuda.memory.copy_async(slot.device, host)")
+    }
     assert all(
         race["before"] == {"file": frame["filename"], "line": frame["line"]}
         for race, frame in zip(races, copies, strict=True)

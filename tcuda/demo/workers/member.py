@@ -56,7 +56,7 @@ class Member:
             replica = Replica(device, begin.parameters, config, begin.velocity)
             order = shuffle(len(self._digits.train), config.batch_size, device)[:, self._share]
             loader = Loader(self._digits.train, order.shape[1], overlap=config.overlap, phases=replica.phases)
-            for batch in stack.enter_context(loader).batches(order):
+            for batch in loader.batches(order):
                 self._step(replica, batch)
             loss, correct = replica.take_score()
             self._communicator.barrier()  # Without all workers, the last sums of NCCL may be wrong.
