@@ -1740,6 +1740,14 @@ class Ledger:
         """Return the statistics of the page-locked memory of the host."""
     def reset_host_peaks(self) -> None: ...
     def reset_host_accumulated(self) -> None: ...
+    def change_host_settings(self, registers_pages: bool, threads: int, reserved_segment: int) -> None:
+        """Set the options of page-locked memory; segments that exist stay as they are.
+
+        Args:
+            registers_pages: Whether segments are pages of the process that the driver locks.
+            threads: The number of threads that touch such pages before.
+            reserved_segment: The bytes of the first segment for small blocks; 0 for the usual size.
+        """
     def host_allocation_at(self, address: int) -> tuple[int, int]:
         """Return address and size of the page-locked allocation that contains ``address``; zeros if none does."""
     def empty_host_cache(self) -> None:

@@ -38,6 +38,9 @@ class AllocConf(NamedTuple):
         garbage_collection_threshold: The share of the memory limit above which unused blocks are freed; 0 for never.
         expandable_segments: Whether segments grow by mapping memory.
         roundup_power2_divisions: The number of steps into which each power of two from 1 MiB to 32 GiB is divided.
+        pinned_use_register: Whether page-locked memory is memory of the process that the driver locks.
+        pinned_threads: The number of threads that touch such memory before.
+        pinned_reserve: The bytes of the first segment of page-locked memory for small blocks; 0 for the usual size.
         memory_fraction: The share of a device's memory that may be reserved; None if the text does not name it.
     """
 
@@ -49,6 +52,9 @@ class AllocConf(NamedTuple):
     expandable_segments: bool = True
     roundup_power2_divisions: list[int] = [0] * _STEPS
     memory_fraction: float | None = None
+    pinned_use_register: bool = False
+    pinned_threads: int = 1
+    pinned_reserve: int = 0
 
     def settings(self) -> Settings:
         """Return the options of the caching allocator."""
@@ -213,13 +219,13 @@ _READERS: dict[str, tuple[str | None, Callable[[str], object]]] = {
     "max_non_split_rounding_mb": ("max_non_split_rounding", _read_rounding),
     "max_split_size_mb": ("max_split_size", _read_split_size),
     "per_process_memory_fraction": ("memory_fraction", _read_share),
+    "pinned_num_register_threads": ("pinned_threads", _read_threads),
+    "pinned_reserve_segment_size_mb": ("pinned_reserve", _read_reserve),
+    "pinned_use_cuda_host_register": ("pinned_use_register", _read_bool),
     "roundup_power2_divisions": ("roundup_power2_divisions", _read_divisions),
     # These options of torch have no effect in tcuda. They are allowed, so that a text for torch can stay as it is.
     "graph_capture_record_stream_reuse": (None, _read_bool),
-    "pinned_num_register_threads": (None, _read_threads),
-    "pinned_reserve_segment_size_mb": (None, _read_reserve),
     "pinned_use_background_threads": (None, _read_bool),
-    "pinned_use_cuda_host_register": (None, _read_bool),
     "release_lock_on_cudamalloc": (None, _read_bool),
     "throw_on_cudamalloc_oom": (None, _read_bool),
 }

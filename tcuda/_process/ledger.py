@@ -78,6 +78,7 @@ def change_conf(changed: AllocConf) -> None:
         )
     if _ledger is not None:
         _ledger.change_settings(changed.settings())
+        _use_on_host(_ledger, changed)
         _limit(_ledger, changed, cuda.getDeviceCount())
     _conf = changed
 
@@ -130,12 +131,18 @@ def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[.
     if source is not None:
         made.change_source(source)
     _limit(made, conf(), devices)
+    _use_on_host(made, conf())
     made.caching = not any(os.environ.get(name) for name in _NO_CACHING)
     if _ledger is None:  # a finalizer may have made the ledger meanwhile
         _ledger, _settled = made, named
         atexit.register(made.close)
     if _chosen is not None and _chosen[1] is not source:
         _ledger.change_source(_chosen[1])
+
+
+def _use_on_host(ledger: _core.Ledger, conf: AllocConf) -> None:
+    """Let ``ledger`` use the options of page-locked memory in ``conf``."""
+    ledger.change_host_settings(conf.pinned_use_register, conf.pinned_threads, conf.pinned_reserve)
 
 
 def _limit(ledger: _core.Ledger, conf: AllocConf, count: int) -> None:

@@ -101,9 +101,9 @@ def _snapshot(device: DeviceArgument = None, augment_with_fx_traces: bool = Fals
             "max_split_size": settings.max_split_size,
             "garbage_collection_threshold": settings.garbage_collection_threshold,
             "expandable_segments": settings.expandable_segments,
-            "pinned_num_register_threads": 1,
+            "pinned_num_register_threads": settings.pinned_threads,
             "release_lock_on_cudamalloc": False,
-            "pinned_use_cuda_host_register": False,
+            "pinned_use_cuda_host_register": settings.pinned_use_register,
             "graph_capture_record_stream_reuse": False,
             "roundup_power2_divisions": {
                 str(1 << power): divisions for power, divisions in enumerate(settings.roundup_power2_divisions)

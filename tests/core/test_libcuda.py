@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.fixture_types import OutputOf
+    from support.fixture_types import CompiledCpp, OutputOf
 
 
 class TestLibcuda:
@@ -140,6 +139,20 @@ print(stub.stub_calls().decode())
         assert (allocated, mode) == ("True", "0")
         enter = ["cuCtxPushCurrent_v2", "cuThreadExchangeStreamCaptureMode"]
         assert calls.split() == [*enter, "cuMemAlloc_v2", enter[1], "cuCtxPopCurrent_v2"]
+
+
+class TestHostMemory:
+    """Page-locked memory, with the calls that the allocator makes of the driver."""
+
+    CODE = """
+import ctypes
+from tcuda import _core
+
+stub = ctypes.CDLL("libcuda.so.1")
+stub.stub_log.restype = ctypes.c_char_p
+stub.stub_links(1)
+stub.stub_activate(7)  # the first device
+ledger = _core.Ledger(_core.CudaDriver(), 2, _core.Settings(), print, print)
 
 
 class TestGreenContexts:

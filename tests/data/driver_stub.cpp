@@ -33,6 +33,7 @@ static std::string log; // the calls of transfers, with their arguments and the 
 static std::string failing;
 static int calls_until_failure = 0; // of the calls of transfers
 static std::size_t last_event = 0;
+static std::size_t host_allocations = 0;
 
 static bool fails() { return calls_until_failure != 0 && --calls_until_failure == 0; }
 
@@ -183,9 +184,20 @@ CALL(cuGreenCtxStreamCreate, (std::size_t *stream, std::size_t context, unsigned
      *stream = context + 100;
      return noted("green_stream", {context, flags, std::size_t(priority)}))
 CALL(cuStreamDestroy_v2, (std::size_t stream), return noted("stream_destroy", {stream}))
+static int unfinished = 0;
+extern "C" void stub_keep_busy(int busy) { unfinished = busy; }
+CALL(cuMemHostAlloc, (std::size_t *address, std::size_t bytes, unsigned flags),
+     *address = 0x20000000 + 0x1000000 * ++host_allocations;
+     return noted("host_allocate", {bytes, flags}))
+CALL(cuMemFreeHost, (std::size_t address), return noted("host_free", {address}))
+CALL(cuMemHostRegister_v2, (std::size_t, std::size_t bytes, unsigned flags), return noted("register", {bytes, flags}))
+CALL(cuMemHostUnregister, (std::size_t), return noted("unregister", {}))
+#ifndef WITHOUT_CONTEXT_EVENTS
+CALL(cuCtxRecordEvent, (std::size_t context, std::size_t event), return noted("record_context", {context, event}))
+#endif
+CALL(cuEventQuery, (std::size_t event), noted("query", {event}); return unfinished ? 600 : 0)
 UNUSED(cuCtxSynchronize)
 UNUSED(cuEventDestroy_v2)
-UNUSED(cuEventQuery)
 UNUSED(cuEventSynchronize)
 UNUSED(cuMemAddressFree)
 UNUSED(cuMemFree_v2)

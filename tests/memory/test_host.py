@@ -550,3 +550,57 @@ class TestFailures:
         assert own.host_statistics()["num_host_free"] == 1
         del block
         own.empty_host_cache()
+
+
+class TestOptions:
+    @pytest.fixture(autouse=True)
+    def _settings_as_found(self, runtime: Runtime) -> Iterator[None]:
+        yield
+        tcuda.memory._set_allocator_settings("")
+
+    @pytest.mark.parametrize("threads", [1, 4])
+    def test_the_driver_locks_memory_of_the_process(self, runtime: Runtime, xp: Any, threads: int) -> None:
+        options = f"pinned_use_cuda_host_register:True,pinned_num_register_threads:{threads}"
+        tcuda.memory._set_allocator_settings(options)
+        before = stat("allocated_bytes.current")
+        arrays = [tcuda.memory.empty_pinned(size, "uint8") for size in (1000, PAGES, PAGES + 1)]
+        assert all(tcuda.memory.is_pinned(array) for array in arrays)
+        assert not any(array.any() for array in arrays)  # new pages of the process are zeros
+        assert stat("allocated_bytes.current") - before == 2 * MIB + 2 * PAGES + 4 * KIB
+        x = xp.zeros(PAGES, "uint8")
+        arrays[1][...] = 3
+        x.set(arrays[1])
+        assert int(x.max()) == 3
+        settings = tcuda.memory._snapshot()["allocator_settings"]
+        assert settings["pinned_use_cuda_host_register"] is True
+        assert settings["pinned_num_register_threads"] == threads
+        tcuda.memory._set_allocator_settings("")  # the memory goes back as it came
+        arrays.clear()
+        tcuda.synchronize()
+        ledger().empty_host_cache()
+        assert stat("allocated_bytes.current") == before
+
+    def test_the_first_segment_can_be_larger(self, output_of: OutputOf) -> None:
+        program = """
+import tcuda
+arrays = [tcuda.memory.empty_pinned(1 << 20, "uint8") for _ in range(9)]
+print(tcuda.host_memory_stats()["num_host_alloc"], tcuda.host_memory_stats()["allocated_bytes.current"] >> 20)
+"""
+        assert output_of(program, TCUDA_ALLOC_CONF="pinned_reserve_segment_size_mb:8") == "2 10"
+
+    @pytest.mark.parametrize("entry", ["host_register", "host_unregister"])
+    def test_a_failure_loses_no_memory(self, runtime: Runtime, entry: str) -> None:
+        def fail(*arguments: Any, **facts: Any) -> None:
+            raise MemoryError(arguments)
+
+        driver = _core.FaultyDriver(runtime.memoryDriver())
+        own = _core.Ledger(driver, runtime.getDeviceCount(), _core.Settings(), fail, fail)
+        own.change_host_settings(True, 2, 0)
+        driver.fail(entry, 0, 719)
+        block = _core.allocate_page_locked(own, PAGES)
+        del block
+        own.empty_host_cache()
+        own.empty_host_cache()
+        assert driver.failed
+        assert own.host_statistics()["allocated_bytes.current"] == 0
+        assert driver.successes("host_register") == driver.successes("host_unregister") == 1

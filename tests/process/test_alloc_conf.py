@@ -76,6 +76,9 @@ class TestReading:
             ("max_split_size_mb:512", "max_split_size", 512 * MIB),
             ("per_process_memory_fraction:0.5", "memory_fraction", 0.5),
             ("per_process_memory_fraction:1.0", "memory_fraction", 1.0),
+            ("pinned_num_register_threads:8", "pinned_threads", 8),
+            ("pinned_reserve_segment_size_mb:512", "pinned_reserve", 512 * MIB),
+            ("pinned_use_cuda_host_register:True", "pinned_use_register", True),
         ],
     )
     def test_each_option_changes_one_thing(self, text: str, name: str, value: object) -> None:
@@ -90,10 +93,7 @@ class TestReading:
         "text",
         [
             "graph_capture_record_stream_reuse:True",
-            "pinned_num_register_threads:8",
-            "pinned_reserve_segment_size_mb:512",
             "pinned_use_background_threads:True",
-            "pinned_use_cuda_host_register:True",
             "release_lock_on_cudamalloc:True",
             "throw_on_cudamalloc_oom:False",
         ],

@@ -285,6 +285,11 @@ void bind_ledger(nb::module_ &module) {
         .def("host_statistics", [](Self &self) { return dict_of(self.ledger.host().statistics()); })
         .def("reset_host_peaks", [](Self &self) { self.ledger.host().reset_peaks(); })
         .def("reset_host_accumulated", [](Self &self) { self.ledger.host().reset_accumulated(); })
+        .def("change_host_settings",
+             [](Self &self, bool registers_pages, unsigned threads, std::size_t reserved_segment) {
+                 self.ledger.host().change_settings({registers_pages, threads, reserved_segment});
+             },
+             nb::arg("registers_pages"), nb::arg("threads"), nb::arg("reserved_segment"))
         .def("host_allocation_at",
              [](Self &self, Address address) { return self.ledger.host().allocation_at(address); }, nb::arg("address"))
         .def("empty_host_cache",

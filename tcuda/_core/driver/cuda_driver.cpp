@@ -11,7 +11,8 @@
 namespace tcuda {
 
 CudaDriver::CudaDriver()
-    : memory_(libcuda::calls<libcuda::MemoryCalls>()), streams_(libcuda::calls<libcuda::StreamCalls>()),
+    : memory_(libcuda::calls<libcuda::MemoryCalls>()), host_memory_(libcuda::calls<libcuda::HostMemoryCalls>()),
+      streams_(libcuda::calls<libcuda::StreamCalls>()),
       captures_(libcuda::calls<libcuda::CaptureCalls>()) {
     devices_.when_found([this](const CudaDevice &device) { imported_.allow(memory_, device); });
 }
@@ -188,26 +189,24 @@ int CudaDriver::active_device() const {
 int CudaDriver::host_allocate(std::size_t size, Address *address) {
     const CurrentDevice current(devices_, captures_, active_device());
     *address = 0;
-    return current.status != success
-               ? current.status
-               : libcuda::calls<libcuda::HostMemoryCalls>().allocate(address, size, libcuda::host_memory_portable);
+    return current.status != success ? current.status
+                                     : host_memory_.allocate(address, size, libcuda::host_memory_portable);
 }
 
 int CudaDriver::host_free(Address address, std::size_t) {
     const CurrentDevice current(devices_, captures_, active_device());
-    return current.status != success ? current.status : libcuda::calls<libcuda::HostMemoryCalls>().free(address);
+    return current.status != success ? current.status : host_memory_.free(address);
 }
 
 int CudaDriver::host_register(Address address, std::size_t size) {
     const CurrentDevice current(devices_, captures_, active_device());
-    return current.status != success
-               ? current.status
-               : libcuda::calls<libcuda::HostMemoryCalls>().lock(address, size, libcuda::host_memory_portable);
+    return current.status != success ? current.status
+                                     : host_memory_.lock(address, size, libcuda::host_memory_portable);
 }
 
 int CudaDriver::host_unregister(Address address) {
     const CurrentDevice current(devices_, captures_, active_device());
-    return current.status != success ? current.status : libcuda::calls<libcuda::HostMemoryCalls>().unlock(address);
+    return current.status != success ? current.status : host_memory_.unlock(address);
 }
 
 // Streams and events

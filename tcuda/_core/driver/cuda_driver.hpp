@@ -55,6 +55,7 @@ private:
 
     CudaDevices devices_;
     const libcuda::MemoryCalls &memory_;
+    const libcuda::HostMemoryCalls &host_memory_;
     const libcuda::StreamCalls &streams_;
     const libcuda::CaptureCalls &captures_;
     ImportedAccess imported_{devices_.contexts()};

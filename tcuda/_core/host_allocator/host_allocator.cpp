@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "driver/status.hpp"
+#include "host_allocator/host_pages.hpp"
 #include "host_allocator/host_sizes.hpp"
 
 namespace tcuda {
@@ -28,7 +29,7 @@ HostAllocator::~HostAllocator() {
     Absence absence;
     absence.leave(); // the driver may wait for the device
     waits_.destroy_events();
-    heap_.each_segment([&](const HostSegment &segment) { driver_.host_free(segment.address, segment.size); });
+    heap_.each_segment([&](const HostSegment &segment) { give_back(segment); });
 }
 
 Address HostAllocator::allocate(std::size_t size, std::size_t *block_size) {
@@ -79,17 +80,45 @@ std::pair<Address, std::size_t> HostAllocator::allocation_at(Address address) {
     return {block->address, block->size};
 }
 
-// Takes a segment for a block of `size` bytes from the driver.
+// Takes the memory of a segment. Called without the lock.
+int HostAllocator::obtain(const HostSettings &settings, HostSegment &segment) {
+    if (!segment.registered)
+        return driver_.host_allocate(segment.size, &segment.address);
+    segment.address = map_host_pages(segment.size, settings.threads);
+    if (segment.address == 0)
+        return out_of_memory;
+    const int status = driver_.host_register(segment.address, segment.size);
+    if (status != success)
+        unmap_host_pages(segment.address, segment.size);
+    return status;
+}
+
+// Gives the memory of a segment back. Called without the lock.
+int HostAllocator::give_back(const HostSegment &segment) {
+    if (!segment.registered)
+        return driver_.host_free(segment.address, segment.size);
+    const int status = driver_.host_unregister(segment.address);
+    if (status == success)
+        unmap_host_pages(segment.address, segment.size);
+    return status;
+}
+
+// Takes a segment for a block of `size` bytes.
 void HostAllocator::grow(Lock &lock, std::size_t size) {
-    const bool small = is_small_host_size(size);
-    const std::size_t segment = small ? small_host_segment : rounded_to(size, host_page);
+    HostSegment segment;
+    segment.small = is_small_host_size(size);
+    segment.size = segment.small ? small_host_segment : rounded_to(size, host_page);
+    segment.registered = settings_.registers_pages;
+    const bool reserves = segment.small && !has_reserved_ && settings_.reserved_segment > segment.size;
+    if (reserves)
+        segment.size = settings_.reserved_segment;
     lock.leave_interpreter();
-    trim(lock, segment);
-    Address address = 0;
+    trim(lock, segment.size);
     int status;
     const auto allocate = [&] {
+        const HostSettings settings = settings_;
         const Unlocked unlocked(lock);
-        return driver_.host_allocate(segment, &address);
+        return obtain(settings, segment);
     };
     const Stopwatch watch;
     status = allocate();
@@ -101,16 +130,17 @@ void HostAllocator::grow(Lock &lock, std::size_t size) {
     if (status != success)
         throw HostMemoryError(status);
     try {
-        heap_.add(address, segment, small);
+        heap_.add(segment);
     } catch (...) {
         const Unlocked unlocked(lock);
-        driver_.host_free(address, segment);
+        give_back(segment);
         throw;
     }
+    has_reserved_ = has_reserved_ || reserves;
     statistics_.host_alloc_time.add(watch.microseconds());
     ++statistics_.num_host_alloc;
     statistics_.allocations.increase(1);
-    statistics_.allocated_bytes.increase(static_cast<std::int64_t>(segment));
+    statistics_.allocated_bytes.increase(static_cast<std::int64_t>(segment.size));
 }
 
 // Gives unused segments back until the new segment fits below the bound: a tenth more than the program ever had.
@@ -132,7 +162,7 @@ bool HostAllocator::release_segment(Lock &lock, HostBlock *block) {
     const Stopwatch watch;
     {
         const Unlocked unlocked(lock);
-        status = driver_.host_free(block->address, block->size);
+        status = give_back(*block->segment);
     }
     if (status != success) {
         block->state = HostBlock::State::refused;
@@ -201,6 +231,11 @@ void HostAllocator::release(const std::vector<Address> &held) noexcept {
         if (--block->holds == 0 && block->state == HostBlock::State::held)
             waits_.free(block);
     }
+}
+
+void HostAllocator::change_settings(const HostSettings &settings) {
+    const Lock lock(mutex_);
+    settings_ = settings;
 }
 
 HostStatistics HostAllocator::statistics() {

@@ -10,6 +10,7 @@
 #include "driver/driver.hpp"
 #include "host_allocator/host_block.hpp"
 #include "host_allocator/host_heap.hpp"
+#include "host_allocator/host_settings.hpp"
 #include "host_allocator/host_statistics.hpp"
 #include "host_allocator/host_waits.hpp"
 #include "threads/lock.hpp"
@@ -54,6 +55,9 @@ public:
     std::vector<Address> hold(const std::vector<Address> &addresses);
     void release(const std::vector<Address> &held) noexcept;
 
+    // Segments that exist stay as they are.
+    void change_settings(const HostSettings &settings);
+
     HostStatistics statistics();
     void reset_peaks();
     void reset_accumulated();
@@ -63,6 +67,8 @@ public:
     void close() { closed_.store(true, std::memory_order_relaxed); }
 
 private:
+    int obtain(const HostSettings &settings, HostSegment &segment);
+    int give_back(const HostSegment &segment);
     void grow(Lock &lock, std::size_t size);
     void trim(Lock &lock, std::size_t wanted);
     bool release_segment(Lock &lock, HostBlock *block);
@@ -74,6 +80,8 @@ private:
     HostHeap heap_;
     HostWaits waits_;
     HostBlockList refused_;
+    HostSettings settings_;
+    bool has_reserved_ = false;
     HostStatistics statistics_;
     std::int64_t most_active_ = 0; // the most bytes that the program has had since empty_cache()
 };

@@ -14,7 +14,8 @@ namespace tcuda {
 struct HostSegment {
     Address address = 0;
     std::size_t size = 0;
-    bool small = false; // whether the blocks are at most small_host_limit large
+    bool small = false;      // whether the blocks are at most small_host_limit large
+    bool registered = false; // whether the memory is pages of the process that the driver has locked
 };
 
 struct HostBlock;

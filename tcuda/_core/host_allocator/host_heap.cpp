@@ -31,11 +31,11 @@ HostBlock *HostHeap::take(std::size_t size) {
     return block;
 }
 
-void HostHeap::add(Address address, std::size_t size, bool small) {
-    const auto made = segments_.emplace(address, HostSegment{address, size, small}).first;
+void HostHeap::add(const HostSegment &segment) {
+    const auto made = segments_.emplace(segment.address, segment).first;
     HostBlock *block;
     try {
-        block = insert(&made->second, address, size);
+        block = insert(&made->second, segment.address, segment.size);
     } catch (...) {
         segments_.erase(made);
         throw;

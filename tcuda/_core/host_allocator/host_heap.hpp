@@ -18,7 +18,7 @@ public:
     HostBlock *take(std::size_t size);
 
     // Adds a segment, all of which becomes one free block.
-    void add(Address address, std::size_t size, bool small);
+    void add(const HostSegment &segment);
 
     // Makes a block free, and joins it with the free blocks beside it. Returns the whole free block.
     HostBlock *give(HostBlock *block) noexcept;

@@ -1,0 +1,14 @@
+// Pages of the process.
+#pragma once
+
+#include <cstddef>
+
+#include "driver/driver.hpp"
+
+namespace tcuda {
+
+// New pages, all of which are touched by `threads` threads; 0 if there is no memory.
+Address map_host_pages(std::size_t size, unsigned threads);
+void unmap_host_pages(Address address, std::size_t size) noexcept;
+
+} // namespace tcuda
