@@ -1708,7 +1708,10 @@ class Ledger:
     def has_capture(self, capture: int) -> bool:
         """Return whether the capture has begun and has not ended."""
     def hold(self, addresses: Sequence[int], capture: int) -> list[int]:
-        """Keep the allocations that contain these addresses and are older than the capture; return where they begin."""
+        """Keep the allocations that contain these addresses and are older than the capture; return where they begin.
+
+        Page-locked allocations of the host are kept too. Their addresses are returned as they are.
+        """
     def release_graph(self, id: tuple[int, int], held: Sequence[int], replayed: bool) -> None:
         """Release the allocations that :meth:`hold` returned, and the pool.
 

@@ -30,6 +30,7 @@ from tcuda.memory._cache import (
 )
 from tcuda.memory._copies import copy_async
 from tcuda.memory._host import (
+    empty_host_cache,
     empty_pinned,
     host_memory_stats,
     host_memory_stats_as_nested_dict,
@@ -93,6 +94,7 @@ __all__ = [
     "change_current_allocator",
     "copy_async",
     "empty_cache",
+    "empty_host_cache",
     "empty_pinned",
     "get_allocator_backend",
     "get_per_process_memory_fraction",

@@ -167,6 +167,24 @@ def zeros_pinned(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -
     return made
 
 
+def empty_host_cache() -> None:
+    """Give page-locked memory that nobody uses back to the driver, after the work of the devices (``cudaFreeHost``).
+
+    While a stream captures, memory that was freed and that captured work may use is kept.
+
+    Example:
+        >>> staging = tcuda.memory.empty_pinned(1024)
+        >>> del staging
+        >>> tcuda.memory.empty_host_cache()
+        >>> stats = tcuda.host_memory_stats()
+        >>> stats["allocated_bytes.current"] >= stats["active_bytes.current"]
+        True
+    """
+    known = ledger_if_any()
+    if known is not None:
+        known.empty_host_cache()
+
+
 def is_pinned(array: npt.NDArray[Any]) -> bool:
     """Return whether the memory of a NumPy array is page-locked (``torch.Tensor.is_pinned``).
 

@@ -153,6 +153,70 @@ stub.stub_log.restype = ctypes.c_char_p
 stub.stub_links(1)
 stub.stub_activate(7)  # the first device
 ledger = _core.Ledger(_core.CudaDriver(), 2, _core.Settings(), print, print)
+def calls():
+    found = stub.stub_log().decode().splitlines()
+    stub.stub_forget_log()
+    return [call.partition(" in ")[0] for call in found]
+def allocate(size=3 << 20):
+    return _core.allocate_page_locked(ledger, size)
+"""
+
+    def test_freed_memory_is_handed_out_after_an_event_behind_all_work(
+        self, output_of: OutputOf, driver_stub: str
+    ) -> None:
+        code = """
+block = allocate()
+first = block.ptr
+print(calls())
+del block
+print(calls())
+stub.stub_keep_busy(1)
+block = allocate()
+print(block.ptr == first, calls())
+stub.stub_keep_busy(0)
+again = allocate()
+print(again.ptr == first, calls())
+del block, again
+third = allocate()
+print(calls())
+del third
+ledger.empty_host_cache()
+print([call.split()[0] for call in calls()], ledger.host_statistics()["allocated_bytes.current"])
+"""
+        lines = output_of(self.CODE + code, LD_LIBRARY_PATH=driver_stub).splitlines()
+        size = 3 << 20
+        assert lines[0] == f"['host_allocate {size} 1']"
+        assert lines[1] == "[]"
+        assert lines[2].startswith("False ['create 1', 'record_context ")
+        assert lines[2].endswith(f" 1', 'query 1', 'host_allocate {size} 1']")
+        assert lines[3] == "True ['query 1']"
+        assert lines[4].startswith("['record_context ")
+        assert lines[4].endswith(" 1', 'query 1']")  # the event is used again, and only the active device is asked
+        assert lines[5].endswith("'host_free', 'host_free'] 0")
+
+    def test_an_older_driver_is_waited_for(
+        self, output_of: OutputOf, compiled_cpp: CompiledCpp, tmp_path: Path
+    ) -> None:
+        Path(compiled_cpp("driver_stub", "-DWITHOUT_CONTEXT_EVENTS")).rename(tmp_path / "libcuda.so.1")
+        code = """
+stub.stub_calls.restype = ctypes.c_char_p
+block = allocate()
+first = block.ptr
+del block
+stub.stub_forget()
+print(allocate().ptr == first, "cuCtxSynchronize" in stub.stub_calls().decode())
+"""
+        assert output_of(self.CODE + code, LD_LIBRARY_PATH=str(tmp_path)) == "True True"
+
+    def test_pages_of_the_process_are_locked(self, output_of: OutputOf, driver_stub: str) -> None:
+        code = """
+ledger.change_host_settings(True, 2, 0)
+block = allocate()
+del block
+ledger.empty_host_cache()
+print([call.split()[0] for call in calls() if "register" in call])
+"""
+        assert output_of(self.CODE + code, LD_LIBRARY_PATH=driver_stub) == "['register', 'unregister']"
 
 
 class TestGreenContexts:

@@ -38,13 +38,16 @@ void PythonRaceDetector::attach(nb::object target) {
     });
     ledger = std::move(target);
     devices.each([&](DeviceLedger &device) { device.observe(&detector); });
+    devices.host().observe(&detector);
 }
 
 void PythonRaceDetector::detach() {
     if (!ledger.is_valid())
         return;
     const nb::object attached = std::move(ledger);
-    nb::cast<PythonLedger &>(attached).ledger.each([](DeviceLedger &device) { device.observe(nullptr); });
+    Ledger &ledger = nb::cast<PythonLedger &>(attached).ledger;
+    ledger.each([](DeviceLedger &device) { device.observe(nullptr); });
+    ledger.host().observe(nullptr);
 }
 
 } // namespace tcuda

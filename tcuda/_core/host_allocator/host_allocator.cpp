@@ -52,6 +52,8 @@ Address HostAllocator::allocate(std::size_t size, std::size_t *block_size) {
     statistics_.active_requests.increase(1);
     statistics_.active_bytes.increase(static_cast<std::int64_t>(block->size));
     most_active_ = std::max(most_active_, statistics_.active_bytes.current);
+    if (observer_ != nullptr)
+        observer_->memory_unmapped(block->address, block->size, 0, false);
     *block_size = block->size;
     return block->address;
 }
@@ -148,7 +150,8 @@ void HostAllocator::trim(Lock &lock, std::size_t wanted) {
     const auto size = static_cast<std::int64_t>(wanted);
     const std::int64_t most = std::max(most_active_, statistics_.active_bytes.current + size);
     const std::int64_t bound = std::max<std::int64_t>(most + most / 10, small_host_segment);
-    while (statistics_.allocated_bytes.current + size > bound) {
+    // While a stream captures, the driver may refuse to free memory.
+    while (!waits_.is_in_capture() && statistics_.allocated_bytes.current + size > bound) {
         HostBlock *const idle = heap_.idle_segment();
         if (idle == nullptr || !release_segment(lock, idle))
             return;
@@ -231,6 +234,11 @@ void HostAllocator::release(const std::vector<Address> &held) noexcept {
         if (--block->holds == 0 && block->state == HostBlock::State::held)
             waits_.free(block);
     }
+}
+
+void HostAllocator::observe(MemoryObserver *observer) {
+    const Lock lock(mutex_);
+    observer_ = observer;
 }
 
 void HostAllocator::change_settings(const HostSettings &settings) {

@@ -13,6 +13,7 @@
 #include "host_allocator/host_settings.hpp"
 #include "host_allocator/host_statistics.hpp"
 #include "host_allocator/host_waits.hpp"
+#include "records/memory_observer.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {
@@ -58,6 +59,10 @@ public:
     // Segments that exist stay as they are.
     void change_settings(const HostSettings &settings);
 
+    // Tells `observer` of memory that is handed out again, so that the observer forgets the earlier uses. Null ends that.
+    // After the call, the observer before is not called any more.
+    void observe(MemoryObserver *observer);
+
     HostStatistics statistics();
     void reset_peaks();
     void reset_accumulated();
@@ -81,6 +86,7 @@ private:
     HostWaits waits_;
     HostBlockList refused_;
     HostSettings settings_;
+    MemoryObserver *observer_ = nullptr;
     bool has_reserved_ = false;
     HostStatistics statistics_;
     std::int64_t most_active_ = 0; // the most bytes that the program has had since empty_cache()

@@ -40,6 +40,7 @@ public:
     // From begin_capture() to end_capture(), blocks that captured work may use stay in doubt: the graph is not known yet.
     void begin_capture() { ++captures_; }
     void end_capture() { --captures_; }
+    bool is_in_capture() const { return captures_ != 0; }
 
     // Destroys the events: without the lock, and once only.
     void destroy_events() noexcept;

@@ -319,6 +319,9 @@ bool DeviceLedger::is_capturing() {
     if (shutdown_.is_closed())
         return true; // a thread that the end of the interpreter has stopped may have pinned a stream for ever
     Lock lock(mutex_);
+    // A question about the default stream would make a context on a device that the program does not use.
+    if (!live_.ever_used() && !streams_.any([](Stream) { return true; }))
+        return false;
     return progress_.is_capturing(lock);
 }
 

@@ -80,6 +80,8 @@ class Copy(NamedTuple):
 class Memory:
     """The memory of all devices, and the page-locked memory of the host.
 
+    A garbage collection may free page-locked memory while a method runs, so the methods look at copies of the ranges.
+
     Args:
         devices: The devices.
 
@@ -122,7 +124,7 @@ class Memory:
         found = self._variable_at(ptr)
         if found is not None:
             return found
-        for start, length in self.page_locked.items():
+        for start, length in list(self.page_locked.items()):
             if start <= ptr < start + length:
                 return None, start, start + length
         return None
@@ -152,7 +154,7 @@ class Memory:
         """
         if ptr == 0 or size == 0:
             raise failure(Status.INVALID_VALUE, call)
-        if any(ptr < start + length and start < ptr + size for start, length in self.page_locked.items()):
+        if any(ptr < start + length and start < ptr + size for start, length in list(self.page_locked.items())):
             raise failure(Status.HOST_MEMORY_ALREADY_REGISTERED, call)
         self.page_locked[ptr] = size
 
@@ -169,7 +171,7 @@ class Memory:
 
     def is_registered(self, ptr: int, size: int) -> bool:
         """Return whether ``size`` bytes of host memory at ``ptr`` are page-locked."""
-        return any(start <= ptr and ptr + size <= start + length for start, length in self.page_locked.items())
+        return any(start <= ptr and ptr + size <= start + length for start, length in list(self.page_locked.items()))
 
     def plan_set(self, ptr: int, value: int, size: int, call: Call) -> Callable[[], object]:
         """Return a function that fills memory of a device with ``value``.

@@ -122,7 +122,7 @@ class EmulatedRuntime:
         self._green_contexts = GreenContexts(self.devices, self.thread, self._handles)
         self._events = Events(self._handles, self._captures)
         self.races = Watch(self._streams, self._handles)
-        self._host_uses = HostUses(self.clock, self.races)
+        self._host_uses = HostUses(self.clock)
         self._imports = Imports(self.devices)
         self._shared_events = SharedEvents(self._handles, self.clock)
         self._graphs: dict[int, Graph] = {}
@@ -358,7 +358,7 @@ class EmulatedRuntime:
         timeline = self._streams.find(stream, call)
         end = self._run(timeline, self._copying(copy), call)
         if copy.host and timeline.capture is None:
-            self._host_uses.add(copy.host, timeline, end, timeline.last)
+            self._host_uses.add(copy.host, end, timeline.last)
         if copy.host_waits:
             self.clock.wait_until(end)
             if self.races.detector is not None and timeline.capture is None:
@@ -1027,7 +1027,7 @@ class EmulatedRuntime:
             start, end = executable.complete(self._streams.times.start(timeline))
             timeline.ready = end
             if executable.host:
-                self._host_uses.add(executable.host, timeline, end, executable.last)
+                self._host_uses.add(executable.host, end, executable.last)
             if end > start:
                 self.devices[timeline.device].activity.append((start, end))
             if self.races.detector is not None:
