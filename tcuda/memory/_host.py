@@ -130,14 +130,19 @@ def empty_pinned(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise ValueError(f"page-locked memory cannot hold Python objects: dtype is {kind}")
-    lengths = _lengths(shape)
-    if math.prod(lengths) * kind.itemsize >= _MOST_BYTES:
-        raise ValueError(f"the array has too many bytes: shape is {shape}, dtype is {kind}")
     if order not in ("C", "F"):
         raise ValueError(f"order must be 'C' or 'F', and is {order!r}")
-    memory: Any = _core.allocate_page_locked(ledger(), math.prod(lengths) * kind.itemsize)
-    if not memory.ptr:
+    lengths: tuple[int, ...]
+    if type(shape) is int and shape >= 0:  # the common case needs no conversion
+        lengths, nbytes = (shape,), shape * kind.itemsize
+    else:
+        lengths = _lengths(shape)
+        nbytes = math.prod(lengths) * kind.itemsize
+    if nbytes >= _MOST_BYTES:
+        raise ValueError(f"the array has too many bytes: shape is {shape}, dtype is {kind}")
+    if not nbytes:
         return np.empty(lengths, kind, order)  # type: ignore[call-overload, no-any-return]
+    memory: Any = _core.allocate_page_locked(ledger(), nbytes)
     made: npt.NDArray[Any] = np.ndarray(lengths, kind, memory, 0, None, order)  # type: ignore[arg-type]
     return made
 

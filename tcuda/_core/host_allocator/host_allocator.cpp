@@ -145,11 +145,11 @@ void HostAllocator::grow(Lock &lock, std::size_t size) {
     statistics_.allocated_bytes.increase(static_cast<std::int64_t>(segment.size));
 }
 
-// Gives unused segments back until the new segment fits below the bound: a tenth more than the program ever had.
+// Gives unused segments back until the new segment fits below the bound: a sixteenth more than the program ever had.
 void HostAllocator::trim(Lock &lock, std::size_t wanted) {
     const auto size = static_cast<std::int64_t>(wanted);
     const std::int64_t most = std::max(most_active_, statistics_.active_bytes.current + size);
-    const std::int64_t bound = std::max<std::int64_t>(most + most / 10, small_host_segment);
+    const std::int64_t bound = std::max<std::int64_t>(most + most / 16, small_host_segment);
     // While a stream captures, the driver may refuse to free memory.
     while (!waits_.is_in_capture() && statistics_.allocated_bytes.current + size > bound) {
         HostBlock *const idle = heap_.idle_segment();
