@@ -208,6 +208,13 @@ print(allocate().ptr == first, "cuCtxSynchronize" in stub.stub_calls().decode())
 """
         assert output_of(self.CODE + code, LD_LIBRARY_PATH=str(tmp_path)) == "True True"
 
+    def test_a_graph_tells_the_memory_of_the_host_that_it_copies(
+        self, output_of: OutputOf, compiled_cpp: CompiledCpp, tmp_path: Path
+    ) -> None:
+        Path(compiled_cpp("driver_stub", "-DWITH_GRAPHS")).rename(tmp_path / "libcuda.so.1")
+        code = "from tcuda import _core; print(_core.CudaGraphs().contents(1))"
+        assert output_of(code, LD_LIBRARY_PATH=str(tmp_path)) == str((0, 1, [0x70000, 0x80000]))
+
     def test_pages_of_the_process_are_locked(self, output_of: OutputOf, driver_stub: str) -> None:
         code = """
 ledger.change_host_settings(True, 2, 0)

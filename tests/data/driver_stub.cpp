@@ -196,6 +196,29 @@ CALL(cuMemHostUnregister, (std::size_t), return noted("unregister", {}))
 CALL(cuCtxRecordEvent, (std::size_t context, std::size_t event), return noted("record_context", {context, event}))
 #endif
 CALL(cuEventQuery, (std::size_t event), noted("query", {event}); return unfinished ? 600 : 0)
+#ifdef WITH_GRAPHS
+// Every graph is one copy from memory of the host to a device, as CUDA describes the copy.
+struct CopyEnd {
+    std::size_t x, y, z, level;
+    int type;
+    std::size_t host, device, array, reserved, pitch, height;
+};
+CALL(cuGraphGetNodes, (std::size_t, std::size_t *nodes, std::size_t *count), if (nodes != nullptr) *nodes = 5; *count = 1)
+CALL(cuGraphNodeGetType, (std::size_t, int *type), *type = 1)
+CALL(cuGraphKernelNodeGetParams_v2, (std::size_t, void *), return 1)
+CALL(cuGraphMemcpyNodeGetParams, (std::size_t, CopyEnd *ends), ends[0].type = 1; ends[0].host = 0x70000;
+     ends[0].device = 0x71000; ends[1].type = 2; ends[1].host = 0x81000; ends[1].device = 0x80000)
+UNUSED(cuStreamGetCaptureInfo_v2)
+UNUSED(cuStreamUpdateCaptureDependencies)
+UNUSED(cuGraphInstantiateWithFlags)
+UNUSED(cuGraphExecDestroy)
+UNUSED(cuGraphLaunch)
+UNUSED(cuGraphMemsetNodeGetParams)
+UNUSED(cuGraphChildGraphNodeGetGraph)
+UNUSED(cuFuncGetParamInfo)
+UNUSED(cuGraphAddKernelNode_v2)
+UNUSED(cuGraphExecKernelNodeSetParams_v2)
+#endif
 UNUSED(cuCtxSynchronize)
 UNUSED(cuEventDestroy_v2)
 UNUSED(cuEventSynchronize)

@@ -10,6 +10,8 @@ namespace {
 // A smaller number is a size: no driver maps memory below this address.
 constexpr std::uintptr_t least_address = 1 << 16;
 
+constexpr int memory_type_host = 1; // CU_MEMORYTYPE_HOST
+
 } // namespace
 
 int GraphReader::read(libcuda::Graph graph, std::size_t *count) {
@@ -40,8 +42,8 @@ int GraphReader::read_node(libcuda::GraphNode node) {
     case libcuda::node_type_memcpy: {
         libcuda::MemcpyNode copy{};
         const int status = graphs_.memcpy_node(node, &copy);
-        add(copy.source.device);
-        add(copy.target.device);
+        for (const libcuda::MemcpyEnd &end : {copy.source, copy.target})
+            add(end.memory_type == memory_type_host ? end.host : end.device);
         return status;
     }
     case libcuda::node_type_memset: {
