@@ -40,6 +40,7 @@ def _no_memory_is_lost(runtime: Runtime) -> Iterator[None]:
     yield
     for device in range(tcuda.device_count()):
         tcuda.synchronize(device)
+    let_cupy_go()
     ledger().empty_host_cache()
     after = tcuda.host_memory_stats()
     for key in ("active_requests", "active_bytes", "allocations", "allocated_bytes"):
@@ -58,8 +59,14 @@ def address(array: npt.NDArray[Any]) -> int:
     return array.ctypes.data
 
 
+def let_cupy_go() -> None:
+    """Let CuPy drop the arrays of complete copies, which CuPy keeps until its next allocation of page-locked memory."""
+    tcuda.xp.cuda.alloc_pinned_memory(0)
+
+
 def handed_out(begin: int) -> bool:
     """Return whether the memory at ``begin`` is handed out before the driver is asked for more."""
+    let_cupy_go()
     taken, calls = [pages()], stat("num_host_alloc")
     while stat("num_host_alloc") == calls and address(taken[-1]) != begin:
         taken.append(pages())
