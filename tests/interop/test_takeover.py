@@ -7,10 +7,13 @@ from textwrap import dedent
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
+import tcuda
 from tcuda._cupy import takeover
 from tcuda._imports import FollowedImport
+from tcuda._process.ledger import ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -222,6 +225,7 @@ USES = {
     "random state": lambda cupy: cupy.random.get_random_state(),
     "stream": lambda cupy: cupy.cuda.Stream(),
     "event": lambda cupy: cupy.cuda.Event(),
+    "page-locked memory": lambda cupy: cupy.cuda.alloc_pinned_memory(8),
 }
 
 
@@ -229,6 +233,7 @@ USES = {
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCupy]:
     monkeypatch.setattr(takeover, "_first_use", None)
     monkeypatch.delenv(takeover.VARIABLE, raising=False)
+    monkeypatch.setattr(takeover, "_host_allocator", lambda cupy, ledger: lambda size: ("host", size))
     return FakeCupy()
 
 
@@ -305,6 +310,40 @@ class TestFirstUse:
         assert cupy.random.get_random_state is others
 
 
+class TestPageLockedMemory:
+    def test_it_comes_from_the_ledger(self, cupy: FakeCupy) -> None:
+        takeover.watch(cupy, lambda: None)
+        assert cupy.cuda.alloc_pinned_memory(8) == ("pool", 8)  # without a device
+        takeover.take_over(cupy, ledgers, FakeLedger())
+        assert cupy.cuda.alloc_pinned_memory(8) == ("host", 8)
+
+    def test_an_allocator_that_the_program_chooses_later_stays(self, cupy: FakeCupy) -> None:
+        takeover.watch(cupy, lambda: None)
+        cupy.cuda.set_pinned_memory_allocator(programs)
+        takeover.take_over(cupy, ledgers, FakeLedger())
+        takeover._refuse_in_child()
+        assert cupy.cuda.alloc_pinned_memory(8) == programs(8)
+
+    def test_cupys_pointer_keeps_the_memory_and_cupys_error_is_raised(self, runtime: Any) -> None:
+        class CudaRuntimeError(RuntimeError):
+            def __init__(self, status: int) -> None:
+                self.status = status
+
+        cuda = SimpleNamespace(
+            PinnedMemoryPointer=lambda memory, offset: (memory, offset),
+            runtime=SimpleNamespace(CUDARuntimeError=CudaRuntimeError),
+        )
+        before = tcuda.host_memory_stats()["active_requests.current"]
+        malloc = takeover._host_allocator(SimpleNamespace(cuda=cuda), ledger())
+        memory, offset = malloc(100)
+        assert (memory.size, offset) == (100, 0)
+        assert tcuda.memory.is_pinned(np.frombuffer(memory, np.uint8))
+        assert tcuda.host_memory_stats()["active_requests.current"] == before + 1
+        with pytest.raises(CudaRuntimeError) as error:
+            malloc(1 << 56)
+        assert error.value.status == 2
+
+
 class TestAllocatorOfTheProgram:
     def test_set_before_the_watch(self, cupy: FakeCupy) -> None:
         cupy.cuda.set_allocator(programs)
@@ -341,6 +380,7 @@ FIRST_TOUCHES = {
     "seed": "cupy.random.seed(5)",
     "stream": "cupy.cuda.Stream()",
     "event": "cupy.cuda.Event()",
+    "page-locked memory": "cupy.cuda.alloc_pinned_memory(8)",
 }
 
 
