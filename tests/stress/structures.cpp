@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/address_hash.hpp"
 #include "allocator/address_map.hpp"
 #include "allocator/block.hpp"
 #include "allocator/free_blocks.hpp"
@@ -118,6 +119,45 @@ void check_block_tree(std::size_t steps) {
             tree.each([&](Block *one) { seen.push_back(one); });
             expect(std::equal(seen.begin(), seen.end(), model.begin(), model.end()), "BlockTree visits other blocks");
         }
+    }
+}
+
+// The order of addresses, which counts its comparisons.
+struct CountedOrder {
+    static inline std::size_t comparisons = 0;
+    bool operator()(const Block *left, const Block *right) const {
+        ++comparisons;
+        return ByAddress{}(left, right);
+    }
+};
+
+// Blocks of one size side by side have evenly spaced addresses. Whatever the size, the places of these addresses in an
+// AddressMap must be spread as random places are, and a BlockTree must stay flat.
+void check_even_addresses() {
+    constexpr std::size_t count = 20'000, places = std::size_t(1) << 16;
+    std::vector<Block> blocks(count);
+    for (std::size_t size = 512; size <= std::size_t(4) << 20; size += size < 1 << 20 ? 31 * 512 : 512 * 1023) {
+        std::vector<std::size_t> homes(places);
+        for (std::size_t i = 0; i < count; ++i) {
+            blocks[i].address = 0x7F1234000000 + i * size;
+            ++homes[hash_of(blocks[i].address) >> 48];
+        }
+        std::size_t pushed = 0, farthest = 0; // entries that linear probing pushes beyond their home
+        for (std::size_t place = 0; place < 2 * places; ++place) {
+            pushed += homes[place % places];
+            pushed -= pushed != 0;
+            farthest = std::max(farthest, pushed);
+        }
+        if (farthest > 20)
+            fail("a lookup among addresses %zu bytes apart visits %zu places of an AddressMap", size, farthest);
+        BlockTree<Block, CountedOrder> tree;
+        for (Block &block : blocks)
+            tree.insert(&block);
+        CountedOrder::comparisons = 0;
+        for (Block &block : blocks)
+            tree.erase(&block);
+        if (CountedOrder::comparisons > 40 * count)
+            fail("a BlockTree of addresses %zu bytes apart has a depth of %zu", size, CountedOrder::comparisons / count);
     }
 }
 
@@ -412,6 +452,7 @@ int main(int count, char **arguments) {
     const std::size_t steps = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 300000;
     chance.seed(count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1);
     check_address_map(steps);
+    check_even_addresses();
     check_block_tree(steps);
     check_free_blocks(steps);
     check_host_memory(steps / 10);

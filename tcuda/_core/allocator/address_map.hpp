@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "allocator/address_hash.hpp"
+
 namespace tcuda {
 
 // Open addressing with linear probing. An erased entry leaves no mark, so lookups never slow down with age. The key 0
@@ -71,8 +73,7 @@ private:
         T *value = nullptr;
     };
 
-    // Addresses are multiples of a power of two. The high bits of the product differ even for neighbouring addresses.
-    std::size_t home(std::uintptr_t key) const { return (key * 0x9E3779B97F4A7C15ull) >> shift_; }
+    std::size_t home(std::uintptr_t key) const { return hash_of(key) >> shift_; }
     std::size_t next(std::size_t place) const { return (place + 1) & (entries_.size() - 1); }
 
     __attribute__((noinline)) void grow() {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "allocator/address_hash.hpp"
+
 namespace tcuda {
 
 // A treap: a search tree by `Less`, and a heap by a hash of the addresses. The hash keeps the tree balanced on average.
@@ -76,7 +78,7 @@ public:
     }
 
 private:
-    static std::uint64_t rank(const Node *node) { return node->address * 0x9E3779B97F4A7C15ull; }
+    static std::uint64_t rank(const Node *node) { return hash_of(node->address); }
 
     template <typename Wanted> static Node *find(Node *node, Wanted &wanted) {
         if (node == nullptr)
