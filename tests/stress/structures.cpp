@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <list>
 #include <map>
 #include <memory>
 #include <random>
@@ -23,6 +24,8 @@
 #include "allocator/address_map.hpp"
 #include "allocator/block.hpp"
 #include "allocator/free_blocks.hpp"
+#include "allocator/stream_lives.hpp"
+#include "allocator/work.hpp"
 #include "driver/host_memory.hpp"
 
 namespace {
@@ -158,6 +161,41 @@ void check_even_addresses() {
             tree.erase(&block);
         if (CountedOrder::comparisons > 40 * count)
             fail("a BlockTree of addresses %zu bytes apart has a depth of %zu", size, CountedOrder::comparisons / count);
+    }
+}
+
+// StreamLives: a tie knows the end of its own stream, also if another stream has the same handle by then.
+void check_stream_lives(std::size_t steps) {
+    struct Named {
+        Stream stream;
+        std::shared_ptr<Work> end;
+        StreamTie tie;
+    };
+    StreamLives lives;
+    std::list<Named> model;
+    for (std::size_t step = 0; step < steps; ++step) {
+        const Stream stream = 16 * below(20);
+        if (one_in(2)) {
+            model.push_back({stream, nullptr, StreamTie(lives, lives.of(stream))});
+        } else if (one_in(10)) {
+            const auto end = std::make_shared<Work>();
+            if (StreamLife *life = lives.find(stream))
+                lives.end(*life, end);
+            for (Named &named : model)
+                if (named.stream == stream && named.end == nullptr)
+                    named.end = end;
+        } else if (!model.empty()) {
+            const std::size_t newest = std::min(model.size(), std::size_t(9));
+            model.erase(std::prev(model.end(), static_cast<std::ptrdiff_t>(1 + below(newest))));
+        }
+        if (model.size() > 100)
+            model.erase(model.begin(), std::next(model.begin(), 60));
+        bool is_named = false;
+        for (const Named &named : model) {
+            is_named = is_named || (named.stream == stream && named.end == nullptr);
+            expect(named.tie.last_work() == named.end, "a tie of StreamLives has the last work of another stream");
+        }
+        expect((lives.find(stream) != nullptr) == is_named, "StreamLives has another number of streams");
     }
 }
 
@@ -453,6 +491,7 @@ int main(int count, char **arguments) {
     chance.seed(count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1);
     check_address_map(steps);
     check_even_addresses();
+    check_stream_lives(steps);
     check_block_tree(steps);
     check_free_blocks(steps);
     check_host_memory(steps / 10);

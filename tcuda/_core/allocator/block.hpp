@@ -14,6 +14,7 @@ namespace tcuda {
 class ExternalSource;
 struct Pool;
 struct Segment;
+struct StreamLife;
 
 // The smallest size of a block, and the alignment of every address.
 constexpr std::size_t unit = 512;
@@ -31,8 +32,7 @@ struct Block {
     Block *left = nullptr, *right = nullptr;   // links in the list, or the tree, that the block is in
     State state = State::free;
     bool is_large = false;
-    bool oversize = false;       // counted as oversize, by the settings at that time
-    bool stream_is_gone = false; // `stream` is destroyed, and its handle may be the handle of another stream by now
+    bool oversize = false; // counted as oversize, by the settings at that time
     StackId stack = 0;
     std::uint64_t freed_at = 0; // the allocator's count of frees at the last free of the block
     Stream stream = 0;          // on which the block was allocated
@@ -43,6 +43,7 @@ struct Block {
     std::size_t waits = 0;                 // the number of uses that a freed block still waits for
     CaptureId capture = 0;                 // the capture in which the block was allocated
     std::size_t holds = 0;                 // the number of graphs and captures that need the contents of the block
+    StreamLife *life = nullptr;            // of `stream`; null for blocks of segments, whose heaps know it
 
     bool is_free() const { return state == State::free; }
     bool is_mapped() const { return state != State::unmapped; }

@@ -244,13 +244,18 @@ Heap &CachingAllocator::heap(Pool &pool, Stream stream, bool is_large) {
     if (Heap *known = pool.by_stream.find(key))
         return *known;
     auto made = std::make_unique<Heap>();
-    made->pool = &pool;
-    made->stream = stream;
-    made->is_large = is_large;
+    Heap &heap = *made;
+    heap.pool = &pool;
+    heap.stream = stream;
+    heap.is_large = is_large;
+    heap.life = &lives_.of(stream);
     pool.by_stream.reserve_one();
     pool.heaps.push_back(std::move(made));
-    pool.by_stream.insert(key, pool.heaps.back().get());
-    return *pool.heaps.back();
+    pool.by_stream.insert(key, &heap);
+    heap.after = std::exchange(heap.life->heaps, &heap);
+    if (heap.after != nullptr)
+        heap.after->before = &heap;
+    return heap;
 }
 
 bool CachingAllocator::is_empty(const Heap &heap) {
@@ -263,13 +268,23 @@ void CachingAllocator::remove(Heap &heap) {
     Pool &pool = *heap.pool;
     if (heap.end == nullptr)
         pool.by_stream.erase(key_of_heap(heap.stream, heap.is_large));
+    (heap.before != nullptr ? heap.before->after : heap.life->heaps) = heap.after;
+    if (heap.after != nullptr)
+        heap.after->before = heap.before;
+    lives_.forget_unused(*heap.life);
     const auto same = [&](const std::unique_ptr<Heap> &other) { return other.get() == &heap; };
     pool.heaps.erase(std::find_if(pool.heaps.begin(), pool.heaps.end(), same));
 }
 
-void CachingAllocator::orphan(Heap &heap, std::shared_ptr<Work> end) {
-    heap.pool->by_stream.erase(key_of_heap(heap.stream, heap.is_large));
-    heap.end = std::move(end);
+void CachingAllocator::end_stream(Stream stream, const std::shared_ptr<Work> &end) {
+    StreamLife *life = lives_.find(stream);
+    if (life == nullptr)
+        return;
+    for (Heap *heap = life->heaps; heap != nullptr; heap = heap->after) {
+        heap->pool->by_stream.erase(key_of_heap(stream, heap->is_large));
+        heap->end = end;
+    }
+    lives_.end(*life, end);
 }
 
 } // namespace tcuda

@@ -17,6 +17,7 @@
 #include "allocator/segment.hpp"
 #include "allocator/settings.hpp"
 #include "allocator/size_policy.hpp"
+#include "allocator/stream_lives.hpp"
 #include "driver/driver.hpp"
 #include "records/history.hpp"
 #include "records/statistics.hpp"
@@ -43,9 +44,9 @@ struct ReturnedSegment {
 // and is offered to the driver again by retry().
 class CachingAllocator {
 public:
-    CachingAllocator(int device, Driver &driver, const Settings &settings, BlockStore &store, Statistics &statistics,
-                     History &history)
-        : device_(device), driver_(driver), settings_(settings), sizes_(settings), store_(store),
+    CachingAllocator(int device, Driver &driver, const Settings &settings, StreamLives &lives, BlockStore &store,
+                     Statistics &statistics, History &history)
+        : device_(device), driver_(driver), settings_(settings), sizes_(settings), lives_(lives), store_(store),
           statistics_(statistics), history_(history), splitter_(store, statistics),
           expandable_(device, driver, settings, store, splitter_, statistics, history) {}
     CachingAllocator(const CachingAllocator &) = delete;
@@ -110,9 +111,8 @@ public:
     // Removes an empty heap from its pool.
     void remove(Heap &heap);
 
-    // Notes that the stream of a heap is destroyed, and its last work. A new stream with the same handle gets a new
-    // heap.
-    void orphan(Heap &heap, std::shared_ptr<Work> end);
+    // Notes that a stream is destroyed, and its last work. A new stream with the same handle gets new heaps.
+    void end_stream(Stream stream, const std::shared_ptr<Work> &end);
 
     template <typename Visit> void each_segment(Visit visit) const {
         std::for_each(segments_.begin(), segments_.end(), visit);
@@ -129,6 +129,7 @@ private:
     Driver &driver_;
     const Settings &settings_;
     const SizePolicy sizes_;
+    StreamLives &lives_;
     BlockStore &store_;
     Statistics &statistics_;
     History &history_;

@@ -7,6 +7,7 @@
 #include "allocator/block_tree.hpp"
 #include "allocator/free_blocks.hpp"
 #include "allocator/segment.hpp"
+#include "allocator/stream_lives.hpp"
 #include "allocator/work.hpp"
 #include "driver/driver.hpp"
 
@@ -27,6 +28,13 @@ struct Heap {
     std::size_t segments = 0;  // the number of other segments
     std::shared_ptr<Work> end; // the last work of a destroyed stream, whose handle may be that of another stream by now
     int pins = 0;              // the number of threads that need the heap again once they have the lock back
+    StreamLife *life = nullptr;
+    Heap *before = nullptr, *after = nullptr; // links in StreamLife::heaps
 };
+
+// Whether the stream of a live block is destroyed. Its handle may be the handle of another stream by now.
+inline bool stream_is_gone(const Block *block) {
+    return (block->segment != nullptr ? block->segment->heap->end : block->life->end) != nullptr;
+}
 
 } // namespace tcuda

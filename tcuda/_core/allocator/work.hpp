@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
+#include "allocator/stream_lives.hpp"
 #include "driver/driver.hpp"
 
 namespace tcuda {
@@ -21,9 +23,25 @@ struct Work {
 
 // A freed block that waits for the work of a stream. Without a block, only the event of the work is to be destroyed.
 struct Wait {
-    Stream stream;
-    Block *block; // may be null
+    Wait(Stream stream, Block *block, std::shared_ptr<Work> work, StreamTie tie = {})
+        : stream(stream), block(block), work(std::move(work)), tie(std::move(tie)) {}
+
+    const Stream stream;
+    Block *const block; // may be null
     std::shared_ptr<Work> work;
+    StreamTie tie; // until the work has an event
+
+    // Whether the stream is destroyed.
+    bool is_gone() const { return work->gone || tie.is_gone(); }
+
+    // The work to wait for. If the stream was destroyed before the work had an event, this is its last work.
+    const std::shared_ptr<Work> &awaited() {
+        if (tie.is_gone() && work->event == 0 && work->users == 0 && !work->done) {
+            work = tie.last_work();
+            tie.end();
+        }
+        return work;
+    }
 };
 
 } // namespace tcuda

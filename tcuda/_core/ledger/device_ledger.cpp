@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "allocator/heap.hpp"
 #include "allocator/sizes.hpp"
 #include "ledger/snapshot.hpp"
 #include "records/noted_call.hpp"
@@ -202,7 +203,7 @@ std::optional<Stream> DeviceLedger::stream_of(Address address) {
     const Lock lock(mutex_);
     const Block *block = live_.find_allocated(address);
     Stream handle = 0;
-    if (block == nullptr || block->stream_is_gone || handle_of(block->stream, &handle) != success)
+    if (block == nullptr || stream_is_gone(block) || handle_of(block->stream, &handle) != success)
         return std::nullopt;
     return handle;
 }
@@ -221,11 +222,11 @@ std::optional<Sharing> DeviceLedger::sharing_of(Address address) {
         return std::nullopt;
     Sharing found;
     found.block = {address, block->size};
-    if (!block->stream_is_gone)
+    if (!stream_is_gone(block))
         found.streams.push_back(block->stream);
     if (block->uses != nullptr)
         for (const Wait &use : *block->uses)
-            if (!use.work->gone)
+            if (!use.is_gone())
                 found.streams.push_back(use.stream);
     const Segment *segment = block->segment;
     if (segment != nullptr && segment->expandable) {
@@ -289,7 +290,7 @@ bool DeviceLedger::record_stream(Address address, Stream stream) {
     Block *block = live_.find_allocated(address);
     if (block == nullptr)
         return false;
-    StreamWaits::record_use(block, stream);
+    waits_.record_use(block, stream);
     return true;
 }
 
@@ -300,16 +301,17 @@ void DeviceLedger::stream_created(Stream stream) {
 
 void DeviceLedger::stream_about_to_be_destroyed(Stream stream) {
     const auto end = std::make_shared<Work>(); // takes the host memory first, so that nothing can fail later
-    std::list<Wait> wait{{stream, nullptr, end}};
+    std::list<Wait> wait;
+    wait.emplace_back(stream, nullptr, end);
     if (shutdown_.is_closed()) // a thread that the end of the interpreter has stopped never unpins its streams
         return;
     Lock lock(mutex_);
     if (!streams_.begin_end(lock, stream))
         return;
-    if (traces_.has_any(stream)) {
+    if (const StreamLife *life = lives_.find(stream); life != nullptr && life->is_used()) {
         end->event = progress_.record_last(lock, stream);
         end->gone = true;
-        traces_.replace(stream, end);
+        native_.end_stream(stream, end);
         waits_.add(wait);
     }
     streams_.forget(stream);

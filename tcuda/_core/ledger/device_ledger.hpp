@@ -14,6 +14,7 @@
 #include "allocator/caching_allocator.hpp"
 #include "allocator/external_source.hpp"
 #include "allocator/settings.hpp"
+#include "allocator/stream_lives.hpp"
 #include "driver/driver.hpp"
 #include "ledger/announced_streams.hpp"
 #include "ledger/block_returns.hpp"
@@ -33,7 +34,6 @@
 #include "ledger/sharing.hpp"
 #include "ledger/shutdown.hpp"
 #include "ledger/stream_progress.hpp"
-#include "ledger/stream_traces.hpp"
 #include "ledger/stream_waits.hpp"
 #include "records/history.hpp"
 #include "records/memory_observer.hpp"
@@ -205,19 +205,19 @@ private:
     Trackers trackers_;
     std::atomic<MemoryObserver *> observer_{nullptr};
     LiveBlocks live_{settings_, statistics_, history_, trackers_};
+    StreamLives lives_; // declared before the blocks, whose waits have ties
     BlockStore blocks_;
-    CachingAllocator native_{device_, driver_, settings_, blocks_, statistics_, history_};
+    CachingAllocator native_{device_, driver_, settings_, lives_, blocks_, statistics_, history_};
     Pools pools_{native_};
     PoolRoutes routes_;
     MemoryLimit limit_{device_, driver_};
     ReportedSegments reported_{device_, driver_, limit_, statistics_, history_};
-    ExternalMemory external_{device_, driver_, shutdown_, blocks_, native_, live_, limit_, statistics_, history_};
+    ExternalMemory external_{device_, driver_, shutdown_, lives_, blocks_, native_, live_, limit_, statistics_, history_};
     ImportedMemory imported_{device_, driver_};
     BlockReturns returns_{live_, pools_, external_};
     AnnouncedStreams streams_;
     StreamProgress progress_{device_, driver_, streams_};
-    StreamWaits waits_{shutdown_, progress_, returns_};
-    StreamTraces traces_{waits_, live_, pools_, native_};
+    StreamWaits waits_{shutdown_, lives_, progress_, returns_};
     GraphHolds holds_{live_, progress_, waits_};
     Captures captures_;
     Reclaimer reclaimer_{settings_, shutdown_, native_,  pools_,    external_,

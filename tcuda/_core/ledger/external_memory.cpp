@@ -54,6 +54,7 @@ void ExternalMemory::check_unknown(Address address, std::size_t size) const {
 Block *ExternalMemory::adopt(const std::shared_ptr<ExternalSource> &source, Address address, std::size_t size,
                              Stream stream, void *token) {
     live_.reserve_one();
+    StreamLife &life = lives_.of(stream);
     Block *block = blocks_.make();
     block->address = address;
     block->size = size;
@@ -61,7 +62,9 @@ Block *ExternalMemory::adopt(const std::shared_ptr<ExternalSource> &source, Addr
     block->state = Block::State::allocated;
     block->stream = stream;
     block->source = source.get();
+    block->life = &life;
     block->token = token;
+    lives_.tie(life);
     if (source->reserve == Reserve::each) {
         statistics_.reserved_bytes.add(block->is_large, static_cast<std::int64_t>(size));
         statistics_.segment.add(block->is_large, 1);
@@ -83,6 +86,7 @@ void ExternalMemory::free(Lock &lock, Block *block) {
         ++statistics_.num_device_free;
         history_.record(Action::segment_free, address, size, stream, block->stack);
     }
+    lives_.untie(*block->life);
     blocks_.remove(block);
     driver_.disown(device_, address);
     if (shutdown_.is_closed())

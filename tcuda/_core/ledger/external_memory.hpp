@@ -8,6 +8,7 @@
 #include "allocator/caching_allocator.hpp"
 #include "allocator/external_source.hpp"
 #include "allocator/pool.hpp"
+#include "allocator/stream_lives.hpp"
 #include "driver/driver.hpp"
 #include "ledger/live_blocks.hpp"
 #include "ledger/memory_limit.hpp"
@@ -22,10 +23,11 @@ namespace tcuda {
 // with the lock given back.
 class ExternalMemory {
 public:
-    ExternalMemory(int device, Driver &driver, const Shutdown &shutdown, BlockStore &blocks, CachingAllocator &native,
-                   LiveBlocks &live, MemoryLimit &limit, Statistics &statistics, History &history)
-        : device_(device), driver_(driver), shutdown_(shutdown), blocks_(blocks), native_(native), live_(live),
-          limit_(limit), statistics_(statistics), history_(history) {}
+    ExternalMemory(int device, Driver &driver, const Shutdown &shutdown, StreamLives &lives, BlockStore &blocks,
+                   CachingAllocator &native, LiveBlocks &live, MemoryLimit &limit, Statistics &statistics,
+                   History &history)
+        : device_(device), driver_(driver), shutdown_(shutdown), lives_(lives), blocks_(blocks), native_(native),
+          live_(live), limit_(limit), statistics_(statistics), history_(history) {}
     ExternalMemory(const ExternalMemory &) = delete;
     ExternalMemory &operator=(const ExternalMemory &) = delete;
 
@@ -54,6 +56,7 @@ private:
     const int device_;
     Driver &driver_;
     const Shutdown &shutdown_;
+    StreamLives &lives_;
     BlockStore &blocks_;
     CachingAllocator &native_;
     LiveBlocks &live_;

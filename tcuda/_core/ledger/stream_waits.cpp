@@ -3,16 +3,18 @@
 #include <algorithm>
 #include <iterator>
 
+#include "allocator/heap.hpp"
+
 namespace tcuda {
 
 void StreamWaits::record_use(Block *block, Stream stream) {
-    if (stream == block->stream && !block->stream_is_gone)
+    if (stream == block->stream && !stream_is_gone(block))
         return;
     if (block->uses == nullptr)
         block->uses = std::make_unique<std::list<Wait>>();
-    const auto same = [&](const Wait &use) { return use.stream == stream && !use.work->gone; };
+    const auto same = [&](const Wait &use) { return use.stream == stream && !use.is_gone(); };
     if (std::none_of(block->uses->begin(), block->uses->end(), same))
-        block->uses->push_back({stream, block, std::make_shared<Work>()});
+        block->uses->emplace_back(stream, block, std::make_shared<Work>(), StreamTie(lives_, lives_.of(stream)));
 }
 
 // Makes a block wait for the work that every stream which uses it has by now. The waits were made when the uses were
@@ -20,10 +22,12 @@ void StreamWaits::record_use(Block *block, Stream stream) {
 void StreamWaits::hold_back(Lock &lock, Block *block) {
     block->state = Block::State::awaiting_free;
     block->waits = block->uses->size();
-    for (const Wait &use : *block->uses) { // no other thread changes the uses of a block that awaits its free
-        const std::shared_ptr<Work> work = use.work;
+    for (Wait &use : *block->uses) { // no other thread changes the uses of a block that awaits its free
+        const std::shared_ptr<Work> work = use.awaited();
         if (!work->gone)
             progress_.record(lock, *work, use.stream);
+        if (work->event != 0)
+            use.tie.end();
     }
     add(*block->uses);
     block->uses.reset();
@@ -54,13 +58,14 @@ void StreamWaits::advance(Lock &lock, Stream stream, bool wait) {
             queues_.erase(queue);
             return;
         }
-        const std::shared_ptr<Work> work = waits.front().work;
+        const std::shared_ptr<Work> work = waits.front().awaited();
         if (!work->done) {
             if (!progress_.is_done(lock, *work, stream, wait))
                 return;
             continue; // the lock was given back, and the queue may have changed
         }
         Block *block = waits.front().block;
+        waits.front().tie.end();
         spent_.splice(spent_.end(), waits, waits.begin());
         if (block != nullptr && --block->waits == 0)
             returns_.complete(lock, block);

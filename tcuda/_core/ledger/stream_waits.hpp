@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "allocator/block.hpp"
+#include "allocator/stream_lives.hpp"
 #include "allocator/work.hpp"
 #include "driver/driver.hpp"
 #include "ledger/block_returns.hpp"
@@ -17,13 +18,13 @@ namespace tcuda {
 // The waits of freed blocks for the streams that use them.
 class StreamWaits {
 public:
-    StreamWaits(const Shutdown &shutdown, StreamProgress &progress, BlockReturns &returns)
-        : shutdown_(shutdown), progress_(progress), returns_(returns) {}
+    StreamWaits(const Shutdown &shutdown, StreamLives &lives, StreamProgress &progress, BlockReturns &returns)
+        : shutdown_(shutdown), lives_(lives), progress_(progress), returns_(returns) {}
     StreamWaits(const StreamWaits &) = delete;
     StreamWaits &operator=(const StreamWaits &) = delete;
 
     // Notes that a stream uses a live block.
-    static void record_use(Block *block, Stream stream);
+    void record_use(Block *block, Stream stream);
 
     // Frees a block as soon as no stream uses it any more, which may be now. May give the lock back.
     void free(Lock &lock, Block *block) {
@@ -38,19 +39,6 @@ public:
     // Completes the frees whose streams are done. Waits for all the streams if `wait`. May give the lock back.
     void settle(Lock &lock, bool wait);
 
-    // Visits the waits for a stream whose work has no event yet.
-    template <typename Visit> void each_unrecorded(Stream stream, Visit visit) {
-        visit_unrecorded(arrivals_, stream, visit);
-        const auto queue = queues_.find(stream);
-        if (queue != queues_.end())
-            visit_unrecorded(queue->second, stream, visit);
-    }
-    // The same for the streams that use a live block.
-    template <typename Visit> static void each_unrecorded_use(Block *block, Stream stream, Visit visit) {
-        if (block->uses != nullptr)
-            visit_unrecorded(*block->uses, stream, visit);
-    }
-
     // Adds a list of waits. No host memory is needed.
     void add(std::list<Wait> &waits) { arrivals_.splice(arrivals_.end(), waits); }
 
@@ -58,17 +46,12 @@ public:
     void destroy_events();
 
 private:
-    template <typename Visit> static void visit_unrecorded(std::list<Wait> &waits, Stream stream, Visit visit) {
-        for (Wait &wait : waits)
-            if (wait.stream == stream && wait.work->event == 0 && !wait.work->gone && !wait.work->done)
-                visit(wait);
-    }
-
     void hold_back(Lock &lock, Block *block);
     void advance(Lock &lock, Stream stream, bool wait);
     void destroy_spent(Lock &lock);
 
     const Shutdown &shutdown_;
+    StreamLives &lives_;
     StreamProgress &progress_;
     BlockReturns &returns_;
     std::list<Wait> arrivals_;                 // not in a queue yet
