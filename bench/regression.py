@@ -38,13 +38,14 @@ def measure(*, replays: bool = False) -> Results:
     """Run the benchmarks of tcuda and of the layer below in a process of their own.
 
     Args:
-        replays: Whether to replay workloads, too. Such a benchmark fails if the allocator reserves too much memory.
+        replays: Whether to replay workloads and to measure beside many objects, too. Such a benchmark fails if the
+            allocator reserves too much memory, or if a call becomes slower beside many objects.
 
     Raises:
         UnusableError: A benchmark failed.
     """
     which = "not torch and not test_comm and not test_races_cuda"
-    which += "" if replays else " and not test_replay"
+    which += "" if replays else " and not test_replay and not test_growth"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.json"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", which, BENCH.name]

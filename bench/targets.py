@@ -40,6 +40,10 @@ class Target(NamedTuple):
         return ", ".join([*bounds, f"≤ {_multiple(self.of_torch)}torch"])
 
 
+MOST_GROWTH = 2.0
+"""The bound of the cost of a call beside many blocks, streams or graphs, as a multiple of the cost beside few."""
+
+
 def _multiple(of: float) -> str:
     return "" if of == 1 else f"{of:.3g} "
 
