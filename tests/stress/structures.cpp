@@ -242,9 +242,16 @@ void check_free_blocks(std::size_t steps) {
         if (found != nullptr)
             expect(model.count(key(found)) != 0, "FreeBlocks finds a block that is not in it");
         if (one_in(1000)) {
-            std::size_t seen = 0;
+            std::size_t seen = 0, large = 0;
             free->each([&](Block *one) { seen += model.count(key(one)); });
             expect(seen == model.size(), "FreeBlocks visits other blocks");
+            free->each_large([&](Block *one) { large += model.count(key(one)); });
+            const auto least = model.lower_bound({listed, 0});
+            expect(large == static_cast<std::size_t>(std::distance(least, model.end())),
+                   "FreeBlocks visits other large blocks");
+            const Block *largest = free->find_large([&](const Block *one) { return one == model.rbegin()->second; });
+            expect(model.empty() || largest == (large == 0 ? nullptr : model.rbegin()->second),
+                   "FreeBlocks finds another large block");
         }
     }
 }

@@ -172,16 +172,14 @@ bool CachingAllocator::overlaps(Address address, std::size_t size) const {
 // Giving memory back
 
 bool CachingAllocator::has_releasable(const Heap &heap) const {
-    bool found = false;
-    heap.free.each([&](const Block *block) { found = found || is_releasable(block); });
-    return found;
+    return heap.free.find_large(is_releasable) != nullptr;
 }
 
 std::size_t CachingAllocator::release(const std::vector<Heap *> &heaps, std::uint64_t settled, std::size_t enough,
                                       std::vector<ReturnedSegment> &returned, int *status) {
     std::vector<std::pair<std::uint64_t, std::pair<Heap *, Block *>>> found;
     for (Heap *heap : heaps)
-        heap->free.each([&](Block *block) {
+        heap->free.each_large([&](Block *block) {
             if (block->freed_at <= settled && is_releasable(block))
                 found.push_back({block->freed_at, {heap, block}});
         });

@@ -6,6 +6,7 @@
 
 #include "allocator/block.hpp"
 #include "allocator/block_tree.hpp"
+#include "allocator/sizes.hpp"
 
 namespace tcuda {
 
@@ -69,6 +70,11 @@ public:
 
     std::size_t bytes() const { return bytes_; }
 
+    // The blocks of at least 2 MiB: the first block that is `wanted`, or null; and all of them. The driver gives and
+    // takes no less than 2 MiB, so no smaller block can go back.
+    template <typename Wanted> Block *find_large(Wanted wanted) const { return tree_.find(wanted); }
+    template <typename Visit> void each_large(Visit visit) const { tree_.each(visit); }
+
     template <typename Visit> void each(Visit visit) const {
         for (std::uint64_t words = summary_; words != 0; words &= words - 1) {
             const std::size_t word = lowest(words);
@@ -80,7 +86,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t listed = std::size_t(2) << 20;
+    static constexpr std::size_t listed = small_segment;
     static std::uint64_t bit(std::size_t number) { return std::uint64_t(1) << (number % 64); }
     static std::size_t lowest(std::uint64_t word) { return static_cast<std::size_t>(__builtin_ctzll(word)); }
 
