@@ -76,7 +76,8 @@ def calls() -> dict[str, Callable[[], object]]:
     """Return the measured calls by name, as functions without arguments."""
     allocate, delete = tcuda.caching_allocator_alloc, tcuda.caching_allocator_delete
     make_stream = tcuda.xp.cuda.Stream
-    side = tcuda.Stream()
+    side, capturing = tcuda.Stream(), tcuda.stream(tcuda.Stream())
+    x = tcuda.xp.zeros(100, tcuda.xp.float32)
     event = tcuda.Event()
     event.record()
 
@@ -84,16 +85,32 @@ def calls() -> dict[str, Callable[[], object]]:
         x = tcuda.xp.empty(100, tcuda.xp.float32)
         tcuda.memory.record_stream(x, side)
 
+    def stream_with_memory() -> None:
+        made = make_stream(non_blocking=True)
+        delete(allocate(1 << 10, stream=made.ptr))
+
+    def captured() -> None:
+        graph = tcuda.CUDAGraph()
+        with capturing:
+            graph.capture_begin()
+            x.fill(1)
+            graph.capture_end()
+
     return {
         "allocate and free 1 KiB": lambda: delete(allocate(1 << 10)),
         "allocate and free 3 MiB": lambda: delete(allocate(3 << 20)),
         "empty(100) that another stream uses": recorded,
         "cupy.cuda.Stream(), made and destroyed": lambda: make_stream(non_blocking=True),
+        "the same with memory on the stream": stream_with_memory,
+        "CUDAGraph() of a kernel, captured and destroyed": captured,
+        "MemPool(), made and destroyed": tcuda.MemPool,
         "event.record()": event.record,
         "event.query()": event.query,
         "stream.wait_stream(s2)": lambda: side.wait_stream(tcuda.default_stream()),
         "mem_get_info()": tcuda.mem_get_info,
         "memory_allocated()": tcuda.memory_allocated,
+        "memory_stats()": tcuda.memory_stats,
+        "reset_peak_memory_stats()": tcuda.reset_peak_memory_stats,
     }
 
 
@@ -154,6 +171,8 @@ def measure(kind: str, most: int | None = None) -> list[Curve]:
         for _ in range(_RETRIES):
             if costs[name][-1] > MOST_GROWTH * costs[name][0]:
                 costs[name][-1] = min(costs[name][-1], fastest(call))
+    kept.clear()
+    tcuda.empty_cache()  # an emulated device maps new memory more slowly while thousands of pieces are mapped
     return [Curve(kind, name, list(counts), found) for name, found in costs.items()]
 
 

@@ -24,6 +24,7 @@
 #include "allocator/address_map.hpp"
 #include "allocator/block.hpp"
 #include "allocator/free_blocks.hpp"
+#include "allocator/linked_list.hpp"
 #include "allocator/stream_lives.hpp"
 #include "allocator/work.hpp"
 #include "driver/host_memory.hpp"
@@ -196,6 +197,38 @@ void check_stream_lives(std::size_t steps) {
             expect(named.tie.last_work() == named.end, "a tie of StreamLives has the last work of another stream");
         }
         expect((lives.find(stream) != nullptr) == is_named, "StreamLives has another number of streams");
+    }
+}
+
+struct Listed {
+    Links<Listed> links;
+};
+
+// LinkedList: a member is in the list at most once, and may leave the list while each() visits the member.
+void check_linked_list(std::size_t steps) {
+    LinkedList<Listed, &Listed::links> list;
+    std::vector<Listed> members(30);
+    std::set<Listed *> model;
+    for (std::size_t step = 0; step < steps; ++step) {
+        Listed &member = members[below(members.size())];
+        if (one_in(2)) {
+            list.add(member);
+            model.insert(&member);
+        } else if (!one_in(20)) {
+            list.remove(member);
+            model.erase(&member);
+        } else {
+            std::set<Listed *> seen;
+            const auto expected = model;
+            list.each([&](Listed &visited) {
+                expect(seen.insert(&visited).second, "LinkedList visits a member twice");
+                if (one_in(3)) {
+                    list.remove(visited);
+                    model.erase(&visited);
+                }
+            });
+            expect(seen == expected, "LinkedList visits other members");
+        }
     }
 }
 
@@ -499,6 +532,7 @@ int main(int count, char **arguments) {
     check_address_map(steps);
     check_even_addresses();
     check_stream_lives(steps);
+    check_linked_list(steps);
     check_block_tree(steps);
     check_free_blocks(steps);
     check_host_memory(steps / 10);

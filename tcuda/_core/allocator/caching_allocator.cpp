@@ -83,6 +83,8 @@ void CachingAllocator::give(Block *block) {
     heap.recent = block;
     if (heap.is_large) // a large block may stay free for long, and large requests need merged memory
         merge_recent(heap);
+    else
+        unmerged_.add(heap);
 }
 
 void CachingAllocator::merge_recent(Heap &heap) {
@@ -192,6 +194,8 @@ std::size_t CachingAllocator::release(const std::vector<Heap *> &heaps, std::uin
         const auto [heap, block] = where;
         *status = block->segment->expandable ? expandable_.release(*heap, block, &released)
                                              : release_segment(*heap, block, returned, &released);
+        if (is_empty(*heap))
+            maybe_unneeded_.add(*heap);
         if (*status != success)
             break;
     }
@@ -248,11 +252,13 @@ Heap &CachingAllocator::heap(Pool &pool, Stream stream, bool is_large) {
     heap.is_large = is_large;
     heap.life = &lives_.of(stream);
     pool.by_stream.reserve_one();
+    heap.place = pool.heaps.size();
     pool.heaps.push_back(std::move(made));
     pool.by_stream.insert(key, &heap);
     heap.after = std::exchange(heap.life->heaps, &heap);
     if (heap.after != nullptr)
         heap.after->before = &heap;
+    maybe_unneeded_.add(heap); // the heap stays empty if there is no memory
     return heap;
 }
 
@@ -263,6 +269,8 @@ bool CachingAllocator::is_empty(const Heap &heap) {
 void CachingAllocator::remove(Heap &heap) {
     if (heap.expandable != nullptr)
         expandable_.remove(heap);
+    unmerged_.remove(heap);
+    maybe_unneeded_.remove(heap);
     Pool &pool = *heap.pool;
     if (heap.end == nullptr)
         pool.by_stream.erase(key_of_heap(heap.stream, heap.is_large));
@@ -270,8 +278,10 @@ void CachingAllocator::remove(Heap &heap) {
     if (heap.after != nullptr)
         heap.after->before = heap.before;
     lives_.forget_unused(*heap.life);
-    const auto same = [&](const std::unique_ptr<Heap> &other) { return other.get() == &heap; };
-    pool.heaps.erase(std::find_if(pool.heaps.begin(), pool.heaps.end(), same));
+    const std::size_t place = heap.place;
+    pool.heaps.back()->place = place;
+    std::swap(pool.heaps[place], pool.heaps.back());
+    pool.heaps.pop_back();
 }
 
 void CachingAllocator::end_stream(Stream stream, const std::shared_ptr<Work> &end) {
@@ -281,6 +291,7 @@ void CachingAllocator::end_stream(Stream stream, const std::shared_ptr<Work> &en
     for (Heap *heap = life->heaps; heap != nullptr; heap = heap->after) {
         heap->pool->by_stream.erase(key_of_heap(stream, heap->is_large));
         heap->end = end;
+        maybe_unneeded_.add(*heap);
     }
     lives_.end(*life, end);
 }

@@ -66,6 +66,13 @@ public:
 
     // Merges the block that came last to a heap. Called before anything reads the free blocks or the inactive splits.
     void merge_recent(Heap &heap);
+    // The same for all heaps.
+    void merge_recent() {
+        unmerged_.each([&](Heap &heap) {
+            unmerged_.remove(heap);
+            merge_recent(heap);
+        });
+    }
 
     // The number of calls of give(). Memory that is freed later is not `settled` in release().
     std::uint64_t frees() const { return frees_; }
@@ -98,7 +105,10 @@ public:
                         std::vector<ReturnedSegment> &returned, int *status);
 
     // Offers the driver the memory again that it failed to take back.
-    void retry() { expandable_.retry(); }
+    void retry() {
+        if (expandable_.retry()) // heaps may have lost their last memory
+            expandable_.each([&](Segment *segment) { maybe_unneeded_.add(*segment->heap); });
+    }
 
     // Frees all segments, also those with live blocks. Called when the ledger ends.
     void free_everything();
@@ -110,6 +120,17 @@ public:
 
     // Removes an empty heap from its pool.
     void remove(Heap &heap);
+
+    // Removes the empty heaps that are not needed and have no pins. If `is_needed` has said once that a heap is needed,
+    // the heap stays until it has lost memory again, or its stream is destroyed.
+    template <typename IsNeeded> void remove_unneeded(IsNeeded is_needed) {
+        maybe_unneeded_.each([&](Heap &heap) {
+            if (!is_empty(heap) || is_needed(heap))
+                maybe_unneeded_.remove(heap);
+            else if (heap.pins == 0)
+                remove(heap);
+        });
+    }
 
     // Notes that a stream is destroyed, and its last work. A new stream with the same handle gets new heaps.
     void end_stream(Stream stream, const std::shared_ptr<Work> &end);
@@ -135,6 +156,8 @@ private:
     History &history_;
     BlockSplitter splitter_;
     ExpandableSegments expandable_;
+    UnmergedHeaps unmerged_;            // all heaps with a `recent` block, and some without
+    MaybeUnneededHeaps maybe_unneeded_; // all empty heaps that may be unneeded, and some others
     std::set<Segment *> segments_; // but for the expandable ones
     std::uint64_t frees_ = 0;
     std::uint64_t handed_out_ = 0;

@@ -210,10 +210,12 @@ void ExpandableSegments::remove(Heap &heap) {
         unreleased_.insert(std::move(node));
 }
 
-void ExpandableSegments::retry() {
-    for (Segment *segment : segments_)
-        segment->heap->holes.each(
-            [&](const Block *hole) { memory_.unmap(*segment, hole->address, hole->address + hole->size); });
+bool ExpandableSegments::retry() {
+    const bool was_mapped = memory_.forget_failures();
+    if (was_mapped)
+        for (Segment *segment : segments_)
+            segment->heap->holes.each(
+                [&](const Block *hole) { memory_.unmap(*segment, hole->address, hole->address + hole->size); });
     memory_.retry();
     for (auto left = unreleased_.begin(); left != unreleased_.end();) {
         Segment *segment = *left;
@@ -224,6 +226,7 @@ void ExpandableSegments::retry() {
         delete segment;
         left = unreleased_.erase(left);
     }
+    return was_mapped;
 }
 
 void ExpandableSegments::free_everything() {

@@ -46,8 +46,9 @@ public:
     // Gives the addresses of a heap back in which nothing is mapped.
     void remove(Heap &heap);
 
-    // Offers the driver again the memory and the addresses that it failed to take back.
-    void retry();
+    // Offers the driver again the memory and the addresses that it failed to take back. Returns whether memory was still
+    // mapped.
+    bool retry();
 
     // Gives back the memory and the addresses of all segments. Called when the ledger ends.
     void free_everything();

@@ -6,6 +6,7 @@
 #include "allocator/block.hpp"
 #include "allocator/block_tree.hpp"
 #include "allocator/free_blocks.hpp"
+#include "allocator/linked_list.hpp"
 #include "allocator/segment.hpp"
 #include "allocator/stream_lives.hpp"
 #include "allocator/work.hpp"
@@ -30,7 +31,12 @@ struct Heap {
     int pins = 0;              // the number of threads that need the heap again once they have the lock back
     StreamLife *life = nullptr;
     Heap *before = nullptr, *after = nullptr; // links in StreamLife::heaps
+    std::size_t place = 0;                    // the index in Pool::heaps
+    Links<Heap> unmerged, maybe_unneeded;     // in two lists of CachingAllocator
 };
+
+using UnmergedHeaps = LinkedList<Heap, &Heap::unmerged>;
+using MaybeUnneededHeaps = LinkedList<Heap, &Heap::maybe_unneeded>;
 
 // Whether the stream of a live block is destroyed. Its handle may be the handle of another stream by now.
 inline bool stream_is_gone(const Block *block) {

@@ -61,8 +61,10 @@ int PhysicalMemory::unmap(Segment &segment, Address from, Address to) {
 }
 
 int PhysicalMemory::unmap(Segment &segment, Segment::Mappings::iterator mapping) {
-    if (const int status = driver_.unmap(device_, mapping->first, mapping->second.size))
+    if (const int status = driver_.unmap(device_, mapping->first, mapping->second.size)) {
+        failed_to_unmap_ = true;
         return status;
+    }
     destroy(segment.mappings.extract(mapping));
     ++statistics_.num_device_free;
     return success;

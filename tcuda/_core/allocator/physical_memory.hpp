@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <utility>
 
 #include "allocator/segment.hpp"
 #include "driver/driver.hpp"
@@ -28,6 +29,9 @@ public:
     int unmap(Segment &segment, Address from, Address to);
     int unmap(Segment &segment, Segment::Mappings::iterator mapping);
 
+    // Whether the driver may have failed to unmap memory since the last call.
+    bool forget_failures() { return std::exchange(failed_to_unmap_, false); }
+
     // Offers the driver the unmapped memory again that it failed to destroy.
     void retry();
 
@@ -40,6 +44,7 @@ private:
     Statistics &statistics_;
     // The pieces that the driver failed to destroy. The nodes come from the mappings, so no host memory is needed.
     std::multimap<Address, Segment::Mapping> undestroyed_;
+    bool failed_to_unmap_ = false;
 };
 
 } // namespace tcuda

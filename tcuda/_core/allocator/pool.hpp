@@ -8,6 +8,7 @@
 
 #include "allocator/address_map.hpp"
 #include "allocator/heap.hpp"
+#include "allocator/linked_list.hpp"
 
 namespace tcuda {
 
@@ -28,6 +29,7 @@ struct Pool {
     bool use_on_oom = false; // an allocation outside the pool may take free memory of the pool before it fails
     std::vector<std::unique_ptr<Heap>> heaps;
     AddressMap<Heap> by_stream;
+    Links<Pool> unused; // in a list of Pools
 };
 
 // Keeps a pool from being removed while the lock is given back. Constructed and destroyed under the lock.

@@ -127,7 +127,7 @@ Block *DeviceLedger::take_from_source(Lock &lock, const std::shared_ptr<External
 
 void DeviceLedger::fail(Lock &lock, std::size_t size, Stream stream, StackId noted) {
     ++statistics_.num_ooms;
-    pools_.merge_recent();
+    native_.merge_recent();
     OutOfMemory facts;
     facts.device = device_;
     facts.requested = size;
@@ -344,7 +344,8 @@ void DeviceLedger::end_capture(CaptureId capture) noexcept {
     Block *kept = nullptr;
     if (!captures_.end(capture, &kept))
         return;
-    routes_.end_capture(capture);
+    if (Pool *pool = routes_.end_capture(capture))
+        pools_.note_unused(*pool);
     holds_.unhold_all(lock, kept);
     holds_.end_released(lock);
     // Unused pools have kept their memory during the capture, because a wait for the device would have ended the
@@ -411,8 +412,11 @@ void DeviceLedger::begin_pool(PoolId id, std::uint64_t use) {
 
 void DeviceLedger::end_pool(PoolId id, std::uint64_t use) noexcept {
     Lock lock(mutex_);
-    if (routes_.end(id, use))
-        reclaimer_.give_back_idle_pools(lock);
+    Pool *pool = routes_.end(id, use);
+    if (pool == nullptr || pool->uses != 0)
+        return;
+    pools_.note_unused(*pool);
+    reclaimer_.give_back_idle_pools(lock);
 }
 
 // Reserved memory
@@ -458,7 +462,7 @@ double DeviceLedger::memory_fraction() {
 
 Statistics DeviceLedger::statistics() {
     const Lock lock(mutex_);
-    pools_.merge_recent();
+    native_.merge_recent();
     return statistics_;
 }
 
@@ -469,13 +473,13 @@ DeviceLedger::Bytes DeviceLedger::bytes() {
 
 void DeviceLedger::reset_peaks() {
     const Lock lock(mutex_);
-    pools_.merge_recent();
+    native_.merge_recent();
     statistics_.reset_peaks();
 }
 
 void DeviceLedger::reset_accumulated() {
     const Lock lock(mutex_);
-    pools_.merge_recent();
+    native_.merge_recent();
     statistics_.reset_accumulated();
 }
 
@@ -550,7 +554,7 @@ std::vector<Occurrence> DeviceLedger::events() {
 
 std::vector<SegmentView> DeviceLedger::snapshot(const PoolId *only) {
     const Lock lock(mutex_);
-    pools_.merge_recent();
+    native_.merge_recent();
     std::vector<SegmentView> segments = view_segments(native_, live_, reported_, only);
     history_.record(Action::snapshot, 0, active_bytes(segments), 0, 0);
     return segments;

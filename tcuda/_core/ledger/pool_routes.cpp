@@ -19,16 +19,17 @@ void PoolRoutes::begin(Pool &pool, std::uint64_t use) {
     ++pool.uses;
 }
 
-bool PoolRoutes::end(PoolId id, std::uint64_t use) noexcept {
+Pool *PoolRoutes::end(PoolId id, std::uint64_t use) noexcept {
     const auto ended = std::find_if(routes_.rbegin(), routes_.rend(), [&](const Route &route) {
         const bool is_named = route.use == use && (use != 0 || route.thread == thread_number());
         return route.capture == 0 && is_named && route.pool->id == id;
     });
     if (ended == routes_.rend())
-        return false;
-    const bool last = --ended->pool->uses == 0;
+        return nullptr;
+    Pool *pool = ended->pool;
+    --pool->uses;
     routes_.erase(std::next(ended).base());
-    return last;
+    return pool;
 }
 
 void PoolRoutes::begin_capture(Pool &pool, CaptureId capture) {
@@ -36,13 +37,15 @@ void PoolRoutes::begin_capture(Pool &pool, CaptureId capture) {
     ++pool.uses;
 }
 
-void PoolRoutes::end_capture(CaptureId capture) noexcept {
+Pool *PoolRoutes::end_capture(CaptureId capture) noexcept {
     const auto ended =
         std::find_if(routes_.begin(), routes_.end(), [&](const Route &route) { return route.capture == capture; });
     if (ended == routes_.end())
-        return;
-    --ended->pool->uses;
+        return nullptr;
+    Pool *pool = ended->pool;
+    --pool->uses;
     routes_.erase(ended);
+    return pool;
 }
 
 } // namespace tcuda

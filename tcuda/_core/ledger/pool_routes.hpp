@@ -21,14 +21,15 @@ public:
     // Sends the allocations of this thread to the pool. `use` is the number of the route, or 0.
     void begin(Pool &pool, std::uint64_t use);
     // Ends the last route to the pool that has this number, or, for 0, that this thread has begun without a number.
-    // Returns whether the pool has lost its last user. Without such a route, nothing happens.
-    bool end(PoolId id, std::uint64_t use) noexcept;
+    // Returns the pool, which has one user less. Without such a route, nothing happens, and the result is null.
+    Pool *end(PoolId id, std::uint64_t use) noexcept;
 
     // Makes room, so that the next begin_capture() cannot throw.
     void reserve_one() { routes_.reserve(routes_.size() + 1); }
     // Sends the allocations on all streams of a capture to the pool.
     void begin_capture(Pool &pool, CaptureId capture);
-    void end_capture(CaptureId capture) noexcept;
+    // Ends that, and returns the pool, which has one user less; null if there is no such route.
+    Pool *end_capture(CaptureId capture) noexcept;
 
 private:
     struct Route {

@@ -23,11 +23,9 @@ bool Pools::release(PoolId id) {
     Pool &pool = at(id);
     if (pool.uses == 0)
         throw std::out_of_range("nobody uses the pool");
-    return --pool.uses == 0;
-}
-
-bool Pools::has_unused() const {
-    return std::any_of(private_.begin(), private_.end(), [](const auto &known) { return known.second->uses == 0; });
+    --pool.uses;
+    note_unused(pool);
+    return pool.uses == 0;
 }
 
 Block *Pools::take_on_oom(Stream stream, std::size_t size) {
@@ -39,26 +37,22 @@ Block *Pools::take_on_oom(Stream stream, std::size_t size) {
 }
 
 void Pools::remove_unused(const AnnouncedStreams &streams, std::vector<std::unique_ptr<Pool>> &removed) {
-    const auto remove_heaps = [&](Pool &pool, bool all) {
-        for (std::size_t i = pool.heaps.size(); i-- > 0;) {
-            Heap &heap = *pool.heaps[i];
-            const bool comes_again = heap.end == nullptr && (heap.stream == 0 || streams.knows(heap.stream));
-            if (heap.pins == 0 && CachingAllocator::is_empty(heap) && (all || !comes_again))
-                native_.remove(heap);
-        }
-    };
-    remove_heaps(common_, false);
-    for (auto known = private_.begin(); known != private_.end();) {
-        Pool &pool = *known->second;
-        const bool unused = pool.uses == 0 && pool.pins == 0;
-        remove_heaps(pool, unused);
-        if (!unused || !pool.heaps.empty()) {
-            ++known;
-            continue;
-        }
+    native_.remove_unneeded([&](const Heap &heap) {
+        return heap.end == nullptr && (heap.stream == 0 || streams.knows(heap.stream)); // the stream can come again
+    });
+    each_unused([&](Pool &pool) {
+        if (pool.pins != 0)
+            return;
+        for (std::size_t i = pool.heaps.size(); i-- > 0;)
+            if (pool.heaps[i]->pins == 0 && CachingAllocator::is_empty(*pool.heaps[i]))
+                native_.remove(*pool.heaps[i]);
+        if (!pool.heaps.empty())
+            return;
+        unused_.remove(pool);
+        const auto known = private_.find(pool.id);
         removed.push_back(std::move(known->second));
-        known = private_.erase(known);
-    }
+        private_.erase(known);
+    });
 }
 
 } // namespace tcuda

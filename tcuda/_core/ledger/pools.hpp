@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <vector>
@@ -42,30 +43,35 @@ public:
     bool has_idle() const { return has_idle_; }
     void forget_idle() { has_idle_ = false; }
 
-    bool has_unused() const;
-
-    template <typename Visit> void each_private(Visit visit) {
-        for (const auto &[id, pool] : private_)
-            visit(*pool);
+    // Notes that a pool may have lost its last user.
+    void note_unused(Pool &pool) {
+        if (pool.uses == 0)
+            unused_.add(pool);
     }
-    template <typename Visit> void each_heap(Visit visit) {
-        for (const auto &heap : common_.heaps)
-            visit(*heap);
-        for (const auto &[id, pool] : private_)
-            for (const auto &heap : pool->heaps)
-                visit(*heap);
+    // Calls `visit` with each private pool without users.
+    template <typename Visit> void each_unused(Visit visit) {
+        unused_.each([&](Pool &pool) {
+            if (pool.uses == 0)
+                visit(pool);
+            else
+                unused_.remove(pool);
+        });
     }
-
-    // Merges the block that each heap got last, so that free blocks and statistics are up to date.
-    void merge_recent() {
-        each_heap([&](Heap &heap) { native_.merge_recent(heap); });
+    bool has_unused() {
+        bool found = false;
+        each_unused([&](Pool &) { found = true; });
+        return found;
     }
 
     // A free block of a private pool with `use_on_oom`; null if there is none.
     Block *take_on_oom(Stream stream, std::size_t size);
 
     // Makes room in `removed`, so that remove_unused() cannot throw.
-    void reserve(std::vector<std::unique_ptr<Pool>> &removed) const { removed.reserve(private_.size()); }
+    void reserve(std::vector<std::unique_ptr<Pool>> &removed) {
+        std::size_t unused = 0;
+        each_unused([&](Pool &) { ++unused; });
+        removed.reserve(unused);
+    }
     // Removes the heaps without memory whose streams cannot come again, and the private pools that no caller can use
     // any more. The caller destroys the removed pools without the lock, because a pool may own a library.
     void remove_unused(const AnnouncedStreams &streams, std::vector<std::unique_ptr<Pool>> &removed);
@@ -74,6 +80,7 @@ private:
     CachingAllocator &native_;
     Pool common_;
     std::map<PoolId, std::unique_ptr<Pool>> private_;
+    LinkedList<Pool, &Pool::unused> unused_; // all private pools without users, and some with users
     bool has_idle_ = false;
 };
 

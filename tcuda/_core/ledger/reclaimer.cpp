@@ -91,7 +91,7 @@ void Reclaimer::recycle(Lock &lock, std::size_t enough, bool wait, const Stream 
 
 // The heaps that have memory to give back.
 std::vector<Reclaimer::Candidate> Reclaimer::candidates(const Stream *current, From from) {
-    pools_.merge_recent();
+    native_.merge_recent();
     std::vector<Candidate> found;
     const auto add = [&](const Pool &pool) {
         for (const auto &heap : pool.heaps) {
@@ -105,10 +105,7 @@ std::vector<Reclaimer::Candidate> Reclaimer::candidates(const Stream *current, F
     };
     if (from != From::unused_pools)
         add(pools_.common());
-    pools_.each_private([&](const Pool &pool) {
-        if (pool.uses == 0)
-            add(pool);
-    });
+    pools_.each_unused(add);
     return found;
 }
 
