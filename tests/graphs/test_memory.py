@@ -12,6 +12,7 @@ import tcuda
 from support.captures import MODES, captured
 from support.pools import held_by, pool_of
 from support.sizes import MIB
+from tcuda._process.ledger import ledger
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
 
@@ -274,3 +275,34 @@ class TestMemory:
             capture()
         assert tcuda.memory_reserved() == reserved
         assert tcuda.mem_get_info()[0] > free - 64 * MIB
+
+
+def test_a_graph_holds_the_blocks_around_the_addresses_of_its_kernels() -> None:
+    """Kernels have pointers into the middle of arrays, and numbers that are no addresses."""
+    known = ledger()
+    sizes = [512, 1536, 100, 700_000, 3 << 20, 10 << 20] * 5
+    blocks = [(known.allocate(0, size, 0), size) for size in sizes]
+    gaps = blocks[::5]
+    kept = [block for block in blocks if block not in gaps]
+    for address, _ in gaps:
+        known.free(address)
+    pool = (0, known.next_pool())
+    for device in range(tcuda.device_count()):
+        known.create_pool(device, pool, None, True, False)
+    inside = [address + at for address, size in kept for at in (1, size // 2, size - 1)]
+    outside = [address + at for address, size in gaps for at in (0, size // 2)]
+    outside += [65_536, 1 << 40, (1 << 64) - 1, kept[0][0] - (1 << 34), max(blocks)[0] + (1 << 34)]
+    try:
+        begins = sorted(address for address, _ in kept)
+        for addresses in (inside, [*outside, *reversed(inside)], [address for address, _ in kept]):
+            for device in range(tcuda.device_count()):
+                known.create_pool(device, pool, None, True, False)
+            held = known.hold(addresses, 1)
+            known.release_graph(pool, held, False)
+            assert sorted(held) == begins
+        assert known.hold(outside, 1) == []
+    finally:
+        for device in range(tcuda.device_count()):
+            known.release_pool(device, pool)
+        for address, _ in kept:
+            known.free(address)

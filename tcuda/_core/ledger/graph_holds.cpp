@@ -14,7 +14,20 @@ public:
     Block *containing(Address address) {
         if (Block *block = live_.find(address))
             return block;
-        if (ordered_.empty()) { // sorted only if an address is in the middle of a block
+        if (!live_.may_contain(address)) // kernels have sizes among their parameters, too
+            return nullptr;
+        // The next begin of a block below the address. For an address far behind the begin, or a number that is no
+        // address, the search gives up as soon as sorting all blocks takes no longer.
+        if (ordered_.empty() && live_.are_aligned()) {
+            Address begin = address / unit * unit;
+            for (std::size_t steps = std::max(live_.size(), fewest_steps); steps != 0; --steps, begin -= unit) {
+                if (Block *block = live_.find(begin))
+                    return address - begin < block->size ? block : nullptr;
+                if (!live_.may_contain(begin))
+                    return nullptr;
+            }
+        }
+        if (ordered_.empty()) {
             live_.each([&](Block *block) { ordered_.push_back(block); });
             std::sort(ordered_.begin(), ordered_.end(), ByAddress{});
         }
@@ -27,8 +40,10 @@ public:
     }
 
 private:
+    static constexpr std::size_t fewest_steps = 1000;
+
     const LiveBlocks &live_;
-    std::vector<Block *> ordered_;
+    std::vector<Block *> ordered_; // empty until an address needs all blocks in order
 };
 
 } // namespace

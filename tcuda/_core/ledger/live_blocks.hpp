@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "allocator/address_map.hpp"
 #include "allocator/block.hpp"
@@ -33,11 +35,20 @@ public:
 
     template <typename Visit> void each(Visit visit) const { blocks_.each(visit); }
 
+    // Whether any block can contain the address. False for nearly all numbers that are no addresses of the device.
+    bool may_contain(Address address) const { return address >= lowest_ && address < beyond_; }
+    // Whether all blocks begin at multiples of the unit. External sources need not keep to that.
+    bool are_aligned() const { return begins_ % unit == 0; }
+    std::size_t size() const { return blocks_.size(); }
+
     // Makes room, so that the next add() cannot throw.
     void reserve_one() { blocks_.reserve_one(); }
 
     void add(Block *block, std::size_t requested, CaptureId capture, StackId stack) {
         blocks_.insert(block->address, block);
+        lowest_ = std::min(lowest_, block->address);
+        beyond_ = std::max(beyond_, block->address + block->size);
+        begins_ |= block->address;
         block->stack = stack;
         block->capture = capture;
         block->requested = requested;
@@ -87,6 +98,8 @@ private:
     History &history_;
     Trackers &trackers_;
     AddressMap<Block> blocks_;
+    Address lowest_ = std::numeric_limits<Address>::max(), beyond_ = 0; // of all blocks that there were
+    Address begins_ = 0;                                               // the bits of the addresses of these blocks
     std::atomic<bool> ever_used_{false};
 };
 
