@@ -48,7 +48,7 @@ public:
                      Statistics &statistics, History &history)
         : device_(device), driver_(driver), settings_(settings), sizes_(settings), lives_(lives), store_(store),
           statistics_(statistics), history_(history), splitter_(store, statistics),
-          expandable_(device, driver, settings, store, splitter_, statistics, history) {}
+          expandable_(device, driver, settings, store, splitter_, maybe_unneeded_, statistics, history) {}
     CachingAllocator(const CachingAllocator &) = delete;
     CachingAllocator &operator=(const CachingAllocator &) = delete;
 
@@ -105,10 +105,7 @@ public:
                         std::vector<ReturnedSegment> &returned, int *status);
 
     // Offers the driver the memory again that it failed to take back.
-    void retry() {
-        if (expandable_.retry()) // heaps may have lost their last memory
-            expandable_.each([&](Segment *segment) { maybe_unneeded_.add(*segment->heap); });
-    }
+    void retry() { expandable_.retry(); }
 
     // Frees all segments, also those with live blocks. Called when the ledger ends.
     void free_everything();
@@ -154,10 +151,10 @@ private:
     BlockStore &store_;
     Statistics &statistics_;
     History &history_;
-    BlockSplitter splitter_;
-    ExpandableSegments expandable_;
     UnmergedHeaps unmerged_;            // all heaps with a `recent` block, and some without
     MaybeUnneededHeaps maybe_unneeded_; // all empty heaps that may be unneeded, and some others
+    BlockSplitter splitter_;
+    ExpandableSegments expandable_;
     std::set<Segment *> segments_; // but for the expandable ones
     std::uint64_t frees_ = 0;
     std::uint64_t handed_out_ = 0;

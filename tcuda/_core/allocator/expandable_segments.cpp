@@ -210,9 +210,8 @@ void ExpandableSegments::remove(Heap &heap) {
         unreleased_.insert(std::move(node));
 }
 
-bool ExpandableSegments::retry() {
-    const bool was_mapped = memory_.forget_failures();
-    if (was_mapped)
+void ExpandableSegments::retry() {
+    if (memory_.forget_failures())
         for (Segment *segment : segments_)
             segment->heap->holes.each(
                 [&](const Block *hole) { memory_.unmap(*segment, hole->address, hole->address + hole->size); });
@@ -226,7 +225,6 @@ bool ExpandableSegments::retry() {
         delete segment;
         left = unreleased_.erase(left);
     }
-    return was_mapped;
 }
 
 void ExpandableSegments::free_everything() {

@@ -23,9 +23,9 @@ namespace tcuda {
 class ExpandableSegments {
 public:
     ExpandableSegments(int device, Driver &driver, const Settings &settings, BlockStore &store, BlockSplitter &splitter,
-                       Statistics &statistics, History &history)
+                       MaybeUnneededHeaps &emptied, Statistics &statistics, History &history)
         : device_(device), driver_(driver), settings_(settings), store_(store), splitter_(splitter),
-          statistics_(statistics), history_(history), memory_(device, driver, statistics) {}
+          statistics_(statistics), history_(history), memory_(device, driver, emptied, statistics) {}
     ExpandableSegments(const ExpandableSegments &) = delete;
     ExpandableSegments &operator=(const ExpandableSegments &) = delete;
 
@@ -46,9 +46,8 @@ public:
     // Gives the addresses of a heap back in which nothing is mapped.
     void remove(Heap &heap);
 
-    // Offers the driver again the memory and the addresses that it failed to take back. Returns whether memory was still
-    // mapped.
-    bool retry();
+    // Offers the driver again the memory and the addresses that it failed to take back.
+    void retry();
 
     // Gives back the memory and the addresses of all segments. Called when the ledger ends.
     void free_everything();

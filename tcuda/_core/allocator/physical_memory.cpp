@@ -67,6 +67,8 @@ int PhysicalMemory::unmap(Segment &segment, Segment::Mappings::iterator mapping)
     }
     destroy(segment.mappings.extract(mapping));
     ++statistics_.num_device_free;
+    if (segment.mappings.empty())
+        emptied_.add(*segment.heap);
     return success;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "allocator/heap.hpp"
 #include "allocator/segment.hpp"
 #include "driver/driver.hpp"
 #include "records/statistics.hpp"
@@ -16,8 +17,9 @@ public:
     // The largest piece that is created and mapped at once.
     static constexpr std::size_t largest_piece = std::size_t(128) << 20;
 
-    PhysicalMemory(int device, Driver &driver, Statistics &statistics)
-        : device_(device), driver_(driver), statistics_(statistics) {}
+    // Adds a heap to `emptied` when its segment loses its last mapping.
+    PhysicalMemory(int device, Driver &driver, MaybeUnneededHeaps &emptied, Statistics &statistics)
+        : device_(device), driver_(driver), emptied_(emptied), statistics_(statistics) {}
     PhysicalMemory(const PhysicalMemory &) = delete;
     PhysicalMemory &operator=(const PhysicalMemory &) = delete;
 
@@ -41,6 +43,7 @@ private:
 
     const int device_;
     Driver &driver_;
+    MaybeUnneededHeaps &emptied_;
     Statistics &statistics_;
     // The pieces that the driver failed to destroy. The nodes come from the mappings, so no host memory is needed.
     std::multimap<Address, Segment::Mapping> undestroyed_;
