@@ -40,7 +40,7 @@ class Target(NamedTuple):
         return ", ".join([*bounds, f"≤ {_multiple(self.of_torch)}torch"])
 
 
-MOST_GROWTH = 2.0
+MOST_GROWTH = 3.0
 """The bound of the cost of a call beside many blocks, streams or graphs, as a multiple of the cost beside few."""
 
 
