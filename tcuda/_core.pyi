@@ -954,6 +954,8 @@ class HostWork:
             operations_per_nanosecond: The floating-point operations that a kernel does in a nanosecond.
             multiprocessors: The multiprocessors of a device; a stream with a share of them takes longer.
         """
+    def forget(self) -> None:
+        """Forget the runtime, in a forked child."""
     def begin(self) -> tuple[Any, int] | None:
         """Begin work on the current stream.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from tcuda import _core
+from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, call_when_ready, cuda, is_initialized
 from tcuda._process.ledger import ledger
 from tcuda.emulation import accesses, active_trace, memory, selected_elements
@@ -52,6 +53,7 @@ def _prepare_work() -> None:
 
 
 call_when_ready(_prepare_work)
+call_in_child(WORK.forget)
 if is_initialized():
     _prepare_work()
 

@@ -127,6 +127,7 @@ void bind_host_work(nb::module_ &module) {
         .def("use", &HostWork::use, nb::arg("times"), nb::arg("acquire"), nb::arg("release"), nb::arg("thread"),
              nb::arg("streams"), nb::arg("default_stream"), nb::arg("created"), nb::arg("obstacles"), nb::arg("launch"),
              nb::arg("bytes_per_nanosecond"), nb::arg("operations_per_nanosecond"), nb::arg("multiprocessors"))
+        .def("forget", &HostWork::forget)
         .def("begin",
              [](const HostWork &self) -> nb::object {
                  HostWork::Begun begun;

@@ -26,6 +26,9 @@ public:
              nanobind::tuple obstacles, long long launch, long long bytes_per_nanosecond,
              long long operations_per_nanosecond, long long multiprocessors);
 
+    // In a forked child: forgets the runtime.
+    void forget() { times_ = nullptr; }
+
     // The current device, its current stream, and the object that HostTimes knows for the stream.
     struct Begun {
         int device = 0;

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.linalg import LinAlgError
 
 from tcuda.emulation import creation
+from tcuda.emulation.error_state import errstate
 from tcuda.emulation.functions import FUNCTIONS, LINALG
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def root_of(covariance: Any, method: str, check_valid: str, tol: float) -> Any:
     if method != "cholesky" and check_valid != "warn":
         return _DECOMPOSITIONS[method](covariance, tol)[0]
     try:
-        return LINALG["cholesky"](covariance)
+        with errstate(linalg="raise"):
+            return LINALG["cholesky"](covariance)
     except LinAlgError:
         if check_valid == "raise":
             raise LinAlgError(
