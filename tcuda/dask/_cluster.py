@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any
 
 from distributed import LocalCluster
@@ -72,6 +73,7 @@ def local_cluster(
         n_workers = (tcuda.device_count() if devices is None else len(devices)) * workers_per_device
     if n_workers < 1:
         raise ValueError(f"n_workers is {n_workers}; it must be 1 or more.")
+    close_forgotten_clients()
     return LocalCluster(
         n_workers=n_workers,
         threads_per_worker=threads_per_worker,
@@ -80,3 +82,13 @@ def local_cluster(
         env={**environment(), **(env or {})},
         **options,
     )
+
+
+def close_forgotten_clients() -> None:
+    """Close the clients that the program has lost, for example because they reached no scheduler.
+
+    A lost client closes when Python's garbage collector finds it, and takes a lock of ``distributed`` for that. If the
+    collector ran while a new client or cluster starts in the same thread, that start would hold the lock, and the
+    thread would wait for itself.
+    """
+    gc.collect()

@@ -10,6 +10,7 @@ from distributed import Client, LocalCluster
 
 import tcuda
 from tcuda.dask import Devices, local_cluster
+from tcuda.dask._cluster import close_forgotten_clients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,6 +44,7 @@ def thread_cluster() -> Iterator[Callable[..., Client]]:
 
         def start(*plugins: Devices, **options: Any) -> Client:
             options = {"n_workers": 1, "threads_per_worker": 1, **options}
+            close_forgotten_clients()
             cluster = LocalCluster(processes=False, dashboard_address=":0", plugins=plugins, **options)
             return stack.enter_context(Client(stack.enter_context(cluster)))
 

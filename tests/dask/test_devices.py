@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from distributed import Client
 
 import tcuda
 from support.workers import (
@@ -17,12 +19,10 @@ from support.workers import (
     meet_and_tell_the_device,
     seed_of_current_device,
 )
-from tcuda.dask import Devices, worker_seed
+from tcuda.dask import Devices, local_cluster, worker_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from distributed import Client
 
     from support.fixture_types import OutputOf
 
@@ -174,3 +174,22 @@ def test_a_preload_gives_the_worker_a_device(thread_cluster: Callable[..., Clien
 def test_the_environment_of_this_process_is_that_of_the_workers(client: Client) -> None:
     found = client.run(lambda: (os.environ["TCUDA_RUNTIME"], tcuda.device_count(), tcuda.mem_get_info()[1]))
     assert set(found.values()) == {(os.environ["TCUDA_RUNTIME"], tcuda.device_count(), tcuda.mem_get_info()[1])}
+
+
+def test_a_lost_client_is_closed_before_a_cluster_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def clients() -> set[int]:
+        return {id(each) for each in gc.get_objects() if isinstance(each, Client)}
+
+    found: list[set[int]] = []
+    monkeypatch.setattr("tcuda.dask._cluster.LocalCluster", lambda **options: found.append(clients()))
+    gc.collect()
+    before = clients()
+    gc.disable()
+    try:
+        with pytest.raises(OSError, match="Timed out"):
+            Client("tcp://127.0.0.1:1", timeout=0.1)
+        assert clients() > before
+        local_cluster(1)
+    finally:
+        gc.enable()
+    assert found == [before]

@@ -19,6 +19,7 @@ import tcuda
 from support.deaths import die_at, fail_at, stop_at
 from support.training import DIGITS, assert_same
 from tcuda._runtime import environment
+from tcuda.dask._cluster import close_forgotten_clients
 from tcuda.demo import digits, train
 from tcuda.demo.config import Config
 from tcuda.demo.workers import cluster, tasks, team
@@ -41,6 +42,7 @@ FEW = digits.Digits(DIGITS.train[:160], DIGITS.test)
 def cluster_without_devices(workers: int) -> Iterator[LocalCluster]:
     """Start workers that have no devices yet, so that the demo gives them devices."""
     options = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL + 1, "env": environment()}
+    close_forgotten_clients()
     with cluster.quiet(), LocalCluster(n_workers=workers, threads_per_worker=1, **options) as started:
         yield started
 

@@ -15,6 +15,7 @@ from distributed.utils import LoopRunner
 
 import tcuda
 from tcuda.dask import Devices, local_cluster
+from tcuda.dask._cluster import close_forgotten_clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +57,7 @@ def running(address: str) -> Iterator[Client]:
     Raises:
         RuntimeError: There is no scheduler at the address.
     """
+    close_forgotten_clients()
     with quiet():
         try:
             client = Client(address, timeout=CONNECT_SECONDS)
