@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from tcuda._arguments import a_kind
 from tcuda._core import mended
 from tcuda._device import synchronize
+from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, cuda, is_initialized
 from tcuda._runtime.protocol import CAPTURE_STATUS_NONE
 from tcuda.graphs._cuda_graph import CUDAGraph
 from tcuda.memory import empty_cache
 from tcuda.streams import Stream
 from tcuda.streams import stream as in_stream
+from tcuda.streams._rings import StreamRing
 
 if TYPE_CHECKING:
     from tcuda._process.captures import Capture
     from tcuda._process.streams import StreamLike
     from tcuda.memory._pools import PoolId
     from tcuda.streams._scope import StreamContext
+
+
+_rings: dict[int, StreamRing] = {}
+"""For each device a ring with the stream for captures. No other ring has the stream, so that ``Stream()`` in a capture
+never returns the stream that captures; torch's does so once in 32 times."""
+
+call_in_child(_rings.clear)  # a forked child cannot use the streams of its parent
 
 
 class graph:
@@ -84,11 +93,12 @@ class graph:
         self._beginning: _Begun | None = None
         self._begun: _Begun | None = None
 
-    @classmethod
-    def _default_stream(cls) -> Stream:
-        chosen = graph.default_capture_stream
-        if chosen is None or chosen.device_index != cuda.getDevice():
-            chosen = graph.default_capture_stream = Stream()
+    @staticmethod
+    def _default_stream() -> Stream:
+        chosen, device = graph.default_capture_stream, cuda.getDevice()
+        if chosen is None or chosen.device_index != device:
+            ring = _rings.setdefault(device, StreamRing(device, 0))
+            chosen = graph.default_capture_stream = Stream._wrap(ring.handles[0] or ring.create(0), device)
         return chosen
 
     def _enter(self) -> None:

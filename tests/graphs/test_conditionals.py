@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from support.captures import MODES, captured, nothing_captures, stream_apart
+from support.captures import MODES, captured, nothing_captures
 from support.pools import pool_of
 from support.sizes import MIB
 
@@ -97,7 +97,7 @@ class TestIf:
         assert float(x) == 1
 
     def test_streams_of_the_body_are_forked_and_joined(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
-        x, y, flag, side = xp.zeros(10), xp.zeros(10), xp.ones((), bool), stream_apart()
+        x, y, flag, side = xp.zeros(10), xp.zeros(10), xp.ones((), bool), tcuda.Stream()
         with tcuda.graph(graph), if_node(graph, flag):
             here = tcuda.current_stream()
             side.wait_stream(here)
@@ -110,7 +110,7 @@ class TestIf:
         assert (x.get() == 3).all()
 
     def test_two_streams_of_the_capture_have_their_own_bodies(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
-        x, y, flag, side = xp.zeros(10), xp.zeros(10), xp.ones((), bool), stream_apart()
+        x, y, flag, side = xp.zeros(10), xp.zeros(10), xp.ones((), bool), tcuda.Stream()
         used = []
         with tcuda.graph(graph):
             here = tcuda.current_stream()
@@ -196,7 +196,7 @@ class TestMemory:
         assert [pool_of(array) for array in (before, inside, after)] == [graph.pool()] * 3
 
     def test_of_a_forked_stream_comes_from_the_pool_of_the_graph(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
-        flag, side = xp.ones((), bool), stream_apart()
+        flag, side = xp.ones((), bool), tcuda.Stream()
         with tcuda.graph(graph), if_node(graph, flag):
             here = tcuda.current_stream()
             side.wait_stream(here)
@@ -257,7 +257,7 @@ class TestErrors:
             x = xp.zeros(10)
             with pytest.raises(RuntimeError, match=r"capture_begin\(\) must be called before"):
                 other.begin_capture_to_if_node(flag)
-            with tcuda.stream(stream_apart()), pytest.raises(RuntimeError, match="must take part in the capture"):
+            with tcuda.stream(tcuda.Stream()), pytest.raises(RuntimeError, match="must take part in the capture"):
                 graph.begin_capture_to_if_node(flag)
             x += 1
         graph.replay()
@@ -340,7 +340,7 @@ class TestErrors:
         with tcuda.graph(graph):
             graph.begin_capture_to_if_node(flag)
             with (
-                tcuda.stream(stream_apart()),
+                tcuda.stream(tcuda.Stream()),
                 pytest.raises(RuntimeError, match="must end on the stream that its begin has made current"),
             ):
                 graph.end_capture_to_conditional_node()
@@ -350,7 +350,7 @@ class TestErrors:
         assert (x.get() == 1).all()
 
     def test_a_body_with_an_unjoined_stream_lets_the_capture_fail(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
-        x, flag, side = xp.zeros(10), xp.ones((), bool), stream_apart()
+        x, flag, side = xp.zeros(10), xp.ones((), bool), tcuda.Stream()
 
         def work() -> None:
             graph.begin_capture_to_if_node(flag)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from support.captures import MODES, captured, nothing_captures, stream_apart
+from support.captures import MODES, captured, nothing_captures
 from support.sizes import MIB
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class TestErrors:
     def test_a_replay_on_another_stream_is_allowed_during_a_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x = xp.zeros(10)
         inner, _ = captured(lambda: x.__iadd__(1))
-        stream = stream_apart()
+        stream = tcuda.Stream()
         with tcuda.graph(graph):
             with tcuda.stream(stream):
                 inner.replay()

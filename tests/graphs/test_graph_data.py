@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from support.captures import captured, stream_apart
+from support.captures import captured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ def test_a_node_has_the_keys_of_torch(xp: Any) -> None:
 
 def test_dependencies_and_dependents_are_places_in_the_list(xp: Any) -> None:
     x, y = xp.zeros(10), xp.zeros(10)
-    side = stream_apart()
+    side = tcuda.Stream()
 
     def forked() -> None:
         here = tcuda.current_stream()

@@ -154,6 +154,12 @@ class TestCapture:
                 assert tcuda.current_device() == index
                 graph.reset()
 
+    def test_is_on_a_stream_that_no_ring_hands_out(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        streams = {tcuda.Stream() for _ in range(32)}
+        with tcuda.graph(graph):
+            xp.zeros(10)
+            assert tcuda.current_stream() not in streams
+
     def test_begins_with_a_garbage_collection_and_an_empty_cache(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         class Holder:
             def __init__(self) -> None:

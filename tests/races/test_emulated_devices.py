@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tcuda
-from support.captures import stream_apart
 from tcuda import _core
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import CAPTURE_RELAXED, STREAM_DEFAULT, STREAM_PER_THREAD
@@ -54,7 +53,7 @@ def found(runtime: EmulatedRuntime) -> Iterator[Found]:
 @pytest.fixture
 def side() -> tcuda.Stream:
     """A stream that the default stream does not wait for, and that a capture does not use by itself."""
-    return stream_apart()
+    return tcuda.Stream()
 
 
 def add_on(stream: tcuda.Stream, array: Any) -> Any:

@@ -20,11 +20,6 @@ def captured(function: Callable[[], Any], graph: tcuda.CUDAGraph | None = None, 
     return graph, result
 
 
-def stream_apart() -> tcuda.Stream:
-    """Return a stream that ``tcuda.graph()`` does not capture: ``Stream()`` hands out 32 streams in turn."""
-    return next(stream for stream in iter(tcuda.Stream, None) if stream != tcuda.graph.default_capture_stream)
-
-
 def nothing_captures() -> bool:
     """Return whether no stream captures, the default stream is current, and arrays can be created."""
     side = tcuda.graph.default_capture_stream
