@@ -380,6 +380,7 @@ class TestCopies:
     @pytest.mark.emulated
     def test_a_graph_of_cupy_keeps_its_memory(self, runtime: Runtime, xp: Any) -> None:
         x, host = xp.zeros(PAGES, "uint8"), pages()
+        tcuda.synchronize()
         stream = xp.cuda.Stream(non_blocking=True)
         with stream:
             stream.begin_capture()
@@ -549,6 +550,7 @@ class TestFailures:
             stream = tcuda.Stream()
             x = xp.zeros(PAGES, "uint8")
             blocks = [_core.allocate_page_locked(own, size) for size in (1000, 100_000, PAGES, 2 * PAGES)]
+            stream.wait_stream(tcuda.current_stream())
             keep_busy(stream, 1_000_000)
             runtime.memcpyAsync(x.data.ptr, blocks[2].ptr, PAGES, MEMCPY_HOST_TO_DEVICE, stream.cuda_stream)
             used = blocks[2].ptr

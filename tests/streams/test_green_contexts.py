@@ -438,6 +438,7 @@ class TestEmulatedTime:
     def duration(stream: tcuda.Stream, work: Callable[[], object]) -> float:
         """Return the milliseconds of ``work`` on the emulated clock."""
         start, end = (tcuda.Event(enable_timing=True) for _ in range(2))
+        tcuda.synchronize()
         with tcuda.stream(stream):
             start.record()
             work()
