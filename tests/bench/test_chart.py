@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import pytest
 from support.folders import REPOSITORY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 BENCH = REPOSITORY / "bench"
@@ -23,17 +22,9 @@ CHART = REPOSITORY / "docs" / "images" / "calls.svg"
 
 
 @pytest.fixture
-def chart() -> Iterator[Any]:
-    """The module ``bench/chart.py``, whose siblings can be imported only here."""
-    before, path = set(sys.modules), list(sys.path)
-    sys.path.insert(0, str(BENCH))
-    try:
-        yield importlib.import_module("chart")
-    finally:
-        sys.path[:] = path
-        for name in set(sys.modules) - before:
-            if (BENCH / f"{name}.py").exists():
-                del sys.modules[name]
+def chart(bench_module: Callable[[str], Any]) -> Any:
+    """The module ``bench/chart.py``."""
+    return bench_module("chart")
 
 
 def test_the_chart_shows_the_figures_of_the_page(tmp_path: Path) -> None:

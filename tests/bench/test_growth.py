@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
@@ -13,23 +12,15 @@ import pytest
 from support.folders import REPOSITORY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
 BENCH = REPOSITORY / "bench"
 
 
 @pytest.fixture
-def growth() -> Iterator[Any]:
-    """The module ``bench/growth.py``, whose siblings can be imported only here."""
-    before, path = set(sys.modules), list(sys.path)
-    sys.path.insert(0, str(BENCH))
-    try:
-        yield importlib.import_module("growth")
-    finally:
-        sys.path[:] = path
-        for name in set(sys.modules) - before:
-            if (BENCH / f"{name}.py").exists():
-                del sys.modules[name]
+def growth(bench_module: Callable[[str], Any]) -> Any:
+    """The module ``bench/growth.py``."""
+    return bench_module("growth")
 
 
 def test_growth_is_the_cost_beside_the_most_divided_by_the_cost_beside_the_fewest(growth: Any) -> None:

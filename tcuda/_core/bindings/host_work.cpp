@@ -13,8 +13,8 @@ namespace {
 
 PyObject *device_name = nullptr, *streams_name = nullptr, *ptr_name = nullptr, *dict_name = nullptr;
 
-// The dictionaries of two `threading.local` objects in one thread. Python takes 40 ns to find one of them. They live as
-// long as the objects and the thread. The numbers of threads of Python and of HostWork::use() are not reused.
+// The dictionaries of two `threading.local` objects in one thread. Python takes 40 ns to find a dictionary. The
+// dictionaries live as long as the objects and the thread. The numbers of threads of Python and of HostWork::use() are not reused.
 struct LocalDicts {
     PyObject *thread = nullptr, *streams = nullptr; // borrowed references
     std::uint64_t number = 0;

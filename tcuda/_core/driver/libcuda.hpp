@@ -160,7 +160,7 @@ struct ModuleCalls {
     Call<int(Function *, Module, const char *name)> function{"cuModuleGetFunction"};
 };
 
-// What the nodes of a graph do and wait for: a driver of CUDA 12.4 or later has these functions.
+// The work and the dependencies of the nodes of a graph. A driver of CUDA 12.4 or later has these functions.
 struct GraphNodeCalls {
     Call<int(Graph, GraphNode *from, GraphNode *to, EdgeData *, std::size_t *count)> edges{"cuGraphGetEdges_v2"};
     Call<int(const char **name, Function)> function_name{"cuFuncGetName"};

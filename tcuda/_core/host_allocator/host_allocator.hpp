@@ -25,7 +25,7 @@ struct HostMemoryError : std::exception {
     const char *what() const noexcept override { return "the driver has no page-locked memory"; }
 };
 
-// The mutex guards all state. It is not held while the driver is called.
+// The mutex guards all state. No thread holds the mutex while it calls the driver.
 class HostAllocator {
 public:
     HostAllocator(Driver &driver, int devices, std::function<bool(int device)> may_ask)

@@ -817,13 +817,7 @@ class EmulatedRuntime:
         with self._lock:
             if not 0 <= mode <= CAPTURE_RELAXED:
                 raise failure(Status.INVALID_VALUE, call)
-            timeline = self._streams.find(stream, call)
-            if timeline.handle == 0:
-                raise failure(Status.STREAM_CAPTURE_UNSUPPORTED, call)
-            if timeline.capture is not None:
-                raise failure(Status.ILLEGAL_STATE, call)
-            timeline.capture = self._captures.new(timeline.handle, timeline.device, mode)
-            self._captures.in_progress.append(timeline.capture)
+            self._begin_capture(stream, mode, call)
 
     def streamBeginCaptureToGraph(self, stream: int, graph: int, mode: int) -> None:
         """Capture the work of ``stream`` into ``graph``, which must be the body of a conditional node."""
@@ -832,13 +826,17 @@ class EmulatedRuntime:
             node = self._conditionals.find(graph)
             if node is None or not 0 <= mode <= CAPTURE_RELAXED:
                 raise failure(Status.INVALID_VALUE, call)
-            timeline = self._streams.find(stream, call)
-            if timeline.handle == 0:
-                raise failure(Status.STREAM_CAPTURE_UNSUPPORTED, call)
-            if timeline.capture is not None:
-                raise failure(Status.ILLEGAL_STATE, call)
-            timeline.capture = self._captures.new(timeline.handle, timeline.device, mode, node.body, graph)
-            self._captures.in_progress.append(timeline.capture)
+            self._begin_capture(stream, mode, call, node.body, graph)
+
+    def _begin_capture(self, stream: int, mode: int, call: Call, *into: Any) -> None:
+        """Begin the capture of ``stream``; ``into`` is nothing, or the body of a conditional node and its handle."""
+        timeline = self._streams.find(stream, call)
+        if timeline.handle == 0:
+            raise failure(Status.STREAM_CAPTURE_UNSUPPORTED, call)
+        if timeline.capture is not None:
+            raise failure(Status.ILLEGAL_STATE, call)
+        timeline.capture = self._captures.new(timeline.handle, timeline.device, mode, *into)
+        self._captures.in_progress.append(timeline.capture)
 
     def streamAddConditional(self, stream: int, kind: int, flag: int, size: int) -> Conditional:
         call = "cudaGraphAddNode({:#x}, {})", stream, kind
