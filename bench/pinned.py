@@ -70,6 +70,7 @@ def libraries() -> dict[str, Library]:
     if ON_CUDA and importlib.util.find_spec("torch") is not None:
         import torch
 
+        torch.cuda.init()  # has no statistics before
         found["torch"] = Library(
             lambda size: torch.empty(size, dtype=torch.uint8, pin_memory=True),
             lambda: torch.cuda.host_memory_stats()["allocated_bytes.current"],

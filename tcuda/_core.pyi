@@ -165,13 +165,6 @@ class GreenContexts:
         """Return a status, and a new stream of ``context`` (``cuGreenCtxStreamCreate``)."""
     def destroy(self, context: int, streams: Sequence[int]) -> int:
         """Wait for ``streams``, destroy them and ``context``, and return a status (``cuGreenCtxDestroy``)."""
-    def push(self, context: int) -> int:
-        """Make ``context`` the thread's current context, and return a status (``cuCtxPushCurrent``)."""
-    def pop(self, context: int) -> int:
-        """Make the earlier context current again, and return a status (``cuCtxPopCurrent``).
-
-        The status is 201 if ``context`` is not the current context.
-        """
 
 class CudaGraphs:
     """Calls for graphs and captures that CuPy lacks, made through the driver; each returns a status first.

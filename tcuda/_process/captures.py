@@ -42,6 +42,7 @@ class Capture:
         mode: The ``CAPTURE_...`` mode of the capture.
         bodies: The ``cudaGraph_t`` of the bodies of all conditional nodes, nested ones too.
         is_broken: Whether the capture of a body failed, so that the graph would lack work.
+        has_lost_body: Whether the capture of a body failed at its end.
     """
 
     def __init__(self, graph: Any, stream: int, device: int, number: int, mode: int) -> None:
@@ -54,6 +55,7 @@ class Capture:
         self.host_memory: list[Any] = []
         self.bodies: list[int] = []
         self.is_broken = False
+        self.has_lost_body = False
         self.mode = mode
         self._thread = threading.get_ident()
 

@@ -65,8 +65,8 @@ def deserialize(header: dict[str, Any], frames: list[Any]) -> Any:
 
 def register() -> None:
     """Let Dask send arrays of tcuda.xp by these functions."""
-    _register_when_used("tcuda", _register_emulated)
-    sizeof.register_lazy("tcuda", _register_emulated)  # Dask knows the size of CuPy's arrays
+    _register_when_used("tcuda", _register_own)
+    sizeof.register_lazy("tcuda", _register_own)  # Dask knows the size of CuPy's arrays
     for name in ("cupy", "cupyx"):  # Dask's own functions for either would replace these
         _register_when_used(name, _register_cupy, of_gpus=True)
     if "distributed.protocol.cupy" in sys.modules:
@@ -88,11 +88,12 @@ def _register_when_used(module: str, function: Callable[[], None], *, of_gpus: b
         table.register_lazy(module, function)
 
 
-def _register_emulated() -> None:
-    from tcuda.emulation import ndarray
-
-    _register_type(ndarray)
-    sizeof.register(ndarray, operator.attrgetter("nbytes"))
+def _register_own() -> None:
+    """Register the arrays of emulated devices. On a GPU, all arrays are CuPy's."""
+    kind = tcuda.xp.ndarray
+    if kind.__module__.startswith("tcuda."):
+        _register_type(kind)
+        sizeof.register(kind, operator.attrgetter("nbytes"))
 
 
 def _register_cupy() -> None:

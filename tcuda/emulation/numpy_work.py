@@ -47,9 +47,10 @@ WORK = _core.HostWork()
 
 
 def _prepare_work() -> None:
-    """Let :data:`WORK` use the runtime in use."""
-    streams: CurrentStreams = cast("Any", backend).streams
-    _runtime.prepareWork(WORK, streams.state, backend.default_stream, (active_trace.in_progress, memory.allocators))
+    """Let :data:`WORK` use the runtime in use. On CUDA, the module may be imported, and nothing uses :data:`WORK`."""
+    streams: CurrentStreams | None = getattr(backend, "streams", None)
+    if streams is not None:
+        _runtime.prepareWork(WORK, streams.state, backend.default_stream, (active_trace.in_progress, memory.allocators))
 
 
 call_when_ready(_prepare_work)

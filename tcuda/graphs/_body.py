@@ -117,15 +117,22 @@ class Body:
         assert self._node is not None
         if self._kind == CONDITIONAL_WHILE:
             cuda.streamSetConditional(self.stream, self._node.handle, *self._flag)
-        cuda.streamEndCapture(self.stream)
+        self._end_capture()
         self._leave()
 
     def abandon(self) -> None:
         """End the capture in any state; a second call does nothing."""
         if self.stream:
             with contextlib.suppress(AcceleratorError):
-                cuda.streamEndCapture(self.stream)
+                self._end_capture()
         self._leave()
+
+    def _end_capture(self) -> None:
+        try:
+            cuda.streamEndCapture(self.stream)
+        except AcceleratorError:
+            self._whole.has_lost_body = True
+            raise
 
     def _leave(self) -> None:
         """Make the stream current again that was current before; a second call does nothing."""

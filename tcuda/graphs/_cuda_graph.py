@@ -277,7 +277,7 @@ class CUDAGraph:
         """End the capture and drop the captured work."""
         if self._capture is not None:
             self._abandon_bodies()
-            _discard_capture(self._capture.stream)
+            _discard_capture(self._capture.stream, keep=self._capture.has_lost_body)
             self._end_capture()
             self._release()
 
@@ -780,7 +780,16 @@ def _forget_in_child() -> None:
 call_in_child(_forget_in_child)
 
 
-def _discard_capture(stream: int) -> None:
-    """End the capture of ``stream`` in any state of the capture, and delete the captured work."""
+def _discard_capture(stream: int, *, keep: bool = False) -> None:
+    """End the capture of ``stream`` in any state of the capture, and delete the captured work.
+
+    Args:
+        stream: The stream.
+        keep: Whether the captured graph is kept for good, which is necessary if the capture of a body failed at its
+            end. CUDA has destroyed the graph of that body then, and would destroy the graph again with its node, which
+            ends the process (seen with the driver of CUDA 13.0).
+    """
     with contextlib.suppress(AcceleratorError):
-        cuda.graphDestroy(cuda.streamEndCapture(stream))
+        graph = cuda.streamEndCapture(stream)
+        if not keep:
+            cuda.graphDestroy(graph)

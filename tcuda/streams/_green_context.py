@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import warnings
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from tcuda._process.ledger import ledger, ledger_if_any
 from tcuda._process.streams import make_current
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING
 from tcuda._warnings import stacklevel
-from tcuda.streams._current import current_stream, default_stream
+from tcuda.streams._current import current_stream
 from tcuda.streams._rings import LAST
 from tcuda.streams._stream import ExternalStream
 
@@ -33,8 +34,15 @@ _DEPRECATED = (
     "`GreenContext.Stream()` and use `tcuda.stream(stream)` instead."
 )
 
-_set: list[GreenContext] = []
-"""The contexts that are current contexts of threads, which no thread may destroy."""
+
+class _Thread(threading.local):
+    """The contexts that this thread has set and not yet left, the latest last."""
+
+    def __init__(self) -> None:
+        self.contexts: list[GreenContext] = []
+
+
+_thread = _Thread()
 
 
 class GreenContext:
@@ -183,13 +191,14 @@ class GreenContext:
         return self._share.stream()
 
     def set_context(self) -> None:
-        """Make the context the thread's current context (``cuCtxPushCurrent``). Deprecated: use :meth:`Stream`.
+        """Make a stream of the context the current stream (``torch``). Deprecated: use :meth:`Stream`.
 
-        The default stream becomes the current stream, and waits for the work of the stream that was current. Another
-        device must not become current before :meth:`pop_context`.
+        The stream waits for the work of the stream that was current. In contrast to torch, the CUDA context of the
+        device stays current, because CuPy makes that context current again whenever CuPy changes the device.
 
         Raises:
-            RuntimeError: The context is the current context of a thread already.
+            AcceleratorError: The device captures a graph (900).
+            RuntimeError: A thread has set the context already.
 
         Example:
             >>> import warnings
@@ -204,25 +213,21 @@ class GreenContext:
             raise RuntimeError("set_context called twice before pop_context")
         require_no_capture("GreenContext.set_context()", device=self.device_id)
         parent = current_stream()
-        done = parent.record_event()
-        self._share.push()
-        try:
-            inner = default_stream(self.device_id)
-            inner.wait_event(done)
-            make_current(inner)
-        except BaseException:
-            self._share.pop()
-            raise
+        inner = self._share.stream()
+        inner.wait_event(parent.record_event())
+        make_current(inner)
         self._parent = parent
-        _set.append(self)
+        _thread.contexts.append(self)
 
     def pop_context(self) -> None:
-        """Make the earlier context and its stream current again (``cuCtxPopCurrent``). Deprecated: use :meth:`Stream`.
+        """Make the stream current again that was current before :meth:`set_context`. Deprecated: use :meth:`Stream`.
 
-        The earlier stream waits for the work of the stream that is current now.
+        That stream waits for the work of the stream that is current now.
 
         Raises:
-            RuntimeError: :meth:`set_context` was not called, or the context is not the thread's current context.
+            AcceleratorError: The device captures a graph (900).
+            RuntimeError: :meth:`set_context` was not called, or the thread has set another context since then, or
+                another thread has set this context.
 
         Example:
             >>> import warnings
@@ -238,13 +243,16 @@ class GreenContext:
         parent = self._parent
         if parent is None:
             raise RuntimeError("pop_context called without matching set_context")
+        if self not in _thread.contexts[-1:]:
+            raise RuntimeError(
+                "pop_context called for a context that this thread has not set last. Leave the context that was set "
+                "last first, and each context in the thread that has set the context."
+            )
         require_no_capture("GreenContext.pop_context()", device=self.device_id)
-        done = current_stream().record_event()
-        self._share.pop()
-        self._parent = None
-        _set.remove(self)
-        parent.wait_event(done)
+        parent.wait_event(current_stream().record_event())
         make_current(parent)
+        self._parent = None
+        _thread.contexts.pop()
 
     __reduce__ = refusing(
         "copy or pickle", "its share of a device belongs to one process. Make another one with GreenContext.create()."
@@ -294,12 +302,6 @@ class _Share:
             known.stream_about_to_be_destroyed(self.device, made)
             cuda.streamDestroy(made)
         return handle
-
-    def push(self) -> None:
-        cuda.greenCtxPushCurrent(self._handle)
-
-    def pop(self) -> None:
-        cuda.greenCtxPopCurrent(self._handle)
 
     def _release(self) -> None:
         if self._handle == 0:  # CUDA has not made the context

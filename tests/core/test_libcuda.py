@@ -233,7 +233,6 @@ from tcuda import _core
 
 stub = ctypes.CDLL("libcuda.so.1")
 stub.stub_log.restype = ctypes.c_char_p
-stub.stub_use.argtypes = [ctypes.c_size_t]
 stub.stub_links(1)
 
 def log():
@@ -273,9 +272,6 @@ stub.stub_fail(b"resource")
 assert contexts.work_queue_concurrency(0)[0] == 719
 stub.stub_fail(b"green_stream")
 assert contexts.create_stream(201, 1, 0)[0] == 719
-stub.stub_fail(b"convert")
-assert contexts.push(201) == contexts.pop(201) == 719
-log()
 for name in ("synchronize", "stream_destroy", "green_destroy"):
     stub.stub_fail(name.encode())
     assert contexts.destroy(201, [301, 302]) == 719, name
@@ -285,15 +281,10 @@ print("done")
 """
         assert output_of(self.PROGRAM + code, LD_LIBRARY_PATH=driver_stub) == "done"
 
-    def test_streams_and_the_current_context(self, output_of: OutputOf, driver_stub: str) -> None:
+    def test_streams_of_a_context(self, output_of: OutputOf, driver_stub: str) -> None:
         code = """
 assert contexts.create_stream(201, 1, -2) == (0, 301)
 assert log() == ["green_stream 201 1 18446744073709551614"]
-assert contexts.push(201) == 0
-assert contexts.pop(201) == 201  # the stand-in has another current context
-stub.stub_use(1201)
-assert contexts.pop(201) == 0
-stub.stub_use(7)
 assert contexts.destroy(201, []) == 0
 assert stub.stub_mode() == 0  # the thread has its own capture mode again
 print("done")

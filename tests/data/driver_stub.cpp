@@ -178,8 +178,6 @@ CALL(cuGreenCtxCreate, (std::size_t *context, std::size_t descriptor, int device
      *context = ++last_green_context;
      return noted("green", {*context, descriptor, std::size_t(device), flags}))
 CALL(cuGreenCtxDestroy, (std::size_t context), return noted("green_destroy", {context}))
-CALL(cuCtxFromGreenCtx, (std::size_t *context, std::size_t green), *context = green + 1000;
-     return noted("convert", {green}))
 CALL(cuGreenCtxStreamCreate, (std::size_t *stream, std::size_t context, unsigned flags, int priority),
      *stream = context + 100;
      return noted("green_stream", {context, flags, std::size_t(priority)}))

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("runtime")
 def test_einsum_of_one_array_returns_a_view_if_axes_are_reordered_only(shape):
     array = tcuda.xp.ones(shape)
     assert tcuda.xp.einsum("ij->ji", array).base is array
-    assert tcuda.xp.einsum("ij->i", array).base is None
+    assert not tcuda.xp.may_share_memory(tcuda.xp.einsum("ij->i", array), array)
 
 
 def test_einsum_stretches_axes_in_any_order():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import subprocess
 import threading
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.stand_in_library import Client, StandIn
+
+_OWN_SCOPE = getattr(os, "RTLD_DEEPBIND", ctypes.DEFAULT_MODE)
+"""A library with this mode calls the libraries that it names, and not others that the process has loaded for all."""
 
 GEMM = (0x10, 0, 1, 5, 6, 7, 0x20, 0x1000, 8, 0x2000, 9, 0x30, 0x3000, 10)
 BATCHED = (*range(1, 7), 0x20, 0x1000, 2, 9, 2**40, 0x2000, 14, 12, -(2**41), 0x30, 0x3000, 0, 17, 2**42, 20, 21, 22)
@@ -231,7 +235,7 @@ def test_two_versions_of_a_library(tmp_path: Path) -> None:
             source.write_text(text)
             others = [str(library), f"-Wl,-rpath,{tmp_path}"] if path is client else [f"-Wl,-soname,{library.name}"]
             subprocess.run(["cc", "-shared", "-fPIC", "-o", str(path), str(source), *others], check=True)
-        calls.append(ctypes.CDLL(str(client)).copy)
+        calls.append(ctypes.CDLL(str(client), mode=_OWN_SCOPE).copy)
     _core.begin_library_calls(["versioned_client"])
     try:
         intercepted = [names for path, names in _core.intercepted_library_calls() if "versioned_client" in path]

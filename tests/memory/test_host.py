@@ -551,7 +551,7 @@ class TestFailures:
             x = xp.zeros(PAGES, "uint8")
             blocks = [_core.allocate_page_locked(own, size) for size in (1000, 100_000, PAGES, 2 * PAGES)]
             stream.wait_stream(tcuda.current_stream())
-            keep_busy(stream, 1_000_000)
+            keep_busy(stream, 50_000_000)
             runtime.memcpyAsync(x.data.ptr, blocks[2].ptr, PAGES, MEMCPY_HOST_TO_DEVICE, stream.cuda_stream)
             used = blocks[2].ptr
             blocks.clear()

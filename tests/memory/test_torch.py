@@ -40,7 +40,7 @@ for step in range(4):
         loss = ((model(inputs) - inputs) ** 2).mean()
         loss.backward()
         optimizer.step()
-    losses.append(loss.item())
+        losses.append(loss.item())
     del loss
     torch.cuda.synchronize()
     with tcuda.stream(cupy_side):

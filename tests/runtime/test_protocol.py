@@ -585,7 +585,7 @@ def test_the_constants_equal_cudas(name: str) -> None:
                "captureRelaxed": "streamCaptureModeRelaxed", "eventRecordExternal": None, "eventWaitExternal": None,
                "captureStatusNone": "streamCaptureStatusNone", "captureStatusActive": "streamCaptureStatusActive",
                "captureStatusInvalidated": "streamCaptureStatusInvalidated",
-               "graphAutoFreeOnLaunch": None, "graphDotVerbose": None,
+               "graphAutoFreeOnLaunch": None, "graphDotVerbose": None, "conditionalIf": None, "conditionalWhile": None,
                "ipcLazyEnablePeerAccess": "cudaIpcMemLazyEnablePeerAccess",
                }.get(spelled, spelled)  # fmt: skip
     assert spelled is None or getattr(runtime, spelled) == getattr(protocol, name)

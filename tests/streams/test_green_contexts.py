@@ -7,6 +7,7 @@ import gc
 import pickle
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -330,12 +331,13 @@ def _no_warnings() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_no_warnings")
 class TestCurrentContext:
-    def test_the_default_stream_is_current_in_the_context(self, context: GreenContext, xp: Any) -> None:
+    def test_a_stream_of_the_context_is_current(self, context: GreenContext, xp: Any) -> None:
         outer = tcuda.Stream()
         with tcuda.stream(outer):
             x = xp.ones(1000)
             context.set_context()
-            assert tcuda.current_stream() == tcuda.default_stream()
+            inner = tcuda.current_stream()
+            assert inner not in (outer, tcuda.default_stream())
             y = x + 1
             context.pop_context()
             assert tcuda.current_stream() == outer
@@ -361,24 +363,37 @@ class TestCurrentContext:
         with pytest.raises(RuntimeError, match=r"^pop_context called without matching set_context$"):
             context.pop_context()
 
-    def test_only_the_current_context_can_be_left(self) -> None:
+    def test_a_thread_leaves_the_context_that_it_has_set_last(self) -> None:
         outer, inner = GreenContext.create(num_sms=2), GreenContext.create(num_sms=2)
         outer.set_context()
         inner.set_context()
-        with pytest.raises(tcuda.AcceleratorError) as caught:
+        current = tcuda.current_stream()
+        with pytest.raises(RuntimeError, match="has not set last"):
             outer.pop_context()
-        assert caught.value.error_code == 201
+        with ThreadPoolExecutor(1) as other:
+            refused = other.submit(inner.pop_context)
+        assert "each context in the thread" in str(refused.exception())
+        assert tcuda.current_stream() == current
         inner.pop_context()
         outer.pop_context()
+
+    def test_cupy_may_change_the_device_in_the_context(self, context: GreenContext, xp: Any) -> None:
+        context.set_context()
+        inner = tcuda.current_stream()
+        with xp.cuda.Device():
+            x = xp.ones(10)
+        assert float(x.sum()) == 10
+        assert tcuda.current_stream() == inner
+        context.pop_context()
 
     def test_a_context_that_is_current_is_not_destroyed(self, destroyed: list[tuple[int, list[int]]], xp: Any) -> None:
         GreenContext.create(num_sms=2).set_context()
         gc.collect()
         assert destroyed == []
         assert float(xp.ones(10).sum()) == 10
-        from tcuda.streams._green_context import _set
+        from tcuda.streams._green_context import _thread
 
-        _set[-1].pop_context()
+        _thread.contexts[-1].pop_context()
         gc.collect()
         assert len(destroyed) == 1
 
@@ -471,13 +486,12 @@ class TestEmulatedTime:
         assert times[1] == pytest.approx(4 * times[0], rel=0.2)
 
     @pytest.mark.usefixtures("_no_warnings")
-    def test_the_default_stream_has_the_share_while_the_context_is_current(self, xp: Any) -> None:
+    def test_the_current_stream_has_the_share_while_the_context_is_set(self, xp: Any) -> None:
         x = xp.zeros(1 << 22)
-        default = tcuda.default_stream()
         context = GreenContext.create(num_sms=2)
-        whole = self.duration(default, lambda: x.fill(1))
+        whole = self.duration(tcuda.current_stream(), lambda: x.fill(1))
         context.set_context()
-        share = self.duration(default, lambda: x.fill(1))
+        share = self.duration(tcuda.current_stream(), lambda: x.fill(1))
         context.pop_context()
         assert share == pytest.approx(4 * whole, rel=0.2)
-        assert self.duration(default, lambda: x.fill(1)) == pytest.approx(whole, rel=0.2)
+        assert self.duration(tcuda.current_stream(), lambda: x.fill(1)) == pytest.approx(whole, rel=0.2)

@@ -333,7 +333,9 @@ def _belongs(found: Any, module: Any, name: str) -> bool:
         return True
     if package:
         return home.partition(".")[0] in ("builtins", "cupy", "cupy_backends", "cupyx", "numpy", "scipy")
-    return home == module.__name__ or (home.startswith("cupy_backends.") and home.endswith(_last(module.__name__)))
+    shim_of = f"{module.__name__.rpartition('.')[0]}._{_last(module.__name__)}"  # such as cupyx._cusolver
+    backend = home.startswith("cupy_backends.") and home.endswith(_last(module.__name__))
+    return home in (module.__name__, shim_of) or backend
 
 
 def _last(path: str) -> str:

@@ -143,9 +143,7 @@ void bind_driver(nb::module_ &module) {
         .def("work_queue_concurrency", work_queue_concurrency, nb::arg("device"))
         .def("create_stream", create_green_stream, nb::arg("context"), nb::arg("flags"), nb::arg("priority"))
         .def("destroy", &GreenContexts::destroy, nb::arg("context"), nb::arg("streams"),
-             nb::call_guard<nb::gil_scoped_release>())
-        .def("push", &GreenContexts::push, nb::arg("context"), nb::call_guard<nb::gil_scoped_release>())
-        .def("pop", &GreenContexts::pop, nb::arg("context"), nb::call_guard<nb::gil_scoped_release>());
+             nb::call_guard<nb::gil_scoped_release>());
 }
 
 } // namespace tcuda

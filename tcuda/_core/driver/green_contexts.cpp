@@ -76,22 +76,4 @@ int GreenContexts::destroy(libcuda::GreenContext context, const std::vector<libc
     return first;
 }
 
-int GreenContexts::push(libcuda::GreenContext context) {
-    const std::lock_guard lock(mutex_);
-    libcuda::Context converted = 0;
-    if (const int status = calls_.convert(&converted, context))
-        return status;
-    return contexts_.push_current(converted);
-}
-
-int GreenContexts::pop(libcuda::GreenContext context) {
-    const std::lock_guard lock(mutex_);
-    libcuda::Context converted = 0, current = 0;
-    if (const int status = calls_.convert(&converted, context))
-        return status;
-    if (const int status = contexts_.get_current(&current))
-        return status;
-    return current == converted ? contexts_.pop_current(&current) : invalid_context;
-}
-
 } // namespace tcuda

@@ -30,12 +30,6 @@ public:
     // and ends nothing.
     int destroy(libcuda::GreenContext context, const std::vector<libcuda::Stream> &streams);
 
-    // Makes the context the current one of the thread, and keeps the context that was current.
-    int push(libcuda::GreenContext context);
-
-    // Makes the earlier context current again. invalid_context, and nothing changed, if `context` is not current.
-    int pop(libcuda::GreenContext context);
-
 private:
     const libcuda::ContextCalls &contexts_;
     const libcuda::StreamCalls &streams_;

@@ -139,7 +139,6 @@ struct GreenContextCalls {
     Call<int(ResourceDescriptor *, DeviceResource *, unsigned count)> describe{"cuDevResourceGenerateDesc"};
     Call<int(GreenContext *, ResourceDescriptor, Device, unsigned flags)> create{"cuGreenCtxCreate"};
     Call<int(GreenContext)> destroy{"cuGreenCtxDestroy"};
-    Call<int(Context *, GreenContext)> convert{"cuCtxFromGreenCtx"};
     Call<int(Stream *, GreenContext, unsigned flags, int priority)> create_stream{"cuGreenCtxStreamCreate"};
     Call<int(Stream)> destroy_stream{"cuStreamDestroy_v2"};
 };

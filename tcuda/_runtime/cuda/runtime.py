@@ -184,14 +184,6 @@ class CudaRuntime:
         _check(status, "cuGreenCtxStreamCreate({:#x}, {}, {})", context, flags, priority)
         return stream
 
-    def greenCtxPushCurrent(self, context: int) -> None:
-        """Make ``context`` the thread's current context (``cuCtxPushCurrent``)."""
-        _check(self._green_contexts.push(context), "cuCtxPushCurrent({:#x})", context)
-
-    def greenCtxPopCurrent(self, context: int) -> None:
-        """Make the context current that was current before ``context`` (``cuCtxPopCurrent``)."""
-        _check(self._green_contexts.pop(context), "cuCtxPopCurrent({:#x})", context)
-
     def pointerGetDevice(self, ptr: int) -> int:
         """Return the device of ``ptr``, -1 for host memory (``cudaPointerGetAttributes``)."""
         attributes = self._runtime.pointerGetAttributes(ptr)

@@ -11,12 +11,8 @@ from tcuda._runtime.protocol import STREAM_NON_BLOCKING
 from tcuda._status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tcuda._runtime.emulated.calls import Call
-    from tcuda._runtime.emulated.devices import EmulatedDevice
     from tcuda._runtime.emulated.handles import Handles
-    from tcuda._runtime.emulated.thread import Thread
 
 _GROUP = 2
 """The multiprocessors of a share come in groups of this number."""
@@ -46,18 +42,12 @@ class GreenContexts:
     The caller holds the lock of the clock.
 
     Args:
-        devices: The devices.
-        thread: The state of each thread, with the green contexts that were made current.
         handles: The handles of the runtime.
     """
 
-    def __init__(self, devices: Sequence[EmulatedDevice], thread: Thread, handles: Handles) -> None:
-        self._devices = devices
-        self._thread = thread
+    def __init__(self, handles: Handles) -> None:
         self._handles = handles
         self._made: dict[int, GreenContext] = {}
-        self._pushed: list[GreenContext] = []
-        """The contexts that some thread has made current, the latest last."""
 
     def create(self, device: int, multiprocessors: int, scope: int, limit: int, call: Call) -> tuple[int, int]:
         """Make a context, and return its handle and the number of its multiprocessors.
@@ -92,40 +82,8 @@ class GreenContexts:
         self._find(handle, call)
         del self._made[handle]
 
-    def push(self, handle: int, call: Call) -> None:
-        """Make the context ``handle`` the current one of the thread.
-
-        Raises:
-            AcceleratorError: No context has the handle (400).
-        """
-        found = self._find(handle, call)
-        self._thread.contexts = (*self._thread.contexts, (handle, self._thread.device))
-        self._thread.device = found.device
-        self._pushed.append(found)
-        self._share_default_stream(found.device)
-
-    def pop(self, handle: int, call: Call) -> None:
-        """Make the earlier context of the thread current again.
-
-        Raises:
-            AcceleratorError: No context has the handle (400), or the context is not the current one (201).
-        """
-        found = self._find(handle, call)
-        *others, (current, device) = self._thread.contexts or ((0, 0),)
-        if current != handle or self._thread.device != found.device:
-            raise failure(Status.DEVICE_UNINITIALIZED, call)
-        self._thread.contexts = tuple(others)
-        self._thread.device = device
-        self._pushed.remove(found)
-        self._share_default_stream(found.device)
-
     def _find(self, handle: int, call: Call) -> GreenContext:
         found = self._made.get(handle)
         if found is None:
             raise failure(Status.INVALID_RESOURCE_HANDLE, call)
         return found
-
-    def _share_default_stream(self, device: int) -> None:
-        # In contrast to CUDA, the default stream is one timeline for all threads and contexts of a device.
-        shares = [context.multiprocessors for context in self._pushed if context.device == device]
-        self._devices[device].default.multiprocessors = shares[-1] if shares else MULTIPROCESSORS

@@ -119,7 +119,7 @@ class EmulatedRuntime:
         self._memory = Memory(self.devices)
         self._captures = Captures()
         self._streams = Streams(self.devices, self.thread, self._captures, self.clock)
-        self._green_contexts = GreenContexts(self.devices, self.thread, self._handles)
+        self._green_contexts = GreenContexts(self._handles)
         self._events = Events(self._handles, self._captures)
         self.races = Watch(self._streams, self._handles)
         self._host_uses = HostUses(self.clock)
@@ -486,14 +486,6 @@ class EmulatedRuntime:
         with self._lock:
             found = self._green_contexts.of_stream(context, flags, call)
         return self._new_stream(found.device, flags, priority, found.multiprocessors)
-
-    def greenCtxPushCurrent(self, context: int) -> None:
-        with self._lock:
-            self._green_contexts.push(context, ("cuCtxPushCurrent({:#x})", context))
-
-    def greenCtxPopCurrent(self, context: int) -> None:
-        with self._lock:
-            self._green_contexts.pop(context, ("cuCtxPopCurrent({:#x})", context))
 
     # Operations on streams
 

@@ -1,4 +1,4 @@
-"""The state that CUDA keeps for each thread: the current device, and the green contexts that were made current."""
+"""The state that CUDA keeps for each thread: the current device."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ class Thread(threading.local):
 
     Attributes:
         device: The current device.
-        contexts: The handles of the green contexts that were made current and not left again, each with the device
-            that was current before.
     """
 
     device = 0
-    contexts: tuple[tuple[int, int], ...] = ()

@@ -112,8 +112,6 @@ def test_the_status_of_a_call_for_green_contexts_is_an_error_with_the_call() -> 
         create=lambda *_: (2, 0, 0),
         destroy=lambda *_: 719,
         create_stream=lambda *_: (400, 0),
-        push=lambda context: 201,
-        pop=lambda context: 201,
         work_queue_concurrency=lambda device: (801, 0),
     )
     vars(runtime)["_green_contexts"] = answers
@@ -121,8 +119,6 @@ def test_the_status_of_a_call_for_green_contexts_is_an_error_with_the_call() -> 
         (lambda: runtime.greenCtxCreate(1, 8, -1, 0), 2, "cuGreenCtxCreate(1, 8, -1, 0)"),
         (lambda: runtime.greenCtxDestroy(5, [6]), 719, "cuGreenCtxDestroy(0x5)"),
         (lambda: runtime.greenCtxStreamCreate(5, 1, -1), 400, "cuGreenCtxStreamCreate(0x5, 1, -1)"),
-        (lambda: runtime.greenCtxPushCurrent(5), 201, "cuCtxPushCurrent(0x5)"),
-        (lambda: runtime.greenCtxPopCurrent(5), 201, "cuCtxPopCurrent(0x5)"),
         (lambda: runtime.deviceGetWorkQueueConcurrency(3), 801, "cuDeviceGetDevResource(3)"),
     ):
         with pytest.raises(tcuda.AcceleratorError) as caught:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -62,9 +61,6 @@ def test_kernels_and_memsets_of_a_stream_have_its_share(r: EmulatedRuntime) -> N
         (1, lambda r, context: r.greenCtxStreamCreate(context, STREAM_DEFAULT, 0)),
         (400, lambda r, context: r.greenCtxStreamCreate(context + 1, STREAM_NON_BLOCKING, 0)),
         (400, lambda r, context: r.greenCtxDestroy(context + 1, [])),
-        (400, lambda r, context: r.greenCtxPushCurrent(context + 1)),
-        (400, lambda r, context: r.greenCtxPopCurrent(context + 1)),
-        (201, lambda r, context: r.greenCtxPopCurrent(context)),
     ],
 )
 def test_wrong_calls_have_a_status(
@@ -82,21 +78,3 @@ def test_a_destroyed_context_has_destroyed_its_streams(r: EmulatedRuntime) -> No
     r.greenCtxDestroy(context, streams)
     assert [status_of(lambda: r.streamSynchronize(stream)) for stream in streams] == [400, 400]  # noqa: B023
     assert status_of(lambda: r.greenCtxDestroy(context, [])) == 400
-
-
-def test_the_current_context_belongs_to_a_thread_and_has_its_device(r: EmulatedRuntime) -> None:
-    context, _ = r.greenCtxCreate(1, 2, -1, 0)
-    r.greenCtxPushCurrent(context)
-    assert r.getDevice() == 1
-    found: list[int] = []
-    other = threading.Thread(
-        target=lambda: found.extend([r.getDevice(), status_of(lambda: r.greenCtxPopCurrent(context))])
-    )
-    other.start()
-    other.join()
-    assert found == [0, 201]
-    r.setDevice(0)  # takes the place of the context, as cudaSetDevice() does
-    assert status_of(lambda: r.greenCtxPopCurrent(context)) == 201
-    r.setDevice(1)
-    r.greenCtxPopCurrent(context)
-    assert r.getDevice() == 0
