@@ -272,6 +272,7 @@ stub.stub_fail(b"resource")
 assert contexts.work_queue_concurrency(0)[0] == 719
 stub.stub_fail(b"green_stream")
 assert contexts.create_stream(201, 1, 0)[0] == 719
+log()
 for name in ("synchronize", "stream_destroy", "green_destroy"):
     stub.stub_fail(name.encode())
     assert contexts.destroy(201, [301, 302]) == 719, name
