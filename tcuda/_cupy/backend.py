@@ -18,6 +18,7 @@ from cupy_backends.cuda.stream import get_default_stream_ptr
 
 from tcuda import _core
 from tcuda._cupy import captured_blas, memory, spin, takeover
+from tcuda._cupy.blas_handles import BlasHandles
 from tcuda._errors import AcceleratorError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Backend:
         self._has_generators = False
         self._nccl: Nccl | None = None
         self._captures_products = False
+        self._blas_handles = BlasHandles()
         self.OutOfMemoryError: type[OutOfMemoryError] = memory.out_of_memory_error(cupy.cuda.memory.OutOfMemoryError)
         # These are CuPy's own functions, and not methods around them, because every `with stream(s):` calls them.
         self.current_stream: Callable[..., CurrentStream] = cupy_streams.get_current_stream
@@ -113,7 +115,7 @@ class Backend:
         if not self._captures_products:
             captured_blas.capture_products(self._has_pool)
             self._captures_products = True
-        self.blas_handle()
+        self._blas_handles.keep_handle_of_thread()
 
     def _has_pool(self, stream: int) -> bool:
         """Return whether the capture of ``stream`` has a pool; a capture that CuPy has begun has no pool."""

@@ -214,3 +214,24 @@ def test_memory_that_could_not_be_unmapped_is_given_back_later(runtime: Runtime)
     assert breaks_unmap.successes("create") == 2
     assert breaks_unmap.successes("destroy") == 2
     program.check()
+
+
+def test_a_process_without_addresses_asks_for_a_range_when_one_has_been_given_back(runtime: Runtime) -> None:
+    driver = _core.FaultyDriver(runtime.memoryDriver())
+    program = Program(runtime, driver, expandable=True)
+    first, *others = (runtime.streamCreateWithPriority(1, 0) for _ in range(4))
+    in_range = program.allocate(3 * MIB, first)
+    driver.fail("reserve", 0, Status.MEMORY_ALLOCATION)
+    in_segments = [program.allocate(3 * MIB, stream) for stream in others[:2]]
+    assert driver.failed
+    assert (driver.successes("reserve"), driver.successes("allocate")) == (1, 2)
+
+    program.free(in_range)
+    runtime.deviceSynchronize()
+    program.ledger.empty_cache(program.device)
+    last = program.allocate(3 * MIB, others[2])
+    assert (driver.successes("reserve"), driver.successes("allocate")) == (2, 2)
+    for address in (*in_segments, last):
+        program.free(address)
+    for stream in (first, *others):
+        runtime.streamDestroy(stream)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -319,3 +320,28 @@ def test_a_capture_of_another_library_uses_the_common_pool(xp: Any, runtime: Run
         y = xp.empty(1000)
         runtime.graphDestroy(runtime.streamEndCapture(stream.cuda_stream))
     assert pool_of(y) == (0, 0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_end_of_a_thread_that_has_captured_leaves_other_captures_valid(xp: Any, mode: str) -> None:
+    x = xp.zeros(10)
+    x += 1
+    tcuda.synchronize()
+    captures, may_end = threading.Event(), threading.Event()
+
+    def capture_and_end() -> None:
+        captured(lambda: x.__iadd__(1), capture_error_mode=mode)
+        captures.set()
+        may_end.wait()
+
+    thread = threading.Thread(target=capture_and_end)
+    thread.start()
+    captures.wait()
+    graph = tcuda.CUDAGraph()
+    with tcuda.graph(graph, capture_error_mode=mode):
+        x += 1
+        may_end.set()
+        thread.join()
+        x += 1
+    graph.replay()
+    assert (x.get() == 3).all()

@@ -34,17 +34,20 @@ PAGES = 3 * MIB
 @pytest.fixture(autouse=True)
 def _no_memory_is_lost(runtime: Runtime) -> Iterator[None]:
     """Begin with no unused memory, and check that all memory of the test comes back."""
-    tcuda.synchronize()
-    ledger().empty_host_cache()
-    before = tcuda.host_memory_stats()
+    before = _unused_given_back()
     yield
+    after = _unused_given_back()
+    for key in ("active_requests", "active_bytes", "allocations", "allocated_bytes"):
+        assert after[f"{key}.current"] == before[f"{key}.current"], key
+
+
+def _unused_given_back() -> dict[str, int]:
+    """Give the memory back that nothing uses, and return the statistics."""
     for device in range(tcuda.device_count()):
         tcuda.synchronize(device)
     let_cupy_go()
     ledger().empty_host_cache()
-    after = tcuda.host_memory_stats()
-    for key in ("active_requests", "active_bytes", "allocations", "allocated_bytes"):
-        assert after[f"{key}.current"] == before[f"{key}.current"], key
+    return tcuda.host_memory_stats()
 
 
 def stat(key: str) -> int:
@@ -551,12 +554,13 @@ class TestFailures:
             x = xp.zeros(PAGES, "uint8")
             blocks = [_core.allocate_page_locked(own, size) for size in (1000, 100_000, PAGES, 2 * PAGES)]
             stream.wait_stream(tcuda.current_stream())
-            keep_busy(stream, 50_000_000)
+            keep_busy(stream)
             runtime.memcpyAsync(x.data.ptr, blocks[2].ptr, PAGES, MEMCPY_HOST_TO_DEVICE, stream.cuda_stream)
             used = blocks[2].ptr
             blocks.clear()
             blocks = [_core.allocate_page_locked(own, size) for size in (PAGES, 1 << 18, PAGES)]
-            if not driver.failed:  # after a failure, the allocator may have waited for the copy
+            # After a failure, the allocator may have waited. On a loaded machine, the driver may outlast the kernel.
+            if not (driver.failed or stream.query()):
                 assert used not in [block.ptr for block in blocks]
             stream.synchronize()
             blocks.clear()

@@ -9,7 +9,7 @@ import tcuda
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LONG = 400_000_000
+LONG = 100_000_000
 """Clock cycles of a kernel that outlasts the work of a test on the host."""
 
 

@@ -39,6 +39,10 @@ Block *ExpandableSegments::find_hole(Heap &heap, std::size_t size) {
 
 // Reserves more addresses than the device has memory, so that the end of the range is always a hole.
 int ExpandableSegments::reserve_addresses(Heap &heap) {
+    // A process has addresses for some hundreds of ranges, and the driver searches long before a request fails (26 ms
+    // on an H200). The next request may succeed only when a range has been given back.
+    if (addresses_are_spent_ && !segments_.empty())
+        return out_of_memory;
     std::size_t free, total;
     if (const int status = driver_.memory_info(device_, &free, &total))
         return status;
@@ -52,6 +56,7 @@ int ExpandableSegments::reserve_addresses(Heap &heap) {
         status = driver_.reserve(device_, size, &segment->address);
     } catch (...) {
     }
+    addresses_are_spent_ = status != success;
     if (status != success) {
         segments_.erase(segment);
         store_.remove(block);
@@ -204,10 +209,12 @@ void ExpandableSegments::remove(Heap &heap) {
         store_.remove(gone);
     }
     auto node = segments_.extract(segment);
-    if (driver_.release(device_, segment->address, segment->size) == success)
+    if (driver_.release(device_, segment->address, segment->size) == success) {
+        addresses_are_spent_ = false;
         delete segment;
-    else
+    } else {
         unreleased_.insert(std::move(node));
+    }
 }
 
 void ExpandableSegments::retry() {
@@ -222,6 +229,7 @@ void ExpandableSegments::retry() {
             ++left;
             continue;
         }
+        addresses_are_spent_ = false;
         delete segment;
         left = unreleased_.erase(left);
     }

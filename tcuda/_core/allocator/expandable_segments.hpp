@@ -71,6 +71,7 @@ private:
     std::set<Segment *> segments_;
     std::set<Segment *> unreleased_; // the driver failed to take their addresses back
     std::size_t granularity_ = 0;
+    bool addresses_are_spent_ = false; // no range was left when a heap last asked for addresses
     bool asked_granularity_ = false;
 };
 
