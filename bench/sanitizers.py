@@ -75,7 +75,7 @@ class Said(NamedTuple):
             program: The program in the spelling of the detector.
         """
         if self.failure is not None:
-            return f"failed: {self.failure}"
+            return f"failed: {self.failure.splitlines()[0]}"
         if program.right:
             return ACCUSED if self.races else POSSIBLE.partition(", ")[2] if self.possible else QUIET
         expected = (program.first, program.second)
