@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from tcuda._late import settle
+from tcuda._late import bind_xp
 from tcuda._process import races
 from tcuda._process.lazy import set_steps
 from tcuda._process.ledger import ledger_if_any, make_ledger
@@ -39,4 +39,4 @@ def sanitize_if_asked() -> None:
         enable_as_asked(os.environ)
 
 
-set_steps(_make_ledger, races.attach, install_generators, _use_ledger, settle)
+set_steps(_make_ledger, races.attach, install_generators, _use_ledger, bind_xp)

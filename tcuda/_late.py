@@ -20,10 +20,12 @@ _MODULES = ("comm", "emulation", "nccl", "sanitizer")
 
 
 def __getattr__(name: str) -> Any:
+    # The package keeps this function for good, although Python then takes 20 ns more for each look-up in the package.
+    # Without the function, a name that only torch has would raise an error without the reason.
     if name == "xp":
         arrays = array_module(runtime())
         if is_initialized():  # before that, the program may still choose another runtime
-            _settle(arrays)
+            _bind_xp(arrays)
         return arrays
     if name in _MODULES:
         return importlib.import_module(f"tcuda.{name}")
@@ -34,16 +36,11 @@ def __dir__() -> list[str]:
     return sorted({*vars(sys.modules["tcuda"]), *_MODULES, "xp"})
 
 
-def settle(cuda: Runtime, backend: Backend) -> None:
-    """Make the late names plain names of the package if the array library is imported: a step of initialisation."""
+def bind_xp(cuda: Runtime, backend: Backend) -> None:
+    """Make ``xp`` a plain name of the package if the array library is imported: a step of initialisation."""
     if backend.array_module in sys.modules:
-        _settle(array_module(cuda))
+        _bind_xp(array_module(cuda))
 
 
-def _settle(arrays: object) -> None:
-    # Python takes 20 ns more for every look-up in a module that has __getattr__.
-    package = sys.modules["tcuda"]
-    vars(package)["xp"] = arrays
-    for name in _MODULES:
-        importlib.import_module(f"tcuda.{name}")  # becomes an attribute of the package
-    vars(package).pop("__getattr__", None)
+def _bind_xp(arrays: object) -> None:
+    vars(sys.modules["tcuda"])["xp"] = arrays

@@ -87,8 +87,8 @@ def of_tcuda(name):
     exec(f"import tcuda.{name}")
 
 def asked(names):
-    asks = [] if tcuda.is_initialized() else [lambda name: getattr(tcuda, name)]
-    return {name: [said(ask, name) for ask in (*asks, from_tcuda, of_tcuda)] for name in names}
+    asks = lambda name: getattr(tcuda, name), from_tcuda, of_tcuda
+    return {name: [said(ask, name) for ask in asks] for name in names}
 
 names = json.loads(sys.argv[1])
 before = asked(names)
@@ -106,12 +106,8 @@ def test_an_error_for_a_name_of_torch_says_what_the_name_is_and_what_to_use(run_
         article = "an" if row["kind"][0] in "aeiou" else "a"
         reason = f". torch.cuda.{name} is {article} {row['kind']} of torch. {row['reason']}"
         refused = ["ImportError", f"cannot import name {name!r} from 'tcuda'{reason}", f"tcuda.{name}"]
-        assert before[name] == [
-            ["AttributeError", f"module 'tcuda' has no attribute {name!r}{reason}", name],
-            refused,
-            refused,
-        ]
-        assert after[name] == [refused, refused]
+        lacking = ["AttributeError", f"module 'tcuda' has no attribute {name!r}{reason}", name]
+        assert before[name] == after[name] == [lacking, refused, refused]
 
 
 @pytest.mark.parametrize(
@@ -153,18 +149,39 @@ def test_names_that_are_looked_up_late_are_listed() -> None:
     assert {"xp", "emulation", "Stream"} <= set(dir(tcuda))
 
 
-def test_late_names_are_attributes_after_initialisation(output_of: OutputOf) -> None:
+def test_late_names_are_the_same_objects_before_and_after_initialisation(output_of: OutputOf) -> None:
     code = (
-        "import tcuda\n"
-        "assert '__getattr__' in vars(tcuda) and 'xp' not in vars(tcuda)\n"
+        "import sys, tcuda\n"
         "xp = tcuda.xp\n"
+        "assert 'xp' not in vars(tcuda)\n"
         "tcuda.init()\n"
-        "assert '__getattr__' not in vars(tcuda) and vars(tcuda)['xp'] is xp\n"
-        "assert tcuda.emulation.enable\n"
-        "try: tcuda.warp_drive\n"
-        "except AttributeError as error: print(error)"
+        "assert vars(tcuda)['xp'] is tcuda.xp is xp\n"
+        "for name in ('comm', 'emulation', 'nccl', 'sanitizer'):\n"
+        "    assert getattr(tcuda, name) is vars(tcuda)[name] is sys.modules[f'tcuda.{name}']\n"
+        "print('same')"
     )
-    assert output_of(code) == "module 'tcuda' has no attribute 'warp_drive'"
+    assert output_of(code) == "same"
+
+
+@pytest.mark.parametrize("name", ["warp_drive", "amp", "__wrapped__"])
+def test_an_error_for_a_name_is_the_same_before_and_after_initialisation(name: str, output_of: OutputOf) -> None:
+    modules = ("comm", "graphs", "jiterator", "memory", "nccl", "nvtx", "profiler", "random", "sanitizer", "streams")
+    code = (
+        "import importlib, tcuda\n"
+        f"modules = [importlib.import_module(f'tcuda.{{name}}') for name in {modules}]\n"
+        "def said(module):\n"
+        f"    try: getattr(module, {name!r})\n"
+        "    except AttributeError as error: return str(error), error.name, error.obj is module\n"
+        "before = [said(module) for module in (tcuda, *modules)]\n"
+        "tcuda.init()\n"
+        "tcuda.xp.zeros(1)\n"
+        "assert [said(module) for module in (tcuda, *modules)] == before, before\n"
+        f"assert all(text.startswith('module') and {name!r} in text for text, *_ in before)\n"
+        "print(*before[0], sep='\\n')"
+    )
+    text, *rest = output_of(code).split("\n")
+    assert text == f"module 'tcuda' has no attribute {name!r}{about(name)}"
+    assert rest == [name, "True"]
 
 
 # A package that cannot be used
