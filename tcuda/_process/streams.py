@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from tcuda._backend.streams import CurrentStream
 from tcuda._errors import AcceleratorError
 from tcuda._process.lazy import backend, cuda
+from tcuda._runtime.protocol import STREAM_PER_THREAD
 from tcuda._status import Status
 
 
@@ -55,8 +56,8 @@ def handle_and_device(stream: StreamLike) -> tuple[int, int]:
     """Return the handle of ``stream`` and the index of its device.
 
     Args:
-        stream: A stream of tcuda, CuPy or PyTorch, or an object with ``__cuda_stream__``. The device of such an object
-            is taken to be the current device, because the object does not name its device.
+        stream: A stream of tcuda, CuPy, PyTorch or cuda.core, or an object with ``__cuda_stream__``. The device of an
+            object that does not name its device is taken to be the current device.
 
     Raises:
         RuntimeError: ``stream`` is not a stream.
@@ -75,6 +76,8 @@ def handle_and_device(stream: StreamLike) -> tuple[int, int]:
             f"a library that knows __cuda_stream__; got {stream!r}"
         )
     index = getattr(stream, "device_id", -1)  # CuPy: -1 for default and foreign streams
+    if index < 0 and handle > STREAM_PER_THREAD:  # a default stream is that of the current device
+        index = getattr(getattr(stream, "device", None), "device_id", -1)  # cuda.core
     return handle, index if index >= 0 else cuda.getDevice()
 
 

@@ -20,11 +20,10 @@ from tcuda._process.spare_events import spare_events
 from tcuda._process.streams import handle_and_device, is_complete, make_current
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, STREAM_PER_THREAD
 from tcuda.streams._event import Event
+from tcuda.streams._foreign_events import foreign_handle, refuse_event
 from tcuda.streams._rings import LAST, StreamRing
 
 if TYPE_CHECKING:
-    from typing import NoReturn
-
     from typing_extensions import Self
 
     from tcuda._process.devices import DeviceArgument
@@ -198,10 +197,10 @@ class Stream(_core.StreamMethods):
         """Make all later work on the stream wait for ``event`` (``cudaStreamWaitEvent``). The call returns at once.
 
         Args:
-            event: An event of tcuda, PyTorch or CuPy.
+            event: An event of tcuda, PyTorch, CuPy, cuda.core or Numba.
 
         Raises:
-            RuntimeError: ``event`` is not an event.
+            RuntimeError: ``event`` is not an event, or an event of cuda.core that was closed.
 
         Example:
             >>> side, ready = tcuda.Stream(), tcuda.Event()
@@ -214,9 +213,7 @@ class Stream(_core.StreamMethods):
         if isinstance(event, Event):
             event.wait(self)
             return
-        handle = getattr(event, "cuda_event", getattr(event, "ptr", None))
-        if not isinstance(handle, int):
-            _refuse_event(event)
+        handle = foreign_handle(event)
         if handle:  # 0 is the handle of an event of PyTorch that was never recorded
             with device(self.device_index):
                 cuda.streamWaitEvent(self.cuda_stream, handle)
@@ -277,7 +274,7 @@ class Stream(_core.StreamMethods):
         try:
             record = event.record
         except AttributeError:
-            _refuse_event(event)
+            refuse_event(event)
         record(self)
         return event
 
@@ -370,10 +367,6 @@ class ExternalStream(Stream):
 
     def __new__(cls, stream_ptr: int, device: DeviceArgument = None, **kwargs: Any) -> Self:
         return super().__new__(cls, device, stream_ptr=stream_ptr, **kwargs)
-
-
-def _refuse_event(event: object) -> NoReturn:
-    raise RuntimeError(f"expected event to be a tcuda.Event, or an event of PyTorch or CuPy; got {event!r}")
 
 
 _rings: dict[tuple[int, int], StreamRing] = {}

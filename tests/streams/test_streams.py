@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from support.foreign_streams import ForeignStream
+from support.foreign_streams import ForeignEvent, ForeignStream, NumberedStream
 from tcuda._process.devices import Device
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 from tcuda.streams import _stream
@@ -259,10 +259,37 @@ class TestWaiting:
         waiting.wait_event(SimpleNamespace(**{name: 0}))  # type: ignore[arg-type]
         assert waiting.query()
 
-    @pytest.mark.parametrize("bad", ["a", 5, None, SimpleNamespace(ptr="a")])
+    def test_wait_event_takes_events_whose_handle_is_no_integer(self) -> None:
+        event, waiting = busy_stream().record_event(), tcuda.Stream()
+        waiting.wait_event(ForeignEvent(event.cuda_event))
+        assert not waiting.query()
+        waiting.synchronize()
+        assert event.query()
+
+    def test_a_closed_event_is_refused(self) -> None:
+        with pytest.raises(RuntimeError, match="A closed event orders no work"):
+            tcuda.Stream().wait_event(ForeignEvent(0))
+
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            "a",
+            5,
+            None,
+            SimpleNamespace(ptr="a"),
+            SimpleNamespace(handle=5),  # a buffer of cuda.core has a handle too
+            SimpleNamespace(handle=None, sync=None),
+            SimpleNamespace(handle="a", sync=None),
+        ],
+    )
     def test_other_objects_than_events_are_refused(self, bad: Any) -> None:
         with pytest.raises(RuntimeError, match="expected event to be a tcuda.Event"):
             tcuda.Stream().wait_event(bad)
+
+    @pytest.mark.parametrize("stream", [lambda: tcuda.Stream(), lambda: ForeignStream(tcuda.Stream().cuda_stream)])
+    def test_wait_event_refuses_a_stream_and_names_wait_stream(self, stream: Any) -> None:
+        with pytest.raises(RuntimeError, match=r"got the stream .*Use wait_stream\(\)"):
+            tcuda.Stream().wait_event(stream())
 
     def test_wait_stream_takes_foreign_streams(self) -> None:
         busy, waiting = busy_stream(), tcuda.Stream()
@@ -392,6 +419,14 @@ class TestCurrent:
         with tcuda.stream(ForeignStream(handle)):  # type: ignore[arg-type]
             assert tcuda.current_stream().cuda_stream == handle
         runtime.streamDestroy(handle)
+
+    def test_the_device_that_a_foreign_stream_names_becomes_current(self) -> None:
+        last = tcuda.device_count() - 1
+        theirs = tcuda.Stream(last)
+        with tcuda.stream(NumberedStream(theirs.cuda_stream, last)):  # type: ignore[arg-type]
+            assert tcuda.current_stream() == theirs
+            assert tcuda.current_device() == last
+        assert tcuda.current_device() == 0
 
     def test_a_foreign_current_stream_is_returned_and_kept_alive(self, runtime: Runtime, backend: Backend) -> None:
         handle = runtime.streamCreateWithPriority(1, 0)
