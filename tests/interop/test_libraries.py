@@ -1,4 +1,4 @@
-"""Streams and events between tcuda and CuPy, PyTorch, Numba and cuda.core, on a real GPU."""
+"""Streams and events between tcuda and CuPy or PyTorch, on a real GPU."""
 
 from __future__ import annotations
 
@@ -232,35 +232,6 @@ def test_device_properties_equal_pytorchs() -> None:
     ]
     assert not different
     assert repr(ours) == repr(theirs)
-
-
-def test_numba() -> None:
-    numba = library("numba.cuda")
-    stream = tcuda.Stream()
-    theirs = numba.external_stream(stream.cuda_stream)
-    with tcuda.stream(stream):
-        tcuda._sleep(LONG)
-    event = numba.event()
-    event.record(theirs)
-    assert not event.query()
-    theirs.synchronize()
-    assert stream.query()
-
-
-def test_cuda_core() -> None:
-    core = library("cuda.core")
-    device = core.Device(0)
-    device.set_current()
-    theirs = device.create_stream()
-    with tcuda.stream(theirs):
-        tcuda._sleep(LONG)
-        assert tcuda.current_stream().cuda_stream == theirs.__cuda_stream__()[1]
-    waiting = tcuda.Stream()
-    waiting.wait_stream(theirs)
-    assert not waiting.query()
-    waiting.synchronize()
-    ours = device.create_stream(tcuda.Stream())
-    ours.sync()
 
 
 class TestMemoryOfCuPy:

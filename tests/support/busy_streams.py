@@ -9,6 +9,8 @@ import tcuda
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tcuda.streams import StreamLike
+
 LONG = 100_000_000
 """Clock cycles of a kernel that outlasts the work of a test on the host."""
 
@@ -32,7 +34,7 @@ def each_busy(*streams: tcuda.Stream) -> Iterator[tcuda.Stream]:
         yield busy
 
 
-def keep_busy(stream: tcuda.Stream, cycles: int = LONG) -> None:
-    """Let ``stream`` run a kernel that does nothing for ``cycles`` clock cycles."""
+def keep_busy(stream: StreamLike, cycles: int = LONG) -> None:
+    """Let ``stream``, of any library, run a kernel that does nothing for ``cycles`` clock cycles."""
     with tcuda.stream(stream):
         tcuda._sleep(cycles)
