@@ -112,9 +112,11 @@ class TestOrder:
 
         assert handed_over(pair.theirs, pair.ours, order) == 1
 
-    def test_streams_without_a_wait_read_too_early(self, pair: Pair) -> None:
-        assert handed_over(pair.ours, pair.theirs, lambda: None) == 0
-        assert handed_over(pair.theirs, pair.ours, lambda: None) == 0
+    def test_streams_without_a_wait_read_too_early(self, device: Any) -> None:
+        # Two streams may share a queue of the hardware, which then orders their work. Four pairs do not.
+        pairs = [Pair(tcuda.Stream(), device.create_stream()) for _ in range(4)]
+        assert 0 in [handed_over(pair.ours, pair.theirs, lambda: None) for pair in pairs]
+        assert 0 in [handed_over(pair.theirs, pair.ours, lambda: None) for pair in pairs]
 
     def test_a_stream_of_cuda_core_is_refused_as_an_event(self, pair: Pair) -> None:
         with pytest.raises(RuntimeError, match=r"Use wait_stream\(\)"):
@@ -123,7 +125,7 @@ class TestOrder:
     def test_a_closed_event_is_refused(self, pair: Pair) -> None:
         event = pair.theirs.record()
         event.close()
-        with pytest.raises(RuntimeError, match="A closed event orders no work"):
+        with pytest.raises(RuntimeError, match="closed"):
             pair.ours.wait_event(event)
 
 

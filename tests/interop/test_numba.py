@@ -96,4 +96,6 @@ def test_streams_and_events_of_both_order_the_work(cuda: Any) -> None:
     assert handed_over(theirs, ours, lambda: ours.wait_event(recorded(theirs))) == 1
     assert handed_over(ours, theirs, lambda: recorded(same).wait(theirs)) == 1
     assert handed_over(ours, theirs, lambda: ours.record_event().wait(theirs)) == 1
-    assert handed_over(theirs, ours, lambda: None) == 0
+    # Two streams may share a queue of the hardware, which then orders their work. Four pairs do not.
+    pairs = [(cuda.stream(), tcuda.Stream()) for _ in range(4)]
+    assert 0 in [handed_over(*pair, lambda: None) for pair in pairs]
