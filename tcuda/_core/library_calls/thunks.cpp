@@ -27,6 +27,20 @@ using Passed = std::conditional_t<(functions[function].floats >> argument & 1) !
 std::uint64_t value_of(std::uint64_t argument) { return argument; }
 std::uint64_t value_of(double) { return 0; } // no role needs the number
 
+// All functions with the same types of arguments share this code, because the compiler takes long for a copy in each
+// thunk.
+template <class... Arguments>
+[[gnu::noinline]] std::uint64_t pass_on(std::size_t function, Connection &connection, Arguments... arguments) {
+    using Real = std::uint64_t (*)(Arguments...);
+    const std::uint64_t values[] = {value_of(arguments)..., 0};
+    LibraryCall call(function, values);
+    connection.calls.fetch_add(1, std::memory_order_relaxed);
+    const auto real = reinterpret_cast<Real>(connection.real.load(std::memory_order_acquire));
+    const std::uint64_t result = real(arguments...);
+    call.returned(result);
+    return result;
+}
+
 template <std::size_t version, std::size_t function, class Arguments> struct Thunk;
 
 // Both ABIs pass integers, enumerations and pointers in the same places: a function of 64-bit integers takes and
@@ -34,15 +48,7 @@ template <std::size_t version, std::size_t function, class Arguments> struct Thu
 template <std::size_t version, std::size_t function, std::size_t... argument>
 struct Thunk<version, function, std::index_sequence<argument...>> {
     static std::uint64_t call(Passed<function, argument>... arguments) {
-        using Real = std::uint64_t (*)(Passed<function, argument>...);
-        Connection &connection = connections[version][function];
-        const std::uint64_t values[] = {value_of(arguments)..., 0};
-        LibraryCall call(function, values);
-        connection.calls.fetch_add(1, std::memory_order_relaxed);
-        const auto real = reinterpret_cast<Real>(connection.real.load(std::memory_order_acquire));
-        const std::uint64_t result = real(arguments...);
-        call.returned(result);
-        return result;
+        return pass_on(function, connections[version][function], arguments...);
     }
 };
 
