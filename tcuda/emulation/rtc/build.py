@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._version import __version__
-from tcuda.emulation.rtc import checks, compiler, headers, launch_bounds, missing_headers, source, unsupported
+from tcuda.emulation.rtc import checks, compiler, headers, launch_bounds, missing_headers, source, support, unsupported
 from tcuda.emulation.rtc.cache import cache
 from tcuda.emulation.rtc.errors import CompileException, ordered
 from tcuda.emulation.rtc.options import InvalidOption, Options, translate
@@ -176,7 +176,11 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     recorded = request.recorded and checked
     flags = [*_FLAGS, *(checks.flags(clang=used.is_clang, recorded=recorded) if checked else ())]
     libraries = checks.libraries(clang=used.is_clang, recorded=recorded)
-    done = used.run([*common, *flags, "-o", str(library), "-x", "c++", FILE, *libraries], folder)
+    apart, objects = support.linked(used, [*own, *flags])
+    done = used.run(
+        [*common, *flags, *apart, "-o", str(library), "-x", "c++", FILE, *objects, *libraries],
+        folder,
+    )
     messages = _messages(done.stderr)
     if done.returncode and _EXPRESSIONS in messages:
         # If a brace of the source is missing, the compiler complains about the added lines. So the messages are those

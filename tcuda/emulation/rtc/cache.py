@@ -16,13 +16,17 @@ MOST_BYTES = 1 << 30
 """The size of the folder above which the least recently used kernels are removed, until half of the size is left."""
 
 _MARK = b"tcuda-kernel-1\0\0"
-_SUFFIX = ".so"
+LIBRARY = ".so"
+"""The end of the name of a shared library of kernels."""
+
+OBJECT = ".o"
+"""The end of the name of an object file, with which libraries are linked."""
 
 
 class Cache:
-    """Shared libraries in a folder, each under a key.
+    """Shared libraries and object files in a folder, each under a key.
 
-    A file ends with a hash of its contents, which a loader of libraries ignores. The hash tells whether a file is
+    A file ends with a hash of its contents, which loaders and linkers ignore. The hash tells whether a file is
     broken, because the process could end when a broken file is loaded.
 
     Args:
@@ -40,9 +44,9 @@ class Cache:
         self.folder = folder
         self._most_bytes = most_bytes
 
-    def find(self, key: str) -> Path | None:
-        """Return the path of the library for ``key``; None if no file exists for ``key``, or if the file is broken."""
-        path = self._path(key)
+    def find(self, key: str, suffix: str = LIBRARY) -> Path | None:
+        """Return the path of the file for ``key``; None if no file exists for ``key``, or if the file is broken."""
+        path = self._path(key, suffix)
         try:
             content = path.read_bytes()
         except OSError:
@@ -54,18 +58,18 @@ class Cache:
             os.utime(path)  # The removal of old files looks at this time.
         return path
 
-    def store(self, key: str, library: bytes) -> Path:
-        """Store ``library`` under ``key``, and return the path of the file.
+    def store(self, key: str, content: bytes, suffix: str = LIBRARY) -> Path:
+        """Store ``content`` under ``key``, and return the path of the file.
 
         Raises:
             OSError: The file cannot be written.
         """
-        path = self._path(key)
+        path = self._path(key, suffix)
         # Another process sees either the whole file or no file.
         handle, name = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(library + _MARK + hashlib.sha256(library).digest())
+                file.write(content + _MARK + hashlib.sha256(content).digest())
             Path(name).replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -74,8 +78,8 @@ class Cache:
         self._trim(path)
         return path
 
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{_SUFFIX}"
+    def _path(self, key: str, suffix: str) -> Path:
+        return self.folder / f"{key}{suffix}"
 
     def _trim(self, newest: Path) -> None:
         """Remove the least recently used files if the folder is too large."""
@@ -83,7 +87,7 @@ class Cache:
         for path in self.folder.iterdir():
             with contextlib.suppress(OSError):  # Another process may remove files too.
                 state = path.stat()
-                if stat.S_ISREG(state.st_mode) and path.suffix in (_SUFFIX, ".tmp"):
+                if stat.S_ISREG(state.st_mode) and path.suffix in (LIBRARY, OBJECT, ".tmp"):
                     files.append((state.st_mtime_ns, state.st_size, path))
         total = sum(size for _, size, _ in files)
         if total <= self._most_bytes:

@@ -3,6 +3,7 @@
 
 #include "tcuda/launch.h"
 
+#ifndef TCUDA_SUPPORT_APART
 extern "C" {
 
 #define TCUDA_CHECK(name, type, size, write)                                                                           \
@@ -126,3 +127,4 @@ TCUDA_HIDDEN void __asan_after_dynamic_init() {}
 #undef TCUDA_CHECK
 
 } // extern "C"
+#endif

@@ -1,5 +1,9 @@
 // The device language of CUDA C++ for the C++ compiler of the machine.
 // The run-time compiler includes this header before every source.
+//
+// The functions that the compiler calls are the same in all modules. Most compilations take them from an object file,
+// which is compiled once: TCUDA_SUPPORT_ONLY is defined for this object file, and TCUDA_SUPPORT_APART for the modules
+// that are linked with it. Without these macros, a module has all by itself.
 #pragma once
 
 #include "tcuda/qualifiers.h"

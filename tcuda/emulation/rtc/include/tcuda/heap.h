@@ -3,6 +3,8 @@
 
 #include "tcuda/memory.h"
 
+#ifndef TCUDA_SUPPORT_APART
+
 namespace tcuda {
 
 struct HeapBlock {
@@ -58,9 +60,13 @@ TCUDA_OF_MODULE void *tcuda_heap_allocate_zeros(size_t count, size_t size) noexc
 
 }  // extern "C"
 
+#endif
+
 // The operators of the host allocate memory of the host. Without the labels, the host would use the operators of the
 // module, because the compiler ignores an attribute of visibility here.
 __asm__(".hidden _Znwm\n.hidden _Znam\n.hidden _ZdlPv\n.hidden _ZdaPv\n.hidden _ZdlPvm\n.hidden _ZdaPvm");
+
+#ifndef TCUDA_SUPPORT_APART
 __attribute__((used, weak)) TCUDA_UNSANITIZED void *operator new(size_t size) {
     return tcuda_heap_allocate(size == 0 ? 1 : size);
 }
@@ -79,3 +85,4 @@ __attribute__((used, weak)) TCUDA_UNSANITIZED void operator delete(void *address
 __attribute__((used, weak)) TCUDA_UNSANITIZED void operator delete[](void *address, size_t) noexcept {
     tcuda_heap_release(address);
 }
+#endif

@@ -10,6 +10,11 @@
     __attribute__((no_sanitize("address", "kernel-address", "thread", "bounds", "integer-divide-by-zero")))
 #endif
 #define TCUDA_HIDDEN __attribute__((visibility("hidden")))
+#ifdef TCUDA_SUPPORT_ONLY
+#define TCUDA_VARIABLE extern TCUDA_HIDDEN
+#else
+#define TCUDA_VARIABLE TCUDA_HIDDEN
+#endif
 
 // Functions of the headers need no check, but a function that differs from its caller in this is not inlined. The usual
 // checks leave out the variables of the module by themselves.
@@ -19,23 +24,25 @@
 #define TCUDA_UNRECORDED
 #endif
 
-TCUDA_HIDDEN uint3 threadIdx, blockIdx;
-TCUDA_HIDDEN dim3 blockDim, gridDim;
+TCUDA_VARIABLE uint3 threadIdx, blockIdx;
+TCUDA_VARIABLE dim3 blockDim, gridDim;
 static const int warpSize = 32;
 
 namespace tcuda {
 
-TCUDA_HIDDEN abi::Cursor cursor;
-TCUDA_HIDDEN abi::Services services;
-TCUDA_HIDDEN abi::Span slots[abi::slot_count];
-TCUDA_HIDDEN abi::Record records[abi::record_count];
-TCUDA_HIDDEN abi::Address own_bytes;
-TCUDA_HIDDEN unsigned shared_size;
-TCUDA_HIDDEN bool printed;
-TCUDA_HIDDEN const abi::Kernel *kernels;
+TCUDA_VARIABLE abi::Cursor cursor;
+TCUDA_VARIABLE abi::Services services;
+TCUDA_VARIABLE abi::Span slots[abi::slot_count];
+TCUDA_VARIABLE abi::Record records[abi::record_count];
+TCUDA_VARIABLE abi::Address own_bytes;
+TCUDA_VARIABLE unsigned shared_size;
+TCUDA_VARIABLE bool printed;
+TCUDA_VARIABLE const abi::Kernel *kernels;
 // `extern __shared__` arrays outside of functions have this label.
-extern char shared_memory[abi::shared_capacity] __asm__("tcuda_dynamic_shared");
+extern TCUDA_HIDDEN char shared_memory[abi::shared_capacity] __asm__("tcuda_dynamic_shared");
+#ifndef TCUDA_SUPPORT_ONLY
 alignas(4096) TCUDA_HIDDEN char shared_memory[abi::shared_capacity];
+#endif
 
 // Threads
 
@@ -286,6 +293,7 @@ inline void __syncwarp(unsigned mask = 0xffffffff) {
 
 extern "C" {
 
+#ifndef TCUDA_SUPPORT_ONLY
 __attribute__((visibility("default"))) extern const tcuda::abi::Module tcuda_module;
 const tcuda::abi::Module tcuda_module = {
     tcuda::abi::version,
@@ -303,7 +311,9 @@ const tcuda::abi::Module tcuda_module = {
     &tcuda::printed,
     &tcuda::kernels,
 };
+#endif
 
+#ifndef TCUDA_SUPPORT_APART
 // The beginning of the data that the compiler passes to a handler of -fsanitize=bounds and of
 // -fsanitize=integer-divide-by-zero.
 struct tcuda_check_data {
@@ -326,5 +336,6 @@ TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_divrem_overflow_abort(tcuda_c
     tcuda::fail("divide", divisor == 0 ? "division of an integer by zero" : "the quotient of two integers overflows",
                 data->file, int(data->line));
 }
+#endif
 
 } // extern "C"

@@ -48,6 +48,7 @@ extern "C" {
 
 // The compiler calls these functions by the labels above, and does not count such calls as uses.
 #define TCUDA_OF_MODULE __attribute__((used, weak, visibility("hidden"))) TCUDA_UNSANITIZED
+#ifndef TCUDA_SUPPORT_APART
 TCUDA_OF_MODULE void *tcuda_move(void *to, const void *from, size_t size) noexcept {
     tcuda::check_bytes(from, size, false);
     tcuda::check_bytes(to, size, true);
@@ -65,6 +66,7 @@ TCUDA_OF_MODULE int tcuda_compare(const void *a, const void *b, size_t size) noe
     tcuda::check_bytes(b, size, false);
     return tcuda_host_memcmp(a, b, size);
 }
+#endif
 
 }  // extern "C"
 

@@ -15,6 +15,7 @@ int putchar(int) __asm__("tcuda_putchar");
 int tcuda_host_puts(const char *) __asm__("puts");
 int tcuda_host_putchar(int) __asm__("putchar");
 
+#ifndef TCUDA_SUPPORT_APART
 TCUDA_OF_MODULE int tcuda_printf(const char *format, ...) {
     tcuda::printed = true;
     __builtin_va_list arguments;
@@ -31,5 +32,6 @@ TCUDA_OF_MODULE int tcuda_putchar(int character) {
     tcuda::printed = true;
     return tcuda_host_putchar(character);
 }
+#endif
 
 }  // extern "C"
