@@ -12,7 +12,7 @@ import tcuda.testing
 from support.folders import REPOSITORY
 
 if TYPE_CHECKING:
-    from support.fixture_types import OutputOf
+    from support.fixture_types import RunPython
 
 _PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
@@ -36,10 +36,11 @@ def examples() -> list[Example]:
 
 
 @pytest.mark.parametrize("example", examples(), ids=lambda example: example.where)
-def test_an_example_runs_and_prints_what_the_page_says(example: Example, output_of: OutputOf) -> None:
-    printed = output_of(example.code)
+def test_an_example_runs_and_prints_what_the_page_says(example: Example, run_forked: RunPython) -> None:
+    done = run_forked(example.code)
+    assert done.returncode == 0, done.stderr
     if example.printed is not None:
-        assert printed == example.printed.strip()
+        assert done.stdout.strip() == example.printed.strip()
 
 
 def test_the_pages_have_examples() -> None:

@@ -12,17 +12,26 @@ import pytest
 pytestmark = pytest.mark.emulated
 
 
-@pytest.fixture
-def run(run_python):
-    """Return a function that runs a program without a chosen runtime, checks its exit and returns its output."""
-
+def checked(run_program):
     def run(program, **environment):
         nothing_chosen = dict.fromkeys(["TCUDA_RUNTIME", "TCUDA_EMULATED_DEVICES", "TCUDA_EMULATED_MEMORY"])
-        done = run_python(textwrap.dedent(program), **nothing_chosen | environment)
+        done = run_program(textwrap.dedent(program), **nothing_chosen | environment)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.split()
 
     return run
+
+
+@pytest.fixture
+def run(run_forked):
+    """Return a function that runs a program without a chosen runtime, checks its exit and returns its output."""
+    return checked(run_forked)
+
+
+@pytest.fixture
+def run_with_imports(run_python):
+    """Return a function that does as ``run`` does, in a process that has imported nothing."""
+    return checked(run_python)
 
 
 def test_enable_chooses_devices_and_memory_before_first_use(run):
@@ -129,8 +138,8 @@ def test_the_clock_belongs_to_emulated_devices_only(run):
     """) == ["True", "True"]  # fmt: skip
 
 
-def test_importing_the_package_uses_no_device(run):
-    assert run("""
+def test_importing_the_package_uses_no_device(run_with_imports):
+    assert run_with_imports("""
         from tcuda import emulation
         from tcuda import _runtime
         from tcuda._process import lazy
@@ -140,8 +149,8 @@ def test_importing_the_package_uses_no_device(run):
     """) == ["None", "False", "None"]  # fmt: skip
 
 
-def test_importing_the_package_imports_no_numpy(run):
-    assert run("""
+def test_importing_the_package_imports_no_numpy(run_with_imports):
+    assert run_with_imports("""
         import sys, tcuda
         from tcuda import emulation
         emulation.enable()
@@ -152,7 +161,7 @@ def test_importing_the_package_imports_no_numpy(run):
 
 
 @pytest.mark.parametrize("first", ["_ndarray", "creation", "random", "xp", "functions"])
-def test_a_pickled_array_and_its_class_can_be_loaded_in_a_new_process(run, first):
+def test_a_pickled_array_and_its_class_can_be_loaded_in_a_new_process(run_with_imports, first):
     program = f"""
         import pickle, sys
         import tcuda.emulation.{first}
@@ -161,12 +170,12 @@ def test_a_pickled_array_and_its_class_can_be_loaded_in_a_new_process(run, first
         assert pickle.loads(pickle.dumps(emulation.ndarray)) is emulation.ndarray
         print(pickle.dumps(emulation.xp.arange(3)).hex(), pickle.dumps(emulation.xp.empty).hex())
     """
-    array, function = run(program, TCUDA_RUNTIME="emulated")
+    array, function = run_with_imports(program, TCUDA_RUNTIME="emulated")
     fresh = f"""
         import pickle
         print(pickle.loads(bytes.fromhex("{array}")).sum(), pickle.loads(bytes.fromhex("{function}"))(3).shape)
     """
-    assert run(fresh, TCUDA_RUNTIME="emulated") == ["3", "(3,)"]
+    assert run_with_imports(fresh, TCUDA_RUNTIME="emulated") == ["3", "(3,)"]
 
 
 def test_a_process_exits_normally_while_arrays_are_alive(run):
