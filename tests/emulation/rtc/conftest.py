@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -16,3 +17,11 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "kernels"
     monkeypatch.setenv("TCUDA_CACHE_DIR", str(folder))
     return folder
+
+
+@pytest.fixture(scope="module")
+def cache_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The tests of a module store compiled kernels in one folder, which is empty before the first test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TCUDA_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
+        yield

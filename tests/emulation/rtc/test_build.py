@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler"),
-    pytest.mark.usefixtures("cache_folder"),
+    pytest.mark.usefixtures("cache_of_module"),
 ]
 
 KERNEL = 'extern "C" __global__ void f(int* x) { x[0] = 1; }\n'
