@@ -175,8 +175,7 @@ def test_up_to_eight_inputs_are_summed(xp: Any, number: int) -> None:
     np.testing.assert_array_equal(tcuda.jiterator._create_jit_fn(code)(*inputs).get(), sum(range(number)))
 
 
-@pytest.mark.parametrize("number", [1, 4, 8])
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("number", "dtype"), [(1, "float32"), (4, "float16"), (8, "float32")])
 def test_several_outputs_are_written_to_references(xp: Any, number: int, dtype: str) -> None:
     parameters = ", ".join(f"T& out{place}" for place in range(number))
     body = " ".join(f"out{place} = x + {place};" for place in range(number))
@@ -261,7 +260,7 @@ def test_code_that_does_not_compile_is_not_needed_for_an_empty_array(xp: Any) ->
     assert broken(xp.zeros((2, 0), "float32")).shape == (2, 0)
 
 
-@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("name", ["bool", "int64", "float16", "float32", "complex128"])
 @pytest.mark.parametrize("shape", [(5,), (2, 3), (), (0, 3)])
 def test_a_repeated_call_makes_the_same_array(
     xp: Any, axpby: Callable[..., Any], name: str, shape: tuple[int, ...]
