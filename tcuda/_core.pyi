@@ -1551,6 +1551,12 @@ class Stacks(enum.IntEnum):
     ALLOCATIONS = ...
     ALL = ...
 
+class ExpectedCapture:
+    """A time in which no event is recorded for page-locked memory: until :meth:`end`, or until the object dies."""
+
+    def end(self) -> None:
+        """End the time. A second call does nothing."""
+
 class Ledger:
     """The ledger of all devices, through which every allocation goes.
 
@@ -1681,6 +1687,8 @@ class Ledger:
     def begin_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None: ...
     def end_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None:
         """End the use of this number, from any thread, or for 0 the latest use of this thread, if there is one."""
+    def expect_capture(self) -> ExpectedCapture:
+        """Wait until no thread records an event for page-locked memory, and let none be recorded."""
     def begin_capture(self, id: tuple[int, int], device: int, stream: int) -> int:
         """Let allocations on the streams of a capture come from a pool, and keep the memory that this thread frees.
 
@@ -1736,16 +1744,28 @@ class Ledger:
     ) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]: ...
     def host_statistics(self) -> dict[str, int]:
         """Return the statistics of the page-locked memory of the host."""
+    def host_snapshot(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the segments of page-locked memory and their events, with the keys of those of a device."""
+    def attach_to_host(self, tracker: Tracker) -> None:
+        """Let ``tracker``, which is attached to no device, measure page-locked memory."""
+    def detach_from_host(self, tracker: Tracker) -> None: ...
+    def read_host(self, tracker: Tracker) -> tuple[int, int, int, int, int]: ...
     def reset_host_peaks(self) -> None: ...
     def reset_host_accumulated(self) -> None: ...
-    def change_host_settings(self, registers_pages: bool, threads: int, reserved_segment: int) -> None:
+    def change_host_settings(
+        self, registers_pages: bool, threads: int, reserved_segment: int, background_thread: bool
+    ) -> None:
         """Set the options of page-locked memory; segments that exist stay as they are.
 
         Args:
             registers_pages: Whether segments are pages of the process that the driver locks.
             threads: The number of threads that touch such pages before.
             reserved_segment: The bytes of the first segment for small blocks; 0 for the usual size.
+            background_thread: Whether a thread asks the devices about freed blocks.
         """
+    def begin_host_rest(self) -> None:
+        """Let the thread of the settings ask nothing until :meth:`end_host_rest`."""
+    def end_host_rest(self) -> None: ...
     def host_allocation_at(self, address: int) -> tuple[int, int]:
         """Return address and size of the page-locked allocation that contains ``address``; zeros if none does."""
     def empty_host_cache(self) -> None:

@@ -41,6 +41,7 @@ class AllocConf(NamedTuple):
         pinned_use_register: Whether page-locked memory is memory of the process that the driver locks.
         pinned_threads: The number of threads that touch such memory before.
         pinned_reserve: The bytes of the first segment of page-locked memory for small blocks; 0 for the usual size.
+        pinned_background: Whether a thread asks the devices about freed page-locked memory.
         memory_fraction: The share of a device's memory that may be reserved; None if the text does not name it.
     """
 
@@ -55,6 +56,7 @@ class AllocConf(NamedTuple):
     pinned_use_register: bool = False
     pinned_threads: int = 1
     pinned_reserve: int = 0
+    pinned_background: bool = False
 
     def settings(self) -> Settings:
         """Return the options of the caching allocator."""
@@ -221,11 +223,11 @@ _READERS: dict[str, tuple[str | None, Callable[[str], object]]] = {
     "per_process_memory_fraction": ("memory_fraction", _read_share),
     "pinned_num_register_threads": ("pinned_threads", _read_threads),
     "pinned_reserve_segment_size_mb": ("pinned_reserve", _read_reserve),
+    "pinned_use_background_threads": ("pinned_background", _read_bool),
     "pinned_use_cuda_host_register": ("pinned_use_register", _read_bool),
     "roundup_power2_divisions": ("roundup_power2_divisions", _read_divisions),
     # These options of torch have no effect in tcuda. They are allowed, so that a text for torch can stay as it is.
     "graph_capture_record_stream_reuse": (None, _read_bool),
-    "pinned_use_background_threads": (None, _read_bool),
     "release_lock_on_cudamalloc": (None, _read_bool),
     "throw_on_cudamalloc_oom": (None, _read_bool),
 }

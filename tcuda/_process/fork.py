@@ -16,6 +16,11 @@ def call_in_child(forget: Callable[[], object]) -> None:
     _to_call.append(forget)
 
 
+def call_around_fork(before: Callable[[], object], after: Callable[[], object]) -> None:
+    """Call ``before`` before each fork, and ``after`` in the parent after the fork."""
+    os.register_at_fork(before=before, after_in_parent=after)
+
+
 def _after_fork_in_child() -> None:
     for forget in _to_call:
         forget()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from tcuda import _core
 from tcuda._errors import AcceleratorError, AllocatorSettingsError
 from tcuda._process.alloc_conf import AllocConf, from_environment
-from tcuda._process.fork import call_in_child
+from tcuda._process.fork import call_around_fork, call_in_child
 from tcuda._process.lazy import _lazy_init, cuda
 
 if TYPE_CHECKING:
@@ -142,7 +142,9 @@ def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[.
 
 def _use_on_host(ledger: _core.Ledger, conf: AllocConf) -> None:
     """Let ``ledger`` use the options of page-locked memory in ``conf``."""
-    ledger.change_host_settings(conf.pinned_use_register, conf.pinned_threads, conf.pinned_reserve)
+    ledger.change_host_settings(
+        conf.pinned_use_register, conf.pinned_threads, conf.pinned_reserve, conf.pinned_background
+    )
 
 
 def _limit(ledger: _core.Ledger, conf: AllocConf, count: int) -> None:
@@ -161,8 +163,28 @@ def _raise_driver_error(status: int, call: str) -> NoReturn:
     raise AcceleratorError(status, call)
 
 
+_resting: list[_core.Ledger] = []
+"""The ledgers whose thread rests, because a fork is about to happen."""
+
+
+def _rest_before_fork() -> None:
+    # In the middle of a question, the thread may hold a lock of the runtime. A child would wait for that lock for ever.
+    if _ledger is not None:
+        _ledger.begin_host_rest()
+        _resting.append(_ledger)
+
+
+def _go_on_after_fork() -> None:
+    if _resting:
+        _resting.pop().end_host_rest()
+
+
+call_around_fork(_rest_before_fork, _go_on_after_fork)
+
+
 def _forget_in_child() -> None:
     global _ledger, _settled
+    _resting.clear()
     if _ledger is not None:
         _ledger.abandon()
         _ledger = _settled = None

@@ -207,8 +207,12 @@ class CUDAGraph:
             # The graph notes the capture before CUDA begins the capture, because a signal handler may raise in between.
             self._beginning, self._pool, self._device = True, used, index
             self._capture = capture = Capture(self, stream, index, 0, mode)
-            cuda.streamBeginCapture(stream, mode)
-            capture.number = memory.begin_capture(used, index, stream)
+            expected = memory.expect_capture()
+            try:
+                cuda.streamBeginCapture(stream, mode)
+                capture.number = memory.begin_capture(used, index, stream)
+            finally:
+                expected.end()
             captures.append(capture)
         self._beginning = False
 

@@ -76,7 +76,9 @@ def _snapshot(device: DeviceArgument = None, augment_with_fx_traces: bool = Fals
 
     Returns:
         A dictionary with ``segments`` as in :func:`memory_snapshot`, ``device_traces`` (a list of events for each
-        device, with the oldest event first), ``allocator_settings`` and ``external_annotations``.
+        device, with the oldest event first), ``allocator_settings`` and ``external_annotations``. torch has no history
+        of page-locked memory. In tcuda, ``host_segments`` and ``host_trace`` (a list of events) have the page-locked
+        memory of the host, with the same keys. The ``device`` of such a segment is -1, and all streams are 0.
 
     Raises:
         RuntimeError: ``device`` does not exist.
@@ -89,9 +91,15 @@ def _snapshot(device: DeviceArgument = None, augment_with_fx_traces: bool = Fals
         True
         >>> len(snapshot["device_traces"]) == tcuda.device_count()
         True
+        >>> staging = tcuda.memory.empty_pinned(1000, "uint8")
+        >>> segments = tcuda.memory._snapshot()["host_segments"]
+        >>> blocks = [block for segment in segments for block in segment["blocks"]]
+        >>> [block["size"] for block in blocks if block["address"] == staging.ctypes.data]
+        [1024]
     """
     resolve(device, OF_MEMORY)
     segments, traces = ledger().snapshot(None, True)
+    host_segments, host_trace = ledger().host_snapshot()
     settings = conf()
     return {
         "segments": segments,
@@ -110,6 +118,8 @@ def _snapshot(device: DeviceArgument = None, augment_with_fx_traces: bool = Fals
             },
         },
         "external_annotations": [],
+        "host_segments": host_segments,
+        "host_trace": host_trace,
     }
 
 
@@ -157,6 +167,8 @@ def _record_memory_history(
     skip_actions: list[str] | None = None,
 ) -> None:
     """Record the stacks and the history of memory, or stop (``torch.cuda.memory._record_memory_history``).
+
+    The history has the memory of all devices and, in contrast to torch's, the page-locked memory of the host.
 
     Args:
         enabled: ``"all"`` records the history and the stacks of live memory. ``"state"`` records the stacks of live

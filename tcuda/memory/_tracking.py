@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
 
 F = TypeVar("F", bound="Callable[..., Any]")
+_ON_DEVICE = 5  # the first figures of a Usage; the other figures are those of page-locked memory
 
 
 class Usage(NamedTuple):
-    """The memory that a part of a program used on a device.
+    """The memory that a part of a program used on a device, and page-locked memory of the host.
 
-    The sizes are in bytes, and count as in :func:`tcuda.memory_allocated`.
+    The sizes are in bytes. The sizes on the device count as in :func:`tcuda.memory_allocated`, and those of page-locked
+    memory as ``active_bytes`` in :func:`tcuda.host_memory_stats`. The text of the object has the figures of page-locked
+    memory only if the part used such memory.
 
     Attributes:
         current: The bytes that the part allocated, minus the bytes that the part freed. The number is negative if the
@@ -35,12 +38,21 @@ class Usage(NamedTuple):
         allocated: The sum of all allocations, in bytes.
         freed: The sum of all frees, in bytes. Frees of memory from before the part are included.
         allocations: The number of allocations.
+        host_current: As ``current``, for page-locked memory, which all devices share.
+        host_peak: The highest value of ``host_current``.
+        host_allocated: The sum of all allocations of page-locked memory, in bytes.
+        host_freed: The sum of all frees of page-locked memory, in bytes.
+        host_allocations: The number of allocations of page-locked memory.
 
     Example:
         >>> with tcuda.memory.track() as measured:
         ...     x = xp.zeros(1000, dtype="float32")
         >>> measured.usage
         Usage(current=4096, peak=4096, allocated=4096, freed=0, allocations=1)
+        >>> with tcuda.memory.track() as measured:
+        ...     staging = tcuda.memory.empty_pinned(1000, "uint8")
+        >>> measured.usage.host_peak
+        1024
     """
 
     current: int = 0
@@ -48,10 +60,27 @@ class Usage(NamedTuple):
     allocated: int = 0
     freed: int = 0
     allocations: int = 0
+    host_current: int = 0
+    host_peak: int = 0
+    host_allocated: int = 0
+    host_freed: int = 0
+    host_allocations: int = 0
+
+    def __repr__(self) -> str:
+        return f"Usage({_text(self)})"
+
+
+def _text(usage: Usage) -> str:
+    """Return the names and values of the figures; without those of page-locked memory if all of them are 0."""
+    figures = usage._asdict()
+    shown = figures if any(usage[_ON_DEVICE:]) else dict(list(figures.items())[:_ON_DEVICE])
+    return ", ".join(f"{name}={value}" for name, value in shown.items())
 
 
 class track:
     """Context manager and decorator that measures the memory of a block of code, or of the calls of a function.
+
+    The measurement has the memory of one device, and the page-locked memory of the host.
 
     Measurements may nest and overlap, and do not change the peaks of :func:`tcuda.memory_stats`.
 
@@ -78,6 +107,11 @@ class track:
         ...     del x
         >>> usage.peak, usage.current  # bytes
         (8192, 4096)
+        >>> with tcuda.memory.track() as usage:
+        ...     staging = tcuda.memory.empty_pinned(1000, "uint8")
+        ...     del staging
+        >>> usage.host_peak, usage.host_current  # bytes
+        (1024, 0)
         >>> @tcuda.memory.track(report=print)
         ... def step(n):
         ...     return xp.ones(n, dtype="float32").sum().item()
@@ -85,7 +119,7 @@ class track:
         Usage(current=0, peak=...
     """
 
-    _active: tuple[Ledger, int, Tracker] | None = None
+    _active: tuple[Ledger, int, Tracker, Tracker] | None = None
     _entering = False
 
     def __init__(
@@ -111,13 +145,13 @@ class track:
         """The :class:`Usage` so far, or the :class:`Usage` of the last block."""
         if self._active is None:
             return self._last
-        _, device, tracker = self._active
-        return Usage(*ledger().read(device, tracker))  # ledger() raises in a forked child
+        _, device, tracker, of_host = self._active
+        in_use = ledger()  # raises in a forked child
+        return Usage(*in_use.read(device, tracker), *in_use.read_host(of_host))
 
     def __repr__(self) -> str:
         active = self._active is not None and is_initialized()  # tcuda is not initialised in a forked child
-        figures = (self.usage if active else self._last)._asdict()
-        return f"<tcuda.memory.track: {', '.join(f'{name}={value}' for name, value in figures.items())}>"
+        return f"<tcuda.memory.track: {_text(self.usage if active else self._last)}>"
 
     @property
     def current(self) -> int:
@@ -144,13 +178,40 @@ class track:
         """The number of allocations."""
         return self.usage.allocations
 
+    @property
+    def host_current(self) -> int:
+        """The allocated bytes of page-locked memory minus the freed bytes."""
+        return self.usage.host_current
+
+    @property
+    def host_peak(self) -> int:
+        """The highest value of :attr:`host_current`, in bytes."""
+        return self.usage.host_peak
+
+    @property
+    def host_allocated(self) -> int:
+        """The sum of all allocations of page-locked memory, in bytes."""
+        return self.usage.host_allocated
+
+    @property
+    def host_freed(self) -> int:
+        """The sum of all frees of page-locked memory, in bytes."""
+        return self.usage.host_freed
+
+    @property
+    def host_allocations(self) -> int:
+        """The number of allocations of page-locked memory."""
+        return self.usage.host_allocations
+
     def _enter(self) -> track:
         if self._active is not None:
             raise RuntimeError("This measurement is already active; make a tcuda.memory.track() for every block.")
-        in_use, device, tracker = ledger(), resolve(self._device, OF_MEMORY), Tracker(self._thread)
+        in_use, device = ledger(), resolve(self._device, OF_MEMORY)
+        tracker, of_host = Tracker(self._thread), Tracker(self._thread)
         self._entering = True
-        self._active = in_use, device, tracker
+        self._active = in_use, device, tracker, of_host
         in_use.attach(device, tracker)
+        in_use.attach_to_host(of_host)
         self._entering = False
         return self
 
@@ -200,8 +261,9 @@ class track:
     def _detach(self, _initialized: Callable[[], bool] = is_initialized) -> None:
         active = self._active
         if active is not None and _initialized():  # tcuda is not initialised in a forked child
-            in_use, device, tracker = active
+            in_use, device, tracker, of_host = active
             in_use.detach(device, tracker)
+            in_use.detach_from_host(of_host)
         self._active = None
 
     def _finish(self, usage: Usage) -> None:

@@ -632,7 +632,7 @@ print(tcuda.host_memory_stats()["num_host_alloc"], tcuda.host_memory_stats()["al
 
         driver = _core.FaultyDriver(runtime.memoryDriver())
         own = _core.Ledger(driver, runtime.getDeviceCount(), _core.Settings(), fail, fail)
-        own.change_host_settings(True, 2, 0)
+        own.change_host_settings(True, 2, 0, False)
         driver.fail(entry, 0, 719)
         block = _core.allocate_page_locked(own, PAGES)
         del block

@@ -30,6 +30,10 @@ def in_a_thread(function: Any) -> None:
     thread.join()
 
 
+def pinned(size: int) -> Any:
+    return tcuda.memory.empty_pinned(size, "uint8")
+
+
 class TestBlocks:
     def test_allocations_and_frees_in_the_scope_are_measured(self, xp: Any) -> None:
         before = xp.empty(5000, "B")
@@ -52,7 +56,7 @@ class TestBlocks:
 
     def test_attributes_are_current_in_the_scope_and_fixed_after_it(self, xp: Any) -> None:
         usage = track()
-        assert usage.usage == Usage() == (0, 0, 0, 0, 0)
+        assert usage.usage == Usage() == (0,) * 10
         with usage:
             assert usage.usage == Usage()
             kept = xp.empty(1000, "B")
@@ -241,6 +245,81 @@ class TestThreads:
         in_a_thread(lambda: usage.__exit__(None, None, None))
         xp.empty(KIB, "B")
         assert usage.allocations == 1
+
+
+class TestPageLockedMemory:
+    """The figures whose names begin with ``host_``."""
+
+    def test_page_locked_memory_has_figures_of_its_own(self, xp: Any) -> None:
+        old = pinned(5000)
+        with track() as usage:
+            kept = pinned(1000)
+            pinned(2000)
+            array = xp.empty(3 * KIB, "B")
+            assert (usage.host_current, usage.host_peak) == (1024, 3072)
+            assert (usage.host_allocated, usage.host_freed, usage.host_allocations) == (3072, 2048, 2)
+            del old
+        del kept
+        assert usage.usage == Usage(3 * KIB, 3 * KIB, 3 * KIB, 0, 1, 1024 - 5120, 3072, 3072, 2048 + 5120, 2)
+        del array
+
+    def test_the_figures_are_those_of_the_statistics(self, runtime: Runtime) -> None:
+        before = tcuda.host_memory_stats()
+        with track() as usage:
+            kept = [pinned(size) for size in (1, 100, 1000, 100_000, 3 * MIB + 1)]
+            del kept[2]
+        after = tcuda.host_memory_stats()
+        assert usage.host_current == after["active_bytes.current"] - before["active_bytes.current"]
+        assert usage.host_allocations == after["active_requests.allocated"] - before["active_requests.allocated"]
+        del kept
+
+    def test_measurements_nest(self, runtime: Runtime) -> None:
+        with track() as outer:
+            pinned(KIB)
+            with track() as inner:
+                pinned(2 * KIB)
+        assert (inner.host_peak, inner.host_allocations) == (2 * KIB, 1)
+        assert (outer.host_peak, outer.host_allocated, outer.host_allocations) == (2 * KIB, 3 * KIB, 2)
+
+    def test_other_threads_count_unless_thread_is_true(self, runtime: Runtime) -> None:
+        with track() as everybody, track(thread=True) as mine:
+            in_a_thread(lambda: pinned(4 * KIB))
+            pinned(KIB)
+        assert (everybody.host_peak, everybody.host_allocated) == (4 * KIB, 5 * KIB)
+        assert (mine.host_peak, mine.host_allocated) == (KIB, KIB)
+
+    def test_the_device_does_not_matter(self, runtime: Runtime) -> None:
+        with track(tcuda.device_count() - 1) as usage:
+            pinned(KIB)
+        assert usage.host_allocations == 1
+
+    def test_a_failed_allocation_is_not_counted(self, runtime: Runtime) -> None:
+        with track() as usage, pytest.raises(tcuda.AcceleratorError):
+            pinned(1 << 56)
+        assert usage.usage == Usage()
+
+    def test_a_free_counts_when_the_array_dies_even_if_a_copy_still_uses_it(self, xp: Any) -> None:
+        x, host, stream = xp.empty(KIB, "B"), pinned(KIB), tcuda.Stream()
+        with tcuda.stream(stream):
+            tcuda._sleep(LONG)
+        x.set(host, stream=xp.cuda.Stream.from_external(stream))
+        stream.synchronize()
+        xp.cuda.alloc_pinned_memory(0)  # lets CuPy drop the array of the complete copy
+        with track() as usage:
+            del host
+        assert usage.host_freed == KIB
+
+    def test_calls_of_functions_are_measured(self, runtime: Runtime) -> None:
+        reports: list[Usage] = []
+        track(report=reports.append)(pinned)(1000)
+        assert reports == [Usage(host_current=1024, host_peak=1024, host_allocated=1024, host_allocations=1)]
+
+    def test_the_text_has_figures_that_are_not_all_zero(self, runtime: Runtime) -> None:
+        with track() as usage:
+            pinned(1000)
+        figures = "allocations=0, host_current=0, host_peak=1024, host_allocated=1024, host_freed=1024, "
+        assert figures in repr(usage)
+        assert repr(usage.usage).endswith(f"{figures}host_allocations=1)")
 
 
 class TestFunctions:

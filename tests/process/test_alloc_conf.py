@@ -78,6 +78,7 @@ class TestReading:
             ("per_process_memory_fraction:1.0", "memory_fraction", 1.0),
             ("pinned_num_register_threads:8", "pinned_threads", 8),
             ("pinned_reserve_segment_size_mb:512", "pinned_reserve", 512 * MIB),
+            ("pinned_use_background_threads:True", "pinned_background", True),
             ("pinned_use_cuda_host_register:True", "pinned_use_register", True),
         ],
     )
@@ -93,7 +94,6 @@ class TestReading:
         "text",
         [
             "graph_capture_record_stream_reuse:True",
-            "pinned_use_background_threads:True",
             "release_lock_on_cudamalloc:True",
             "throw_on_cudamalloc_oom:False",
         ],

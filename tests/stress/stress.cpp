@@ -1282,7 +1282,7 @@ void leave_blocks_behind(const Settings &settings) {
 int main(int count, char **arguments) {
     const std::size_t operations = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 200000;
     seed = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1;
-    DeviceLedger::note_stack = note_stack;
+    CallerStack::connect(note_stack);
     std::uint64_t lacks = 0;
     for (const bool expandable : {true, false}) {
         run_name = expandable ? "expandable segments" : "segments";

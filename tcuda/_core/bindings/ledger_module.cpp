@@ -4,9 +4,12 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "bindings/cupy_face.hpp"
 #include "bindings/interruption.hpp"
@@ -25,6 +28,25 @@ namespace tcuda {
 namespace {
 
 using Self = PythonLedger;
+
+// A time in which no event is recorded for page-locked memory, because a stream is about to capture.
+class ExpectedCapture {
+public:
+    explicit ExpectedCapture(HostAllocator &host) : host_(host) { host_.begin_capture(); }
+    ~ExpectedCapture() { end(); }
+    ExpectedCapture(const ExpectedCapture &) = delete;
+    ExpectedCapture &operator=(const ExpectedCapture &) = delete;
+
+    // A second call does nothing.
+    void end() noexcept {
+        if (!std::exchange(ended_, true))
+            host_.end_capture();
+    }
+
+private:
+    HostAllocator &host_;
+    bool ended_ = false;
+};
 
 DeviceLedger &of(Self &self, int device) { return self.ledger.of(device); }
 
@@ -84,19 +106,36 @@ void detach(Self &self, int device, nb::object tracker) {
         tracker.dec_ref();
 }
 
+void attach_to_host(Self &self, nb::object tracker) {
+    self.ledger.host().attach(nb::cast<Tracker *>(tracker));
+    tracker.release();
+}
+
+void detach_from_host(Self &self, nb::object tracker) {
+    if (self.ledger.host().detach(nb::cast<Tracker *>(tracker)))
+        tracker.dec_ref();
+}
+
+nb::tuple figures_of(const Tracker &read) {
+    return nb::make_tuple(read.current, read.peak, read.allocated, read.freed, read.allocations);
+}
+
 void set_metadata(Self &self, std::string text) {
     if (text == self.metadata)
         return;
     const Metadata shared = text.empty() ? nullptr : std::make_shared<const std::string>(text);
     self.ledger.each([&](DeviceLedger &ledger) { ledger.set_metadata(shared); });
+    self.ledger.host().set_metadata(shared);
     self.metadata = std::move(text);
 }
 
 } // namespace
 
 void bind_ledger(nb::module_ &module) {
-    DeviceLedger::note_stack = note_python_stack;
+    CallerStack::connect(note_python_stack);
     connect_interpreter();
+
+    nb::class_<ExpectedCapture>(module, "ExpectedCapture").def("end", &ExpectedCapture::end);
 
     nb::class_<Self>(module, "Ledger")
         .def(nb::init<Driver &, int, const Settings &, nb::object, nb::object>(), nb::arg("driver"), nb::arg("devices"),
@@ -211,6 +250,8 @@ void bind_ledger(nb::module_ &module) {
              },
              nb::arg("device"), nb::arg("id"), nb::arg("use") = 0)
         // Captures
+        .def("expect_capture", [](Self &self) { return std::make_unique<ExpectedCapture>(self.ledger.host()); },
+             nb::keep_alive<0, 1>())
         .def("begin_capture", begin_capture, nb::arg("id"), nb::arg("device"), nb::arg("stream"))
         .def("end_capture",
              [](Self &self, CaptureId capture) {
@@ -262,20 +303,21 @@ void bind_ledger(nb::module_ &module) {
         .def("attach", attach, nb::arg("device"), nb::arg("tracker"))
         .def("detach", detach, nb::arg("device"), nb::arg("tracker"))
         .def("read",
-             [](Self &self, int device, const Tracker &tracker) {
-                 const Tracker read = of(self, device).read(tracker);
-                 return nb::make_tuple(read.current, read.peak, read.allocated, read.freed, read.allocations);
-             },
+             [](Self &self, int device, const Tracker &tracker) { return figures_of(of(self, device).read(tracker)); },
              nb::arg("device"), nb::arg("tracker"))
         // History
         .def("record_history",
              [](Self &self, Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear) {
                  self.ledger.each(
                      [&](DeviceLedger &ledger) { ledger.record_history(stacks, capacity, skipped, clear); });
+                 self.ledger.host().record_history(stacks, capacity, skipped, clear);
              },
              nb::arg("stacks"), nb::arg("capacity"), nb::arg("skipped"), nb::arg("clear"))
         .def("stop_history",
-             [](Self &self) { self.ledger.each([](DeviceLedger &ledger) { ledger.stop_history(); }); })
+             [](Self &self) {
+                 self.ledger.each([](DeviceLedger &ledger) { ledger.stop_history(); });
+                 self.ledger.host().stop_history();
+             })
         .def("set_metadata", set_metadata, nb::lock_self(), nb::arg("text"))
         .def("metadata", [](Self &self) { return self.metadata; }, nb::lock_self())
         .def("snapshot",
@@ -283,13 +325,21 @@ void bind_ledger(nb::module_ &module) {
              nb::lock_self(), nb::arg("pool").none(), nb::arg("traces"))
         // Page-locked memory of the host
         .def("host_statistics", [](Self &self) { return dict_of(self.ledger.host().statistics()); })
+        .def("host_snapshot", [](Self &self) { return host_snapshot_of(self.ledger.host()); }, nb::lock_self())
+        .def("attach_to_host", attach_to_host, nb::arg("tracker"))
+        .def("detach_from_host", detach_from_host, nb::arg("tracker"))
+        .def("read_host", [](Self &self, const Tracker &tracker) { return figures_of(self.ledger.host().read(tracker)); },
+             nb::arg("tracker"))
         .def("reset_host_peaks", [](Self &self) { self.ledger.host().reset_peaks(); })
         .def("reset_host_accumulated", [](Self &self) { self.ledger.host().reset_accumulated(); })
         .def("change_host_settings",
-             [](Self &self, bool registers_pages, unsigned threads, std::size_t reserved_segment) {
-                 self.ledger.host().change_settings({registers_pages, threads, reserved_segment});
+             [](Self &self, bool registers_pages, unsigned threads, std::size_t reserved_segment,
+                bool background_thread) {
+                 self.ledger.host().change_settings({registers_pages, threads, reserved_segment, background_thread});
              },
-             nb::arg("registers_pages"), nb::arg("threads"), nb::arg("reserved_segment"))
+             nb::arg("registers_pages"), nb::arg("threads"), nb::arg("reserved_segment"), nb::arg("background_thread"))
+        .def("begin_host_rest", [](Self &self) { self.ledger.host().begin_rest(); })
+        .def("end_host_rest", [](Self &self) { self.ledger.host().end_rest(); })
         .def("host_allocation_at",
              [](Self &self, Address address) { return self.ledger.host().allocation_at(address); }, nb::arg("address"))
         .def("empty_host_cache",

@@ -14,7 +14,15 @@ bool holds_python_lock() {
 
 void connect_interpreter() {
     Interpreter::connect([]() -> void * { return holds_python_lock() ? PyEval_SaveThread() : nullptr; },
-                         [](void *left) { PyEval_RestoreThread(static_cast<PyThreadState *>(left)); });
+                         [](void *left) { PyEval_RestoreThread(static_cast<PyThreadState *>(left)); },
+                         []() -> void * {
+                             PyGILState_Ensure();
+                             return PyEval_SaveThread();
+                         },
+                         [](void *begun) {
+                             PyEval_RestoreThread(static_cast<PyThreadState *>(begun));
+                             PyGILState_Release(PyGILState_UNLOCKED);
+                         });
 }
 
 } // namespace tcuda

@@ -82,6 +82,24 @@ const Strings &strings() {
 // The handle of a stream, for the reader of a snapshot.
 Stream shown(Stream key) { return (key & 1) == 0 ? key : per_thread_stream; }
 
+constexpr int no_device = -1; // the device of page-locked memory
+
+Block::State state_of(HostBlock::State state) {
+    switch (state) {
+    case HostBlock::State::allocated:
+        return Block::State::allocated;
+    case HostBlock::State::doubtful:
+    case HostBlock::State::asked:
+    case HostBlock::State::held:
+        return Block::State::awaiting_free;
+    case HostBlock::State::free:
+    case HostBlock::State::leaving:
+    case HostBlock::State::refused:
+        break;
+    }
+    return Block::State::free;
+}
+
 // Makes the dictionaries of one snapshot, in which equal stacks share their frames.
 class Describer {
 public:
@@ -111,6 +129,13 @@ public:
         made[names_.frames] = frames(view.stack);
         made[names_.blocks] = blocks;
         return made;
+    }
+
+    nb::dict segment(const HostSegmentView &view) {
+        SegmentView shown{view.address, view.size, 0, !view.small, false, common_pool, view.stack, {}};
+        for (const HostBlockView &block : view.blocks)
+            shown.blocks.push_back({block.address, block.size, block.requested, state_of(block.state), block.stack});
+        return segment(no_device, shown);
     }
 
     nb::dict event(const Occurrence &event) {
@@ -168,6 +193,16 @@ nb::tuple snapshot_of(Ledger &ledger, std::optional<PoolId> pool, bool traces) {
         device_traces.append(events);
     }
     return nb::make_tuple(segments, device_traces);
+}
+
+nb::tuple host_snapshot_of(HostAllocator &host) {
+    Describer describer;
+    nb::list segments, events;
+    for (const Occurrence &event : host.events())
+        events.append(describer.event(event));
+    for (const HostSegmentView &view : host.snapshot())
+        segments.append(describer.segment(view));
+    return nb::make_tuple(segments, events);
 }
 
 } // namespace tcuda

@@ -13,4 +13,8 @@ namespace tcuda {
 // `traces` is true.
 nanobind::tuple snapshot_of(Ledger &ledger, std::optional<PoolId> pool, bool traces);
 
+// The segments of page-locked host memory, and the list of their events. The dictionaries have the keys of those of a
+// device. The device is -1.
+nanobind::tuple host_snapshot_of(HostAllocator &host);
+
 } // namespace tcuda

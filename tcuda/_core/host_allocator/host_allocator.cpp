@@ -6,6 +6,7 @@
 #include "driver/status.hpp"
 #include "host_allocator/host_pages.hpp"
 #include "host_allocator/host_sizes.hpp"
+#include "records/noted_call.hpp"
 
 namespace tcuda {
 namespace {
@@ -24,8 +25,11 @@ private:
 } // namespace
 
 HostAllocator::~HostAllocator() {
+    if (abandoned_)
+        static_cast<void>(thread_.release()); // threads of the parent may be in its condition variables
     if (abandoned_ || closed_)
         return;
+    thread_->stop();
     Absence absence;
     absence.leave(); // the driver may wait for the device
     waits_.destroy_events();
@@ -39,18 +43,25 @@ Address HostAllocator::allocate(std::size_t size, std::size_t *block_size) {
     if (size > largest_host_request)
         throw HostMemoryError(out_of_memory);
     const std::size_t wanted = host_block_size(size);
+    const StackId noted = stack(Stacks::live);
+    const NotedCall call(history_.stacks() != Stacks::none, noted);
     Lock lock(mutex_);
     HostBlock *block = heap_.take(wanted);
-    if (block == nullptr && waits_.any() && !closed_.load(std::memory_order_relaxed)) {
+    if (block == nullptr && (waits_.any() || thread_->is_working()) && !closed_.load(std::memory_order_relaxed)) {
+        const SettlingRest rest(*thread_, lock); // the thread may have the block, and new memory would take longer
         waits_.settle(lock, false);
         block = heap_.take(wanted);
     }
     while (block == nullptr) { // another thread may take the new memory first
-        grow(lock, wanted);
+        grow(lock, wanted, noted);
         block = heap_.take(wanted);
     }
+    block->requested = size;
+    block->stack = noted;
     statistics_.active_requests.increase(1);
     statistics_.active_bytes.increase(static_cast<std::int64_t>(block->size));
+    trackers_.count_allocation(static_cast<std::int64_t>(block->size));
+    history_.record(Action::alloc, block->address, size, 0, noted);
     most_active_ = std::max(most_active_, statistics_.active_bytes.current);
     if (observer_ != nullptr)
         observer_->memory_unmapped(block->address, block->size, 0, false);
@@ -61,17 +72,27 @@ Address HostAllocator::allocate(std::size_t size, std::size_t *block_size) {
 bool HostAllocator::free(Address address) noexcept {
     if (abandoned_.load(std::memory_order_relaxed))
         return true;
+    const StackId noted = stack(Stacks::all);
+    const NotedCall call(history_.stacks() != Stacks::none, noted);
     const Lock lock(mutex_);
     HostBlock *const block = heap_.find(address);
     if (block == nullptr || block->address != address || block->state != HostBlock::State::allocated)
         return false;
     statistics_.active_requests.decrease(1);
     statistics_.active_bytes.decrease(static_cast<std::int64_t>(block->size));
+    trackers_.count_free(static_cast<std::int64_t>(block->size));
+    history_.record(Action::free_requested, block->address, block->requested, 0, block->stack);
     if (block->holds != 0)
         block->state = HostBlock::State::held;
     else
-        waits_.free(block);
+        doubt(block);
     return true;
+}
+
+// The block comes back when no work uses the block any more.
+void HostAllocator::doubt(HostBlock *block) noexcept {
+    waits_.free(block);
+    thread_->wake();
 }
 
 std::pair<Address, std::size_t> HostAllocator::allocation_at(Address address) {
@@ -106,8 +127,9 @@ int HostAllocator::give_back(const HostSegment &segment) {
 }
 
 // Takes a segment for a block of `size` bytes.
-void HostAllocator::grow(Lock &lock, std::size_t size) {
+void HostAllocator::grow(Lock &lock, std::size_t size, StackId noted) {
     HostSegment segment;
+    segment.stack = noted;
     segment.small = is_small_host_size(size);
     segment.size = segment.small ? small_host_segment : rounded_to(size, host_page);
     segment.registered = settings_.registers_pages;
@@ -125,7 +147,7 @@ void HostAllocator::grow(Lock &lock, std::size_t size) {
     const Stopwatch watch;
     status = allocate();
     if (status != success) {
-        waits_.settle(lock, true);
+        settle_all(lock);
         release_idle_segments(lock);
         status = allocate();
     }
@@ -143,6 +165,7 @@ void HostAllocator::grow(Lock &lock, std::size_t size) {
     ++statistics_.num_host_alloc;
     statistics_.allocations.increase(1);
     statistics_.allocated_bytes.increase(static_cast<std::int64_t>(segment.size));
+    history_.record(Action::segment_alloc, segment.address, segment.size, 0, noted);
 }
 
 // Gives unused segments back until the new segment fits below the bound: a sixteenth more than the program ever had.
@@ -176,6 +199,7 @@ bool HostAllocator::release_segment(Lock &lock, HostBlock *block) {
     ++statistics_.num_host_free;
     statistics_.allocations.decrease(1);
     statistics_.allocated_bytes.decrease(static_cast<std::int64_t>(block->size));
+    history_.record(Action::segment_free, block->address, block->size, 0, block->segment->stack);
     heap_.forget(block);
     return true;
 }
@@ -189,22 +213,30 @@ void HostAllocator::release_idle_segments(Lock &lock) {
         release_segment(lock, idle);
 }
 
+// Waits until no work uses any freed block.
+void HostAllocator::settle_all(Lock &lock) {
+    const SettlingRest rest(*thread_, lock);
+    waits_.settle(lock, true);
+}
+
 void HostAllocator::empty_cache() {
     if (abandoned_ || closed_)
         return;
     Lock lock(mutex_);
     lock.leave_interpreter();
-    waits_.settle(lock, true);
+    settle_all(lock);
     release_idle_segments(lock);
     most_active_ = statistics_.active_bytes.current;
 }
 
 void HostAllocator::begin_capture() {
-    const Lock lock(mutex_);
-    waits_.begin_capture();
+    Lock lock(mutex_);
+    waits_.begin_capture(lock);
 }
 
 void HostAllocator::end_capture() noexcept {
+    if (abandoned_.load(std::memory_order_relaxed))
+        return;
     const Lock lock(mutex_);
     waits_.end_capture();
 }
@@ -215,7 +247,7 @@ std::vector<Address> HostAllocator::hold(const std::vector<Address> &addresses) 
     const Lock lock(mutex_);
     for (const Address address : addresses) {
         HostBlock *const block = heap_.find(address);
-        if (block == nullptr || block->state == HostBlock::State::free || block->state == HostBlock::State::refused)
+        if (block == nullptr || block->requested == 0) // a free block
             continue;
         ++block->holds;
         held.push_back(address);
@@ -232,7 +264,7 @@ void HostAllocator::release(const std::vector<Address> &held) noexcept {
         if (block == nullptr || block->holds == 0)
             continue;
         if (--block->holds == 0 && block->state == HostBlock::State::held)
-            waits_.free(block);
+            doubt(block);
     }
 }
 
@@ -242,8 +274,30 @@ void HostAllocator::observe(MemoryObserver *observer) {
 }
 
 void HostAllocator::change_settings(const HostSettings &settings) {
+    {
+        const Lock lock(mutex_);
+        settings_ = settings;
+    }
+    if (!settings.background_thread)
+        thread_->stop();
+    else if (!abandoned_ && !closed_)
+        thread_->start();
+}
+
+void HostAllocator::begin_rest() {
+    Lock lock(mutex_);
+    thread_->begin_rest(lock);
+}
+
+void HostAllocator::end_rest() {
     const Lock lock(mutex_);
-    settings_ = settings;
+    thread_->end_rest();
+}
+
+void HostAllocator::close() {
+    closed_.store(true, std::memory_order_relaxed);
+    if (!abandoned_)
+        thread_->stop();
 }
 
 HostStatistics HostAllocator::statistics() {
@@ -259,6 +313,63 @@ void HostAllocator::reset_peaks() {
 void HostAllocator::reset_accumulated() {
     const Lock lock(mutex_);
     statistics_.reset_accumulated();
+}
+
+void HostAllocator::attach(Tracker *tracker) {
+    const Lock lock(mutex_);
+    trackers_.attach(tracker);
+}
+
+bool HostAllocator::detach(Tracker *tracker) {
+    const Lock lock(mutex_);
+    return trackers_.detach(tracker);
+}
+
+Tracker HostAllocator::read(const Tracker &tracker) {
+    const Lock lock(mutex_);
+    return tracker;
+}
+
+void HostAllocator::record_history(Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear) {
+    const Lock lock(mutex_);
+    if (clear)
+        history_.clear();
+    history_.enable(stacks, capacity, skipped);
+}
+
+void HostAllocator::stop_history() {
+    const Lock lock(mutex_);
+    history_.disable();
+}
+
+void HostAllocator::set_metadata(Metadata metadata) {
+    const Lock lock(mutex_);
+    history_.set_metadata(std::move(metadata));
+}
+
+std::vector<Occurrence> HostAllocator::events() {
+    const Lock lock(mutex_);
+    return history_.events();
+}
+
+std::vector<HostSegmentView> HostAllocator::snapshot() {
+    const Lock lock(mutex_);
+    std::vector<HostSegmentView> views;
+    std::size_t active = 0;
+    heap_.each_segment([&](const HostSegment &segment) {
+        views.push_back({segment.address, segment.size, segment.small, segment.stack, {}});
+    });
+    // Segments and blocks are both in the order of their addresses.
+    auto segment = views.begin();
+    heap_.each_block([&](const HostBlock &block) {
+        while (block.address - segment->address >= segment->size)
+            ++segment;
+        segment->blocks.push_back({block.address, block.size, block.requested, block.state, block.stack});
+        if (block.requested != 0)
+            active += block.size;
+    });
+    history_.record(Action::snapshot, 0, active, 0, 0);
+    return views;
 }
 
 } // namespace tcuda

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -12,8 +13,13 @@
 #include "host_allocator/host_heap.hpp"
 #include "host_allocator/host_settings.hpp"
 #include "host_allocator/host_statistics.hpp"
+#include "host_allocator/host_views.hpp"
 #include "host_allocator/host_waits.hpp"
+#include "host_allocator/settling_thread.hpp"
+#include "records/caller_stack.hpp"
+#include "records/history.hpp"
 #include "records/memory_observer.hpp"
+#include "records/trackers.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {
@@ -29,7 +35,11 @@ struct HostMemoryError : std::exception {
 class HostAllocator {
 public:
     HostAllocator(Driver &driver, int devices, std::function<bool(int device)> may_ask)
-        : driver_(driver), waits_(driver, devices, heap_, std::move(may_ask)) {}
+        : driver_(driver), waits_(driver, devices, heap_, history_, std::move(may_ask)),
+          thread_(std::make_unique<SettlingThread>(mutex_, [this](Lock &lock) {
+              waits_.settle(lock, false);
+              return waits_.any();
+          })) {}
     ~HostAllocator();
     HostAllocator(const HostAllocator &) = delete;
     HostAllocator &operator=(const HostAllocator &) = delete;
@@ -49,7 +59,8 @@ public:
     void empty_cache();
 
     // Captures and graphs. From begin_capture() to end_capture(), no freed memory is handed out again that captured work
-    // may use. Meanwhile hold() keeps the memory of the graph until release(): the allocations that contain one of
+    // may use, and no event is recorded, because the event would invalidate the capture. So begin_capture() is called
+    // before the driver begins the capture, and waits until no thread records an event. Meanwhile hold() keeps the memory of the graph until release(): the allocations that contain one of
     // `addresses`, whether they are freed or not. Returns the addresses that are in such an allocation.
     void begin_capture();
     void end_capture() noexcept;
@@ -59,6 +70,11 @@ public:
     // Segments that exist stay as they are.
     void change_settings(const HostSettings &settings);
 
+    // From begin_rest() to end_rest(), the thread of the settings asks the devices nothing, and so holds no lock of Python
+    // code: a child that is forked meanwhile finds no lock that nobody gives back.
+    void begin_rest();
+    void end_rest();
+
     // Tells `observer` of memory that is handed out again, so that the observer forgets the earlier uses. Null ends that.
     // After the call, the observer before is not called any more.
     void observe(MemoryObserver *observer);
@@ -67,23 +83,42 @@ public:
     void reset_peaks();
     void reset_accumulated();
 
-    // In a forked child, frees do nothing from now on. At the exit of the interpreter, frees only count from now on.
+    // A tracker that is attached must live until detach(), which returns false if the tracker is not attached.
+    void attach(Tracker *tracker);
+    bool detach(Tracker *tracker);
+    Tracker read(const Tracker &tracker);
+
+    // History and snapshots, as those of a device. All streams are 0.
+    void record_history(Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear);
+    void stop_history();
+    void set_metadata(Metadata metadata);
+    std::vector<Occurrence> events();
+    std::vector<HostSegmentView> snapshot();
+
+    // In a forked child, frees do nothing from now on. At the exit of the interpreter, frees only count from now on, and
+    // the thread of the settings ends.
     void abandon() { abandoned_.store(true, std::memory_order_relaxed); }
-    void close() { closed_.store(true, std::memory_order_relaxed); }
+    void close();
 
 private:
+    void doubt(HostBlock *block) noexcept;
     int obtain(const HostSettings &settings, HostSegment &segment);
     int give_back(const HostSegment &segment);
-    void grow(Lock &lock, std::size_t size);
+    void grow(Lock &lock, std::size_t size, StackId noted);
+    StackId stack(Stacks wanted) const { return history_.stacks() < wanted ? 0 : CallerStack::note(); }
     void trim(Lock &lock, std::size_t wanted);
     bool release_segment(Lock &lock, HostBlock *block);
+    void settle_all(Lock &lock);
     void release_idle_segments(Lock &lock);
 
     Driver &driver_;
     std::mutex mutex_;
     std::atomic<bool> abandoned_{false}, closed_{false};
     HostHeap heap_;
+    History history_;
+    Trackers trackers_;
     HostWaits waits_;
+    std::unique_ptr<SettlingThread> thread_;
     HostBlockList refused_;
     HostSettings settings_;
     MemoryObserver *observer_ = nullptr;

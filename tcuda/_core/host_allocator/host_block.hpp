@@ -7,6 +7,7 @@
 #include <set>
 
 #include "driver/driver.hpp"
+#include "records/stack_id.hpp"
 
 namespace tcuda {
 
@@ -16,6 +17,7 @@ struct HostSegment {
     std::size_t size = 0;
     bool small = false;      // whether the blocks are at most small_host_limit large
     bool registered = false; // whether the memory is pages of the process that the driver has locked
+    StackId stack = 0;       // of the allocation that needed the segment
 };
 
 struct HostBlock;
@@ -33,12 +35,15 @@ struct HostBlock {
         doubtful,  // freed; work of a device may still use the memory
         asked,     // freed; a thread asks the driver whether work still uses the memory
         held,      // freed; a graph uses the memory
+        leaving,   // freed; a thread gives the segment back to the driver
         refused,   // freed; the driver has refused to take the segment back
     };
 
     HostSegment *segment = nullptr;
     Address address = 0;
     std::size_t size = 0;
+    std::size_t requested = 0; // before rounding; 0 if neither the program nor work uses the block
+    StackId stack = 0;         // of the allocation
     State state = State::free;
     unsigned holds = 0;        // of graphs
     HostBlock *next = nullptr; // in a HostBlockList

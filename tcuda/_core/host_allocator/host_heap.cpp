@@ -45,6 +45,8 @@ void HostHeap::add(const HostSegment &segment) {
 
 HostBlock *HostHeap::give(HostBlock *block) noexcept {
     block->state = HostBlock::State::free;
+    block->requested = 0;
+    block->stack = 0;
     const auto at = blocks_.find(block->address);
     if (const auto right = std::next(at); right != blocks_.end()) {
         HostBlock *const other = right->second.get();
@@ -84,7 +86,7 @@ HostBlock *HostHeap::idle_segment() const {
 
 void HostHeap::withdraw(HostBlock *block) noexcept {
     take_out(block);
-    block->state = HostBlock::State::asked;
+    block->state = HostBlock::State::leaving;
 }
 
 void HostHeap::forget(HostBlock *block) noexcept {

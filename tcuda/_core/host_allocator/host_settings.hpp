@@ -12,6 +12,8 @@ struct HostSettings {
     unsigned threads = 1;
     // The bytes of the first segment for small blocks; 0 for the usual size.
     std::size_t reserved_segment = 0;
+    // Whether a thread asks the devices about freed blocks, so that allocations need not ask.
+    bool background_thread = false;
 };
 
 } // namespace tcuda

@@ -1,5 +1,7 @@
 #include "host_allocator/host_waits.hpp"
 
+#include <thread>
+
 #include "driver/status.hpp"
 
 namespace tcuda {
@@ -64,10 +66,12 @@ void HostWaits::record_batch(Lock &lock) {
     batch->busy = true;
     batch->blocks.swap(doubtful_);
     bool recorded;
+    ++recordings_;
     {
         const Unlocked unlocked(lock);
         recorded = may_ask_all() && record(batch->events);
     }
+    --recordings_;
     // A capture that has begun meanwhile may be that of the work which uses the blocks.
     recorded = recorded && captures_ == 0;
     batch->busy = false;
@@ -76,6 +80,16 @@ void HostWaits::record_batch(Lock &lock) {
     while (!batch->blocks.empty())
         free(batch->blocks.take());
     spare_.splice(spare_.end(), batches_, batch);
+}
+
+// A record takes microseconds. A driver that waits for the devices instead of recording may take longer.
+void HostWaits::begin_capture(Lock &lock) {
+    ++captures_;
+    while (recordings_ != 0) {
+        lock.leave_interpreter();
+        const Unlocked unlocked(lock);
+        std::this_thread::yield();
+    }
 }
 
 bool HostWaits::wait_for_devices(Lock &lock) {
@@ -114,10 +128,12 @@ bool HostWaits::is_done(const Events &events, bool wait) {
 void HostWaits::settled(HostBlockList &blocks) noexcept {
     while (!blocks.empty()) {
         HostBlock *const block = blocks.take();
-        if (block->holds != 0)
+        if (block->holds != 0) {
             block->state = HostBlock::State::held;
-        else
-            heap_.give(block);
+            continue;
+        }
+        history_.record(Action::free_completed, block->address, block->requested, 0, block->stack);
+        heap_.give(block);
     }
 }
 

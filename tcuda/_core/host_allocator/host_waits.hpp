@@ -9,6 +9,7 @@
 #include "driver/driver.hpp"
 #include "host_allocator/host_block.hpp"
 #include "host_allocator/host_heap.hpp"
+#include "records/history.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {
@@ -22,8 +23,8 @@ class HostWaits {
 public:
     // `may_ask` is called without the lock, and returns whether no stream of a device captures: a question would
     // invalidate the capture.
-    HostWaits(Driver &driver, int devices, HostHeap &heap, std::function<bool(int device)> may_ask)
-        : driver_(driver), devices_(devices), heap_(heap), may_ask_(std::move(may_ask)) {}
+    HostWaits(Driver &driver, int devices, HostHeap &heap, History &history, std::function<bool(int device)> may_ask)
+        : driver_(driver), devices_(devices), heap_(heap), history_(history), may_ask_(std::move(may_ask)) {}
     HostWaits(const HostWaits &) = delete;
     HostWaits &operator=(const HostWaits &) = delete;
 
@@ -38,7 +39,8 @@ public:
     void settle(Lock &lock, bool wait);
 
     // From begin_capture() to end_capture(), blocks that captured work may use stay in doubt: the graph is not known yet.
-    void begin_capture() { ++captures_; }
+    // begin_capture() waits until no thread records an event.
+    void begin_capture(Lock &lock);
     void end_capture() { --captures_; }
     bool is_in_capture() const { return captures_ != 0; }
 
@@ -64,8 +66,10 @@ private:
     Driver &driver_;
     const int devices_;
     HostHeap &heap_;
+    History &history_;
     const std::function<bool(int)> may_ask_;
     int captures_ = 0;
+    int recordings_ = 0; // the threads that record events now
     HostBlockList doubtful_;
     std::list<Batch> batches_;
     std::list<Batch> spare_; // without blocks: their events can be recorded again

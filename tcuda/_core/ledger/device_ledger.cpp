@@ -10,6 +10,7 @@
 #include "allocator/heap.hpp"
 #include "allocator/sizes.hpp"
 #include "ledger/snapshot.hpp"
+#include "records/caller_stack.hpp"
 #include "records/noted_call.hpp"
 
 namespace tcuda {
@@ -19,8 +20,6 @@ namespace {
 constexpr int most_retries = 100;
 
 } // namespace
-
-std::atomic<StackId (*)()> DeviceLedger::note_stack{nullptr};
 
 DeviceLedger::DeviceLedger(int device, Driver &driver, const Settings &settings) : device_(device), driver_(driver) {
     change_settings(settings);
@@ -536,16 +535,7 @@ StackId DeviceLedger::stack(Stacks wanted) const {
 }
 
 // The stack `noted`, or the Python stack of the caller if there is none. Called without the lock.
-StackId DeviceLedger::caller_stack(StackId noted) const {
-    if (noted != 0)
-        return noted;
-    const auto note = note_stack.load(std::memory_order_relaxed);
-    try {
-        return note == nullptr ? 0 : note();
-    } catch (const std::bad_alloc &) {
-        return 0; // without host memory, only the stack is lost
-    }
-}
+StackId DeviceLedger::caller_stack(StackId noted) const { return noted != 0 ? noted : CallerStack::note(); }
 
 std::vector<Occurrence> DeviceLedger::events() {
     const Lock lock(mutex_);

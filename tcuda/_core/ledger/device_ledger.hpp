@@ -180,8 +180,6 @@ public:
     void abandon() { shutdown_.abandon(); }
     void close() { shutdown_.close(); }
 
-    // Notes the Python stack of the caller; 0 if there is none. Called without the lock. The bindings set it.
-    static std::atomic<StackId (*)()> note_stack;
 
 private:
     StackId caller_stack(StackId noted) const;
