@@ -1,4 +1,4 @@
-"""The part of a snapshot that belongs to one device."""
+"""The part of a snapshot that belongs to one device, or to the page-locked memory of the host."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from tcuda._memory_viz.read import Snapshot
 
 
+HOST = -1
+"""The index of the page-locked memory of the host, which a page shows like the memory of one more device."""
+
+
 @dataclass(slots=True)
 class Device:
-    """The content of a snapshot for one device."""
+    """The content of a snapshot for one device, or for the page-locked memory of the host."""
 
     index: int
     events: int
@@ -27,6 +31,16 @@ class Device:
     sites: list[Site]
     groups: list[Group]
     spans: list[Span]
+
+    @property
+    def name(self) -> str:
+        """The name in a sentence, such as ``device 0``."""
+        return "page-locked host memory" if self.index == HOST else f"device {self.index}"
+
+    @property
+    def order(self) -> tuple[bool, int]:
+        """The place among the devices of a snapshot: page-locked memory is the last."""
+        return self.index == HOST, self.index
 
     @property
     def peak_bytes(self) -> int:
@@ -52,6 +66,8 @@ class Device:
 def devices(snapshot: Snapshot, stacks: Stacks | None = None) -> tuple[list[Device], Stacks]:
     """Return the devices that have events or segments in a snapshot, or an empty device 0, and the stacks of them.
 
+    The page-locked memory of the host is the last device, if the snapshot has such memory.
+
     Args:
         snapshot: The snapshot.
         stacks: The collection to which the stacks are added, such as that of another snapshot; a new one if None.
@@ -65,12 +81,17 @@ def devices(snapshot: Snapshot, stacks: Stacks | None = None) -> tuple[list[Devi
     found = []
     for index in sorted(used or {0}):
         trace = traces[index] if 0 <= index < len(traces) else []
-        segments = segments_of.get(index, [])
-        past = history(trace, segments, stacks)
-        found.append(
-            Device(index, len(trace), past, sites(past, stacks), groups(segments, stacks), spans(trace, segments))
-        )
+        found.append(_device(index, trace, segments_of.get(index, []), stacks))
+    host_trace, host_segments = snapshot.get("host_trace", []), snapshot.get("host_segments", [])
+    # A history without page-locked memory has the events of snapshots.
+    if host_segments or any(event["action"] != "snapshot" for event in host_trace):
+        found.append(_device(HOST, host_trace, host_segments, stacks))
     return found, stacks
+
+
+def _device(index: int, trace: list[dict[str, Any]], segments: list[dict[str, Any]], stacks: Stacks) -> Device:
+    past = history(trace, segments, stacks)
+    return Device(index, len(trace), past, sites(past, stacks), groups(segments, stacks), spans(trace, segments))
 
 
 def empty_device(index: int, stacks: Stacks) -> Device:
@@ -79,8 +100,8 @@ def empty_device(index: int, stacks: Stacks) -> Device:
 
 
 def busiest(devices: Sequence[Device]) -> Device:
-    """Return the device with the highest peak."""
-    return max(devices, key=lambda device: device.peak_bytes)
+    """Return the device with the highest peak; page-locked memory only if no device has allocated memory."""
+    return max(devices, key=lambda device: (device.index != HOST and device.peak_bytes > 0, device.peak_bytes))
 
 
-__all__ = ["Device", "busiest", "devices", "empty_device"]
+__all__ = ["HOST", "Device", "busiest", "devices", "empty_device"]

@@ -77,6 +77,7 @@ def _device(device: Device, stacks: Stacks, compared: Comparison | None) -> dict
     drawn = _largest(past, BANDS)
     return {
         "index": device.index,
+        "name": device.name,
         "events": device.events,
         "peak": past.peak,
         "peakWords": peak_sentence(device, stacks),

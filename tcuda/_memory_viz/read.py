@@ -93,6 +93,7 @@ class _Check:
         if not isinstance(content, dict):
             raise ValueError(f"it is a {type(content).__name__}, not a dict")
         for place, segment in self._dicts(content.get("segments"), "segments"):
+            _numbers(segment, place, required=(), optional=("device",))
             self._segment(segment, place)
         traces = content.setdefault("device_traces", [])
         if not isinstance(traces, list):
@@ -102,10 +103,14 @@ class _Check:
         for device, trace in enumerate(traces):
             for place, event in self._dicts(trace, f"device_traces[{device}]"):
                 self._event(event, place)
+        for place, segment in self._dicts(content.get("host_segments", []), "host_segments"):
+            self._segment(segment, place)
+        for place, event in self._dicts(content.get("host_trace", []), "host_trace"):
+            self._event(event, place)
         return content
 
     def _segment(self, segment: dict[str, Any], where: str) -> None:
-        _numbers(segment, where, required=("address", "total_size"), optional=("device", "stream"))
+        _numbers(segment, where, required=("address", "total_size"), optional=("stream",))
         _word(segment, "segment_type", where, default="")
         pool = segment.get("segment_pool_id", (0, 0))
         if not (isinstance(pool, list | tuple) and len(pool) == 2 and all(_is_number(part, _SIGNED) for part in pool)):

@@ -72,14 +72,14 @@ def _comparisons(found: list[Device], stacks: Stacks, other: Path) -> list[Compa
 
     others = {device.index: device for device in devices(read_snapshot(other), stacks)[0]}
     found += [empty_device(index, stacks) for index in others.keys() - {device.index for device in found}]
-    found.sort(key=lambda device: device.index)
+    found.sort(key=lambda device: device.order)
     return [compare(device, others.get(device.index), other.name) for device in found]
 
 
 def _print_comparison(device: Device, comparison: Comparison, stacks: Stacks, name: str) -> None:
     from tcuda._memory_viz import site_text
 
-    print(f"\nDevice {device.index}, from {name} to {comparison.name}:")
+    print(f"\n{device.name[0].upper()}{device.name[1:]}, from {name} to {comparison.name}:")
     for when, (before, after) in (("peak", comparison.peak_bytes), ("end", comparison.bytes_at_end)):
         print(f"{_change(after - before)} at the {when}, from {memory(before)} to {memory(after)}")
     changed = [found for found in comparison.differences if found.at_peak or found.at_end]
@@ -112,8 +112,14 @@ def _summary(devices: Sequence[Device]) -> str:
     from tcuda._memory_viz import busiest
 
     device = busiest(devices)
-    where = f" on device {device.index}" if len(devices) > 1 else ""
+    where = f" {_place(device)}" if len(devices) > 1 else ""
     return f"{events}, {segments}, {memory(device.peak_bytes)} allocated at the peak{where}"
+
+
+def _place(device: Device) -> str:
+    from tcuda._memory_viz import HOST
+
+    return f"in {device.name}" if device.index == HOST else f"on {device.name}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -86,6 +86,7 @@ def _save(filename: str | os.PathLike[str], snapshot: object, title: str, *, wit
     content = checked(_snapshot() if snapshot is None else snapshot)
     if not with_history:
         content["device_traces"] = []
+        content["host_trace"] = []
     path.write_text(page(content, title), encoding="utf-8")
     if is_picture:
         warnings.warn(f"tcuda writes a page of HTML instead of an SVG picture: {path}", stacklevel=stacklevel())

@@ -11,6 +11,7 @@ import pytest
 import tcuda
 from support.busy_streams import keep_busy
 from support.sizes import MIB
+from tcuda._memory_viz import devices, read_snapshot
 from tcuda.memory import _dump_snapshot, _record_memory_history, _snapshot
 
 if TYPE_CHECKING:
@@ -248,3 +249,15 @@ class TestSegments:
             _snapshot()
         assert sys.getrefcount(code) == before
         del kept
+
+
+def test_a_page_shows_page_locked_memory_as_one_more_device(tmp_path: Path) -> None:
+    _record_memory_history()
+    kept = allocate()
+    path = tmp_path / "snapshot.pickle"
+    _dump_snapshot(path)
+    found, _ = devices(read_snapshot(path))
+    host = found[-1]
+    assert host.name == "page-locked host memory"
+    assert host.bytes_at_end == host.reserved_bytes == PAGES
+    del kept

@@ -1,5 +1,7 @@
 // The views, the choice of the device, and the figures at the top.
 
+const HOST = -1; // the index of the page-locked memory of the host
+
 const page = (() => {
   const choose = startTabs(VIEWS, showView);
   let view = VIEWS[0];
@@ -42,7 +44,7 @@ const page = (() => {
   /** Store the view and the device in the address, so that a reload or a link shows the same picture. */
   function remember() {
     try {
-      history.replaceState(null, "", `#${view}/${data.devices[position].index}${choices()}`);
+      history.replaceState(null, "", `#${view}/${keyOf(data.devices[position])}${choices()}`);
     } catch {
       // A viewer that shows the page in a frame may refuse a change of the address.
     }
@@ -63,7 +65,7 @@ const page = (() => {
     )));
     const last = times.length - 1;
     byId("subtitle").textContent = [
-      `Device ${device.index}`,
+      `${device.name[0].toUpperCase()}${device.name.slice(1)}`,
       !device.events && "no history",
       last > 0 && `${durationText(times[last] - times[0])} of history`,
       last >= 0 && `until ${new Date(times[last] / 1000).toLocaleString()}`,
@@ -73,19 +75,21 @@ const page = (() => {
 
   function startDevices() {
     const choice = byId("device");
-    choice.replaceChildren(...data.devices.map(({ index }, place) => element("option", { value: place }, String(index))));
+    choice.replaceChildren(...data.devices.map(({ index, name }, place) => (
+      element("option", { value: place }, index === HOST ? name : String(index))
+    )));
     choice.addEventListener("change", () => showDevice(Number(choice.value)));
     byId("device-choice").hidden = data.devices.length < 2;
   }
 
   function start() {
-    const [, wantedView, wantedDevice, wantedChoices] = location.hash.match(/^#(\w+)\/(\d+)(?:\?(.*))?$/) ?? [];
+    const [, wantedView, wantedDevice, wantedChoices] = location.hash.match(/^#(\w+)\/(\w+)(?:\?(.*))?$/) ?? [];
     const wantedChoice = new URLSearchParams(wantedChoices);
     startDevices();
     filter.change({ text: wantedChoice.get("find") ?? "", alive: wantedChoice.has("alive") });
     siteTable.group(wantedChoice.get("by"));
     if (VIEWS.includes(wantedView) && !byId(`tab-${wantedView}`).hidden) view = wantedView;
-    const wanted = data.devices.findIndex(({ index }) => String(index) === wantedDevice);
+    const wanted = data.devices.findIndex((device) => keyOf(device) === wantedDevice);
     showView(view);
     showDevice(Math.max(0, wanted >= 0 ? wanted : busiest()));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { timeline.draw(); segmentMap.draw(); });
@@ -99,7 +103,14 @@ const page = (() => {
 
   function busiest() {
     const peaks = data.devices.map((_, place) => deviceAt(place).peakBytes);
-    return peaks.indexOf(Math.max(...peaks));
+    const ofDevices = peaks.map((peak, place) => (data.devices[place].index === HOST ? 0 : peak));
+    const shown = Math.max(...ofDevices) > 0 ? ofDevices : peaks;
+    return shown.indexOf(Math.max(...shown));
+  }
+
+  /** Return the word for a device in the address of the page. */
+  function keyOf({ index }) {
+    return index === HOST ? "host" : String(index);
   }
 
   return { start };
