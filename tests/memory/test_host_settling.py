@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 PAGES = 3 * MIB
 PATIENCE = 30.0
 """The seconds after which a wait for the thread fails."""
-LOOKS = 2000
-"""Looks at the state, which take much longer than the pauses of the thread."""
+WATCH = 0.06
+"""The seconds for which a test looks at a block: many pauses of the thread, and many switches between threads."""
 QUESTIONS = ("query_host", "record_device", "query")
 
 
@@ -68,6 +68,14 @@ class Host:
         end = time.monotonic() + PATIENCE
         while self.pending():
             assert time.monotonic() < end, "the thread has settled nothing"
+
+    def stays_pending(self, begin: int) -> bool:
+        """Return whether a block is pending all the time while the test looks at the block."""
+        end = time.monotonic() + WATCH
+        while time.monotonic() < end:
+            if begin not in self.pending():
+                return False
+        return True
 
     def questions(self) -> int:
         return sum(self.driver.successes(entry) for entry in QUESTIONS)
@@ -118,7 +126,7 @@ class TestSettling:
         held = host.ledger.hold([block.ptr], 0)
         begin = block.ptr
         del block
-        assert all(begin in host.pending() for _ in range(LOOKS))
+        assert host.stays_pending(begin)
         host.ledger.release_graph(pool, held, False)
         host.wait_until_settled()
 
@@ -168,7 +176,7 @@ class TestRest:
         host.ledger.begin_host_rest()
         asked = host.questions()
         begin = host.block().ptr
-        assert all(begin in host.pending() for _ in range(LOOKS))
+        assert host.stays_pending(begin)
         assert host.questions() == asked
         host.ledger.end_host_rest()
         host.wait_until_settled()
@@ -177,14 +185,14 @@ class TestRest:
         host = Host(runtime, knows=False)
         expected = host.ledger.expect_capture()
         begin = host.block().ptr
-        assert all(begin in host.pending() for _ in range(LOOKS))
+        assert host.stays_pending(begin)
         assert host.driver.successes("record_device") == 0
         expected.end()
         expected.end()
         host.wait_until_settled()
         with_object = host.ledger.expect_capture()
         begin = host.block().ptr
-        assert all(begin in host.pending() for _ in range(LOOKS))
+        assert host.stays_pending(begin)
         del with_object  # as an exception does between the call and the assignment
         host.wait_until_settled()
 
