@@ -1515,6 +1515,8 @@ class FaultyDriver(Driver):
         """Let every call for memory wait until a thread of its own has called ``function``."""
     def forget_host_uses(self) -> None:
         """Let the table know as little of the uses of host memory as CUDA does."""
+    def use_host_node(self, node: int) -> None:
+        """Let ``node`` be the NUMA node of all devices."""
     def successes(self, entry: str) -> int:
         """Return how many calls of ``entry`` have succeeded."""
 

@@ -127,6 +127,7 @@ void bind_driver(nb::module_ &module) {
         .def_prop_ro("failed", &FaultyDriver::failed)
         .def("meanwhile", call_meanwhile, nb::arg("function"))
         .def("forget_host_uses", &FaultyDriver::forget_host_uses)
+        .def("use_host_node", &FaultyDriver::use_host_node, nb::arg("node"))
         .def("successes", &FaultyDriver::successes, nb::arg("entry"));
 
     nb::class_<CudaCalls>(module, "CudaCalls")

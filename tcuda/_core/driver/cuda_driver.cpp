@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "driver/current_device.hpp"
+#include "driver/host_nodes.hpp"
 #include "driver/own_memory_call.hpp"
 #include "driver/status.hpp"
 #include "driver/stream_key.hpp"
@@ -207,6 +208,21 @@ int CudaDriver::host_register(Address address, std::size_t size) {
 int CudaDriver::host_unregister(Address address) {
     const CurrentDevice current(devices_, captures_, active_device());
     return current.status != success ? current.status : host_memory_.unlock(address);
+}
+
+int CudaDriver::host_node() {
+    if (!has_several_host_nodes())
+        return -1;
+    libcuda::Context context = 0;
+    libcuda::Device device;
+    const bool current = devices_.contexts().get_current(&context) == success && context != 0;
+    const int status = current ? devices_.contexts().current_device(&device)
+                               : devices_.contexts().device_get(&device, active_device());
+    int node = -1;
+    if (status != success ||
+        devices_.contexts().device_attribute(&node, libcuda::attribute_host_node, device) != success)
+        return -1; // an older driver does not know the attribute
+    return node;
 }
 
 // Streams and events

@@ -67,6 +67,9 @@ public:
     virtual int host_free(Address address, std::size_t size) = 0;
     virtual int host_register(Address address, std::size_t size) = 0;
     virtual int host_unregister(Address address) = 0;
+    // The NUMA node of the host that is closest to the device of the current context. Below 0 if the machine has one
+    // node only, or if the node is not known.
+    virtual int host_node() { return -1; }
     // Whether the driver can tell which memory of the host is in use: query_host() then returns success or not_ready.
     virtual bool knows_host_uses() const = 0;
     virtual int query_host(Address address, std::size_t size) = 0;

@@ -28,6 +28,8 @@ public:
     void meanwhile(std::function<void()> function) { meanwhile_ = std::move(function); }
     // Lets the driver know as little of the uses of host memory as CUDA does.
     void forget_host_uses() { forgets_host_uses_ = true; }
+    // Lets `node` be the NUMA node of all devices.
+    void use_host_node(int node) { host_node_ = node; }
     // Whether the failure that fail() asked for last has happened.
     bool failed() const { return left_ < 0; }
 
@@ -103,6 +105,7 @@ public:
     int host_unregister(Address address) override {
         return waiting("host_unregister", [&] { return driver_.host_unregister(address); });
     }
+    int host_node() override { return host_node_ >= 0 ? host_node_ : driver_.host_node(); }
     bool knows_host_uses() const override { return !forgets_host_uses_ && driver_.knows_host_uses(); }
     int query_host(Address address, std::size_t size) override {
         return run("query_host", [&] { return driver_.query_host(address, size); });
@@ -158,6 +161,7 @@ private:
     std::map<std::string, int> successes_;
     std::function<void()> meanwhile_;
     bool forgets_host_uses_ = false;
+    int host_node_ = -1;
 };
 
 } // namespace tcuda

@@ -37,6 +37,7 @@ struct ContextCalls {
     Call<int(Context *, Device)> retain_primary{"cuDevicePrimaryCtxRetain"};
     Call<int(Device, unsigned *flags, int *active)> primary_state{"cuDevicePrimaryCtxGetState"};
     Call<int(Context *)> get_current{"cuCtxGetCurrent"};
+    Call<int(Device *)> current_device{"cuCtxGetDevice"};
     Call<int(Context)> set_current{"cuCtxSetCurrent"};
     Call<int(Context)> push_current{"cuCtxPushCurrent_v2"};
     Call<int(Context *)> pop_current{"cuCtxPopCurrent_v2"};

@@ -158,6 +158,7 @@ constexpr int attribute_multiprocessors = 16;       // CU_DEVICE_ATTRIBUTE_MULTI
 constexpr int attribute_virtual_memory = 102;       // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 constexpr int attribute_rdma_with_virtual = 110;    // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
 constexpr int attribute_file_descriptors = 103;     // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
+constexpr int attribute_host_node = 134;            // CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, driver 12.2
 constexpr int handle_type_file_descriptor = 1;      // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 constexpr unsigned host_memory_portable = 1;        // CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE
 constexpr unsigned event_disable_timing = 2;        // CU_EVENT_DISABLE_TIMING

@@ -6,6 +6,7 @@
 #include "driver/status.hpp"
 #include "host_allocator/host_pages.hpp"
 #include "host_allocator/host_sizes.hpp"
+#include "host_allocator/node_preference.hpp"
 #include "records/noted_call.hpp"
 
 namespace tcuda {
@@ -105,6 +106,7 @@ std::pair<Address, std::size_t> HostAllocator::allocation_at(Address address) {
 
 // Takes the memory of a segment. Called without the lock.
 int HostAllocator::obtain(const HostSettings &settings, HostSegment &segment) {
+    const NodePreference preference(driver_.host_node());
     if (!segment.registered)
         return driver_.host_allocate(segment.size, &segment.address);
     segment.address = map_host_pages(segment.size, settings.threads);

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <fstream>
+#include <string>
+
+namespace tcuda {
+
+// Whether the memory of this machine lies in several NUMA nodes. The system lists the nodes as in "0-1" or "0,2".
+inline bool has_several_host_nodes() {
+    static const bool several = [] {
+        std::ifstream file("/sys/devices/system/node/online");
+        std::string nodes;
+        std::getline(file, nodes);
+        return nodes.find_first_of(",-") != std::string::npos;
+    }();
+    return several;
+}
+
+} // namespace tcuda
