@@ -76,6 +76,7 @@ CALL(cuDevicePrimaryCtxRetain, (void **context, int device),
      if (fails()) return 719;
      *context = reinterpret_cast<void *>(std::size_t(device)))
 CALL(cuDeviceGetUuid_v2, (char *uuid, int device), std::memset(uuid, device, 16))
+CALL(cuCtxGetDevice, (int *device), *device = static_cast<int>(current_context))
 CALL(cuCtxGetCurrent, (void **context), *context = reinterpret_cast<void *>(current_context))
 CALL(cuCtxPushCurrent_v2, (void *context),
      if (have_links == 0 && context != reinterpret_cast<void *>(8)) return 201)
