@@ -37,6 +37,7 @@ class AllocConf(NamedTuple):
         max_non_split_rounding: By how many bytes a block that is not split may exceed the request.
         garbage_collection_threshold: The share of the memory limit above which unused blocks are freed; 0 for never.
         expandable_segments: Whether segments grow by mapping memory.
+        trim_always: Whether free memory goes back to the driver whenever an allocation needs new memory.
         roundup_power2_divisions: The number of steps into which each power of two from 1 MiB to 32 GiB is divided.
         pinned_use_register: Whether page-locked memory is memory of the process that the driver locks.
         pinned_threads: The number of threads that touch such memory before.
@@ -51,6 +52,7 @@ class AllocConf(NamedTuple):
     max_non_split_rounding: int = _LARGE_SEGMENT * _MIB
     garbage_collection_threshold: float = 0.0
     expandable_segments: bool = True
+    trim_always: bool = False
     roundup_power2_divisions: list[int] = [0] * _STEPS
     memory_fraction: float | None = None
     pinned_use_register: bool = False
@@ -66,6 +68,7 @@ class AllocConf(NamedTuple):
         settings.max_non_split_rounding = self.max_non_split_rounding
         settings.garbage_collection_threshold = self.garbage_collection_threshold
         settings.expandable_segments = self.expandable_segments
+        settings.trim_always = self.trim_always
         settings.roundup_power2_divisions = self.roundup_power2_divisions
         return settings
 
@@ -161,6 +164,12 @@ def _read_bool(value: str) -> bool:
     return value == "True"
 
 
+def _read_trim(value: str) -> bool:
+    if value not in ("always", "needed"):
+        raise _NotAllowedError("'always' or 'needed'")
+    return value == "always"
+
+
 def _read_divisions(value: str) -> list[int]:
     steps = _steps(value)
     if steps is None:
@@ -226,6 +235,7 @@ _READERS: dict[str, tuple[str | None, Callable[[str], object]]] = {
     "pinned_use_background_threads": ("pinned_background", _read_bool),
     "pinned_use_cuda_host_register": ("pinned_use_register", _read_bool),
     "roundup_power2_divisions": ("roundup_power2_divisions", _read_divisions),
+    "trim": ("trim_always", _read_trim),
     # These options of torch have no effect in tcuda. They are allowed, so that a text for torch can stay as it is.
     "graph_capture_record_stream_reuse": (None, _read_bool),
     "release_lock_on_cudamalloc": (None, _read_bool),

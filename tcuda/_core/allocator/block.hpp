@@ -21,8 +21,9 @@ constexpr std::size_t unit = 512;
 
 // A range of device memory: a part of a segment, or memory of an external source.
 struct Block {
-    // `unmapped`: a range of addresses without physical memory. `recent`: freed last in its heap and not merged yet.
-    enum class State : std::uint8_t { unmapped, free, recent, allocated, awaiting_free };
+    // `unmapped`: a range of addresses without physical memory. `elsewhere`: the physical memory is in use at other
+    // addresses, which belong to a window. `recent`: freed last in its heap and not merged yet.
+    enum class State : std::uint8_t { unmapped, elsewhere, free, recent, allocated, awaiting_free };
 
     Address address = 0;
     std::size_t size = 0;                      // a multiple of the unit
@@ -46,7 +47,9 @@ struct Block {
     StreamLife *life = nullptr;            // of `stream`; null for blocks of segments, whose heaps know it
 
     bool is_free() const { return state == State::free; }
-    bool is_mapped() const { return state != State::unmapped; }
+    bool is_hole() const { return state == State::unmapped; }
+    // Whether the physical memory at the addresses is used, or free, at these addresses.
+    bool is_here() const { return state > State::elsewhere; }
 };
 
 struct ByAddress {

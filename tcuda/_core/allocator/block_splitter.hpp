@@ -20,8 +20,8 @@ public:
         std::int64_t count = 0, bytes = 0;
 
         void add(const Block *block) {
-            const bool shares = (block->before != nullptr && block->before->is_mapped()) ||
-                                (block->after != nullptr && block->after->is_mapped());
+            const bool shares = (block->before != nullptr && block->before->is_here()) ||
+                                (block->after != nullptr && block->after->is_here());
             if (block->is_free() && shares) {
                 ++count;
                 bytes += static_cast<std::int64_t>(block->size);
@@ -78,6 +78,45 @@ public:
         }
         heap.free.insert(block);
         return block;
+    }
+
+    // Takes a part of a free block away from the free blocks, gives the part a state without memory, and returns it.
+    // Needs two spare blocks in the store, unless the part is the whole block.
+    Block *take_out(Heap &heap, Block *block, Address from, Address to, Block::State state) {
+        Splits before, after;
+        before.add(block);
+        heap.free.erase(block);
+        Block *part = from > block->address ? cut(block, from - block->address) : block;
+        Block *rest = to < part->address + part->size ? cut(part, to - from) : nullptr;
+        part->state = state;
+        std::int64_t ranges = -1; // ranges of memory without a gap, each of which counts as a segment
+        for (const Block *neighbour : {part->before, part->after})
+            ranges += neighbour != nullptr && neighbour->is_here();
+        for (Block *free : {part == block ? nullptr : block, rest})
+            if (free != nullptr) {
+                heap.free.insert(free);
+                after.add(free);
+            }
+        count(heap, before, after);
+        if (ranges != 0)
+            statistics_.segment.add(heap.is_large, ranges);
+        return part;
+    }
+
+    // Makes a block without memory free, after it has got memory. Merges the block with its free neighbours.
+    void put_back(Heap &heap, Block *block) {
+        Splits before, after;
+        std::int64_t ranges = 1; // ranges of memory without a gap, each of which counts as a segment
+        for (const Block *neighbour : {block->before, block->after})
+            if (neighbour != nullptr && neighbour->is_here()) {
+                before.add(neighbour);
+                --ranges;
+            }
+        block->state = Block::State::free;
+        after.add(merge(heap, block));
+        count(heap, before, after);
+        if (ranges != 0)
+            statistics_.segment.add(heap.is_large, ranges);
     }
 
     // Counts a change of the inactive splits.

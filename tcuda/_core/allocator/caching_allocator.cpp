@@ -99,16 +99,40 @@ void CachingAllocator::merge_recent(Heap &heap) {
     block->state = Block::State::free;
     block->stack = 0;
     block->requested = 0;
-    after.add(splitter_.merge(heap, block));
+    block = splitter_.merge(heap, block);
+    after.add(block);
     splitter_.count(heap, before, after);
+    if (block->segment->window != nullptr && block->size == block->segment->size)
+        expandable_.close_window(heap, block);
 }
 
 // Growing
 
+bool CachingAllocator::open_kept_window(Pool &pool, Stream stream, std::size_t size) {
+    return is_large_request(size) && expandable_.open_kept_window(heap(pool, stream, true), size);
+}
+
+bool CachingAllocator::make_window(Pool &pool, Stream stream, std::size_t size) {
+    return is_large_request(size) && expandable_.make_window(heap(pool, stream, true), size);
+}
+
+Heap *CachingAllocator::heap_with_too_many_windows(Pool &pool, Stream stream, std::size_t size) {
+    if (!is_large_request(size))
+        return nullptr;
+    Heap &heap = this->heap(pool, stream, true);
+    return expandable_.has_too_many_windows(heap) ? &heap : nullptr;
+}
+
 int CachingAllocator::grow(Pool &pool, Stream stream, std::size_t size, std::size_t limit, StackId stack) {
     Heap &heap = this->heap(pool, stream, is_large_request(size));
-    if (Block *hole = expandable_.find_hole(heap, size))
-        return expandable_.grow(heap, hole, size, limit, stack);
+    if (Block *hole = expandable_.find_hole(heap, size)) {
+        const int status = expandable_.grow(heap, hole, size, limit, stack);
+        if (status != success || heap.free.best_fit(size) != nullptr || expandable_.make_window(heap, size))
+            return status;
+        // The window was refused, so the heap grows by the whole request.
+        hole = expandable_.find_hole(heap, size);
+        return hole == nullptr ? out_of_memory : expandable_.grow_without_window(heap, hole, size, limit, stack);
+    }
     return grow_by_segment(heap, size, limit, stack);
 }
 

@@ -82,6 +82,17 @@ public:
 
     // Growing
 
+    // Makes a free block for a request out of free memory of the heap that lies apart. The first function calls no
+    // driver. Whether take() finds a block now.
+    bool open_kept_window(Pool &pool, Stream stream, std::size_t size);
+    bool make_window(Pool &pool, Stream stream, std::size_t size);
+
+    // The heap of a request if the heap has so many windows that make_window() makes no more; null otherwise.
+    Heap *heap_with_too_many_windows(Pool &pool, Stream stream, std::size_t size);
+
+    // Unmaps windows that were not opened for long and that no work after `settled` used.
+    void unmap_stale_windows(Heap &heap, std::uint64_t settled) { expandable_.unmap_stale_windows(heap, settled); }
+
     // Takes memory for a request from the driver, unless more than `limit` bytes of the device would be reserved.
     // Returns a status. After success, take() finds a block.
     int grow(Pool &pool, Stream stream, std::size_t size, std::size_t limit, StackId stack);

@@ -12,6 +12,15 @@ namespace {
 // The most by which a heap of small requests grows ahead of its needs.
 constexpr std::size_t small_growth_limit = std::size_t(8) << 20;
 
+// A heap grows for a request of less than 10 MiB by a share of what the heap has, up to 20 MiB. A small program then holds
+// little more than it needs, and a large program asks the driver rarely.
+constexpr std::size_t shares_of_step = 32;
+
+// The largest piece of physical memory is a share of what the heap has. Only whole pieces can get a second address or go
+// back to the driver, and a piece that is used in part costs at most this share. Each piece costs a call of the driver.
+constexpr std::size_t shares_of_piece = 64;
+constexpr std::size_t smallest_piece_limit = std::size_t(8) << 20, largest_piece = std::size_t(128) << 20;
+
 } // namespace
 
 bool ExpandableSegments::can_serve(const Pool &pool) {
@@ -24,6 +33,12 @@ bool ExpandableSegments::can_serve(const Pool &pool) {
     }
     // The sizes by which heaps grow must be multiples of the granularity.
     return granularity_ != 0 && small_segment % granularity_ == 0;
+}
+
+// Small requests need no windows: the free memory between small blocks is rarely a whole piece. A graph runs its kernels
+// again at the addresses of the capture, so a pool of graphs has no windows.
+bool ExpandableSegments::has_windows(const Heap &heap) const {
+    return heap.is_large && heap.expandable != nullptr && !settings_.trim_always && !heap.pool->captured;
 }
 
 Block *ExpandableSegments::find_hole(Heap &heap, std::size_t size) {
@@ -79,15 +94,38 @@ int ExpandableSegments::reserve_addresses(Heap &heap) {
 }
 
 int ExpandableSegments::grow(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack) {
+    const std::size_t needed = needed_at(hole, size);
+    if (has_windows(heap) && !Windows::are_full(heap)) {
+        const std::size_t free = windows_.free_pieces(heap);
+        const std::size_t missing = free < size ? round_up(size - free, small_segment) : needed;
+        if (missing < needed)
+            return grow_by(heap, hole, missing, size, limit, stack);
+    }
+    return grow_by(heap, hole, needed, size, limit, stack);
+}
+
+int ExpandableSegments::grow_without_window(Heap &heap, Block *hole, std::size_t size, std::size_t limit,
+                                            StackId stack) {
+    return grow_by(heap, hole, needed_at(hole, size), size, limit, stack);
+}
+
+// The memory that a request needs at the begin of a hole.
+std::size_t ExpandableSegments::needed_at(const Block *hole, std::size_t size) {
     const std::size_t beside = hole->before != nullptr && hole->before->is_free() ? hole->before->size : 0;
-    const std::size_t needed = std::min(round_up(size - std::min(beside, size - 1), small_segment), hole->size);
-    // A mapping takes the driver the same time for every size up to the largest piece. So a heap that is nearly full
-    // grows by more than the request needs. A heap with much free memory in smaller blocks does not.
-    const std::size_t share = heap.is_large ? std::min(heap.mapped / 64, PhysicalMemory::largest_piece)
+    return std::min(round_up(size - std::min(beside, size - 1), small_segment), hole->size);
+}
+
+int ExpandableSegments::grow_by(Heap &heap, Block *hole, std::size_t needed, std::size_t size, std::size_t limit,
+                                StackId stack) {
+    std::size_t step = small_segment;
+    if (heap.is_large && size < own_segment)
+        step = std::clamp(round_up(heap.mapped / shares_of_step, small_segment), small_segment, large_segment);
+    // A mapping takes the driver the same time for every size. So a heap that is nearly full grows by more than the
+    // request needs. A heap with much free memory in smaller blocks does not.
+    const std::size_t share = heap.is_large ? std::min(heap.mapped / shares_of_piece, largest_piece)
                                             : std::min(heap.mapped / 16, small_growth_limit);
     const std::size_t ahead =
         heap.is_large ? share / small_segment * small_segment : std::size_t(1) << log2_floor(share | 1);
-    std::size_t step = heap.is_large && size < own_segment ? large_segment : small_segment;
     if (heap.free.bytes() <= ahead)
         step = std::max(step, ahead);
     const std::size_t wanted = std::min(round_up(needed, step), hole->size);
@@ -103,8 +141,10 @@ int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, StackId 
     Segment &segment = *heap.expandable;
     if (size < hole->size) // before mapping, because cut() may throw; two holes do no harm
         heap.holes.insert(splitter_.cut(hole, size));
-    if (const int status = memory_.map(segment, hole->address, size)) {
-        if (hole->after != nullptr && !hole->after->is_mapped()) {
+    const std::size_t piece = std::clamp((heap.mapped + size) / shares_of_piece / small_segment * small_segment,
+                                         smallest_piece_limit, largest_piece);
+    if (const int status = memory_.map(segment, hole->address, size, piece)) {
+        if (hole->after != nullptr && hole->after->is_hole()) {
             heap.holes.erase(hole->after);
             splitter_.absorb_after(hole);
         }
@@ -112,21 +152,10 @@ int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, StackId 
     }
     heap.holes.erase(hole);
 
-    BlockSplitter::Splits before, after;
-    std::int64_t ranges = 1; // contiguous mapped ranges, each of which counts as a segment
-    for (const Block *neighbour : {hole->before, hole->after})
-        if (neighbour != nullptr && neighbour->is_mapped()) {
-            before.add(neighbour);
-            --ranges;
-        }
-    hole->state = Block::State::free;
     history_.record(Action::segment_map, hole->address, size, heap.stream, stack);
-    after.add(splitter_.merge(heap, hole));
-    splitter_.count(heap, before, after);
+    splitter_.put_back(heap, hole);
     heap.mapped += size;
     statistics_.reserved_bytes.add(heap.is_large, static_cast<std::int64_t>(size));
-    if (ranges != 0)
-        statistics_.segment.add(heap.is_large, ranges);
     segment.stack = stack;
     return success;
 }
@@ -136,13 +165,13 @@ int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, StackId 
 bool ExpandableSegments::is_releasable(const Block *block) {
     const auto &mappings = block->segment->mappings;
     const auto first = mappings.lower_bound(block->address);
-    return first != mappings.end() && first->first + first->second.size <= block->address + block->size;
+    return block->segment->window == nullptr && first != mappings.end() && first->first + first->second.size <= block->address + block->size;
 }
 
 int ExpandableSegments::release(Heap &heap, Block *block, std::size_t *released) {
     const auto &mappings = block->segment->mappings;
     const Address end = block->address + block->size;
-    int status = success;
+    int status = windows_.unmap(heap, block->address, end);
     for (auto mapping = mappings.lower_bound(block->address); block != nullptr && status == success;) {
         if (mapping == mappings.end() || mapping->first + mapping->second.size > end)
             break;
@@ -177,17 +206,17 @@ int ExpandableSegments::release_mapping(Heap &heap, Block **block, Address from,
     hole->state = Block::State::unmapped;
     std::int64_t ranges = -1; // contiguous mapped ranges, each of which counts as a segment
     for (const Block *neighbour : {hole->before, hole->after})
-        ranges += neighbour != nullptr && neighbour->is_mapped();
+        ranges += neighbour != nullptr && neighbour->is_here();
     for (Block *part : {hole == head ? nullptr : head, tail})
         if (part != nullptr) {
             heap.free.insert(part);
             after.add(part);
         }
-    if (hole->after != nullptr && !hole->after->is_mapped()) {
+    if (hole->after != nullptr && hole->after->is_hole()) {
         heap.holes.erase(hole->after);
         splitter_.absorb_after(hole);
     }
-    if (hole->before != nullptr && !hole->before->is_mapped())
+    if (hole->before != nullptr && hole->before->is_hole())
         splitter_.absorb_after(hole->before);
     else
         heap.holes.insert(hole);
@@ -223,6 +252,7 @@ void ExpandableSegments::retry() {
             segment->heap->holes.each(
                 [&](const Block *hole) { memory_.unmap(*segment, hole->address, hole->address + hole->size); });
     memory_.retry();
+    windows_.retry();
     for (auto left = unreleased_.begin(); left != unreleased_.end();) {
         Segment *segment = *left;
         if (driver_.release(device_, segment->address, segment->size) != success) {
@@ -237,6 +267,7 @@ void ExpandableSegments::retry() {
 
 void ExpandableSegments::free_everything() {
     for (Segment *segment : segments_) {
+        windows_.free_everything(*segment->heap);
         memory_.unmap(*segment, segment->address, segment->address + segment->size);
         driver_.release(device_, segment->address, segment->size);
         delete segment;

@@ -12,6 +12,7 @@
 #include "allocator/pool.hpp"
 #include "allocator/segment.hpp"
 #include "allocator/settings.hpp"
+#include "allocator/windows.hpp"
 #include "driver/driver.hpp"
 #include "records/history.hpp"
 #include "records/statistics.hpp"
@@ -25,7 +26,8 @@ public:
     ExpandableSegments(int device, Driver &driver, const Settings &settings, BlockStore &store, BlockSplitter &splitter,
                        MaybeUnneededHeaps &emptied, Statistics &statistics, History &history)
         : device_(device), driver_(driver), settings_(settings), store_(store), splitter_(splitter),
-          statistics_(statistics), history_(history), memory_(device, driver, emptied, statistics) {}
+          statistics_(statistics), history_(history), memory_(device, driver, emptied, statistics),
+          windows_(device, driver, store, splitter, statistics, history) {}
     ExpandableSegments(const ExpandableSegments &) = delete;
     ExpandableSegments &operator=(const ExpandableSegments &) = delete;
 
@@ -33,8 +35,23 @@ public:
     // addresses for a heap that has none.
     Block *find_hole(Heap &heap, std::size_t size);
 
-    // Maps memory at the begin of a hole, at least as much as the request needs. Returns a status.
+    // Makes a free block for a request out of the free memory of the heap, by a window that is kept, or by a new one.
+    // Opening a kept window calls no driver.
+    bool open_kept_window(Heap &heap, std::size_t size) { return has_windows(heap) && windows_.open_kept(heap, size); }
+    bool make_window(Heap &heap, std::size_t size) { return has_windows(heap) && windows_.make(heap, size); }
+
+    // Closes the window of a free block that is the whole window.
+    void close_window(Heap &heap, Block *block) { windows_.close(heap, block); }
+
+    // Whether the heap could have more windows if unused windows were unmapped, and that.
+    bool has_too_many_windows(const Heap &heap) const { return has_windows(heap) && Windows::are_full(heap); }
+    void unmap_stale_windows(Heap &heap, std::uint64_t settled) { windows_.unmap_stale(heap, settled); }
+
+    // Maps memory at the begin of a hole, as much as the request needs beside the free memory of the heap, or more.
+    // Returns a status.
     int grow(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack);
+    // The same without regard to free memory that is not beside the hole.
+    int grow_without_window(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack);
 
     // Whether the driver can take back any memory of a free block.
     static bool is_releasable(const Block *block);
@@ -52,11 +69,21 @@ public:
     // Gives back the memory and the addresses of all segments. Called when the ledger ends.
     void free_everything();
 
-    template <typename Visit> void each(Visit visit) const { std::for_each(segments_.begin(), segments_.end(), visit); }
+    // Visits the windows too, which are segments of their own.
+    template <typename Visit> void each(Visit visit) const {
+        for (const Segment *segment : segments_) {
+            visit(segment);
+            for (const auto &window : segment->heap->windows)
+                visit(&window->segment);
+        }
+    }
 
 private:
     bool can_serve(const Pool &pool);
+    bool has_windows(const Heap &heap) const;
     int reserve_addresses(Heap &heap);
+    static std::size_t needed_at(const Block *hole, std::size_t size);
+    int grow_by(Heap &heap, Block *hole, std::size_t needed, std::size_t size, std::size_t limit, StackId stack);
     int fill(Heap &heap, Block *hole, std::size_t size, StackId stack);
     int release_mapping(Heap &heap, Block **block, Address from, Address to);
 
@@ -68,6 +95,7 @@ private:
     Statistics &statistics_;
     History &history_;
     PhysicalMemory memory_;
+    Windows windows_;
     std::set<Segment *> segments_;
     std::set<Segment *> unreleased_; // the driver failed to take their addresses back
     std::size_t granularity_ = 0;

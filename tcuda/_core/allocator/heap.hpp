@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "allocator/block.hpp"
 #include "allocator/block_tree.hpp"
@@ -9,6 +10,7 @@
 #include "allocator/linked_list.hpp"
 #include "allocator/segment.hpp"
 #include "allocator/stream_lives.hpp"
+#include "allocator/window.hpp"
 #include "allocator/work.hpp"
 #include "driver/driver.hpp"
 
@@ -26,6 +28,8 @@ struct Heap {
     Block *recent = nullptr;           // the block that was freed last; the next allocation may take it unmerged
     Segment *expandable = nullptr;
     std::size_t mapped = 0;    // bytes of the expandable segment that have physical memory
+    std::vector<std::unique_ptr<Window>> windows; // in the order in which they were made
+    std::uint64_t opened_windows = 0;             // how many windows were opened so far
     std::size_t segments = 0;  // the number of other segments
     std::shared_ptr<Work> end; // the last work of a destroyed stream, whose handle may be that of another stream by now
     int pins = 0;              // the number of threads that need the heap again once they have the lock back

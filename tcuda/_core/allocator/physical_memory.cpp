@@ -9,32 +9,34 @@
 
 namespace tcuda {
 
-int PhysicalMemory::map(Segment &segment, Address address, std::size_t size) {
+int PhysicalMemory::map(Segment &segment, Address address, std::size_t size, std::size_t piece) {
     const Address end = address + size;
     if (const int status = unmap(segment, address, end)) // pieces that an earlier failure has left here
         return status;
     for (Address at = address; at < end;) {
-        const std::size_t piece = std::min(largest_piece, end - at);
-        if (const int status = map_piece(segment, at, piece)) {
+        const std::size_t size_of_piece = std::min(piece, end - at);
+        if (const int status = map_piece(segment, at, size_of_piece)) {
             unmap(segment, address, at);
             return status;
         }
-        at += piece;
+        at += size_of_piece;
     }
     return success;
 }
 
 namespace {
 
-// The number of the piece that was created last in this process.
-std::atomic<std::uint64_t> pieces_created{0};
+// The number of the mapping that was made last in this process.
+std::atomic<std::uint64_t> mappings_made{0};
 
 } // namespace
+
+std::uint64_t PhysicalMemory::next_number() { return ++mappings_made; }
 
 int PhysicalMemory::map_piece(Segment &segment, Address address, std::size_t size) {
     Segment::Mappings::iterator mapping;
     try { // takes the host memory before the driver is called
-        mapping = segment.mappings.emplace(address, Segment::Mapping{size, 0, ++pieces_created}).first;
+        mapping = segment.mappings.emplace(address, Segment::Mapping{size, 0, next_number()}).first;
     } catch (const std::bad_alloc &) {
         return out_of_memory;
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -14,17 +15,14 @@ namespace tcuda {
 // The physical memory that is mapped in expandable segments.
 class PhysicalMemory {
 public:
-    // The largest piece that is created and mapped at once.
-    static constexpr std::size_t largest_piece = std::size_t(128) << 20;
-
     // Adds a heap to `emptied` when its segment loses its last mapping.
     PhysicalMemory(int device, Driver &driver, MaybeUnneededHeaps &emptied, Statistics &statistics)
         : device_(device), driver_(driver), emptied_(emptied), statistics_(statistics) {}
     PhysicalMemory(const PhysicalMemory &) = delete;
     PhysicalMemory &operator=(const PhysicalMemory &) = delete;
 
-    // Maps new memory at an address of the segment, all of it or none. Returns a status.
-    int map(Segment &segment, Address address, std::size_t size);
+    // Maps new memory at an address of the segment, in pieces of up to `piece` bytes, all of it or none. Returns a status.
+    int map(Segment &segment, Address address, std::size_t size, std::size_t piece);
 
     // Unmaps all pieces that begin in a range. A piece that the driver fails to unmap stays among the mappings of the
     // segment, and the first such failure is returned.
@@ -33,6 +31,9 @@ public:
 
     // Whether the driver may have failed to unmap memory since the last call.
     bool forget_failures() { return std::exchange(failed_to_unmap_, false); }
+
+    // The number of a new mapping; see Sharing::youngest.
+    static std::uint64_t next_number();
 
     // Offers the driver the unmapped memory again that it failed to destroy.
     void retry();

@@ -10,6 +10,7 @@
 namespace tcuda {
 
 struct Heap;
+struct Window;
 
 // Memory that the driver, or the library of a pool, has given; or, if expandable, a range of addresses that gets
 // physical memory piece by piece.
@@ -30,6 +31,7 @@ struct Segment {
     StackId stack = 0;
     void *token = nullptr; // the library's own name for the memory
     Block *first = nullptr;
+    Window *window = nullptr; // whose segment this is
     Mappings mappings;
 };
 

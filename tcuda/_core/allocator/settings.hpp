@@ -15,6 +15,9 @@ struct Settings {
     // The share of the memory limit above which memory that was unused for long is given back. 0 means never.
     double garbage_collection_threshold = 0;
     bool expandable_segments = true;
+    // Whether free memory goes back to the driver whenever an allocation needs new memory. Otherwise free pieces get
+    // second addresses.
+    bool trim_always = false;
     // The number of steps between two powers of two to which sizes are rounded up: the first number for sizes below 2
     // MiB, the next ones for sizes from 2 MiB, from 4 MiB, and so on, the last one for sizes from 32 GiB. 0 rounds up
     // to multiples of 512 bytes only.

@@ -23,7 +23,7 @@ std::optional<FoundBlock> find_block_around(const CachingAllocator &native, cons
             if (block->source != nullptr && contains(block, address))
                 found = block;
         });
-    if (found == nullptr || !found->is_mapped())
+    if (found == nullptr || !found->is_here())
         return std::nullopt;
     const bool is_private = found->pool != nullptr && found->pool->id != common_pool;
     return FoundBlock{found->address, found->size, found->requested, found->state == Block::State::allocated, is_private};

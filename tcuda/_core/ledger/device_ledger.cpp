@@ -77,8 +77,16 @@ Block *DeviceLedger::take(Pool &pool, Stream stream, std::size_t size) {
 }
 
 Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId noted) {
+    if (native_.open_kept_window(pool, stream, size))
+        if (Block *block = take(pool, stream, size))
+            return block;
     lock.leave_interpreter();
     const PinnedPool pinned(pool);
+    if (Heap *heap = native_.heap_with_too_many_windows(pool, stream, size))
+        reclaimer_.unmap_idle_windows(lock, *heap);
+    if (native_.make_window(pool, stream, size))
+        if (Block *block = take(pool, stream, size))
+            return block;
     reclaimer_.collect_garbage(lock, size, stream);
     reclaimer_.give_back_idle(lock, segment_size(size), stream);
     std::uint64_t handed_out = 0;

@@ -20,9 +20,22 @@ constexpr std::uint64_t handed_out_per_early_byte = 16;
 } // namespace
 
 void Reclaimer::give_back_idle(Lock &lock, std::size_t enough, Stream current) {
+    if (!settings_.trim_always) {
+        recycle(lock, enough, false, &current, From::destroyed_streams);
+        return;
+    }
     const std::uint64_t reserved = statistics_.reserved();
     const bool affordable = given_back_early_ <= reserved + native_.handed_out() / handed_out_per_early_byte;
     recycle(lock, enough, false, &current, affordable ? From::everywhere : From::destroyed_streams);
+}
+
+void Reclaimer::unmap_idle_windows(Lock &lock, Heap &heap) {
+    const std::uint64_t settled = native_.frees();
+    ++heap.pins;
+    const bool idle = progress_.is_idle(lock, heap.stream, false);
+    --heap.pins;
+    if (idle)
+        native_.unmap_stale_windows(heap, settled);
 }
 
 void Reclaimer::collect_garbage(Lock &lock, std::size_t size, Stream current) {

@@ -35,6 +35,10 @@ public:
     // makes the device hold less. Waits for nothing.
     void give_back_idle(Lock &lock, std::size_t enough, Stream current);
 
+    // Unmaps windows of the heap that were not opened for long, if the stream of the heap has nothing to do. Waits for
+    // nothing.
+    void unmap_idle_windows(Lock &lock, Heap &heap);
+
     // Gives back memory that was not used for long if an allocation of `size` bytes would exceed the threshold of
     // garbage_collection_threshold. Waits for streams. Throws DriverError.
     void collect_garbage(Lock &lock, std::size_t size, Stream current);

@@ -19,9 +19,9 @@ void add_native_segments(const CachingAllocator &native, const PoolId *only, std
         const Heap &heap = *segment->heap;
         if (only != nullptr && heap.pool->id != *only)
             return;
-        bool open = false; // a range without physical memory separates two views
+        bool open = false; // a range without memory separates two views
         for (const Block *block = segment->first; block != nullptr; block = block->after) {
-            if (!block->is_mapped()) {
+            if (!block->is_here()) {
                 open = false;
                 continue;
             }

@@ -62,6 +62,12 @@ public:
     void record(Action action, Address address, std::size_t size, Stream stream, StackId own) noexcept {
         if (observer_ != nullptr)
             tell_observer(action, address, size);
+        note_move(action, address, size, stream, own);
+    }
+
+    // The same for memory that comes to other addresses. The observer hears nothing, because the accesses of the memory
+    // that is still mapped stay of interest.
+    void note_move(Action action, Address address, std::size_t size, Stream stream, StackId own) noexcept {
         if (capacity_ == 0 || (skipped_ >> static_cast<unsigned>(action) & 1) != 0)
             return;
         using namespace std::chrono;
@@ -78,6 +84,12 @@ public:
         }
         ring_[oldest_] = std::move(event);
         oldest_ = (oldest_ + 1) % capacity_;
+    }
+
+    // Tells the observer of a second mapping that goes back to the driver.
+    void forget(Address address, std::size_t size) noexcept {
+        if (observer_ != nullptr)
+            tell_observer(Action::segment_unmap, address, size);
     }
 
     std::vector<Occurrence> events() const {

@@ -1,0 +1,293 @@
+#include "allocator/windows.hpp"
+
+#include <iterator>
+#include <new>
+#include <utility>
+
+#include "allocator/physical_memory.hpp"
+
+namespace tcuda {
+
+// Searching
+
+// Finds the free blocks of the expandable segment that may hold a piece.
+void Windows::find_runs(const Heap &heap) {
+    runs_.clear();
+    heap.free.each_large([&](Block *block) {
+        if (block->segment == heap.expandable)
+            runs_.push_back({block->address, block->address + block->size, block});
+    });
+    std::sort(runs_.begin(), runs_.end(), [](const Run &left, const Run &right) { return left.begin < right.begin; });
+}
+
+// Finds the pieces in the runs, and drops the runs without pieces.
+void Windows::find_pieces(const Heap &heap) {
+    if (heap.expandable == nullptr) {
+        runs_.clear();
+        return;
+    }
+    find_runs(heap);
+    const Segment::Mappings &mappings = heap.expandable->mappings;
+    for (Run &run : runs_) {
+        auto piece = mappings.lower_bound(run.begin);
+        run.first = run.last = piece == mappings.end() ? run.end : piece->first;
+        for (; piece != mappings.end() && piece->first + piece->second.size <= run.end; ++piece)
+            run.last = piece->first + piece->second.size;
+    }
+    runs_.erase(std::remove_if(runs_.begin(), runs_.end(), [](const Run &run) { return run.size() == 0; }), runs_.end());
+}
+
+std::size_t Windows::free_pieces(const Heap &heap) {
+    std::size_t bytes = 0;
+    try {
+        find_pieces(heap);
+    } catch (const std::bad_alloc &) {
+        return 0;
+    }
+    for (const Run &run : runs_)
+        bytes += run.size();
+    return bytes;
+}
+
+Windows::Run *Windows::run_around(const Window::Range &range) {
+    const auto after = std::upper_bound(runs_.begin(), runs_.end(), range.begin,
+                                        [](Address address, const Run &run) { return address < run.begin; });
+    if (after == runs_.begin() || std::prev(after)->end < range.end)
+        return nullptr;
+    return &*std::prev(after);
+}
+
+// Opening
+
+bool Windows::open_kept(Heap &heap, std::size_t size) {
+    bool searched = false;
+    for (const auto &window : heap.windows) {
+        if (window->open || window->broken || window->segment.size < size)
+            continue;
+        try {
+            if (!std::exchange(searched, true))
+                find_runs(heap);
+        } catch (const std::bad_alloc &) {
+            return false;
+        }
+        const auto is_free = [&](const Window::Range &range) { return run_around(range) != nullptr; };
+        if (std::all_of(window->ranges.begin(), window->ranges.end(), is_free))
+            return open(heap, *window);
+    }
+    return false;
+}
+
+// Moves the pieces from home to the window. All of them are in `runs_`. False without host memory.
+bool Windows::open(Heap &heap, Window &window) {
+    if (!store_.has_spare(2 * window.ranges.size() + 1)) // for the rests of the blocks at home, and for the window
+        return false;
+    std::uint64_t freed_at = 0;
+    // From the last range to the first: the part of a block before a range stays in the same object.
+    for (auto range = window.ranges.rbegin(); range != window.ranges.rend(); ++range) {
+        Block *block = run_around(*range)->block;
+        freed_at = std::max(freed_at, block->freed_at);
+        range->elsewhere = splitter_.take_out(heap, block, range->begin, range->end, Block::State::elsewhere);
+        history_.note_move(Action::segment_unmap, range->begin, range->end - range->begin, heap.stream,
+                           window.segment.stack);
+    }
+    Block *block = store_.make();
+    block->address = window.segment.address;
+    block->size = window.segment.size;
+    block->segment = &window.segment;
+    block->state = Block::State::elsewhere;
+    block->is_large = heap.is_large;
+    block->freed_at = freed_at;
+    block->stream = heap.stream;
+    block->pool = heap.pool;
+    window.segment.first = block;
+    window.open = true;
+    window.opened_at = ++heap.opened_windows;
+    history_.note_move(Action::segment_map, block->address, block->size, heap.stream, window.segment.stack);
+    splitter_.put_back(heap, block);
+    return true;
+}
+
+void Windows::close(Heap &heap, Block *block) {
+    Window &window = *block->segment->window;
+    const std::uint64_t freed_at = block->freed_at;
+    splitter_.take_out(heap, block, block->address, block->address + block->size, Block::State::elsewhere);
+    history_.note_move(Action::segment_unmap, block->address, block->size, heap.stream, window.segment.stack);
+    store_.remove(block);
+    window.segment.first = nullptr;
+    window.open = false;
+    window.closed_at = freed_at;
+    for (Window::Range &range : window.ranges) {
+        Block *home = std::exchange(range.elsewhere, nullptr);
+        home->freed_at = freed_at;
+        history_.note_move(Action::segment_map, home->address, home->size, heap.stream, window.segment.stack);
+        splitter_.put_back(heap, home);
+    }
+}
+
+// Making
+
+// Chooses free pieces of at least `size` bytes: as few runs as possible, and of the last run no more than needed.
+bool Windows::choose(Heap &heap, std::size_t size, Pieces &pieces) {
+    if (free_pieces(heap) < size)
+        return false;
+    std::vector<Run> runs = runs_;
+    std::sort(runs.begin(), runs.end(), [](const Run &left, const Run &right) { return left.size() > right.size(); });
+    std::size_t left = size;
+    for (std::size_t at = 0; left != 0; ++at) {
+        std::size_t last = at;
+        while (last + 1 < runs.size() && runs[last + 1].size() >= left)
+            ++last;
+        Segment::Mappings &mappings = heap.expandable->mappings;
+        for (auto piece = mappings.find(runs[last].first); left != 0 && piece->first < runs[last].last; ++piece) {
+            pieces.push_back(piece);
+            left -= std::min(left, piece->second.size);
+            if (std::next(piece) == mappings.end())
+                break;
+        }
+        if (pieces.size() > most_pieces)
+            return false;
+    }
+    return true;
+}
+
+bool Windows::make(Heap &heap, std::size_t size) {
+    if (are_full(heap))
+        return false;
+    try {
+        Pieces pieces;
+        if (!choose(heap, size, pieces))
+            return false;
+        std::sort(pieces.begin(), pieces.end(), [](const auto &left, const auto &right) { return left->first < right->first; });
+        auto made = std::make_unique<Window>();
+        Window &window = *made;
+        window.segment.heap = &heap;
+        window.segment.expandable = true;
+        window.segment.window = &window;
+        window.segment.stack = heap.expandable->stack;
+        for (const auto &piece : pieces) {
+            const Address end = piece->first + piece->second.size;
+            window.segment.size += piece->second.size;
+            window.homes.push_back(piece->first);
+            if (!window.ranges.empty() && window.ranges.back().end == piece->first)
+                window.ranges.back().end = end;
+            else
+                window.ranges.push_back({piece->first, end});
+        }
+        heap.windows.reserve(heap.windows.size() + 1);
+        unreleased_.reserve(unreleased_.size() + heap.windows.size() + 1); // so that let_go() cannot fail
+        if (driver_.reserve(device_, window.segment.size, &window.segment.address) != success)
+            return false;
+        const int status = map(window, pieces);
+        if (status == success && open(heap, window)) {
+            heap.windows.push_back(std::move(made));
+            return true;
+        }
+        if (unmap(window) == success)
+            let_go(std::move(made));
+        else
+            heap.windows.push_back(std::move(made));
+        return false;
+    } catch (const std::bad_alloc &) {
+        return false;
+    }
+}
+
+int Windows::map(Window &window, const Pieces &pieces) {
+    Address at = window.segment.address;
+    for (const auto &piece : pieces) {
+        const std::size_t size = piece->second.size;
+        Segment::Mappings::iterator added;
+        try {
+            added = window.segment.mappings
+                        .emplace(at, Segment::Mapping{size, piece->second.physical, PhysicalMemory::next_number()})
+                        .first;
+        } catch (const std::bad_alloc &) {
+            return out_of_memory;
+        }
+        if (const int status = driver_.map(device_, at, size, piece->second.physical)) {
+            window.segment.mappings.erase(added);
+            return status;
+        }
+        ++statistics_.num_device_alloc;
+        at += size;
+    }
+    return success;
+}
+
+// Unmapping
+
+// Unmaps a closed window.
+int Windows::unmap(Window &window) {
+    auto &mappings = window.segment.mappings;
+    for (auto mapping = mappings.begin(); mapping != mappings.end();) {
+        if (const int status = driver_.unmap(device_, mapping->first, mapping->second.size)) {
+            window.broken = true;
+            return status;
+        }
+        ++statistics_.num_device_free;
+        history_.forget(mapping->first, mapping->second.size);
+        mapping = mappings.erase(mapping);
+    }
+    return success;
+}
+
+// Gives the addresses of an unmapped window back.
+bool Windows::let_go(std::unique_ptr<Window> window) {
+    const bool done = driver_.release(device_, window->segment.address, window->segment.size) == success;
+    if (!done)
+        unreleased_.push_back(std::move(window));
+    return done;
+}
+
+int Windows::unmap(Heap &heap, Address from, Address to) {
+    const auto shows = [&](const Window::Range &range) { return range.begin < to && from < range.end; };
+    int status = success;
+    std::size_t kept = 0;
+    for (auto &window : heap.windows) {
+        const bool wanted = !window->open && std::any_of(window->ranges.begin(), window->ranges.end(), shows);
+        const int failure = wanted ? unmap(*window) : success;
+        status = status == success ? failure : status;
+        if (wanted && failure == success)
+            let_go(std::move(window));
+        else
+            std::swap(heap.windows[kept++], window);
+    }
+    heap.windows.resize(kept);
+    return status;
+}
+
+void Windows::unmap_stale(Heap &heap, std::uint64_t settled) {
+    std::vector<std::uint64_t> ages;
+    for (const auto &window : heap.windows)
+        ages.push_back(window->opened_at);
+    const auto middle = ages.begin() + static_cast<std::ptrdiff_t>(ages.size() / 2);
+    std::nth_element(ages.begin(), middle, ages.end());
+    std::size_t kept = 0;
+    for (auto &window : heap.windows) {
+        const bool stale = !window->open && window->closed_at <= settled && window->opened_at < *middle;
+        if (stale && unmap(*window) == success)
+            let_go(std::move(window));
+        else
+            std::swap(heap.windows[kept++], window);
+    }
+    heap.windows.resize(kept);
+}
+
+void Windows::retry() {
+    for (std::size_t at = unreleased_.size(); at-- > 0;) {
+        const Segment &segment = unreleased_[at]->segment;
+        if (driver_.release(device_, segment.address, segment.size) != success)
+            continue;
+        std::swap(unreleased_[at], unreleased_.back());
+        unreleased_.pop_back();
+    }
+}
+
+void Windows::free_everything(Heap &heap) {
+    for (auto &window : heap.windows)
+        if (unmap(*window) == success)
+            let_go(std::move(window));
+    heap.windows.clear();
+}
+
+} // namespace tcuda

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "allocator/block.hpp"
+#include "allocator/block_splitter.hpp"
+#include "allocator/block_store.hpp"
+#include "allocator/heap.hpp"
+#include "allocator/segment.hpp"
+#include "allocator/window.hpp"
+#include "driver/driver.hpp"
+#include "records/history.hpp"
+#include "records/statistics.hpp"
+
+namespace tcuda {
+
+// The windows of the heaps of large requests. A window makes one free block of free pieces that are not neighbours,
+// without new memory. Nothing has to be waited for: the work behind the window runs on the stream of the heap, after the
+// work that used the pieces at home.
+//
+// A window is kept when its block is freed, so that a program that repeats itself maps nothing again. Of the windows
+// that are large enough for a request and whose pieces are free, the oldest is opened. That is the rule by which a
+// repetition opens the same windows as the repetition before: every window that is younger came later there too.
+class Windows {
+public:
+    // The most windows of a heap, and the most pieces of a window. The bounds are far above what recorded programs need.
+    // They bound the tables of the driver, and the time of a search.
+    static constexpr std::size_t most_windows = 512, most_pieces = 128;
+
+    Windows(int device, Driver &driver, BlockStore &store, BlockSplitter &splitter, Statistics &statistics,
+            History &history)
+        : device_(device), driver_(driver), store_(store), splitter_(splitter), statistics_(statistics),
+          history_(history) {}
+    Windows(const Windows &) = delete;
+    Windows &operator=(const Windows &) = delete;
+
+    // Opens a kept window for a request of `size` bytes. Calls no driver. Whether there was one.
+    bool open_kept(Heap &heap, std::size_t size);
+
+    // Makes a window for a request of `size` bytes, and opens the window. False if the free pieces of the heap are not
+    // enough, if the heap has too many windows, or if the driver or the host has no memory for the window.
+    bool make(Heap &heap, std::size_t size);
+
+    // The bytes of all free pieces of a heap.
+    std::size_t free_pieces(const Heap &heap);
+
+    // Closes a window that is free as a whole. `block` is the block of the window. The pieces become free at home. Needs
+    // no host memory, and cannot fail.
+    void close(Heap &heap, Block *block);
+
+    // Whether make() refuses a window because the heap has too many.
+    static bool are_full(const Heap &heap) { return heap.windows.size() >= most_windows; }
+
+    // Unmaps the closed half of the windows that was opened least recently, as far as no work up to `settled` is left.
+    void unmap_stale(Heap &heap, std::uint64_t settled);
+
+    // Unmaps the windows that show a piece whose home is in a range. Returns a status. A window that the driver fails to
+    // unmap stays, and so do its pieces.
+    int unmap(Heap &heap, Address from, Address to);
+
+    // Offers the driver again the windows and the addresses that it failed to take back.
+    void retry();
+
+    // Unmaps all windows. Called when the ledger ends.
+    void free_everything(Heap &heap);
+
+private:
+    // A free block of the expandable segment, and the whole pieces in the block.
+    struct Run {
+        Address begin, end;
+        Block *block;
+        Address first = 0, last = 0; // the begin and the end of the pieces
+
+        std::size_t size() const { return last - first; }
+    };
+    using Pieces = std::vector<Segment::Mappings::iterator>;
+
+    void find_runs(const Heap &heap);
+    void find_pieces(const Heap &heap);
+    Run *run_around(const Window::Range &range);
+    bool choose(Heap &heap, std::size_t size, Pieces &pieces);
+    bool open(Heap &heap, Window &window);
+    int map(Window &window, const Pieces &pieces);
+    int unmap(Window &window);
+    bool let_go(std::unique_ptr<Window> window);
+
+    const int device_;
+    Driver &driver_;
+    BlockStore &store_;
+    BlockSplitter &splitter_;
+    Statistics &statistics_;
+    History &history_;
+    std::vector<Run> runs_;                            // the result of find_runs(), in ascending order
+    std::vector<std::unique_ptr<Window>> unreleased_;  // the driver failed to take their addresses back
+};
+
+} // namespace tcuda
