@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 UNIT = 512
 SMALL = 1 << 20
 ROOM = 256 << 20
+MARKED = 1 << 20  # every piece of physical memory has a mark, so that two addresses of one piece are not used at once
 LONG = 50_000_000  # cycles of a kernel that outlasts a step of the state machine
 FIGURES = ("current", "peak", "allocated", "freed")
 
@@ -105,6 +106,8 @@ class Library:
 class AllocatorMachine(RuleBasedStateMachine):
     source: ClassVar[str] = "native"
     expandable: ClassVar[bool] = True
+    trim_always: ClassVar[bool] = False
+    windows: ClassVar[int] = 0  # how often memory that was free got other addresses
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,11 +116,12 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.device = self.runtime.getDevice()
         options = _core.Settings()
         options.expandable_segments = self.expandable
+        options.trim_always = self.trim_always
         self.ledger = _core.Ledger(
             self.runtime.memoryDriver(), self.runtime.getDeviceCount(), options, fail_memory, fail_driver
         )
         self.library = Library(self.runtime)
-        self.native = self.source in ("native", "segments")
+        self.native = self.source in ("native", "trimmed", "segments")
         if self.source == "pluggable":
             assert self.ledger.change_source(self.library.source)
         elif not self.native:
@@ -130,6 +134,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         for _ in range(2):
             self.add_stream()
         self.pools: list[tuple[int, int]] = []
+        self.splitting: set[tuple[int, int]] = set()
         self.live: dict[int, Live] = {}
         self.waiting: dict[int, Live] = {}
         self.figures = {
@@ -154,6 +159,7 @@ class AllocatorMachine(RuleBasedStateMachine):
     def allocate(self, size: int, which: int, pool: int) -> None:
         stream = self.streams[which % len(self.streams)]
         chosen = (0, 0) if pool >= len(self.pools) else self.pools[pool]
+        before = self.mapped_and_reserved()
         try:
             if chosen != (0, 0):
                 self.ledger.begin_pool(self.device, chosen)
@@ -176,13 +182,33 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.live[address] = Live(size, got, stream, chosen, mark)
         self.write(address, got, mark)
         self.count(self.live[address], 1)
+        after = self.mapped_and_reserved()
+        type(self).windows += after[0] > before[0] and after[1] == before[1]
+
+    @precondition(lambda self: sum(each.size for each in (*self.live.values(), *self.waiting.values())) < ROOM // 4)
+    @rule(
+        sizes=st.lists(st.integers(1, 6).map(lambda pages: pages << 21), min_size=4, max_size=8),
+        which=st.integers(0, 7),
+        pool=st.integers(0, 7),
+        share=st.integers(4, 8),
+    )
+    def allocate_where_free_memory_lies_apart(self, sizes: list[int], which: int, pool: int, share: int) -> None:
+        if pool < len(self.pools) and self.pools[pool] not in self.splitting:
+            return  # every block would be a segment of 20 MiB
+        known = set(self.live)
+        for size in sizes:
+            self.allocate(size, which, pool)
+        made = sorted(set(self.live) - known)
+        for address in made[::2]:
+            self.free(sorted(self.live).index(address))
+        self.allocate(max(1, sum(sizes[::2]) * share // 8), which, pool)
 
     @precondition(lambda self: self.live)
     @rule(which=st.integers(0, 1 << 30))
     def free(self, which: int) -> None:
         address = sorted(self.live)[which % len(self.live)]
         block = self.live.pop(address)
-        assert self.read(address, block.size) == (block.mark, block.mark), "the block was overwritten"
+        assert self.read(address, block.size) == {block.mark}, "the block was overwritten"
         assert self.ledger.free(address)
         assert not self.ledger.free(address)
         if block.used_by:
@@ -239,6 +265,8 @@ class AllocatorMachine(RuleBasedStateMachine):
         pool = (0, self.ledger.next_pool())
         self.ledger.create_pool(self.device, pool, self.library.source if library else None, split, False)
         self.pools.append(pool)
+        if split:
+            self.splitting.add(pool)
 
     @precondition(lambda self: self.pools)
     @rule(which=st.integers(0, 7))
@@ -344,26 +372,35 @@ class AllocatorMachine(RuleBasedStateMachine):
     def states(self, state: str) -> list[dict[str, Any]]:
         return [block for segment in self.segments() for block in segment["blocks"] if block["state"] == state]
 
+    def mapped_and_reserved(self) -> tuple[int, int]:
+        statistics = self.ledger.statistics(self.device)
+        return statistics["num_device_alloc"], statistics["reserved_bytes.all.current"]
+
     def write(self, address: int, size: int, mark: int) -> None:
         data = ctypes.create_string_buffer(struct.pack("<I", mark), 4)
-        for at in (address, address + size - min(size, 4)):
+        for at in self.marked(address, size):
             self.runtime.memcpy(at, ctypes.addressof(data), min(size, 4), 4)
 
-    def read(self, address: int, size: int) -> tuple[int, int]:
-        found = []
-        for at in (address, address + size - min(size, 4)):
+    def read(self, address: int, size: int) -> set[int]:
+        found = set()
+        for at in self.marked(address, size):
             data = ctypes.create_string_buffer(4)
             self.runtime.memcpy(ctypes.addressof(data), at, min(size, 4), 4)
-            found.append(struct.unpack("<I", data.raw)[0])
-        return found[0], found[1]
+            found.add(struct.unpack("<I", data.raw)[0])
+        return found
+
+    @staticmethod
+    def marked(address: int, size: int) -> list[int]:
+        return [*range(address, address + size - 3, MARKED), address + size - min(size, 4)]
 
 
-SOURCES = ("native", "segments", "cupy", "cudaMallocAsync", "pluggable")
+SOURCES = ("native", "trimmed", "segments", "cupy", "cudaMallocAsync", "pluggable")
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_random_calls_keep_blocks_apart_and_statistics_right(source: str) -> None:
-    machine = type("Machine", (AllocatorMachine,), {"source": source, "expandable": source != "segments"})
+    chosen = {"source": source, "expandable": source != "segments", "trim_always": source == "trimmed", "windows": 0}
+    machine: Any = type("Machine", (AllocatorMachine,), chosen)
     case = machine.TestCase
     case.settings = settings(
         max_examples=examples(30),
@@ -374,3 +411,4 @@ def test_random_calls_keep_blocks_apart_and_statistics_right(source: str) -> Non
     )
     case("runTest").runTest()
     tcuda.synchronize()
+    assert (machine.windows > 10) == (source == "native"), "free memory has got other addresses"

@@ -64,6 +64,7 @@ class Program:
         self.ledger.set_memory_fraction(self.device, ROOM / runtime.memGetInfo()[1])
         self.refusals: list[object] = []
         self.live: list[int] = []
+        self.windows = 0  # how often free memory got other addresses
 
     def attempt(self, call: Callable[[], Any]) -> Any:
         try:
@@ -114,11 +115,28 @@ class Program:
             self.attempt(lambda: self.ledger.allocate(device, ROOM + MIB, 0))
         self.runtime.streamSynchronize(side)
         self.attempt(lambda: ledger.empty_cache(device))
+        self.use_memory_that_lies_apart(side)
+        self.attempt(lambda: ledger.empty_cache(device))
+        self.use_memory_that_lies_apart(side)
         for address in list(self.live):
             self.free(address)
         self.attempt(lambda: ledger.empty_cache(device))
         ledger.stream_about_to_be_destroyed(device, side)
         self.runtime.streamDestroy(side)
+
+    def use_memory_that_lies_apart(self, stream: int) -> None:
+        """Allocate twice what no free block can hold, but two free blocks together."""
+        apart = [self.allocate(12 * MIB, stream) for _ in range(4)]
+        for address in apart[::2]:
+            self.free(address)
+        for _ in range(2):
+            before = self.ledger.statistics(self.device)
+            self.free(self.allocate(20 * MIB, stream))
+            after = self.ledger.statistics(self.device)
+            grown = after["reserved_bytes.all.current"] != before["reserved_bytes.all.current"]
+            self.windows += not grown and after["num_device_alloc"] > before["num_device_alloc"]
+        for address in apart[1::2]:
+            self.free(address)
 
     def check(self) -> None:
         """Check that the statistics, the snapshot and the program agree on the live memory."""
@@ -153,9 +171,10 @@ def test_a_failure_leaves_no_memory_and_no_wrong_statistics(
         assert statistics["reserved_bytes.all.current"] == 0
         assert statistics["active.all.current"] == 0
         assert set(program.refusals) <= {"memory", int(status)}
-        failed = driver.failed
+        failed, windows = driver.failed, program.windows
         del program, driver
         if not failed:
+            assert windows == (2 if expandable else 0)
             break
         assert calls < 200, "the program does not end"
     runtime.deviceSynchronize()

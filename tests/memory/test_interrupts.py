@@ -160,7 +160,9 @@ class TestErrorsWithoutStatus:
             raise AssertionError(facts)
 
         memory = _core.HostMemory(1 << 30)
-        return _core.Ledger(_core.HostDriver([memory], Broken()), 1, _core.Settings(), fail, fail)
+        options = _core.Settings()
+        options.trim_always = True  # each allocation that needs new memory asks which streams are idle
+        return _core.Ledger(_core.HostDriver([memory], Broken()), 1, options, fail, fail)
 
     def used_elsewhere(self, ledger: _core.Ledger) -> int:
         address = ledger.allocate(0, 1000, 0)

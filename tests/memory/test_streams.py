@@ -288,11 +288,18 @@ class TestFreeMemory:
         tcuda.empty_cache()
         assert tcuda.memory_reserved() == reserved
 
-    @pytest.mark.parametrize(("busy", "more"), [(False, 0), (True, SIZE)], ids=["idle", "busy"])
-    def test_goes_to_another_stream_if_its_own_is_idle(self, output_of: OutputOf, busy: bool, more: int) -> None:
+    @pytest.mark.parametrize(
+        ("trim", "busy", "more"),
+        [("always", False, 0), ("always", True, SIZE), ("needed", False, SIZE)],
+        ids=["always, idle", "always, busy", "needed"],
+    )
+    def test_goes_to_another_stream_if_its_own_is_idle_and_memory_is_always_trimmed(
+        self, output_of: OutputOf, trim: str, busy: bool, more: int
+    ) -> None:
         # A new process, because the memory that may move between streams depends on the memory that moved before.
         assert (
-            output_of(f"""
+            output_of(
+                f"""
 import tcuda
 from tcuda._process import ledger
 tcuda._sleep(1)
@@ -306,7 +313,9 @@ del array
 with tcuda.stream(tcuda.Stream()):
     array = tcuda.xp.empty({SIZE}, dtype="uint8")
 print(own.query(), tcuda.memory_reserved() - reserved)
-""")
+""",
+                TCUDA_ALLOC_CONF=f"trim:{trim}",
+            )
             == f"{not busy} {more}"
         )
 

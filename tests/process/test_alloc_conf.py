@@ -20,7 +20,7 @@ OPTIONS = (
     "backend, expandable_segments, garbage_collection_threshold, graph_capture_record_stream_reuse, "
     "max_non_split_rounding_mb, max_split_size_mb, per_process_memory_fraction, pinned_num_register_threads, "
     "pinned_reserve_segment_size_mb, pinned_use_background_threads, pinned_use_cuda_host_register, "
-    "release_lock_on_cudamalloc, roundup_power2_divisions, throw_on_cudamalloc_oom"
+    "release_lock_on_cudamalloc, roundup_power2_divisions, throw_on_cudamalloc_oom, trim"
 )
 
 FLAGS = (
@@ -56,6 +56,7 @@ class TestReading:
             max_non_split_rounding=20 * MIB,
             garbage_collection_threshold=0.0,
             expandable_segments=True,
+            trim_always=False,
             roundup_power2_divisions=[0] * 16,
             memory_fraction=None,
         )
@@ -80,6 +81,8 @@ class TestReading:
             ("pinned_reserve_segment_size_mb:512", "pinned_reserve", 512 * MIB),
             ("pinned_use_background_threads:True", "pinned_background", True),
             ("pinned_use_cuda_host_register:True", "pinned_use_register", True),
+            ("trim:always", "trim_always", True),
+            ("trim:needed", "trim_always", False),
         ],
     )
     def test_each_option_changes_one_thing(self, text: str, name: str, value: object) -> None:
@@ -155,6 +158,7 @@ class TestMessages:
         [
             ("backend", ["", "cuda", "Native"], "'native' or 'cupy' or 'cudaMallocAsync'"),
             ("expandable_segments", ["", "true", "1", "yes"], "True or False"),
+            ("trim", ["", "True", "never", "Always"], "'always' or 'needed'"),
             (
                 "garbage_collection_threshold",
                 ["", "0", "0.0", "1.01", "-0.5", "half", "nan", "inf"],

@@ -19,6 +19,8 @@ constexpr std::size_t shares_of_step = 32;
 // The largest piece of physical memory is a share of what the heap has. Only whole pieces can get a second address or go
 // back to the driver, and a piece that is used in part costs at most this share. Each piece costs a call of the driver.
 constexpr std::size_t shares_of_piece = 64;
+// A request gets at most about this many pieces, because a process that shares an array sends a descriptor of each piece.
+constexpr std::size_t pieces_of_request = 8;
 constexpr std::size_t smallest_piece_limit = std::size_t(8) << 20, largest_piece = std::size_t(128) << 20;
 
 } // namespace
@@ -141,7 +143,7 @@ int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, StackId 
     Segment &segment = *heap.expandable;
     if (size < hole->size) // before mapping, because cut() may throw; two holes do no harm
         heap.holes.insert(splitter_.cut(hole, size));
-    const std::size_t piece = std::clamp((heap.mapped + size) / shares_of_piece / small_segment * small_segment,
+    const std::size_t piece = std::clamp(std::max((heap.mapped + size) / shares_of_piece, size / pieces_of_request) / small_segment * small_segment,
                                          smallest_piece_limit, largest_piece);
     if (const int status = memory_.map(segment, hole->address, size, piece)) {
         if (hole->after != nullptr && hole->after->is_hole()) {

@@ -21,7 +21,8 @@ constexpr std::uint64_t handed_out_per_early_byte = 16;
 
 void Reclaimer::give_back_idle(Lock &lock, std::size_t enough, Stream current) {
     if (!settings_.trim_always) {
-        recycle(lock, enough, false, &current, From::destroyed_streams);
+        const bool is_short = limit_.is_set() && !limit_.allows(lock, enough, statistics_.reserved());
+        recycle(lock, enough, false, &current, is_short ? From::everywhere : From::destroyed_streams);
         return;
     }
     const std::uint64_t reserved = statistics_.reserved();
