@@ -183,29 +183,65 @@ private:
     std::array<std::atomic<Work *>, slots> slots_{};
 };
 
-// Memory that was freed while streams still used it
+// The physical pages behind the addresses of the device. A page may have several addresses.
+class Pages {
+public:
+    void map(Address address, std::size_t size, Physical physical) {
+        const std::lock_guard lock(mutex_);
+        for (std::size_t at = 0; at < size; at += page)
+            pages_[address + at] = first + physical * most_of_a_piece + at;
+        second_addresses_ += mappings_[physical]++ != 0;
+        physical_[address] = physical;
+    }
+    void unmap(Address address, std::size_t size) {
+        const std::lock_guard lock(mutex_);
+        for (std::size_t at = 0; at < size; at += page)
+            pages_.erase(address + at);
+        const auto known = physical_.find(address);
+        if (--mappings_[known->second] == 0)
+            mappings_.erase(known->second);
+        physical_.erase(known);
+    }
+    // A number for the place in physical memory, which is no address; 0 if the address is not mapped.
+    std::uint64_t place_of(Address address) {
+        const std::lock_guard lock(mutex_);
+        const auto known = pages_.find(address / page * page);
+        return known == pages_.end() ? 0 : known->second + address % page;
+    }
+    std::size_t second_addresses() const { return second_addresses_; }
+
+private:
+    static constexpr std::uint64_t first = std::uint64_t(1) << 60, most_of_a_piece = std::uint64_t(1) << 28;
+
+    std::mutex mutex_;
+    std::map<Address, std::uint64_t> pages_;
+    std::map<Address, Physical> physical_;      // by the address of the mapping
+    std::map<Physical, std::size_t> mappings_; // how many each piece has
+    std::size_t second_addresses_ = 0;
+};
+
+// Memory that was freed while streams still used it, by addresses and by physical pages
 
 class Unfinished {
 public:
+    Pages pages;
+
     void add(Address address, std::size_t size, Work *work, std::uint64_t number) {
         if (work->done(number))
             return;
-        add_at(address / unit, work, number);
-        add_at((address + size - 1) / unit, work, number);
+        for (const Address at : {address, address + size - 1}) {
+            add_at(at / unit, work, number);
+            if (const std::uint64_t place = pages.place_of(at))
+                add_at(place / unit, work, number);
+        }
     }
 
     // The memory is handed out for use on `stream`. Only unfinished work of `stream` itself may still use the memory.
     void handed_out(Address address, std::size_t size, const Work *stream) {
-        each(address, size, [&](std::uint64_t at, std::vector<Piece> &pieces) {
-            for (const Piece &piece : pieces)
-                if (piece.work != stream && !piece.work->done(piece.number))
-                    violation("stream %#zx got memory at %#zx that stream %#zx still works on",
-                              static_cast<std::size_t>(stream->handle), static_cast<std::size_t>(at * unit),
-                              static_cast<std::size_t>(piece.work->handle));
-            const auto done = [](const Piece &piece) { return piece.work->done(piece.number); };
-            pieces.erase(std::remove_if(pieces.begin(), pieces.end(), done), pieces.end());
-            return pieces.empty();
-        });
+        for (Address at = address; at < address + size; at = (at / page + 1) * page)
+            if (const std::uint64_t place = pages.place_of(at))
+                look_at(place, std::min(address + size, (at / page + 1) * page) - at, stream);
+        look_at(address, size, stream);
     }
 
     // The memory is given back to its source. Some calls wait themselves for work on the memory (`call_waits`).
@@ -229,6 +265,19 @@ private:
         std::map<std::uint64_t, std::vector<Piece>> pieces; // by address / unit
     };
     static constexpr std::uint64_t region = 4096; // units
+
+    void look_at(std::uint64_t address, std::size_t size, const Work *stream) {
+        each(address, size, [&](std::uint64_t at, std::vector<Piece> &pieces) {
+            for (const Piece &piece : pieces)
+                if (piece.work != stream && !piece.work->done(piece.number))
+                    violation("stream %#zx got memory at %#zx that stream %#zx still works on",
+                              static_cast<std::size_t>(stream->handle), static_cast<std::size_t>(at * unit),
+                              static_cast<std::size_t>(piece.work->handle));
+            const auto done = [](const Piece &piece) { return piece.work->done(piece.number); };
+            pieces.erase(std::remove_if(pieces.begin(), pieces.end(), done), pieces.end());
+            return pieces.empty();
+        });
+    }
 
     Shard &shard_of(std::uint64_t at) { return shards_[at / region % shards_.size()]; }
 
@@ -300,12 +349,16 @@ public:
         return breaks() ? broken : good(HostDriver::destroy(device, physical), "destroy");
     }
     int map(int device, Address address, std::size_t size, Physical physical) override {
-        return refuses() ? out_of_memory : good(HostDriver::map(device, address, size, physical), "map");
+        if (refuses())
+            return out_of_memory;
+        unfinished_.pages.map(address, size, physical);
+        return good(HostDriver::map(device, address, size, physical), "map");
     }
     int unmap(int device, Address address, std::size_t size) override {
         if (breaks())
             return broken;
         unfinished_.given_back(address, size, false, "unmap");
+        unfinished_.pages.unmap(address, size);
         return good(HostDriver::unmap(device, address, size), "unmap");
     }
 
@@ -736,7 +789,7 @@ void Worker::operate() {
 // Returns a size that is not a whole number of pages, as the sizes of segments are.
 std::size_t Worker::pick_size() {
     const std::size_t dice = chance.below(1000);
-    const std::size_t large = dice < 990 ? 4 * mib : dice < 999 ? 40 * mib : 200 * mib;
+    const std::size_t large = dice < 975 ? 4 * mib : dice < 998 ? 40 * mib : 200 * mib;
     const std::size_t most = dice < 700 ? 4096 : dice < 940 ? mib / 4 : large;
     std::size_t size = 1 + chance.below(most);
     if (chance.one_in(3))
@@ -1284,6 +1337,7 @@ int main(int count, char **arguments) {
     seed = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1;
     CallerStack::connect(note_stack);
     std::uint64_t lacks = 0;
+    std::size_t second_addresses = 0;
     for (const bool expandable : {true, false}) {
         run_name = expandable ? "expandable segments" : "segments";
         Settings settings;
@@ -1294,12 +1348,18 @@ int main(int count, char **arguments) {
             left -= some;
             chance = Random(seed * 1000000 + left);
             settings.max_split_size = round % 2 == 0 ? Settings().max_split_size : 24 * mib;
-            lacks += Stress(settings, round % 4 >= 2, some).run();
+            settings.trim_always = round % 3 == 1;
+            Stress stress(settings, round % 4 >= 2, some);
+            lacks += stress.run();
+            second_addresses += stress.unfinished.pages.second_addresses();
         }
         leave_blocks_behind(settings);
     }
-    std::printf("stress: 2 x %zu operations of %zu threads, %llu times out of memory, seed %llu: nothing is wrong\n",
-                threads * operations, threads, static_cast<unsigned long long>(lacks),
+    if (operations >= most_of_a_ledger && second_addresses == 0)
+        violation("no memory got a second address");
+    std::printf("stress: 2 x %zu operations of %zu threads, %llu times out of memory, %zu second addresses, seed %llu: "
+                "nothing is wrong\n",
+                threads * operations, threads, static_cast<unsigned long long>(lacks), second_addresses,
                 static_cast<unsigned long long>(seed));
     return 0;
 }
