@@ -12,16 +12,15 @@ namespace {
 // The most by which a heap of small requests grows ahead of its needs.
 constexpr std::size_t small_growth_limit = std::size_t(8) << 20;
 
-// A heap grows for a request of less than 10 MiB by a share of what the heap has, up to 20 MiB. A small program then holds
-// little more than it needs, and a large program asks the driver rarely.
-constexpr std::size_t shares_of_step = 32;
+// Only whole pieces of physical memory can get a second address or go back to the driver. Each piece costs calls of the
+// driver. So the largest piece is a share of what the heap has, and no more than a share of a large request: a process
+// that shares an array sends a descriptor of each piece. Pieces of up to 16 MiB are always allowed.
+constexpr std::size_t shares_of_piece = 32, pieces_of_request = 8;
+constexpr std::size_t usual_piece = std::size_t(16) << 20, largest_piece = std::size_t(128) << 20;
 
-// The largest piece of physical memory is a share of what the heap has. Only whole pieces can get a second address or go
-// back to the driver, and a piece that is used in part costs at most this share. Each piece costs a call of the driver.
-constexpr std::size_t shares_of_piece = 64;
-// A request gets at most about this many pieces, because a process that shares an array sends a descriptor of each piece.
-constexpr std::size_t pieces_of_request = 8;
-constexpr std::size_t smallest_piece_limit = std::size_t(8) << 20, largest_piece = std::size_t(128) << 20;
+// For a request of less than 10 MiB, a heap grows by a share of what the heap has, up to a usual piece. So a small program
+// holds little more than it needs, and a large program asks the driver rarely.
+constexpr std::size_t shares_of_step = 16;
 
 } // namespace
 
@@ -121,7 +120,7 @@ int ExpandableSegments::grow_by(Heap &heap, Block *hole, std::size_t needed, std
                                 StackId stack) {
     std::size_t step = small_segment;
     if (heap.is_large && size < own_segment)
-        step = std::clamp(round_up(heap.mapped / shares_of_step, small_segment), small_segment, large_segment);
+        step = std::clamp(round_up(heap.mapped / shares_of_step, small_segment), small_segment, usual_piece);
     // A mapping takes the driver the same time for every size. So a heap that is nearly full grows by more than the
     // request needs. A heap with much free memory in smaller blocks does not.
     const std::size_t share = heap.is_large ? std::min(heap.mapped / shares_of_piece, largest_piece)
@@ -143,8 +142,8 @@ int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, StackId 
     Segment &segment = *heap.expandable;
     if (size < hole->size) // before mapping, because cut() may throw; two holes do no harm
         heap.holes.insert(splitter_.cut(hole, size));
-    const std::size_t piece = std::clamp(std::max((heap.mapped + size) / shares_of_piece, size / pieces_of_request) / small_segment * small_segment,
-                                         smallest_piece_limit, largest_piece);
+    const std::size_t share = std::max((heap.mapped + size) / shares_of_piece, size / pieces_of_request);
+    const std::size_t piece = std::clamp(share / small_segment * small_segment, usual_piece, largest_piece);
     if (const int status = memory_.map(segment, hole->address, size, piece)) {
         if (hole->after != nullptr && hole->after->is_hole()) {
             heap.holes.erase(hole->after);
