@@ -159,7 +159,7 @@ class AllocatorMachine(RuleBasedStateMachine):
     def allocate(self, size: int, which: int, pool: int) -> None:
         stream = self.streams[which % len(self.streams)]
         chosen = (0, 0) if pool >= len(self.pools) else self.pools[pool]
-        before = self.mapped_and_reserved()
+        before = self.mappings()
         try:
             if chosen != (0, 0):
                 self.ledger.begin_pool(self.device, chosen)
@@ -182,8 +182,8 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.live[address] = Live(size, got, stream, chosen, mark)
         self.write(address, got, mark)
         self.count(self.live[address], 1)
-        after = self.mapped_and_reserved()
-        type(self).windows += after[0] > before[0] and after[1] == before[1]
+        after = self.mappings()
+        type(self).windows += after[0] > before[0] and after[1:] == before[1:]
 
     @rule(
         sizes=st.lists(st.integers(1, 6).map(lambda pages: pages << 21), min_size=4, max_size=8),
@@ -373,9 +373,9 @@ class AllocatorMachine(RuleBasedStateMachine):
     def states(self, state: str) -> list[dict[str, Any]]:
         return [block for segment in self.segments() for block in segment["blocks"] if block["state"] == state]
 
-    def mapped_and_reserved(self) -> tuple[int, int]:
+    def mappings(self) -> tuple[int, int, int]:
         statistics = self.ledger.statistics(self.device)
-        return statistics["num_device_alloc"], statistics["reserved_bytes.all.current"]
+        return tuple(statistics[key] for key in ("num_device_alloc", "num_device_free", "reserved_bytes.all.current"))
 
     def write(self, address: int, size: int, mark: int) -> None:
         data = ctypes.create_string_buffer(struct.pack("<I", mark), 4)
