@@ -3,7 +3,9 @@
 For each workload and allocator, the tool prints the time of an allocation, the peak of the reserved memory, this peak
 as a multiple of the peak of the live memory, and the number of allocations from the driver. The memory is measured in
 the first replay of a process that has done nothing else. The time is measured in replays that begin with an empty
-cache.
+cache. The steady figures are those of a program that repeats itself: the peak of the first two replays, and the time of
+an event and the calls of the driver in the third replay, with nothing cleared between. With ``--busy``, the stream has
+work all the time, as in training.
 """
 
 from __future__ import annotations
@@ -46,10 +48,10 @@ def present() -> tuple[str, ...]:
 
 def possible() -> tuple[str, ...]:
     """Return the allocators that ``--source`` can name on this machine."""
-    return tuple(dict.fromkeys([*present(), "tcuda_segments"]))
+    return tuple(dict.fromkeys([*present(), "tcuda_trimmed", "tcuda_segments"]))
 
 
-def replay(source: str, workloads: Sequence[str]) -> list[Replayed]:
+def replay(source: str, workloads: Sequence[str], *, busy: bool = False) -> list[Replayed]:
     """Replay workloads, given by name or by the path of a trace, through an allocator in processes of its own.
 
     Raises:
@@ -58,8 +60,8 @@ def replay(source: str, workloads: Sequence[str]) -> list[Replayed]:
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     environment |= {**_EMULATED, **SOURCES[source].environment}
     # Python warns of a fork in a process with threads. The only other threads are idle threads of NumPy.
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(_WORKER), source, *workloads]
-    done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False)
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(_WORKER), source, "busy" if busy else "idle"]
+    done = subprocess.run([*command, *workloads], env=environment, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
         raise ReplayError(f"The replay through {source} failed:\n{done.stderr}")
     return [Replayed(**json.loads(line)) for line in done.stdout.splitlines()]
@@ -73,13 +75,14 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--trace", nargs="+", type=Path, default=[], metavar="FILE", help="a trace as in data/*.npz")
     parser.add_argument("--source", nargs="+", choices=possible(), default=present(), help="the allocators")
+    parser.add_argument("--busy", action="store_true", help="keep the stream busy")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     try:
         for trace in options.trace:
             read_trace(trace)
         workloads = [*options.workload, *(str(trace.resolve()) for trace in options.trace)] or list(WORKLOADS)
-        replays = [each for source in options.source for each in replay(source, workloads)]
+        replays = [each for source in options.source for each in replay(source, workloads, busy=options.busy)]
     except (OSError, ValueError, ReplayError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

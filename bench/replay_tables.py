@@ -31,8 +31,9 @@ def by_workload(replays: Sequence[Replayed]) -> dict[str, dict[str, Replayed]]:
 def figures(replays: Sequence[Replayed]) -> Rows:
     """Return all results, in one row for each workload and allocator."""
     header = ("workload", "allocator", "µs", "µs as arrays", "reserved / live", "reserved, MiB", "driver allocations")
+    header += ("steady: reserved / live", "µs an event", "driver calls")
     rows = [
-        (workload, source, *_times(replay), f"{replay.reserved_per_live:.3f}", *_memory(replay))
+        (workload, source, *_times(replay), f"{replay.reserved_per_live:.3f}", *_memory(replay), *_steady(replay))
         for workload, sources in by_workload(replays).items()
         for source, replay in sources.items()
     ]
@@ -98,6 +99,11 @@ def _times(replay: Replayed) -> tuple[str, str]:
     """Return the microseconds per allocation, with the frees between allocations."""
     arrays = "-" if replay.array_seconds is None else f"{replay.array_seconds / replay.allocations * 1e6:.2f}"
     return f"{replay.seconds / replay.allocations * 1e6:.2f}", arrays
+
+
+def _steady(replay: Replayed) -> tuple[str, str, str]:
+    calls = "-" if replay.steady_driver_calls is None else f"{replay.steady_driver_calls:,}"
+    return f"{replay.steady_per_live:.3f}", f"{replay.steady_seconds / replay.events * 1e6:.2f}", calls
 
 
 def _memory(replay: Replayed) -> tuple[str, str]:

@@ -1,4 +1,6 @@
-"""Replays workloads through one allocator: ``python bench/replay_worker.py SOURCE WORKLOAD...``; see ``replay.py``.
+"""Replays workloads through an allocator: ``python bench/replay_worker.py SOURCE STREAM WORKLOAD...``; see ``replay.py``.
+
+STREAM is ``busy`` or ``idle``.
 
 A workload is given by its name or by the path of a trace. This process imports the slow modules, but never uses the
 device. Each workload is replayed in a fork of this process, and therefore with a fresh allocator. The worker prints a
@@ -31,33 +33,49 @@ if TYPE_CHECKING:
 REPLAYS = 5
 """The number of timed replays; the result is their median."""
 
+EVENTS_OF_SPIN = 400
+"""A busy stream gets a kernel of 2 ms before so many events, which take less time than the kernel."""
+
 
 def load(workload: str) -> Events:
     """Return the events of ``workload``, the name of a workload or the path of a trace."""
     return WORKLOADS[workload]() if workload in WORKLOADS else read_trace(Path(workload))
 
 
-def replayed(source: str, workload: str) -> Replayed:
+def replayed(source: str, workload: str, *, busy: bool) -> Replayed:
     """Make the allocator ``source`` and measure it with ``workload``."""
     events = load(workload)
     allocator = SOURCES[source].make()
     allocator.synchronize()
     gc.disable()
+    first = _peak_reserved(allocator, events, busy=busy)  # This must be the first replay of the process.
+    driver_allocations = allocator.driver_allocations() if allocator.driver_allocations else None
+    steady_reserved = max(first, _peak_reserved(allocator, events, busy=busy))
+    calls = allocator.driver_calls() if allocator.driver_calls else None
+    steady_seconds = _seconds(allocator, events, allocator.allocate, allocator.free, busy=busy)
+    if calls is not None and allocator.driver_calls is not None:
+        calls = allocator.driver_calls() - calls
+    arrays = workload in COLD
     return Replayed(
         source=source,
         workload=Path(workload).stem,
         allocations=allocations(events),
         live=peak_live(events),
-        reserved=_peak_reserved(allocator, events),  # This must be the first replay of the process.
-        driver_allocations=allocator.driver_allocations() if allocator.driver_allocations else None,
-        seconds=_cold_seconds(allocator, events, allocator.allocate, allocator.free),
-        array_seconds=_cold_seconds(allocator, events, allocator.array, _let_die) if workload in COLD else None,
+        reserved=first,
+        driver_allocations=driver_allocations,
+        seconds=_cold_seconds(allocator, events, allocator.allocate, allocator.free, busy=busy),
+        array_seconds=_cold_seconds(allocator, events, allocator.array, _let_die, busy=busy) if arrays else None,
+        events=len(events),
+        busy=busy,
+        steady_reserved=steady_reserved,
+        steady_seconds=steady_seconds,
+        steady_driver_calls=calls,
     )
 
 
-def _peak_reserved(allocator: Allocator, events: Events) -> int:
+def _peak_reserved(allocator: Allocator, events: Events, *, busy: bool) -> int:
     if allocator.peak_reserved is not None:
-        _seconds(events, allocator.allocate, allocator.free)
+        _seconds(allocator, events, allocator.allocate, allocator.free, busy=busy)
         return allocator.peak_reserved()
     peak = 0
 
@@ -67,30 +85,45 @@ def _peak_reserved(allocator: Allocator, events: Events) -> int:
         peak = max(peak, allocator.reserved())
         return allocated
 
-    _seconds(events, allocate, allocator.free)
+    _seconds(allocator, events, allocate, allocator.free, busy=busy)
     return peak
 
 
 def _cold_seconds(
-    allocator: Allocator, events: Events, allocate: Callable[[int], Any], free: Callable[[Any], object]
+    allocator: Allocator,
+    events: Events,
+    allocate: Callable[[int], Any],
+    free: Callable[[Any], object],
+    *,
+    busy: bool,
 ) -> float:
     durations = []
     for _ in range(REPLAYS):
         allocator.clear()
-        allocator.synchronize()
-        durations.append(_seconds(events, allocate, free))
+        durations.append(_seconds(allocator, events, allocate, free, busy=busy))
     return statistics.median(durations)
 
 
-def _seconds(events: Events, allocate: Callable[[int], Any], free: Callable[[Any], object]) -> float:
+def _seconds(
+    allocator: Allocator,
+    events: Events,
+    allocate: Callable[[int], Any],
+    free: Callable[[Any], object],
+    *,
+    busy: bool,
+) -> float:
     """Replay ``events``, return the time that they took, and free the memory that is still alive."""
     alive: dict[int, Any] = {}
+    allocator.synchronize()  # The driver keeps a limited number of kernels waiting.
     start = time.perf_counter()
-    for id, size in events:
-        if size == FREED:
-            free(alive.pop(id))
-        else:
-            alive[id] = allocate(size)
+    for place in range(0, len(events), EVENTS_OF_SPIN):
+        if busy:
+            allocator.spin()
+        for id, size in events[place : place + EVENTS_OF_SPIN]:
+            if size == FREED:
+                free(alive.pop(id))
+            else:
+                alive[id] = allocate(size)
     duration = time.perf_counter() - start
     while alive:
         free(alive.popitem()[1])
@@ -101,8 +134,8 @@ def _let_die(array: Any) -> None:
     pass
 
 
-def _print_replayed(source: str, workload: str) -> None:
-    print(json.dumps(replayed(source, workload)._asdict()))
+def _print_replayed(source: str, workload: str, *, busy: bool) -> None:
+    print(json.dumps(replayed(source, workload, busy=busy)._asdict()))
 
 
 def _in_a_fork(work: Callable[[], None]) -> bool:
@@ -121,12 +154,12 @@ def _in_a_fork(work: Callable[[], None]) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def main(source: str, *workloads: str) -> int:
+def main(source: str, stream: str, *workloads: str) -> int:
     """Replay all workloads; return 0 after success, or 1 if a replay failed, with the reason on stderr."""
     for module in SOURCES[source].imports:
         importlib.import_module(module)
     for workload in workloads:
-        if not _in_a_fork(functools.partial(_print_replayed, source, workload)):
+        if not _in_a_fork(functools.partial(_print_replayed, source, workload, busy=stream == "busy")):
             return 1
     return 0
 

@@ -18,6 +18,12 @@ class Replayed(NamedTuple):
             count them.
         seconds: The median time of the replays by calls of the allocator, each with an empty cache at the beginning.
         array_seconds: The median time of the same replays by arrays; None if arrays were not measured.
+        events: The number of allocations and frees in the workload.
+        busy: Whether the stream had work all the time.
+        steady_reserved: The peak of the bytes that the allocator held in the first two replays, with nothing cleared.
+        steady_seconds: The time of the third replay, without a clear before.
+        steady_driver_calls: The number of calls that took memory from the driver or gave memory back in the third
+            replay; None if the allocator does not count them.
     """
 
     source: str
@@ -28,8 +34,18 @@ class Replayed(NamedTuple):
     driver_allocations: int | None
     seconds: float
     array_seconds: float | None
+    events: int = 1
+    busy: bool = False
+    steady_reserved: int = 0
+    steady_seconds: float = 0.0
+    steady_driver_calls: int | None = None
 
     @property
     def reserved_per_live(self) -> float:
         """Peak reserved / peak live."""
         return self.reserved / self.live
+
+    @property
+    def steady_per_live(self) -> float:
+        """Peak reserved / peak live of a program that repeats itself."""
+        return self.steady_reserved / self.live

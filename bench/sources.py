@@ -25,6 +25,8 @@ class Allocator(NamedTuple):
         peak_reserved: Returns the peak of the bytes that the allocator held; None if the allocator does not count them.
         driver_allocations: Returns the number of allocations from the driver; None if the allocator does not count
             them.
+        driver_calls: Returns the number of calls that took memory from the driver or gave memory back; None as before.
+        spin: Gives the stream work for about 2 ms.
     """
 
     allocate: Callable[[int], Any]
@@ -35,6 +37,16 @@ class Allocator(NamedTuple):
     reserved: Callable[[], int]
     peak_reserved: Callable[[], int] | None = None
     driver_allocations: Callable[[], int] | None = None
+    driver_calls: Callable[[], int] | None = None
+    spin: Callable[[], object] = lambda: None
+
+
+_SPIN = 4_000_000  # cycles, about 2 ms
+_SPIN_KERNEL = 'extern "C" __global__ void spin(long long n) { for (long long s = clock64(); clock64() - s < n;); }'
+
+
+def _calls(stats: dict[str, int]) -> int:
+    return stats["num_device_alloc"] + stats["num_device_free"]
 
 
 class Source(NamedTuple):
@@ -70,6 +82,8 @@ def _tcuda() -> Allocator:
         reserved=tcuda.memory_reserved,
         peak_reserved=tcuda.max_memory_reserved,
         driver_allocations=lambda: tcuda.memory_stats()["num_device_alloc"],
+        driver_calls=lambda: _calls(tcuda.memory_stats()),
+        spin=lambda: tcuda._sleep(_SPIN),
     )
 
 
@@ -88,6 +102,8 @@ def _torch() -> Allocator:
         reserved=torch.cuda.memory_reserved,
         peak_reserved=torch.cuda.max_memory_reserved,
         driver_allocations=lambda: torch.cuda.memory_stats()["num_device_alloc"],
+        driver_calls=lambda: _calls(torch.cuda.memory_stats()),
+        spin=lambda: torch.cuda._sleep(_SPIN),
     )
 
 
@@ -115,6 +131,7 @@ def _of_pool(pool: Any, driver_allocations: Callable[[], int] | None) -> Allocat
 
     cupy.cuda.set_allocator(pool.malloc)
     empty, uint8 = cupy.empty, cupy.uint8
+    kernel = cupy.RawKernel(_SPIN_KERNEL, "spin")
     return Allocator(
         allocate=pool.malloc,
         free=lambda pointer: None,  # The deletion of the pointer frees the memory.
@@ -123,11 +140,14 @@ def _of_pool(pool: Any, driver_allocations: Callable[[], int] | None) -> Allocat
         synchronize=cupy.cuda.runtime.deviceSynchronize,
         reserved=pool.total_bytes,
         driver_allocations=driver_allocations,
+        driver_calls=driver_allocations,
+        spin=lambda: kernel((1,), (1,), (_SPIN,)),
     )
 
 
 SOURCES = {
     "tcuda": Source(_tcuda),
+    "tcuda_trimmed": Source(_tcuda, environment={"TCUDA_ALLOC_CONF": "trim:always"}),
     "tcuda_segments": Source(_tcuda, environment={"TCUDA_ALLOC_CONF": "expandable_segments:False"}),
     "torch": Source(_torch, imports=("torch",)),
     "torch_expandable": Source(
@@ -136,4 +156,5 @@ SOURCES = {
     "cupy": Source(_cupy),
     "cupy_async": Source(_cupy_async),
 }
-"""The allocators, by name; ``tcuda_segments`` is tcuda's allocator with torch's default, segments of fixed size."""
+"""The allocators, by name; ``tcuda_trimmed`` is tcuda's allocator with ``trim:always``, and ``tcuda_segments`` is
+tcuda's allocator with torch's default, segments of fixed size."""

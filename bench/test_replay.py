@@ -10,7 +10,7 @@ from machine import machine
 from replay import present, replay
 from replay_tables import array_time_of_torch, reserved_bound
 from targets import COLD_TIME_OF_TORCH, RESERVED_PER_LIVE, RIVALS
-from workloads import CHURNS, COLD, TRACES, WORKLOADS
+from workloads import CHURNS, COLD, PROGRAMS, TRACES, WORKLOADS
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -22,14 +22,14 @@ beside_torch = pytest.mark.skipif("torch" not in SOURCES, reason="torch is not i
 
 
 @functools.cache
-def replays(source: str) -> dict[str, Replayed]:
+def replays(source: str, *, busy: bool = False) -> dict[str, Replayed]:
     """Return the results of the replays of all workloads through ``source``, by workload."""
-    return {each.workload: each for each in replay(source, list(WORKLOADS))}
+    return {each.workload: each for each in replay(source, list(WORKLOADS), busy=busy)}
 
 
-def of_all(workload: str) -> dict[str, Replayed]:
+def of_all(workload: str, *, busy: bool = False) -> dict[str, Replayed]:
     """Return the results of the replays of ``workload`` through all allocators, by allocator."""
-    return {source: replays(source)[workload] for source in SOURCES}
+    return {source: replays(source, busy=busy)[workload] for source in SOURCES}
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -56,15 +56,23 @@ def test_replay_takes_no_more_new_memory_than_torch(workload: str) -> None:
 
 
 @beside_torch
-@pytest.mark.parametrize("workload", [*CHURNS, *TRACES])
-def test_replay_holds_no_more_memory_than_torch_and_cupy(workload: str) -> None:
-    sources = of_all(workload)
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+@pytest.mark.parametrize("workload", [*CHURNS, *TRACES, *PROGRAMS])
+def test_replay_holds_no_more_memory_than_torch_and_cupy(workload: str, busy: bool) -> None:
+    sources = of_all(workload, busy=busy)
     bound = reserved_bound(workload, sources, emulated=False)
     assert bound is not None, f"one of {RIVALS} is missing"
     assert sources["tcuda"].reserved_per_live <= bound
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("workload", [*CHURNS, *TRACES])
-def test_replay_holds_no_more_memory_than_the_policy_promises(workload: str) -> None:
-    assert replays("tcuda")[workload].reserved_per_live <= RESERVED_PER_LIVE[workload]
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+@pytest.mark.parametrize("workload", [*CHURNS, *TRACES, *PROGRAMS])
+def test_replay_holds_no_more_memory_than_the_policy_promises(workload: str, busy: bool) -> None:
+    assert replays("tcuda", busy=busy)[workload].steady_per_live <= RESERVED_PER_LIVE[workload]
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_replay_calls_no_driver_in_the_third_replay(workload: str, busy: bool) -> None:
+    assert replays("tcuda", busy=busy)[workload].steady_driver_calls == 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
 
@@ -51,6 +51,107 @@ def _churn(low: int, high: int, live: int, steps: int) -> Events:
         events.append((id, int(sizes[id])))
         alive.append(id)
     return events
+
+
+class _Program:
+    """The events of a program, which it adds one by one."""
+
+    def __init__(self) -> None:
+        self.events: Events = []
+        self._made = 0
+
+    def take(self, *sizes: int) -> list[int]:
+        ids = list(range(self._made, self._made + len(sizes)))
+        self._made += len(sizes)
+        self.events += zip(ids, sizes, strict=True)
+        return ids
+
+    def free(self, ids: Iterable[int]) -> None:
+        self.events += ((id, FREED) for id in ids)
+
+
+def _train_transformer(layers: int, width: int, steps: int) -> Events:
+    """Return the training of a transformer on batches of 8 texts, whose length changes from step to step."""
+    random = np.random.default_rng(_SEED)
+    program, batch, heads, words = _Program(), 8, 12, 50_257
+    take, free = program.take, program.free
+    weights = [4 * width * width * factor for _ in range(layers) for factor in (3, 1, 4, 4)]
+    take(*weights, 4 * words * width)
+    moments = False
+    for _ in range(steps):
+        length = int(random.integers(96, 512))
+        hidden, scores = 4 * batch * length * width, 4 * batch * heads * length * length
+        saved = [take(hidden)]
+        for _ in range(layers):
+            kept = take(hidden, 3 * hidden)
+            temporary = take(scores, scores)
+            kept += take(scores // 4, scores)
+            free(temporary)
+            kept += take(hidden, hidden, hidden // 4, hidden, 4 * hidden, 4 * hidden)
+            workspace = take(8 * _MIB)
+            kept += take(hidden)
+            free(workspace)
+            saved.append(kept)
+        logits = take(*[batch * length * words // 2] * 2)
+        gradients = take(4 * words * width)
+        free(logits)
+        flowing = take(hidden)
+        while saved:
+            kept = saved.pop()
+            for factor in (4, 4, 1, 3):
+                gradients += take(4 * width * width * factor) if saved else []
+                before, flowing = flowing, take(hidden * factor)
+                temporary = take(scores if factor == 1 else hidden)
+                free(kept[-3:])
+                del kept[-3:]
+                free([*temporary, *before])
+            free(kept)
+        free(flowing)
+        if not moments:
+            take(*weights, *weights)
+            moments = True
+        for size in weights[::7]:
+            free(take(size, size))
+        free(gradients)
+    return program.events
+
+
+def _train_convnet(steps: int) -> Events:
+    """Return the training of a convolutional network on batches of images, whose number changes from step to step."""
+    random = np.random.default_rng(_SEED)
+    program = _Program()
+    take, free = program.take, program.free
+    blocks = [
+        (inner, outer, side)
+        for inner, outer, side, repeats in ((64, 256, 56, 3), (128, 512, 28, 4), (256, 1024, 14, 6), (512, 2048, 7, 3))
+        for _ in range(repeats)
+    ]
+    weights = [size for inner, outer, _ in blocks for size in (4 * inner * outer, 36 * inner * inner, 4 * outer)]
+    take(*weights)
+    moments = False
+    for _ in range(steps):
+        batch = int(random.integers(24, 96))
+        kept = take(4 * batch * 3 * 224 * 224, *[4 * batch * 64 * 112 * 112] * 2)
+        saved = []
+        for place, (inner, outer, side) in enumerate(blocks):
+            for channels in (inner, inner, outer):
+                output = take(4 * batch * channels * side * side)
+                free(take(((channels + 31 * place) % 60 + 1) * _MIB))  # a workspace
+                saved.append((channels, outer, side, output + take(4 * batch * channels * side * side)))
+        gradients = []
+        flowing = take(4 * batch * 2048 * 7 * 7)
+        while saved:
+            channels, outer, side, used = saved.pop()
+            before, flowing = flowing, take(4 * batch * channels * side * side)
+            workspace = take(((channels + 37 * len(saved)) % 70 + 1) * _MIB)
+            gradients += take(4 * channels * outer)
+            free([*workspace, *used, *before])
+        free([*kept, *flowing])
+        if not moments:
+            take(*weights)
+            moments = True
+        free(gradients)
+    return program.events
 
 
 def read_trace(path: Path) -> Events:
@@ -98,7 +199,13 @@ TRACES: dict[str, Callable[[], Events]] = {
 }
 """Recordings of real programs, which ``data/README.md`` describes."""
 
-WORKLOADS = {**COLD, **CHURNS, **TRACES}
+PROGRAMS: dict[str, Callable[[], Events]] = {
+    "train_transformer": functools.partial(_train_transformer, 8, 768, 8),
+    "train_convnet": functools.partial(_train_convnet, 8),
+}
+"""Made-up training programs, whose sizes follow from the layers of a network and from the batches."""
+
+WORKLOADS = {**COLD, **CHURNS, **TRACES, **PROGRAMS}
 """All workloads by name, as functions that make the events."""
 
 

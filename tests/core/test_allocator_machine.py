@@ -375,7 +375,8 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     def mappings(self) -> tuple[int, int, int]:
         statistics = self.ledger.statistics(self.device)
-        return tuple(statistics[key] for key in ("num_device_alloc", "num_device_free", "reserved_bytes.all.current"))
+        allocated, freed = statistics["num_device_alloc"], statistics["num_device_free"]
+        return allocated, freed, statistics["reserved_bytes.all.current"]
 
     def write(self, address: int, size: int, mark: int) -> None:
         data = ctypes.create_string_buffer(struct.pack("<I", mark), 4)
