@@ -1,4 +1,4 @@
-"""Replays workloads through an allocator: ``python bench/replay_worker.py SOURCE STREAM WORKLOAD...``; see ``replay.py``.
+"""Replays workloads through an allocator: ``python bench/replay_worker.py SOURCE STREAM WORKLOAD...``; see ``replay``.
 
 STREAM is ``busy`` or ``idle``.
 

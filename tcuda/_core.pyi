@@ -1480,6 +1480,7 @@ class Settings:
     max_non_split_rounding: int
     garbage_collection_threshold: float
     expandable_segments: bool
+    trim_always: bool
     roundup_power2_divisions: Sequence[int]
 
 class Driver:
