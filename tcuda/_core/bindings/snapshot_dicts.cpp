@@ -93,7 +93,6 @@ Block::State state_of(HostBlock::State state) {
     case HostBlock::State::held:
         return Block::State::awaiting_free;
     case HostBlock::State::free:
-    case HostBlock::State::leaving:
     case HostBlock::State::refused:
         break;
     }

@@ -185,14 +185,16 @@ void HostAllocator::trim(Lock &lock, std::size_t wanted) {
 
 // Gives a free block, which is a whole segment, back to the driver. False if the driver has refused that.
 bool HostAllocator::release_segment(Lock &lock, HostBlock *block) {
-    heap_.withdraw(block);
+    HostHeap::Withdrawn withdrawn = heap_.withdraw(block);
+    const HostSegment segment = *block->segment;
     int status;
     const Stopwatch watch;
     {
         const Unlocked unlocked(lock);
-        status = give_back(*block->segment);
+        status = give_back(segment);
     }
     if (status != success) {
+        block = heap_.restore(std::move(withdrawn));
         block->state = HostBlock::State::refused;
         refused_.add(block);
         return false;
@@ -200,9 +202,8 @@ bool HostAllocator::release_segment(Lock &lock, HostBlock *block) {
     statistics_.host_free_time.add(watch.microseconds());
     ++statistics_.num_host_free;
     statistics_.allocations.decrease(1);
-    statistics_.allocated_bytes.decrease(static_cast<std::int64_t>(block->size));
-    history_.record(Action::segment_free, block->address, block->size, 0, block->segment->stack);
-    heap_.forget(block);
+    statistics_.allocated_bytes.decrease(static_cast<std::int64_t>(segment.size));
+    history_.record(Action::segment_free, segment.address, segment.size, 0, segment.stack);
     return true;
 }
 

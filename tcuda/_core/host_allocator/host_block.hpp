@@ -35,7 +35,6 @@ struct HostBlock {
         doubtful,  // freed; work of a device may still use the memory
         asked,     // freed; a thread asks the driver whether work still uses the memory
         held,      // freed; a graph uses the memory
-        leaving,   // freed; a thread gives the segment back to the driver
         refused,   // freed; the driver has refused to take the segment back
     };
 

@@ -84,15 +84,14 @@ HostBlock *HostHeap::idle_segment() const {
     return nullptr;
 }
 
-void HostHeap::withdraw(HostBlock *block) noexcept {
+HostHeap::Withdrawn HostHeap::withdraw(HostBlock *block) noexcept {
     take_out(block);
-    block->state = HostBlock::State::leaving;
+    return {segments_.extract(block->segment->address), blocks_.extract(block->address)};
 }
 
-void HostHeap::forget(HostBlock *block) noexcept {
-    const Address segment = block->segment->address;
-    blocks_.erase(block->address);
-    segments_.erase(segment);
+HostBlock *HostHeap::restore(Withdrawn withdrawn) noexcept {
+    segments_.insert(std::move(withdrawn.segment));
+    return blocks_.insert(std::move(withdrawn.block)).position->second.get();
 }
 
 HostBlock *HostHeap::insert(HostSegment *segment, Address address, std::size_t size) {

@@ -28,9 +28,16 @@ public:
 
     // The largest free block that is a whole segment; null if there is none.
     HostBlock *idle_segment() const;
-    // Takes a whole segment out of the free blocks, so that nobody takes it. Then either forget() or give() follows.
-    void withdraw(HostBlock *block) noexcept;
-    void forget(HostBlock *block) noexcept;
+    // A segment that the heap does not know any more, with its only block. The end of the object forgets the segment.
+    struct Withdrawn {
+        std::map<Address, HostSegment>::node_type segment;
+        HostBlocks::node_type block;
+    };
+    // Takes a whole segment out of the heap before the segment goes back to the driver: as soon as the driver has the
+    // memory, another thread may get new memory at the same address. restore() undoes that: the block is then in no set
+    // of free blocks, until give().
+    Withdrawn withdraw(HostBlock *block) noexcept;
+    HostBlock *restore(Withdrawn withdrawn) noexcept;
 
     template <typename Visit> void each_segment(Visit visit) const {
         for (const auto &[address, segment] : segments_)
