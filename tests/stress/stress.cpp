@@ -606,7 +606,8 @@ public:
     std::vector<Work *> streams;
     std::uint64_t lacks = 0; // how often memory ran out
 
-    void allocate();
+    void allocate(std::size_t size, Work *work);
+    void use_memory_that_lies_apart();
     void free_one(std::size_t which);
     void stop();
 
@@ -766,6 +767,8 @@ void Worker::operate() {
         segment_.address == 0 ? take_segment() : free_segment();
     } else if (is(10)) {
         all_.ledger.enable_caching(!chance.one_in(4));
+    } else if (is(10)) {
+        use_memory_that_lies_apart();
     } else if (is(8)) {
         lack_memory();
     } else if (is(4)) {
@@ -780,7 +783,7 @@ void Worker::operate() {
     } else if (is(10)) {
         renew_stream();
     } else if (held.size() < most_held && chance.below(100) < 54) {
-        allocate();
+        allocate(pick_size(), pick_stream());
     } else if (!held.empty()) {
         free_one(chance.below(held.size()));
     }
@@ -801,11 +804,11 @@ Work *Worker::pick_stream() {
     return chance.one_in(3) ? all_.shared_streams[chance.below(all_.shared_streams.size())] : pick_own();
 }
 
-void Worker::allocate() {
+void Worker::allocate(std::size_t size, Work *work) {
     Held block;
-    block.size = pick_size();
+    block.size = size;
     block.id = ++blocks_ * threads + number_;
-    block.work = pick_stream();
+    block.work = work;
     CountingDriver::current = block.work;
     try {
         const bool from_library = chance.one_in(40);
@@ -834,6 +837,22 @@ void Worker::allocate() {
     expected_.allocated += static_cast<std::int64_t>(taken);
     ++expected_.allocations;
     held.push_back(std::move(block));
+}
+
+// Frees four of five blocks of one stream, and allocates more than any two of them have.
+void Worker::use_memory_that_lies_apart() {
+    Work *work = pick_own();
+    const std::size_t before = held.size();
+    for (std::size_t made = 0; made < 5; ++made) {
+        allocate(24 * mib - unit, work);
+        if (held.size() != before + made + 1)
+            return; // there was no memory
+    }
+    for (const std::size_t place : {4, 3, 1, 0}) {
+        std::swap(held[before + place], held.back()); // free_one() swaps in the same way
+        free_one(held.size() - 1);
+    }
+    allocate(60 * mib - unit, work);
 }
 
 void Worker::free_one(std::size_t which) {
