@@ -217,7 +217,7 @@ print(allocate().ptr == first, "cuCtxSynchronize" in stub.stub_calls().decode())
 
     def test_pages_of_the_process_are_locked(self, output_of: OutputOf, driver_stub: str) -> None:
         code = """
-ledger.change_host_settings(True, 2, 0)
+ledger.change_host_settings(True, 2, 0, False)
 block = allocate()
 del block
 ledger.empty_host_cache()

@@ -9,6 +9,7 @@ import pytest
 
 import tcuda
 from support.exchanges import SIZE, arrays, handed_over, write_late
+from support.numba import why_numba_compiles_nothing
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:.*Grid size")]
 
@@ -21,6 +22,9 @@ def cuda() -> Any:
 @pytest.fixture
 def copy(cuda: Any) -> Any:
     """A kernel of Numba that copies its first array to its second array; the kernel is compiled."""
+    reason = why_numba_compiles_nothing()
+    if reason is not None:
+        pytest.skip(reason)
 
     @cuda.jit
     def copy(source: Any, target: Any) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from support.folders import DATA, REPOSITORY
+from support.numba import why_numba_compiles_nothing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,9 +52,9 @@ def missing(library: str) -> str | None:
     """Return why no program can use ``library`` on this machine; None if a program can."""
     # The CPU's JAX knows no GPU. A module of JAX's package for CUDA shows that the GPU's JAX is installed.
     modules = {"jax": ["jax_cuda13_plugin", "jax_cuda12_plugin"]}.get(library, [library])
-    if any(map(_exists, modules)):
-        return None
-    return f"needs {library}, which tcuda does not need"
+    if not any(map(_exists, modules)):
+        return f"needs {library}, which tcuda does not need"
+    return why_numba_compiles_nothing() if library == "numba.cuda" else None
 
 
 def _exists(module: str) -> bool:
