@@ -210,6 +210,17 @@ class TestWhatHasNoWindow:
         assert program.figures()["num_device_free"] == freed + 2
         program.close()
 
+    def test_memory_that_a_race_detector_watches(self, program: Program, blocks: list[int]) -> None:
+        detector = _core.RaceDetector(fail)
+        program.free(blocks[0], blocks[2])
+        window = program.take(2 * PIECE)
+        detector.attach(program.ledger)
+        program.free(window)
+        reserved = program.reserved()
+        program.free(program.take(2 * PIECE))
+        assert program.reserved() == reserved + 2 * PIECE
+        detector.detach()
+
     def test_the_pool_of_a_graph(self, runtime: Runtime) -> None:
         graph = tcuda.CUDAGraph()
         with tcuda.graph(graph):

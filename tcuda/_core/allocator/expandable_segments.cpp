@@ -37,9 +37,11 @@ bool ExpandableSegments::can_serve(const Pool &pool) {
 }
 
 // Small requests need no windows: the free memory between small blocks is rarely a whole piece. A graph runs its kernels
-// again at the addresses of the capture, so a pool of graphs has no windows.
+// again at the addresses of the capture, so a pool of graphs has no windows. A race detector compares addresses, and would
+// miss a race between uses of the same memory by two addresses.
 bool ExpandableSegments::has_windows(const Heap &heap) const {
-    return heap.is_large && heap.expandable != nullptr && !settings_.trim_always && !heap.pool->captured;
+    return heap.is_large && heap.expandable != nullptr && !settings_.trim_always && !heap.pool->captured &&
+           !history_.is_observed();
 }
 
 Block *ExpandableSegments::find_hole(Heap &heap, std::size_t size) {

@@ -57,6 +57,8 @@ public:
         device_ = device;
     }
 
+    bool is_observed() const { return observer_ != nullptr; }
+
     // Adds an event with the stack of the call that this thread is in. If that stack is not known, the event has `own`,
     // the stack of the memory itself. A lack of host memory loses the event and does nothing else.
     void record(Action action, Address address, std::size_t size, Stream stream, StackId own) noexcept {
