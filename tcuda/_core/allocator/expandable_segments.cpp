@@ -18,8 +18,8 @@ constexpr std::size_t small_growth_limit = std::size_t(8) << 20;
 constexpr std::size_t shares_of_piece = 32, pieces_of_request = 8;
 constexpr std::size_t usual_piece = std::size_t(16) << 20, largest_piece = std::size_t(128) << 20;
 
-// For a request of less than 10 MiB, a heap grows by a share of what the heap has, up to a usual piece. So a small program
-// holds little more than it needs, and a large program asks the driver rarely.
+// For a request of less than 10 MiB, a heap grows by a share of what the heap has, up to a usual piece. So a small
+// program holds little more than it needs, and a large program asks the driver rarely.
 constexpr std::size_t shares_of_step = 16;
 
 } // namespace
@@ -36,9 +36,9 @@ bool ExpandableSegments::can_serve(const Pool &pool) {
     return granularity_ != 0 && small_segment % granularity_ == 0;
 }
 
-// Small requests need no windows: the free memory between small blocks is rarely a whole piece. A graph runs its kernels
-// again at the addresses of the capture, so a pool of graphs has no windows. A race detector compares addresses, and would
-// miss a race between uses of the same memory by two addresses.
+// Small requests need no windows: the free memory between small blocks is rarely a whole piece. A graph runs its
+// kernels again at the addresses of the capture, so a pool of graphs has no windows. A race detector compares
+// addresses, and would miss a race between uses of the same memory by two addresses.
 bool ExpandableSegments::has_windows(const Heap &heap) const {
     return heap.is_large && heap.expandable != nullptr && !settings_.trim_always && !heap.pool->captured &&
            !history_.is_observed();
@@ -168,7 +168,8 @@ int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, StackId 
 bool ExpandableSegments::is_releasable(const Block *block) {
     const auto &mappings = block->segment->mappings;
     const auto first = mappings.lower_bound(block->address);
-    return block->segment->window == nullptr && first != mappings.end() && first->first + first->second.size <= block->address + block->size;
+    return block->segment->window == nullptr && first != mappings.end() &&
+           first->first + first->second.size <= block->address + block->size;
 }
 
 int ExpandableSegments::release(Heap &heap, Block *block, std::size_t *released) {

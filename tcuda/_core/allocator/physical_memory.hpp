@@ -21,7 +21,8 @@ public:
     PhysicalMemory(const PhysicalMemory &) = delete;
     PhysicalMemory &operator=(const PhysicalMemory &) = delete;
 
-    // Maps new memory at an address of the segment, in pieces of up to `piece` bytes, all of it or none. Returns a status.
+    // Maps new memory at an address of the segment, in pieces of up to `piece` bytes, all of it or none. Returns a
+    // status.
     int map(Segment &segment, Address address, std::size_t size, std::size_t piece);
 
     // Unmaps all pieces that begin in a range. A piece that the driver fails to unmap stays among the mappings of the

@@ -20,8 +20,7 @@ struct Window {
     };
 
     Segment segment; // its mappings are the mappings of the window
-    std::vector<Address> homes; // of the pieces, in the order of the mappings
-    std::vector<Range> ranges;  // the same homes, in ascending order
+    std::vector<Range> ranges;   // the homes of the pieces, in the order of the mappings
     std::uint64_t opened_at = 0; // the heap's count of opened windows when the window was opened last
     std::uint64_t closed_at = 0; // the allocator's count of frees when the window was closed last
     bool open = false;

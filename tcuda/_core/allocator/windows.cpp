@@ -34,7 +34,8 @@ void Windows::find_pieces(const Heap &heap) {
         for (; piece != mappings.end() && piece->first + piece->second.size <= run.end; ++piece)
             run.last = piece->first + piece->second.size;
     }
-    runs_.erase(std::remove_if(runs_.begin(), runs_.end(), [](const Run &run) { return run.size() == 0; }), runs_.end());
+    const auto is_empty = [](const Run &run) { return run.size() == 0; };
+    runs_.erase(std::remove_if(runs_.begin(), runs_.end(), is_empty), runs_.end());
 }
 
 std::size_t Windows::free_pieces(const Heap &heap) {
@@ -157,7 +158,8 @@ bool Windows::make(Heap &heap, std::size_t size) {
         Pieces pieces;
         if (!choose(heap, size, pieces))
             return false;
-        std::sort(pieces.begin(), pieces.end(), [](const auto &left, const auto &right) { return left->first < right->first; });
+        const auto by_address = [](const auto &left, const auto &right) { return left->first < right->first; };
+        std::sort(pieces.begin(), pieces.end(), by_address);
         auto made = std::make_unique<Window>();
         Window &window = *made;
         window.segment.heap = &heap;
@@ -167,7 +169,6 @@ bool Windows::make(Heap &heap, std::size_t size) {
         for (const auto &piece : pieces) {
             const Address end = piece->first + piece->second.size;
             window.segment.size += piece->second.size;
-            window.homes.push_back(piece->first);
             if (!window.ranges.empty() && window.ranges.back().end == piece->first)
                 window.ranges.back().end = end;
             else
@@ -232,11 +233,9 @@ int Windows::unmap(Window &window) {
 }
 
 // Gives the addresses of an unmapped window back.
-bool Windows::let_go(std::unique_ptr<Window> window) {
-    const bool done = driver_.release(device_, window->segment.address, window->segment.size) == success;
-    if (!done)
+void Windows::let_go(std::unique_ptr<Window> window) {
+    if (driver_.release(device_, window->segment.address, window->segment.size) != success)
         unreleased_.push_back(std::move(window));
-    return done;
 }
 
 int Windows::unmap(Heap &heap, Address from, Address to) {

@@ -19,16 +19,16 @@
 namespace tcuda {
 
 // The windows of the heaps of large requests. A window makes one free block of free pieces that are not neighbours,
-// without new memory. Nothing has to be waited for: the work behind the window runs on the stream of the heap, after the
-// work that used the pieces at home.
+// without new memory. Nothing has to be waited for: the work that uses the window runs on the stream of the heap, after
+// the work that used the pieces at home.
 //
 // A window is kept when its block is freed, so that a program that repeats itself maps nothing again. Of the windows
 // that are large enough for a request and whose pieces are free, the oldest is opened. That is the rule by which a
 // repetition opens the same windows as the repetition before: every window that is younger came later there too.
 class Windows {
 public:
-    // The most windows of a heap, and the most pieces of a window. The bounds are far above what recorded programs need.
-    // They bound the tables of the driver, and the time of a search.
+    // The most windows of a heap, and the most pieces of a window. Recorded programs need far less. The bounds limit the
+    // tables of the driver and the time of a search.
     static constexpr std::size_t most_windows = 512, most_pieces = 128;
 
     Windows(int device, Driver &driver, BlockStore &store, BlockSplitter &splitter, Statistics &statistics,
@@ -48,8 +48,8 @@ public:
     // The bytes of all free pieces of a heap.
     std::size_t free_pieces(const Heap &heap);
 
-    // Closes a window that is free as a whole. `block` is the block of the window. The pieces become free at home. Needs
-    // no host memory, and cannot fail.
+    // Closes a window that is free as a whole. `block` is the block of the window. The pieces become free at home.
+    // Needs no host memory, and cannot fail.
     void close(Heap &heap, Block *block);
 
     // Whether make() refuses a window because the heap has too many.
@@ -58,8 +58,8 @@ public:
     // Unmaps the closed half of the windows that was opened least recently, as far as no work up to `settled` is left.
     void unmap_stale(Heap &heap, std::uint64_t settled);
 
-    // Unmaps the windows that show a piece whose home is in a range. Returns a status. A window that the driver fails to
-    // unmap stays, and so do its pieces.
+    // Unmaps the windows that show a piece whose home is in a range. Returns a status. A window that the driver fails
+    // to unmap stays, and so do its pieces.
     int unmap(Heap &heap, Address from, Address to);
 
     // Offers the driver again the windows and the addresses that it failed to take back.
@@ -86,7 +86,7 @@ private:
     bool open(Heap &heap, Window &window);
     int map(Window &window, const Pieces &pieces);
     int unmap(Window &window);
-    bool let_go(std::unique_ptr<Window> window);
+    void let_go(std::unique_ptr<Window> window);
 
     const int device_;
     Driver &driver_;
@@ -94,8 +94,8 @@ private:
     BlockSplitter &splitter_;
     Statistics &statistics_;
     History &history_;
-    std::vector<Run> runs_;                            // the result of find_runs(), in ascending order
-    std::vector<std::unique_ptr<Window>> unreleased_;  // the driver failed to take their addresses back
+    std::vector<Run> runs_;                           // the result of find_runs(), in ascending order
+    std::vector<std::unique_ptr<Window>> unreleased_; // the driver failed to take their addresses back
 };
 
 } // namespace tcuda

@@ -32,8 +32,8 @@ public:
     Reclaimer &operator=(const Reclaimer &) = delete;
 
     // Gives back up to `enough` bytes that no stream works on, before an allocation on `current` that needs new memory:
-    // the memory of destroyed streams, which no stream can use again; all free memory if the limit forbids to take more;
-    // and, with trim:always, free memory of all streams. Waits for nothing. Throws DriverError.
+    // the memory of destroyed streams, which no stream can use again; free memory of all streams if the limit forbids to
+    // take more; and the same with trim:always. Waits for nothing. Throws DriverError.
     void give_back_idle(Lock &lock, std::size_t enough, Stream current);
 
     // Unmaps windows of the heap that were not opened for long, if the stream of the heap has nothing to do. Waits for

@@ -17,7 +17,7 @@ struct Sharing {
     std::vector<Stream> streams; // the keys of the streams that use the block
     // The pieces of physical memory that contain the block, in order and without gaps; empty for other memory.
     std::vector<Range> pieces;
-    // The number of the piece that was created last. A process counts its pieces from 1. So pieces with the same
+    // The number of the piece that was mapped last. A process counts its mappings from 1. So pieces with the same
     // addresses and the same youngest piece are the same physical memory. 0 without pieces.
     std::uint64_t youngest = 0;
     // The segment of the driver that contains the block; of size 0 if the driver knows none, and if there are pieces.
