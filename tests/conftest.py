@@ -107,6 +107,8 @@ def run_python(tmp_path: Path) -> RunPython:
 
 def _changed_environment(changes: Mapping[str, str | None]) -> dict[str, str]:
     merged: dict[str, str | None] = {**os.environ, **changes}
+    if changes.get("TCUDA_RUNTIME") == "emulated" and "CUDA_VISIBLE_DEVICES" not in changes:
+        merged["CUDA_VISIBLE_DEVICES"] = None  # says which GPUs the tests use, and would hide emulated devices
     if changes.get("PYTHONPATH") and "PYTHONPATH" in os.environ:
         merged["PYTHONPATH"] = f"{changes['PYTHONPATH']}{os.pathsep}{os.environ['PYTHONPATH']}"
     return {name: value for name, value in merged.items() if value is not None}

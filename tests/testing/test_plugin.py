@@ -26,6 +26,8 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # other plugins take long to import
 
     def run(code: str, *options: str) -> pytest.RunResult:
+        if "emulated" in options:
+            monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         pytester.makepyfile(f"import pytest, tcuda\n{code}")
         plugins = ("-p", "tcuda.testing.plugin")
         return pytester.runpytest_subprocess("--strict-markers", "-rs", "-W", "error", *plugins, *options)
