@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from targets import COLD_TIME_OF_TORCH, RESERVED_PER_LIVE, RIVALS
-from workloads import COLD, WORKLOADS
+from workloads import COLD, STEPS, WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,9 +86,9 @@ def reserved_per_live(replays: Sequence[Replayed], *, emulated: bool) -> Rows:
 def reserved_bound(workload: str, sources: BySource, *, emulated: bool) -> float | None:
     """Return the bound of tcuda's peak reserved / peak live: the smallest value of its rivals; None if one is missing.
 
-    On emulated devices, where the rivals do not exist, the bound is a fixed figure.
+    The bound is a fixed figure on emulated devices, which have no rivals, and for programs that repeat a step.
     """
-    if emulated:
+    if emulated or workload in STEPS:
         return RESERVED_PER_LIVE.get(workload)
     if not set(RIVALS) <= sources.keys():
         return None

@@ -10,7 +10,7 @@ from machine import machine
 from replay import present, replay
 from replay_tables import array_time_of_torch, reserved_bound
 from targets import COLD_TIME_OF_TORCH, RESERVED_PER_LIVE, RIVALS
-from workloads import CHURNS, COLD, PROGRAMS, TRACES, WORKLOADS
+from workloads import CHURNS, COLD, STEPS, TRACES, WORKLOADS
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -67,7 +67,7 @@ def test_replay_holds_no_more_memory_than_torch_and_cupy(workload: str, busy: bo
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
 @pytest.mark.parametrize(
-    "workload", [*(pytest.param(name, marks=pytest.mark.emulated) for name in (*CHURNS, *TRACES)), *PROGRAMS]
+    "workload", [*(pytest.param(name, marks=pytest.mark.emulated) for name in (*CHURNS, *TRACES)), *STEPS]
 )
 def test_replay_holds_no_more_memory_than_the_policy_promises(workload: str, busy: bool) -> None:
     assert replays("tcuda", busy=busy)[workload].steady_per_live <= RESERVED_PER_LIVE[workload]

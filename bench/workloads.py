@@ -197,15 +197,16 @@ CHURNS: dict[str, Callable[[], Events]] = {
 TRACES: dict[str, Callable[[], Events]] = {
     name: functools.partial(read_trace, _DATA / f"{name}.npz") for name in ("deeplab_infer", "gpt2_generate")
 }
-"""Recordings of real programs, which ``data/README.md`` describes."""
+"""Recordings of inference by real programs, which ``data/README.md`` describes."""
 
-PROGRAMS: dict[str, Callable[[], Events]] = {
+STEPS: dict[str, Callable[[], Events]] = {
+    **{name: functools.partial(read_trace, _DATA / f"{name}.npz") for name in ("vit_train", "diffusion_sample")},
     "train_transformer": functools.partial(_train_transformer, 8, 768, 8),
     "train_convnet": functools.partial(_train_convnet, 8),
 }
-"""Made-up training programs, whose sizes follow from the layers of a network and from the batches."""
+"""Programs that repeat a step: two recordings, and two made-up ones with sizes of the layers of a network."""
 
-WORKLOADS = {**COLD, **CHURNS, **TRACES, **PROGRAMS}
+WORKLOADS = {**COLD, **CHURNS, **TRACES, **STEPS}
 """All workloads by name, as functions that make the events."""
 
 
