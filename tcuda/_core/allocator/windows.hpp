@@ -22,9 +22,9 @@ namespace tcuda {
 // without new memory. Nothing has to be waited for: the work that uses the window runs on the stream of the heap, after
 // the work that used the pieces at home.
 //
-// A window is kept when its block is freed, so that a program that repeats itself maps nothing again. Of the windows
-// that are large enough for a request and whose pieces are free, the oldest is opened. That is the rule by which a
-// repetition opens the same windows as the repetition before: every window that is younger came later there too.
+// A window is kept when its block is freed, so that a program that repeats itself maps nothing again. The oldest window
+// is opened that is large enough for a request and whose pieces are free. By this rule, a repetition opens the same
+// windows as the repetition before: every younger window came later in that repetition, too.
 class Windows {
 public:
     // The most windows of a heap, and the most pieces of a window. Recorded programs need far less. The bounds limit the
