@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from workloads import Events
 
 _UNRECORDED = 2
-_ENDS = ("free_completed",)
-"""The events of torch's history by which memory can be handed out again."""
+_END = "free_completed"
+"""The event of torch's history by which memory can be handed out again."""
 
 
 def events_of(history: Iterable[Mapping[str, Any]]) -> Events:
@@ -38,7 +38,7 @@ def events_of(history: Iterable[Mapping[str, Any]]) -> Events:
             alive[each["addr"]] = count
             events.append((count, int(each["size"])))
             count += 1
-        elif each["action"] in _ENDS and each["addr"] in alive:
+        elif each["action"] == _END and each["addr"] in alive:
             events.append((alive.pop(each["addr"]), FREED))
     return events
 
