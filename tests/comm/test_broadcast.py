@@ -174,6 +174,7 @@ def test_pending_work_of_the_source_is_seen() -> None:
 @pytest.mark.usefixtures("idle")
 def test_later_work_of_the_target_waits_for_the_copy() -> None:
     array, here, there = on(0, np.zeros(1000)), tcuda.Stream(0), tcuda.Stream(1)
+    broadcast(array, [1])  # the first copy makes the devices peers, for longer than the stream stays busy
     tcuda.synchronize(0)
     keep_busy(here)
     with tcuda.stream(there), tcuda.stream(here):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from tcuda._cupy import takeover
 
 
 @pytest.fixture
@@ -14,7 +15,14 @@ def cuda(xp):
     allocator = xp.cuda.get_allocator()
     yield xp.cuda
     xp.cuda.set_allocator(allocator)
-    xp.cuda.set_pinned_memory_allocator(xp.get_default_pinned_memory_pool().malloc)
+    xp.cuda.set_pinned_memory_allocator(_tcudas_allocator_of_page_locked_memory(xp))
+
+
+def _tcudas_allocator_of_page_locked_memory(xp):
+    """Return the allocator that was chosen before; ``xp.cuda`` has no function that returns this allocator."""
+    if xp.__name__ == "cupy":
+        return takeover._first_use.allocate_on_host
+    return xp.cuda.pinned_memory._from_tcuda
 
 
 def test_an_allocator_of_the_program_gets_all_requests(xp, cuda):

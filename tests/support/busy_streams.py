@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from tcuda.streams import StreamLike
 
-LONG = 100_000_000
+LONG = 400_000_000
 """Clock cycles of a kernel that outlasts the work of a test on the host."""
 
 
