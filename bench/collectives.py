@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     Calls = dict[str, Callable[[], object]]
 
-SIZES = {"1 KiB": 1 << 10, "64 KiB": 64 << 10, "4 MiB": 4 << 20, "256 MiB": 256 << 20}
-ROUNDS = {"1 KiB": 500, "64 KiB": 500, "4 MiB": 200, "256 MiB": 30}
+SIZES = {"1 KiB": 1 << 10, "64 KiB": 64 << 10, "4 MiB": 4 << 20, "256 MiB": 256 << 20, "2 GiB": 2 << 30}
+ROUNDS = {"1 KiB": 500, "64 KiB": 500, "4 MiB": 200, "256 MiB": 30, "2 GiB": 15}
 FLOAT32 = 7
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-_KIB, _MIB = 1 << 10, 1 << 20
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 
-SIZES = {"1 KiB": _KIB, "4 MiB": 4 * _MIB, "256 MiB": 256 * _MIB}
+SIZES = {"1 KiB": _KIB, "64 KiB": 64 * _KIB, "4 MiB": 4 * _MIB, "256 MiB": 256 * _MIB, "2 GiB": 2 * _GIB}
 """The bytes of the array of a call, by the text in the name of the call."""
 
 COUNT, LENGTH = 200, 1024

@@ -2,7 +2,8 @@
 
 A side gives values to the names in the statements of ``comm_calls.py``:
 
-* ``devices`` is the tuple of the devices, and ``x`` is an array of the first. ``host`` is a page-locked array.
+* ``devices`` is the tuple of the devices, and ``x`` is an array of the first. ``host`` is a page-locked array, or None if
+  no statement of the call uses this name.
 * ``parts`` has an equal part of an array on each device, and ``copies`` has a whole array on each device.
 * ``small`` has many small arrays on the first device, and ``gradients`` has such a list for each device.
 * ``keep_busy`` launches a kernel on the last device that does nothing for 50 microseconds.
@@ -18,7 +19,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
-from comm_calls import COUNT, LENGTH
+from comm_calls import COUNT, LENGTH, CommCall
 from sides import own_allocator
 
 import tcuda
@@ -50,25 +51,25 @@ def present() -> tuple[str, ...]:
     return ("tcuda", "cupy", "torch") if importlib.util.find_spec("torch") else ("tcuda", "cupy")
 
 
-def made(name: str, devices: int, size: int, alive: int) -> CommSide:
-    """Return the side ``name`` with arrays of ``size`` bytes."""
-    return {"tcuda": _tcuda, "cupy": _cupy, "torch": _torch}[name](tuple(range(devices)), size, alive)
+def made(name: str, devices: int, call: CommCall) -> CommSide:
+    """Return the side ``name`` with the arrays of ``call``."""
+    return {"tcuda": _tcuda, "cupy": _cupy, "torch": _torch}[name](tuple(range(devices)), call)
 
 
-def _tcuda(devices: tuple[int, ...], size: int, alive: int) -> CommSide:
+def _tcuda(devices: tuple[int, ...], call: CommCall) -> CommSide:
     import tcuda.comm
 
-    names = _of_arrays(tcuda.xp, tcuda.device, devices, size, alive)
+    names = _of_arrays(tcuda.xp, tcuda.device, devices, call)
     return CommSide({**names, "comm": tcuda.comm}, "surface", _nothing, _nothing)
 
 
-def _cupy(devices: tuple[int, ...], size: int, alive: int) -> CommSide:
+def _cupy(devices: tuple[int, ...], call: CommCall) -> CommSide:
     import cupy
 
     begin, end = own_allocator(cupy.cuda, cupy.cuda.MemoryPool().malloc, _nothing)
     begin()
     try:
-        names = _of_arrays(cupy, cupy.cuda.Device, devices, size, alive)
+        names = _of_arrays(cupy, cupy.cuda.Device, devices, call)
     finally:
         end()
 
@@ -94,10 +95,10 @@ def _cupy(devices: tuple[int, ...], size: int, alive: int) -> CommSide:
     return CommSide({**names, **functions}, "cupy", begin, end)
 
 
-def _of_arrays(xp: Any, on: Any, devices: tuple[int, ...], size: int, alive: int) -> dict[str, Any]:
+def _of_arrays(xp: Any, on: Any, devices: tuple[int, ...], call: CommCall) -> dict[str, Any]:
     import cupyx
 
-    length = size // 4
+    length = call.size // 4
 
     def each(make: Callable[[], Any]) -> list[Any]:
         found = []
@@ -114,8 +115,9 @@ def _of_arrays(xp: Any, on: Any, devices: tuple[int, ...], size: int, alive: int
             tcuda._sleep(_CYCLES)
 
     gradients = each(lambda: [ones(LENGTH) for _ in range(COUNT)])
-    host = cupyx.empty_pinned((length,), numpy.float32)
-    host[...] = 1
+    host = cupyx.empty_pinned((length,), numpy.float32) if "host" in call.surface else None
+    if host is not None:
+        host[...] = 1
     return {
         "devices": devices,
         "x": each(lambda: ones(length))[0],
@@ -126,15 +128,15 @@ def _of_arrays(xp: Any, on: Any, devices: tuple[int, ...], size: int, alive: int
         "gradients": gradients,
         "keep_busy": keep_busy,
         "wait": _waiting(devices),
-        "alive": each(lambda: [xp.empty(LENGTH, xp.float32) for _ in range(alive)]),
+        "alive": each(lambda: [xp.empty(LENGTH, xp.float32) for _ in range(call.alive)]),
     }
 
 
-def _torch(devices: tuple[int, ...], size: int, alive: int) -> CommSide:
+def _torch(devices: tuple[int, ...], call: CommCall) -> CommSide:
     import torch
     import torch.cuda.comm
 
-    length = size // 4
+    length = call.size // 4
 
     def ones(shape: int, device: int) -> Any:
         return torch.ones(shape, device=f"cuda:{device}")
@@ -148,13 +150,13 @@ def _torch(devices: tuple[int, ...], size: int, alive: int) -> CommSide:
         "comm": torch.cuda.comm,
         "devices": devices,
         "x": ones(length, 0),
-        "host": torch.ones(length).pin_memory(),
+        "host": torch.ones(length).pin_memory() if "host" in call.surface else None,
         "parts": [ones(length // len(devices), device) for device in devices],
         "copies": [ones(length, device) for device in devices],
         "small": gradients[0],
         "gradients": gradients,
         "keep_busy": keep_busy,
-        "alive": [[torch.empty(LENGTH, device=f"cuda:{device}") for _ in range(alive)] for device in devices],
+        "alive": [[torch.empty(LENGTH, device=f"cuda:{device}") for _ in range(call.alive)] for device in devices],
         "wait": _waiting(devices),
     }
     return CommSide(names, "surface", _nothing, _nothing)

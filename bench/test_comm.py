@@ -63,7 +63,7 @@ def test_comm(benchmark: BenchmarkFixture, call: str, devices: int, on: str) -> 
     benchmark.extra_info |= machine()
     benchmark.extra_info["comm"] = {"call": call, "devices": devices, "on": on}
     wanted = CALLS[call]
-    side = comm_sides.made(on, devices, wanted.size, wanted.alive)
+    side = comm_sides.made(on, devices, wanted)
     side.begin()
     try:
         function = once(wanted, side)

@@ -171,6 +171,7 @@ def test_pending_work_of_the_source_is_seen() -> None:
     assert made.tolist() == [1] * 1000
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("idle")
 def test_later_work_of_the_target_waits_for_the_copy() -> None:
     array, here, there = on(0, np.zeros(1000)), tcuda.Stream(0), tcuda.Stream(1)

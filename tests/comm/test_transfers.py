@@ -87,6 +87,7 @@ def test_pieces_are_relayed(transfers: Transfers) -> None:
         np.testing.assert_array_equal(array.get(), values)
 
 
+@pytest.mark.alone
 def test_a_copy_waits_for_the_streams_of_both_devices_and_the_target_waits_for_the_copy(transfers: Transfers) -> None:
     source, target = on(0, np.ones(100)), on(1, np.zeros(100))
     here, there, bystander = tcuda.Stream(0), tcuda.Stream(1), tcuda.Stream(1)

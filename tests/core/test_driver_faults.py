@@ -37,6 +37,8 @@ ENTRIES = (
 )
 MIB = 1 << 20
 ROOM = 192 * MIB
+pytestmark = pytest.mark.alone
+
 LONG = 20_000_000
 
 

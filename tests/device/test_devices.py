@@ -284,6 +284,7 @@ def test_synchronize_uses_the_current_device_by_default(argument: Any) -> None:
     assert stream.query()
 
 
+@pytest.mark.alone
 def test_memory_info_belongs_to_the_given_device(runtime: Runtime) -> None:
     last = tcuda.device_count() - 1
     free, total = tcuda.mem_get_info(last)

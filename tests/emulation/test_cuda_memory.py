@@ -121,6 +121,7 @@ def test_memory_of_an_owner_is_neither_copied_nor_freed(xp, cuda):
     assert x.tolist() == [0, 1, 12, 13]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", ["Memory", "MemoryAsync"])
 def test_memory_outside_of_pools_comes_from_the_runtime(name, xp, cuda):
     assert xp.ones(4).sum() == 4  # the allocator keeps the memory of small arrays

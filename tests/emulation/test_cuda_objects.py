@@ -146,6 +146,7 @@ def test_a_stream_of_another_library_is_kept_alive(cuda):
         assert cuda.ExternalStream(owner.ptr) == owner
 
 
+@pytest.mark.alone
 def test_a_device_is_current_in_its_scope(xp, cuda):
     assert cuda.get_device_id() == cuda.Device().id == int(cuda.Device()) == 0
     assert cuda.Device(0).use() == cuda.Device(0) == cuda.Device(cuda.Device(0)) != 0

@@ -240,6 +240,7 @@ class TestMemory:
         assert (y.get() == 2).all()
         assert pool_of(y) == graph.pool()
 
+    @pytest.mark.alone
     def test_stays_constant_over_a_thousand_captures(self, xp: Any) -> None:
         graph, stream = tcuda.CUDAGraph(), tcuda.Stream()
         reserved = set()
@@ -255,6 +256,7 @@ class TestMemory:
             reserved.add(tcuda.memory_reserved())
         assert len(reserved) == 1
 
+    @pytest.mark.alone
     @pytest.mark.gpu
     def test_stays_constant_over_ten_thousand_captures(self, xp: Any) -> None:
         graph, stream = tcuda.CUDAGraph(), tcuda.Stream()

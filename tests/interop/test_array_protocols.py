@@ -93,6 +93,7 @@ class TestDLPack:
         assert not writing.query()
         del capsule
 
+    @pytest.mark.alone
     def test_from_dlpack_names_the_current_stream_which_waits(self, streams: tuple[tcuda.Stream, tcuda.Stream]) -> None:
         writing, reading = streams
         source, target = arrays()

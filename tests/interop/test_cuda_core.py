@@ -43,6 +43,7 @@ def pair(device: Any) -> Pair:
 
 
 class TestStreams:
+    @pytest.mark.alone
     def test_a_stream_of_cuda_core_is_the_current_stream(self, pair: Pair) -> None:
         source, _ = arrays()
         with tcuda.stream(pair.theirs):

@@ -75,6 +75,7 @@ def test_an_array_of_numba_is_an_array_of_xp_without_a_copy(cuda: Any) -> None:
     assert x.tolist() == list(range(1, 9))
 
 
+@pytest.mark.alone
 def test_a_stream_of_numba_is_the_current_stream(cuda: Any) -> None:
     theirs = cuda.stream()
     source, _ = arrays()

@@ -492,6 +492,7 @@ class TestEvents:
         tcuda.empty_cache()
         assert actions() == ["free_requested", "free_completed"]
 
+    @pytest.mark.alone
     def test_a_failed_allocation_is_an_oom_event(self, xp: Any, hold_at_most: HoldAtMost) -> None:
         kept = allocate(30 * MIB)
         with hold_at_most(20 * MIB):

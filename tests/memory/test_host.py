@@ -290,6 +290,7 @@ def copy_rows(xp: Any, x: Any, host: Host, stream: tcuda.Stream, runtime: Runtim
 COPIES = [set_on_stream, get_on_stream, make_array, copy_to_device, copy_to_host, copy_rows]
 
 
+@pytest.mark.alone
 class TestCopies:
     """Memory of an array that dies is handed out again when the copies of the array are complete, and not before."""
 
@@ -398,6 +399,7 @@ class TestCopies:
         assert handed_out(begin)
 
 
+@pytest.mark.alone
 class TestCupy:
     def test_memory_of_cupy_is_counted(self, runtime: Runtime, xp: Any) -> None:
         before = stat("active_bytes.current")

@@ -156,6 +156,7 @@ class TestError:
             tcuda.caching_allocator_alloc(TOO_MUCH)
 
 
+@pytest.mark.alone
 class TestMessage:
     def test_the_message_has_every_figure(self, xp: Any, hold_at_most: HoldAtMost) -> None:
         pool = tcuda.MemPool()
@@ -361,6 +362,7 @@ class TestRetry:
         del kept
 
 
+@pytest.mark.alone
 class TestObservers:
     @pytest.fixture
     def seen(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:

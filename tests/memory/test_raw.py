@@ -238,6 +238,7 @@ print(tcuda.memory_reserved())
         assert output_of(program, **{name: "1"}) == "1024"
 
 
+@pytest.mark.alone
 class TestUsingAgain:
     def test_freed_memory_is_used_again_on_its_stream_without_waiting(self, xp: Any, changes: Changes) -> None:
         side = tcuda.Stream()

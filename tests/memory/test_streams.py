@@ -99,6 +99,7 @@ class TestTheStreamOfAnAllocation:
         assert ledger.ledger().stream_of(0, array.data.ptr) is None
 
 
+@pytest.mark.alone
 class TestAnArrayThatAnotherStreamUses:
     def test_keeps_its_memory_until_the_stream_is_done(self) -> None:
         before = tcuda.memory_allocated(), active()
@@ -320,6 +321,7 @@ print(own.query(), tcuda.memory_reserved() - reserved)
         )
 
 
+@pytest.mark.alone
 class TestAStreamThatIsDestroyed:
     @pytest.mark.parametrize("first", ["array", "stream"])
     def test_keeps_memory_that_was_recorded_for_it_until_its_work_is_done(self, runtime: Runtime, first: str) -> None:
@@ -399,6 +401,7 @@ def foreign_array(runtime: Runtime) -> Any:
     return types.SimpleNamespace(data=types.SimpleNamespace(mem=memory, device_id=0), host=host)
 
 
+@pytest.mark.alone
 class TestWhatItTakes:
     @pytest.mark.parametrize("array", [None, 7, [1, 2], np.zeros(3)], ids=lambda array: type(array).__name__)
     def test_only_an_array_of_a_device_is_accepted(self, array: object) -> None:

@@ -341,6 +341,7 @@ def test_copies_of_rows_leave_the_bytes_between_the_rows(x: Fixtures, captured: 
     np.testing.assert_array_equal(result, source)
 
 
+@pytest.mark.alone
 def test_memory_is_given_back(runtime: Runtime) -> None:
     free, total = runtime.memGetInfo()
     ptr = runtime.malloc(64 << 20)
