@@ -2,8 +2,8 @@
 
 A side gives values to the names in the statements of ``comm_calls.py``:
 
-* ``devices`` is the tuple of the devices, and ``x`` is an array of the first. ``host`` is a page-locked array, or None if
-  no statement of the call uses this name.
+* ``devices`` is the tuple of the devices, and ``x`` is an array of the first. ``host`` is a page-locked array, or None
+  if the call does not use this name.
 * ``parts`` has an equal part of an array on each device, and ``copies`` has a whole array on each device.
 * ``small`` has many small arrays on the first device, and ``gradients`` has such a list for each device.
 * ``keep_busy`` launches a kernel on the last device that does nothing for 50 microseconds.
