@@ -17,7 +17,7 @@ from cupy_backends.cuda.stream import __pyx_capi__ as stream_functions
 from cupy_backends.cuda.stream import get_default_stream_ptr
 
 from tcuda import _core
-from tcuda._cupy import captured_blas, memory, spin, takeover
+from tcuda._cupy import captured_blas, memory, peer_copies, spin, takeover
 from tcuda._cupy.blas_handles import BlasHandles
 from tcuda._errors import AcceleratorError
 
@@ -85,6 +85,8 @@ class Backend:
         malloc = functions.CFunctionAllocator(*ledger.cupy_functions(_CURRENT_STREAM), ledger).malloc
         allocate = _core.block_allocator(malloc, functions.MemoryPointer.mem, functions.BaseMemory.size)
         takeover.take_over(cupy, allocate, ledger)
+        if cupy_runtime.getDeviceCount() > 1:
+            peer_copies.order(cupy)
 
     def memory_source(self, name: str, ledger: _core.Ledger) -> _core.Source:
         """Return CuPy's ``MemoryPool`` (``"cupy"``) or ``MemoryAsyncPool`` (``"cudaMallocAsync"``)."""

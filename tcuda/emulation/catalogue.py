@@ -83,7 +83,10 @@ SORTING = _names("argsort sort")
 INDEXED = {"compress": 0, "delete": 1, "take": 1, "take_along_axis": 1, "unravel_index": 0}
 """Functions of an array and of indices, which may be on the host. The number is the position of the indices."""
 
-WRITING = _names("copyto fill_diagonal place putmask")
+COPYING = _names("copyto")
+"""Functions that write a copy to their first argument, which may be on another device."""
+
+WRITING = _names("fill_diagonal place putmask")
 """Functions that write to their first argument and return nothing."""
 
 WRITING_INDEXED = {"put": 1, "put_along_axis": 1}

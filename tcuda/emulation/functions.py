@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda._device import device
 from tcuda.emulation import (
     active_trace,
     catalogue,
@@ -174,6 +175,25 @@ def _writing(function: Function) -> Work:
     return write
 
 
+def _copying(function: Function) -> Work:
+    """Return the work of ``copyto()``, which copies between devices, too."""
+    write = _writing(function)
+
+    def copy(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        target, source, casting, where = _copied(*args, **kwargs)
+        if where is not None or not transfer.is_between_devices(target, source):
+            write(args, kwargs)
+        elif not transfer.copy_between_devices(target, source):
+            with device(target._block.device):
+                write((target, transfer.to_current_device(source, "C")), {"casting": casting})
+
+    return copy
+
+
+def _copied(dst: Any, src: Any, casting: str = "same_kind", where: Any = None) -> tuple[Any, Any, str, Any]:
+    return dst, src, casting, where
+
+
 def _writing_indexed(function: Function) -> Work:
     place = catalogue.WRITING_INDEXED[function.__name__.strip("_")]
 
@@ -222,6 +242,7 @@ _KINDS: tuple[tuple[Iterable[str], Callable[[Function], Work]], ...] = (
     (catalogue.GENERATING, _generating),
     (catalogue.INDEXED, _indexed),
     (catalogue.SORTING, _sorting),
+    (catalogue.COPYING, _copying),
     (catalogue.WRITING, _writing),
     (catalogue.WRITING_INDEXED, _writing_indexed),
     (catalogue.ASKING, _asking),

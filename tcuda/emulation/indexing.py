@@ -70,6 +70,12 @@ def setitem(array: Strided, index: Any, value: Any) -> None:
         value = value if given is None else given
     if not isinstance(value, Strided):
         value = creation.array(value, dtype=array.dtype) if with_arrays else scalar(value, array.dtype)
+    elif (
+        not with_arrays
+        and transfer.is_between_devices(array, value)
+        and transfer.copy_between_devices(numpy_work.view(_select, (array, items)), value)
+    ):
+        return
     if refusals.needs_contents(items):
         with numpy_work.with_contents():
             numpy_work.modify(_assign, (array, items, value))

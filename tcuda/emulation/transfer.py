@@ -12,11 +12,10 @@ from tcuda._process import waits
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
 from tcuda.emulation import numpy_work, refusals, synchronization
+from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from tcuda.emulation.strided import Strided
 
 
 class _Stream(NamedTuple):
@@ -128,12 +127,37 @@ def to_current_device(source: Strided, order: str) -> Strided:
 def _copied_to_current_device(source: Strided, contiguous: Strided, order: str) -> Strided:
     """Return an array like ``source`` on the current device, with a copy of the memory of ``contiguous``."""
     target = numpy_work.new(source.shape, source.dtype, order)
-    here, there = target.data, contiguous.data
     with numpy_work.unfinished(target):
-        cuda.memcpyPeerAsync(
-            here.ptr, here.device_id, there.ptr, there.device_id, source.nbytes, backend.current_stream().ptr
-        )
+        _copy_memory(target, contiguous)
     return target
+
+
+def is_between_devices(target: Any, source: Any) -> bool:
+    """Return whether ``target`` and ``source`` are arrays of different devices."""
+    if not isinstance(target, Strided) or not isinstance(source, Strided):
+        return False
+    return target._block.device != source._block.device
+
+
+def copy_between_devices(target: Strided, source: Strided) -> bool:
+    """Copy ``source`` to ``target``, an array of another device, if a copy of the memory does so.
+
+    Returns:
+        Whether this is so. If not, CuPy needs a kernel, which needs both arrays on the current device.
+    """
+    if target.shape != source.shape or target._host.dtype != source._host.dtype:
+        return False
+    both = target.flags, source.flags
+    if not all(each.c_contiguous for each in both) and not all(each.f_contiguous for each in both):
+        return False
+    _copy_memory(target, source)
+    return True
+
+
+def _copy_memory(target: Strided, source: Strided) -> None:
+    """Copy the memory of ``source`` to ``target`` on the current stream."""
+    to, of = target.data, source.data
+    cuda.memcpyPeerAsync(to.ptr, to.device_id, of.ptr, of.device_id, source.nbytes, backend.current_stream().ptr)
 
 
 def synchronize(array: Strided, call: str) -> None:
