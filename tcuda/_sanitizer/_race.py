@@ -159,7 +159,8 @@ class Race:
         previous_allocation: The allocation that the previous access used, if the memory was freed since.
         missing: The order that is missing.
         doubt: Why the race is only possible, in a sentence for each access in doubt; None for a race that is exact.
-        neighbours: The operations and waits before the race, oldest first, as the detector keeps them.
+        neighbours: The operations and waits before the race, oldest first, as the detector keeps them. On CUDA devices,
+            a launch before the first allocation has no file and no line.
 
     Example:
         >>> side = tcuda.Stream()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.cupti import (
+    BLOCKING,
     CONTEXT,
     EVENT,
     FAILURE,
@@ -32,7 +33,7 @@ from support.cupti import (
 from tcuda import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 LEGACY, PER_THREAD = 0, 2
 TARGET, SOURCE = MEMORY, MEMORY + 4096
@@ -108,6 +109,49 @@ def test_parameters_in_one_block_are_read(cupti: Cupti, watched: Watched) -> Non
     assert watched.uses() == [
         Use("kernel", 0, MAIN, "read and write", MEMORY + 2048, (MEMORY_SIZE - 2048,), (1,), "possible")
     ]
+
+
+class TestWithoutMemory:
+    """A detector that knows no allocation, as long as no array is made."""
+
+    @pytest.fixture
+    def watched(self, cupti: Cupti) -> Iterator[Watched]:
+        made = Watched(cupti, ())
+        yield made
+        made.watch.end()
+
+    def test_a_launch_is_an_operation_without_a_stack(self, cupti: Cupti, watched: Watched) -> None:
+        cupti.launch(MAIN)
+        (step,) = watched.detector.recent()
+        assert (step["kind"], step["stream"], step["name"], step["stack"]) == ("work", MAIN, "kernel", [])
+        assert watched.detector.operations == 1
+        assert watched.uses() == []
+
+    def test_a_launch_has_a_stack_and_uses_as_soon_as_memory_is_known(self, cupti: Cupti, watched: Watched) -> None:
+        cupti.launch(MAIN)
+        watched.own(MEMORY)
+        cupti.launch(SIDE)
+        cupti.fill(MAIN)
+        (race,) = watched.found()
+        assert (race.previous.operation, race.previous.stream) == ("kernel", SIDE)
+        assert race.previous.stack
+
+    def test_a_launch_on_the_legacy_stream_orders_the_blocking_streams(self, cupti: Cupti, watched: Watched) -> None:
+        cupti.stub.stub_set_stream(SIDE, CONTEXT, 0, 0)
+        for between in (True, False):
+            cupti.fill(BLOCKING)
+            if between:
+                cupti.launch(LEGACY)
+            cupti.fill(SIDE)
+            assert len(watched.found()) == (not between)
+            watched.detector.device_synchronized(0)
+
+    def test_a_captured_launch_is_no_operation_yet(self, cupti: Cupti, watched: Watched) -> None:
+        cupti.call("cuStreamBeginCapture_v2", "PI", MAIN, 0, sides=1)
+        cupti.capture(MAIN, 7)
+        cupti.call("cuStreamBeginCapture_v2", "PI", MAIN, 0, sides=2)
+        cupti.launch(MAIN)
+        assert watched.detector.operations == 0
 
 
 def test_a_launch_on_several_devices_joins_the_streams(cupti: Cupti, watched: Watched) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 CONTEXT, OTHER_CONTEXT = 0x1000, 0x2000
 """The contexts of the devices 0 and 1."""
@@ -161,18 +164,26 @@ class Parameters:
 class Watched:
     """A detector that is told of the calls of the stand-in.
 
+    Args:
+        cupti: The stand-in.
+        known: The addresses of the allocations that the detector knows.
+
     Attributes:
         races: The races that were delivered.
         detector: The detector.
         watch: The watch; it has ended if it is None.
     """
 
-    def __init__(self, cupti: Cupti) -> None:
+    def __init__(self, cupti: Cupti, known: Iterable[int] = (MEMORY, MORE_MEMORY)) -> None:
         self.races: list[_core.Race] = []
         self.detector = _core.RaceDetector(self.races.append)
-        for memory in (MEMORY, MORE_MEMORY):
-            self.detector.memory_allocated(memory, MEMORY_SIZE, 0, 0)
+        for memory in known:
+            self.own(memory)
         self.watch = _core.DriverWatch(self.detector, cupti.path, cupti.path)
+
+    def own(self, memory: int) -> None:
+        """Let the detector know an allocation of device 0."""
+        self.detector.memory_allocated(memory, MEMORY_SIZE, 0, 0)
 
     def found(self) -> list[_core.Race]:
         """Return the races since the last call."""

@@ -329,6 +329,10 @@ class TestNotes:
         for notes in ([annotation], [annotation, inner], [inner, annotation]):
             assert memory.uses(number(A), number(B), notes=notes) == [noted(region(C, 64, READ, "c"))]
 
+    def test_an_annotation_counts_before_the_detector_knows_memory(self, launches: Launches) -> None:
+        annotation = ("", True, [(region(C, 64, READ, "c"), True, True)])
+        assert launches.uses(number(A), notes=[annotation]) == [noted(region(C, 64, READ, "c"))]
+
     def test_an_annotation_without_a_kind_leaves_the_kind_to_the_kernel(self, memory: Launches) -> None:
         pointers = [pointer(0, READ), pointer(8, WRITE), pointer(16, NONE)]
         values = [number(A), number(A + 8), number(B)]
@@ -451,6 +455,17 @@ class TestCode:
         assert analyses.ptx == []
         assert self.label(code) == "ptx"
         assert self.label(code, notes=call) == "library"
+        assert analyses.ptx == [b"ptx kernel"]
+
+    def test_no_kernel_is_read_before_the_detector_knows_memory(self, analyses: Analyses) -> None:
+        code = Launches(of_ptx=analyses.of_ptx)
+        code.table.add_ptx(1, b"ptx kernel")
+        function = code.kernel(number(A))
+        assert code.uses(number(A), function=function) == []
+        assert (analyses.ptx, code.table.sizes()["functions"]) == ([], 0)
+        code.own(B, SIZE)
+        code.own(A, SIZE)
+        assert code.uses(number(A), function=function) == [rest(A, A + SIZE, READ, "ptx")]
         assert analyses.ptx == [b"ptx kernel"]
 
     def test_a_text_that_cannot_be_read_tells_nothing(self, code: Launches, analyses: Analyses) -> None:

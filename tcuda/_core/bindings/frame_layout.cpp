@@ -236,64 +236,106 @@ private:
     bool failed_ = false;
 };
 
-template <typename Frame, typename Read> PyObject *code_of(const Frame *frame, Read &read) {
-    const auto bits = reinterpret_cast<std::uintptr_t>(read(frame->code));
-    return reinterpret_cast<PyObject *>(bits & ~std::uintptr_t{7});
+template <typename Python, typename Read> FrameMark mark_of(const typename Python::Frame *frame, Read &read) {
+    if constexpr (std::is_same_v<Python, Python310>)
+        return {reinterpret_cast<std::uintptr_t>(read(frame->code)),
+                static_cast<std::uintptr_t>(read(frame->instruction)), 0};
+    else
+        return {reinterpret_cast<std::uintptr_t>(read(frame->code)),
+                reinterpret_cast<std::uintptr_t>(read(frame->instruction)),
+                static_cast<std::uintptr_t>(read(frame->owner))};
 }
 
-template <typename Python, typename Read> void walk(PyThreadState *state, StackFrames *frames) {
-    using Frame = typename Python::Frame;
-    using Code = typename Python::Code;
+enum class Meaning { noted, without_code, unfinished };
+
+// What a frame of Python is in a stack. Sets `noted` to the frame if it belongs there.
+template <typename Python, typename Read> Meaning read_frame(const FrameMark &mark, StackFrame *noted, Read &read) {
+    if constexpr (std::is_same_v<Python, Python310>) {
+        const auto instruction = static_cast<int>(mark.instruction);
+        noted->code = reinterpret_cast<PyObject *>(mark.code);
+        noted->place = instruction < 0 ? -1 : 2 * instruction;
+    } else {
+        noted->code = reinterpret_cast<PyObject *>(mark.code & ~std::uintptr_t{7});
+        if (mark.owner >= first_without_code || noted->code == nullptr)
+            return Meaning::without_code;
+        const auto *const code = reinterpret_cast<const typename Python::Code *>(noted->code);
+        const auto instruction = static_cast<int>(reinterpret_cast<const Place *>(mark.instruction) - code->places);
+        if (mark.owner != by_generator && instruction < read(code->first_traceable))
+            return Meaning::unfinished;
+        noted->place = instruction < 0 ? -1 : 2 * instruction;
+    }
+    return Meaning::noted;
+}
+
+template <typename Python> using ThreadOf = const typename Python::Thread *;
+
+template <typename Python, typename Read> void walk(PyThreadState *state, WalkedFrames *walked) {
     Read read;
-    const auto *const thread = reinterpret_cast<const typename Python::Thread *>(state);
-    for (const Frame *frame = Python::current(thread, read); frame != nullptr && read.goes_on();
-         frame = read(frame->previous)) {
-        if constexpr (std::is_same_v<Python, Python310>) {
-            const int instruction = read(frame->instruction);
-            frames->push_back({read(frame->code), instruction < 0 ? -1 : 2 * instruction});
-        } else {
-            const char owner = read(frame->owner);
-            if (owner >= first_without_code)
-                continue;
-            PyObject *const object = code_of(frame, read);
-            if (object == nullptr)
-                continue;
-            const auto *const code = reinterpret_cast<const Code *>(object);
-            const auto instruction = static_cast<int>(read(frame->instruction) - code->places);
-            // A frame that the interpreter still prepares is none of Python's frames yet.
-            if (owner != by_generator && instruction < read(code->first_traceable))
-                continue;
-            frames->push_back({object, instruction < 0 ? -1 : 2 * instruction});
-        }
+    walked->frames.clear();
+    walked->marks.clear();
+    walked->all_finished = true;
+    const auto *const thread = reinterpret_cast<ThreadOf<Python>>(state);
+    for (auto *frame = Python::current(thread, read); frame != nullptr && read.goes_on(); frame = read(frame->previous)) {
+        walked->marks.push_back(mark_of<Python>(frame, read));
+        // Filled in its place: a copy would wait until the members are written.
+        StackFrame &noted = walked->frames.emplace_back();
+        const Meaning meaning = read_frame<Python>(walked->marks.back(), &noted, read);
+        if (meaning == Meaning::noted)
+            continue;
+        walked->frames.pop_back();
+        if (meaning == Meaning::unfinished)
+            walked->all_finished = false;
     }
 }
 
-template <typename Read> FrameWalk *walk_of_this_python() {
+template <typename Python> bool has_frames(PyThreadState *state, const FrameMarks &marks) {
+    PlainRead read;
+    const auto *frame = Python::current(reinterpret_cast<ThreadOf<Python>>(state), read);
+    for (const FrameMark &mark : marks) {
+        if (frame == nullptr || !(mark_of<Python>(frame, read) == mark))
+            return false;
+        frame = frame->previous;
+    }
+    return frame == nullptr;
+}
+
+struct Functions {
+    FrameWalk *walk = nullptr, *careful_walk = nullptr;
+    FrameComparison *comparison = nullptr;
+};
+
+template <typename Python> Functions functions_of() {
+    return {walk<Python, PlainRead>, walk<Python, CarefulRead>, has_frames<Python>};
+}
+
+Functions functions_of_this_python() {
 #ifdef Py_GIL_DISABLED
-    return nullptr;
+    return {};
 #elif PY_VERSION_HEX < 0x030B0000
-    return walk<Python310, Read>;
+    return functions_of<Python310>();
 #else
     switch (Py_Version >> 16) {
     case 0x030B:
-        return walk<Python311, Read>;
+        return functions_of<Python311>();
     case 0x030C:
-        return walk<Python312, Read>;
+        return functions_of<Python312>();
     case 0x030D:
-        return walk<Python313, Read>;
+        return functions_of<Python313>();
     case 0x030E:
-        return walk<Python314, Read>;
+        return functions_of<Python314>();
     default:
-        return nullptr;
+        return {};
     }
 #endif
 }
 
 } // namespace
 
-FrameWalk *frame_walk() { return walk_of_this_python<PlainRead>(); }
+FrameWalk *frame_walk() { return functions_of_this_python().walk; }
 
-FrameWalk *careful_frame_walk() { return walk_of_this_python<CarefulRead>(); }
+FrameWalk *careful_frame_walk() { return functions_of_this_python().careful_walk; }
+
+FrameComparison *frame_comparison() { return functions_of_this_python().comparison; }
 
 #if PY_VERSION_HEX < 0x030B0000
 int instruction_of_frame(PyObject *frame) {

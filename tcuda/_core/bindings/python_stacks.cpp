@@ -63,72 +63,77 @@ private:
     PyObject *frame_ = nullptr;
 };
 
-// The walk without the lock; null until it was tried, and after the end of the interpreter has begun.
-std::atomic<FrameWalk *> usable_walk{nullptr};
-// The number of threads that walk without the lock now. The end of the interpreter waits for them: it deletes the states
-// of threads.
-std::atomic<int> walks{0};
+// The functions that read frames without the lock. They never change after their first use.
+struct Reading {
+    FrameWalk *walk;
+    FrameComparison *has_frames;
+};
+// Null until the reading was tried, and after the end of the interpreter has begun.
+std::atomic<const Reading *> usable_reading{nullptr};
+// The number of threads that read frames without the lock now. The end of the interpreter waits for them: it deletes the
+// states of threads.
+std::atomic<int> readers{0};
 
-class Walk {
+class Reader {
 public:
-    Walk() {
-        walks.fetch_add(1); // before the read of `usable_walk`, so that close() sees this walk
-        walk_ = usable_walk.load();
-        if (walk_ != nullptr)
+    Reader() {
+        readers.fetch_add(1); // before the read of `usable_reading`, so that close() sees this reader
+        reading_ = usable_reading.load();
+        if (reading_ != nullptr)
             thread_ = PyGILState_GetThisThreadState();
     }
-    ~Walk() { walks.fetch_sub(1); }
-    Walk(const Walk &) = delete;
-    Walk &operator=(const Walk &) = delete;
+    ~Reader() { readers.fetch_sub(1); }
+    Reader(const Reader &) = delete;
+    Reader &operator=(const Reader &) = delete;
 
     // Whether there is a stack. Python does not know all threads.
     bool has_stack() const { return thread_ != nullptr; }
-    void note(StackFrames *frames) { walk_(thread_, frames); }
+    bool has_frames(const FrameMarks &marks) const { return reading_->has_frames(thread_, marks); }
+    void walk(WalkedFrames *walked) const { reading_->walk(thread_, walked); }
 
 private:
-    FrameWalk *walk_;
+    const Reading *reading_;
     PyThreadState *thread_ = nullptr;
 };
 
-// The last stack that a thread has noted.
+// The last stack that a thread has noted. The table of stacks keeps its code objects alive, so its marks stay valid.
 struct LastNote {
-    StackFrames walked, noted;
+    WalkedFrames walked;
+    FrameMarks marks; // of the stack `number`; none if the marks do not tell the stack
     StackId number = stack_without_frames;
 };
-
-LastNote &last_note() {
-    static thread_local LastNote last;
-    return last;
-}
 
 StackId number_known_part(const StackFrames &frames) {
     const StackFrames known = stack_table().known(frames);
     return known.empty() ? stack_without_frames : stack_table().number(known).value_or(stack_without_frames);
 }
 
-StackId note_by_walk(bool has_lock) {
+StackId note_by_reading(bool has_lock) {
+    static thread_local LastNote last;
     {
-        Walk walk;
-        if (!walk.has_stack())
+        const Reader reader;
+        if (!reader.has_stack())
             return stack_without_frames;
-        last_note().walked.clear();
-        walk.note(&last_note().walked);
+        if (!last.marks.empty() && reader.has_frames(last.marks))
+            return last.number;
+        last.marks.clear();
+        reader.walk(&last.walked);
     }
-    LastNote &last = last_note();
-    if (last.walked.empty())
+    const StackFrames &frames = last.walked.frames;
+    if (frames.empty())
         return stack_without_frames;
-    if (last.walked == last.noted)
-        return last.number;
-    std::optional<StackId> number = stack_table().number(last.walked);
+    std::optional<StackId> number = stack_table().number(frames);
     if (!number) {
         if (has_lock)
-            stack_table().keep(last.walked);
-        else if (!stack_keeper().keep(last.walked))
-            return number_known_part(last.walked);
-        number = stack_table().number(last.walked);
+            stack_table().keep(frames);
+        else if (!stack_keeper().keep(frames))
+            return number_known_part(frames);
+        number = stack_table().number(frames);
     }
-    std::swap(last.walked, last.noted);
     last.number = *number;
+    // The table does not own the code of an unfinished frame, so another code may come to the same address.
+    if (last.walked.all_finished)
+        std::swap(last.marks, last.walked.marks);
     return last.number;
 }
 
@@ -138,10 +143,11 @@ bool can_note() {
 
 // Whether both ways see the same frames here.
 bool both_walks_agree() {
-    StackFrames walked;
-    careful_frame_walk()(PyGILState_GetThisThreadState(), &walked);
+    PyThreadState *const thread = PyGILState_GetThisThreadState();
+    WalkedFrames walked;
+    careful_frame_walk()(thread, &walked);
     Noting noting;
-    return noting.note() == walked;
+    return noting.note() == walked.frames && frame_comparison()(thread, walked.marks);
 }
 
 // Compares both ways on stacks with all kinds of frames: of functions, classes, generators, comprehensions, and of Python
@@ -184,8 +190,8 @@ except StopIteration:
 
 // At the end of the interpreter, before it ends threads.
 void close() {
-    usable_walk = nullptr;
-    while (walks.load() > 0)
+    usable_reading = nullptr;
+    while (readers.load() > 0)
         std::this_thread::yield();
     stack_keeper().end_all();
 }
@@ -220,9 +226,9 @@ StackId note_python_stack() {
 StackId note_any_stack() noexcept {
     try {
         const bool has_lock = holds_python_lock();
-        if (has_lock && usable_walk.load() == nullptr)
+        if (has_lock && usable_reading.load() == nullptr)
             return note_python_stack();
-        return note_by_walk(has_lock);
+        return note_by_reading(has_lock);
     } catch (const std::bad_alloc &) {
         return stack_without_frames;
     }
@@ -233,18 +239,19 @@ void begin_stack_notes(std::chrono::milliseconds patience) {
     if (!tried) {
         const bool right = walk_is_right();
         if (!std::exchange(tried, true) && right) { // another thread may have tried meanwhile
-            pthread_atfork(nullptr, nullptr, [] { walks = 0; }); // the child has only the thread that forks
+            pthread_atfork(nullptr, nullptr, [] { readers = 0; }); // the child has only the thread that forks
             nb::module_::import_("atexit").attr("register")(nb::cpp_function(close));
-            usable_walk = frame_walk();
+            static const Reading reading{frame_walk(), frame_comparison()};
+            usable_reading = &reading;
         }
     }
-    if (usable_walk.load() != nullptr)
+    if (usable_reading.load() != nullptr)
         stack_keeper().begin(patience);
 }
 
 void end_stack_notes() { stack_keeper().end(); }
 
-bool notes_stacks_without_lock() { return usable_walk.load() != nullptr; }
+bool notes_stacks_without_lock() { return usable_reading.load() != nullptr; }
 
 PyObject *frames_of(StackId stack) {
     const StackFrames frames = stack_table().frames(stack);

@@ -18,7 +18,7 @@ constexpr std::uint8_t done = after_success, first = at_entry;
 
 // The variants _ptsz and _ptds take the stream 0 for the per-thread default stream. Variants with addresses of 32 bits
 // are left out, because no program of 64 bits can call them.
-const WatchedCall table[] = {
+constexpr WatchedCall table[] = {
     {307, "cuLaunchKernel", launch_kernel, done, false},
     {442, "cuLaunchKernel_ptsz", launch_kernel, done, true},
     {477, "cuLaunchCooperativeKernel", launch_cooperative, done, false},
@@ -222,18 +222,18 @@ constexpr std::size_t most_ids = 1024;
 
 struct ById {
     const WatchedCall *calls[most_ids] = {};
-    ById() {
+    constexpr ById() {
         for (const WatchedCall &call : table)
             calls[call.id] = &call;
     }
 };
+constexpr ById by_id; // made by the compiler, so that a callback need not ask whether the table is ready
 
 } // namespace
 
 WatchedCalls watched_calls() { return {table, sizeof(table) / sizeof(table[0])}; }
 
 const WatchedCall *watched_call(std::uint32_t id) {
-    static const ById by_id;
     return id < most_ids ? by_id.calls[id] : nullptr;
 }
 

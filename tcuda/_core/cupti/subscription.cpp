@@ -30,15 +30,22 @@ public:
     watch::DriverWatch *watch() const { return current_watch.load(); }
 };
 
-void tell_call(watch::DriverWatch &watch, std::uint32_t id, const ApiCall &call) {
+Sides side_of(const ApiCall &call) {
+    if (call.site == site_enter)
+        return at_entry;
+    return call.result != nullptr && *static_cast<const int *>(call.result) == success ? after_success : after_failure;
+}
+
+// The call that the watch is told of; null if the watch is not told of this side.
+const WatchedCall *told(std::uint32_t id, const ApiCall &call) {
     const WatchedCall *const watched = watched_call(id);
-    if (watched == nullptr)
-        return;
-    const bool entered = call.site == site_enter;
-    const bool failed = !entered && (call.result == nullptr || *static_cast<const int *>(call.result) != success);
-    if ((watched->sides & (entered ? at_entry : failed ? after_failure : after_success)) == 0)
-        return;
-    watched->tell({watch, call.parameters, call.context, call.symbol_name, watched->per_thread, entered, failed});
+    return watched != nullptr && (watched->sides & side_of(call)) != 0 ? watched : nullptr;
+}
+
+void tell_call(watch::DriverWatch &watch, const WatchedCall &watched, const ApiCall &call) {
+    const Sides side = side_of(call);
+    watched.tell({watch, call.parameters, call.context, call.symbol_name, watched.per_thread, side == at_entry,
+                  side == after_failure});
 }
 
 void tell_resource(watch::DriverWatch &watch, std::uint32_t id, const Resource &resource) {
@@ -55,8 +62,16 @@ void tell_resource(watch::DriverWatch &watch, std::uint32_t id, const Resource &
         watch.launches().cubin_unloaded(module->number);
 }
 
+// CUPTI tells of both sides of a call. Most calls are told to the watch at one side only, so the other side does as
+// little as possible.
 void callback(void *, int domain, std::uint32_t id, const void *data) {
-    if (data == nullptr || Unwatched::depth() != 0 || OwnMemoryCall::is_active())
+    if (data == nullptr)
+        return;
+    const WatchedCall *const watched =
+        domain == domain_driver ? told(id, *static_cast<const ApiCall *>(data)) : nullptr;
+    if (domain == domain_driver && watched == nullptr)
+        return;
+    if (Unwatched::depth() != 0 || OwnMemoryCall::is_active())
         return;
     const InCallback in_callback;
     watch::DriverWatch *const watch = in_callback.watch();
@@ -64,8 +79,8 @@ void callback(void *, int domain, std::uint32_t id, const void *data) {
         return;
     const Unwatched own_calls; // the watch asks the driver
     try {
-        if (domain == domain_driver)
-            tell_call(*watch, id, *static_cast<const ApiCall *>(data));
+        if (watched != nullptr)
+            tell_call(*watch, *watched, *static_cast<const ApiCall *>(data));
         else if (domain == domain_resource)
             tell_resource(*watch, id, *static_cast<const Resource *>(data));
     } catch (...) { // without memory of the host, the detector misses the call; the program must not notice

@@ -187,6 +187,7 @@ void RaceDetector::memory_allocated(Address address, std::size_t size, int devic
                                     StackId stack) noexcept {
     const std::lock_guard lock(mutex_);
     try {
+        knows_memory_.store(true, std::memory_order_release);
         allocations_.add(address, size, device, stream, stack);
     } catch (const std::bad_alloc &) { // without host memory, the reports do not name the allocation
     }

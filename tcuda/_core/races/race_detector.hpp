@@ -1,6 +1,7 @@
 // The detector of races between accesses that no order relates.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -84,6 +85,9 @@ public:
     void memory_freed(Address address, StackId stack) noexcept override;
     void memory_unmapped(Address address, std::size_t size, int device, bool waited) noexcept override;
 
+    // Whether an allocation was ever told. Before that, find_live() finds none.
+    bool knows_memory() const { return knows_memory_.load(std::memory_order_acquire); }
+
     // The bytes of an allocation; no bytes if there is none.
     struct LiveRange {
         Address begin = 0, end = 0;
@@ -121,6 +125,7 @@ private:
     void report(const Access &previous, const Access &current, Races &found);
     RaceAccess described(const Access &access) const;
 
+    std::atomic<bool> knows_memory_{false}; // is read without the mutex
     std::mutex mutex_;
     Names names_;
     StreamOrder order_;

@@ -21,6 +21,12 @@ struct Layout {
     bool known = false;
 };
 
+// A number that no table has had.
+std::uint64_t next_version() {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 // The driver knows the parameters of every kernel. Other knowledge counts only where the driver cannot be asked.
 Layout layout_of(libcuda::Function function, const KernelUse &use, const KernelQuestions &questions) {
     Layout layout;
@@ -88,6 +94,8 @@ void add_others(const Layout &layout, KnownKernel *kernel) {
 
 } // namespace
 
+KernelTable::KernelTable() : version_(next_version()) {}
+
 void KernelTable::set_analyses(Analysis of_ptx, Analysis of_cubin) {
     const std::lock_guard lock(mutex_);
     of_ptx_ = std::move(of_ptx);
@@ -95,7 +103,7 @@ void KernelTable::set_analyses(Analysis of_ptx, Analysis of_cubin) {
 }
 
 void KernelTable::changed() {
-    ++version_;
+    version_.store(next_version(), std::memory_order_release);
     functions_.clear();
 }
 
@@ -212,8 +220,7 @@ std::shared_ptr<const KnownKernel> KernelTable::find(libcuda::Function function,
     {
         const std::lock_guard lock(mutex_);
         const auto known = functions_.find(function);
-        if (known != functions_.end() && (name == nullptr || known->second->name == name) &&
-            (need == Need::description || known->second->code_read))
+        if (known != functions_.end() && serves(*known->second, name, need))
             return known->second;
         version = version_;
     }

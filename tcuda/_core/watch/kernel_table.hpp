@@ -1,6 +1,7 @@
 // What is known about kernels: descriptions, PTX and cubins of modules.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -27,6 +28,10 @@ class KernelTable {
 public:
     using Analysis = LazyUses::Analysis;
 
+    KernelTable();
+    KernelTable(const KernelTable &) = delete;
+    KernelTable &operator=(const KernelTable &) = delete;
+
     // Null functions know nothing. Called before the first launch.
     void set_analyses(Analysis of_ptx, Analysis of_cubin);
 
@@ -47,6 +52,13 @@ public:
     // The kernel of a function. `name` may be null.
     std::shared_ptr<const KnownKernel> find(libcuda::Function function, const char *name,
                                             const KernelQuestions &questions, Need need);
+
+    // Whether a kernel that find() has returned for a function is what find() would return for these arguments.
+    static bool serves(const KnownKernel &kernel, const char *name, Need need) {
+        return (name == nullptr || kernel.name == name) && (need == Need::description || kernel.code_read);
+    }
+    // A number that changes whenever find() may return another kernel than before. No two tables have the same number.
+    std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
     struct Sizes {
         std::size_t modules, functions, cubins, cubin_bytes;
@@ -72,7 +84,7 @@ private:
     std::unordered_map<Module, Facts> modules_;
     std::map<std::uint32_t, std::shared_ptr<LazyUses>> cubins_; // by CUPTI's number
     std::unordered_map<libcuda::Function, std::shared_ptr<const KnownKernel>> functions_;
-    std::uint64_t version_ = 0; // another number after each change
+    std::atomic<std::uint64_t> version_; // another number after each change, which is made with the mutex
     Analysis of_ptx_, of_cubin_;
 };
 

@@ -1,6 +1,8 @@
 #include "watch/launch_reader.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "kernel_uses/kernel_use.hpp"
+#include "races/address_hash.hpp"
 #include "watch/call_notes.hpp"
 #include "watch/known_kernel.hpp"
 #include "watch/parameter_block.hpp"
@@ -80,8 +83,7 @@ public:
         const CallNotes *const deciding = exclusive != nullptr ? exclusive : library;
         const bool decided = deciding != nullptr && std::all_of(deciding->memory.begin(), deciding->memory.end(),
                                                                 is_known_kind);
-        kernel_ = kernels.find(launch.function, launch.name, questions,
-                               decided ? KernelTable::Need::description : KernelTable::Need::code);
+        kernel_ = find(launch, kernels, questions, decided ? KernelTable::Need::description : KernelTable::Need::code);
         const ParameterBlock block(launch);
         if (exclusive != nullptr)
             read_notes(*exclusive, block, true);
@@ -95,6 +97,24 @@ public:
     }
 
 private:
+    // A kernel that was launched lately. A program launches few kernels again and again.
+    struct Met {
+        std::uint64_t version = 0; // of the table
+        libcuda::Function function{};
+        std::shared_ptr<const KnownKernel> kernel;
+    };
+    static constexpr unsigned met_bits = 5;
+
+    const KnownKernel *find(const Launch &launch, KernelTable &kernels, const KernelQuestions &questions,
+                            KernelTable::Need need) {
+        const std::uint64_t version = kernels.version();
+        Met &met = met_[races::place_of<met_bits>(launch.function)];
+        if (met.version != version || met.function != launch.function ||
+            !KernelTable::serves(*met.kernel, launch.name, need))
+            met = {version, launch.function, kernels.find(launch.function, launch.name, questions, need)};
+        return met.kernel.get();
+    }
+
     // A word of the parameters, which may be a pointer.
     struct Word {
         const KnownKernel::Pointer *pointer; // null for a word of which nothing is known
@@ -307,7 +327,8 @@ private:
     }
 
     RaceDetector *detector_ = nullptr;
-    std::shared_ptr<const KnownKernel> kernel_; // owns the labels
+    std::array<Met, std::size_t(1) << met_bits> met_;
+    const KnownKernel *kernel_ = nullptr; // one of `met_`; has the labels
     std::vector<RaceDetector::NamedUse> uses_;
     std::size_t count_ = 0;
     std::vector<Word> words_;
@@ -329,9 +350,15 @@ bool looks_like_ptx(const char *text) {
 } // namespace
 
 NamedOperation LaunchReader::uses_of(const Launch &launch) {
+    if (launch.name != nullptr && !may_use_memory()) {
+        return {launch.name, {nullptr, 0}};
+    }
     static thread_local Reading reading;
     return reading.read(launch, detector_, kernels_, questions_);
 }
+
+// An annotation may have memory that the detector does not know.
+bool LaunchReader::may_use_memory() const { return detector_.knows_memory() || innermost_notes() != nullptr; }
 
 void LaunchReader::module_loaded(const LoadedModule &loaded) {
     kernels_.forget(loaded.module); // a module that was here before may be gone

@@ -34,6 +34,7 @@ public:
     LaunchReader(const LaunchReader &) = delete;
     LaunchReader &operator=(const LaunchReader &) = delete;
 
+    bool may_use_memory() const override;
     NamedOperation uses_of(const Launch &launch) override;
 
     void cubin_loaded(const LoadedCubin &cubin) override { kernels_.add_cubin(cubin.number, cubin.bytes, cubin.size); }

@@ -48,6 +48,9 @@ class LaunchUses {
 public:
     virtual ~LaunchUses() = default;
 
+    // Whether a launch of this thread may use memory that counts now. Otherwise uses_of() has no uses.
+    virtual bool may_use_memory() const { return true; }
+
     virtual NamedOperation uses_of(const Launch &launch) = 0;
 
     virtual void cubin_loaded(const LoadedCubin &) {}
