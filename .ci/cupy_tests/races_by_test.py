@@ -1,62 +1,64 @@
-"""A pytest plugin that runs each test under the race detector of tcuda, and lists the races by test.
+"""A pytest plugin that runs each test under the race detector of tcuda, and logs the races by test.
 
-The tests may be those of another project, such as CuPy::
+The tests may be those of another project, such as CuPy. Several processes can share the tests::
 
-    python -m pytest -p races_by_test --races-json=races.json TESTS
+    python -m pytest -p races_by_test --races-log=LOG --races-queue=FILE --races-deadline=SECONDS TESTS
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import hashlib
+import math
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from race_log import RaceLog
+from shared_queue import SharedQueue, in_shuffled_order
 
 import tcuda
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MOST_GROUPS = 30
-_result = pytest.StashKey["Result"]()
+_running = pytest.StashKey["Running"]()
 
 
-class Result:
-    """The results of the detector.
+class Running:
+    """The test that runs now, and what is known of it.
 
     Attributes:
-        tests: The number of tests that were checked.
-        operations: The number of operations of these tests.
-        failed: The tests that failed.
-        found: A dict for each test with races: the test, the exact races, and the possible races.
+        failed: Whether a phase of the test has failed.
+        report: The report of the detector, as plain data; None if the test was not checked.
     """
 
     def __init__(self) -> None:
-        self.tests = 0
-        self.operations = 0
-        self.failed: list[str] = []
-        self.found: list[dict[str, Any]] = []
+        self.begin = time.perf_counter()
+        self.failed = False
+        self.report: dict[str, Any] | None = None
 
-    def add(self, test: str, report: tcuda.sanitizer.Report) -> None:
-        """Add the report of a test."""
-        self.tests += 1
-        self.operations += report.operations
-        if report or report.possible:
-            data = report.as_dict()
-            self.found.append({"test": test, **{kind: data[kind] for kind in ("races", "possible")}})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the result as plain data."""
-        return dict(vars(self))
+    def as_event(self, test: str) -> dict[str, Any]:
+        """Return the result for the log."""
+        report = self.report or {"operations": 0, "suppressed": 0, "races": [], "possible": []}
+        kept = {name: report[name] for name in ("operations", "suppressed", "races", "possible")}
+        seconds = round(time.perf_counter() - self.begin, 3)
+        return {"test": test, "seconds": seconds, "failed": self.failed, "checked": self.report is not None, **kept}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
-    parser.addoption("--races-json", type=Path, metavar="FILE", help="write the races of each test as JSON to FILE")
-    parser.addoption("--races-part", type=int, nargs=2, default=(0, 1), help="run this part of so many parts")
+    parser.addoption(
+        "--races-log", type=Path, required=True, metavar="FILE", help="write the races of each test to FILE"
+    )
+    parser.addoption(
+        "--races-queue", type=Path, required=True, metavar="FILE", help="take turns with the other processes"
+    )
+    parser.addoption(
+        "--races-deadline", type=float, default=math.inf, metavar="T", help="begin no test after T of time.monotonic()"
+    )
     parser.addoption("--races-each", type=int, default=1, metavar="N", help="run every Nth test of each file")
     parser.addoption("--races-tests", type=Path, metavar="FILE", help="run only the tests that FILE names, one a line")
     parser.addoption("--no-check", action="store_true", help="run the tests without the detector")
@@ -65,27 +67,50 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Initialise tcuda before CuPy makes arrays, so that the memory of all arrays is known."""
     tcuda.init()
-    config.stash[_result] = Result()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep every Nth test of each file, and of these the tests of this part; or keep the named tests only."""
+    """Keep every Nth test of each file, or the named tests, in an order that is the same in all processes."""
     named: Path | None = config.getoption("races_tests")
     if named is not None:
         names = set(named.read_text(encoding="utf-8").splitlines())
-        items[:] = [item for item in items if item.nodeid in names]
-        return
-    part, parts = config.getoption("races_part")
-    each: int = config.getoption("races_each")
-    places: Counter[Path] = Counter()
-    kept = []
-    for item in items:
-        number = places[item.path]
-        places[item.path] += 1
-        if number % each == 0 and number // each % parts == part:
-            kept.append(item)
-    items[:] = kept
+        kept = [item for item in items if item.nodeid in names]
+    else:
+        each: int = config.getoption("races_each")
+        places: Counter[Path] = Counter()
+        kept = []
+        for item in items:
+            if places[item.path] % each == 0:
+                kept.append(item)
+            places[item.path] += 1
+    items[:] = in_shuffled_order(kept, lambda item: item.nodeid)
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    """Run tests of the queue, until there are no more or the time is over."""
+    config, items = session.config, session.items
+    queue = SharedQueue(config.getoption("races_queue"), config.getoption("races_deadline"))
+    order = hashlib.sha256("\n".join(item.nodeid for item in items).encode()).hexdigest()
+    log = RaceLog(config.getoption("races_log"))
+    log.add(collected=len(items), order=order, time=time.monotonic())
+
+    def take() -> pytest.Item | None:
+        place = queue.take()
+        return items[place] if place is not None and place < len(items) else None
+
+    with contextlib.closing(log):
+        item = take()
+        while item is not None:
+            following = take()  # pytest keeps the fixtures that the following test needs
+            log.add(begun=item.nodeid)
+            config.stash[_running] = Running()
+            config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            log.add(**config.stash[_running].as_event(item.nodeid))
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+            item = None if queue.is_over else following
+    return True
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -109,50 +134,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         yield
         with contextlib.suppress(Exception):  # an error of the device belongs to the test
             tcuda.synchronize()
-    config.stash[_result].add(item.nodeid, report)
+    config.stash[_running].report = report.as_dict()
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Note the tests that fail."""
+    """Note whether the test fails."""
     outcome = yield
     if outcome.get_result().failed:  # type: ignore[attr-defined]
-        item.config.stash[_result].failed.append(item.nodeid)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the JSON."""
-    path: Path | None = session.config.getoption("races_json")
-    if path is not None:
-        path.write_text(json.dumps(session.config.stash[_result].as_dict()), encoding="utf-8")
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Show the races."""
-    for line in lines(config.stash[_result].as_dict()):
-        terminalreporter.write_line(line)
-
-
-def lines(result: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of a summary: equal races of several tests share a line."""
-    tests, operations = several(result["tests"], "test"), several(result["operations"], "operation")
-    yield f"The race detector checked {tests} with {operations}."
-    for kind, noun in (("races", "race"), ("possible", "possible race")):
-        groups: Counter[tuple[str, ...]] = Counter()
-        examples: dict[tuple[str, ...], str] = {}
-        racy = set()
-        for found in result["found"]:
-            for race in found[kind]:
-                group = race["kind"], race["previous"]["operation"], race["current"]["operation"]
-                groups[group] += 1
-                examples.setdefault(group, found["test"])
-                racy.add(found["test"])
-        yield f"{several(sum(groups.values()), noun)} in {several(len(racy), 'test')}"
-        for group, count in groups.most_common(_MOST_GROUPS):
-            name, previous, current = group
-            yield f"  {count:,} x {name}: {previous}, then {current}; first in {examples[group]}"
-
-
-def several(count: int, noun: str) -> str:
-    """Return the count with the noun, in the plural unless the count is 1."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+        item.config.stash[_running].failed = True
