@@ -20,6 +20,7 @@ import tcuda
 
 _SOURCE = 'extern "C" __global__ void next(const float *x, float *y) { *y = *x + 1; }'
 _STREAMS, _ARRAYS = 4, 64
+_RUN = 10  # launches in a stream before the next stream has its turn
 _PARTS = 10
 _MOST_GROWTH = 1 << 20
 
@@ -40,20 +41,22 @@ def measure(launches: int) -> list[int]:
         arrays = [[xp.zeros(1000, xp.float32) for _ in range(_ARRAYS)] for _ in streams]
         tcuda.synchronize()
         places = itertools.cycle(range(_ARRAYS))
+        turns = itertools.cycle(range(_STREAMS))
         begin = time.perf_counter()
         for part in range(_PARTS):
-            for number in range(launches // _PARTS):
-                turn = number % _STREAMS
-                stream, own, place = streams[turn], arrays[turn], next(places)
+            for number in range(launches // _PARTS // _RUN):
+                turn = next(turns)
+                stream, own = streams[turn], arrays[turn]
                 with tcuda.stream(stream):
-                    kernel((1,), (1,), (own[place], own[place - 1]))
-                    if number % 100 == turn:
+                    for place in itertools.islice(places, _RUN):
+                        kernel((1,), (1,), (own[place], own[place - 1]))
+                    if number % 20 == turn:  # each stream now and then
                         own[place] = xp.zeros(1000, xp.float32)
                         stream.wait_stream(streams[turn - 1])
             tcuda.synchronize()
             found.append(resident())
             seconds = time.perf_counter() - begin
-            done = (part + 1) * (launches // _PARTS)
+            done = (part + 1) * (launches // _PARTS // _RUN * _RUN)
             print(f"{done:,} launches: {found[-1] / (1 << 20):,.1f} MiB, {seconds:,.1f} s", flush=True)
     print(report.summary)
     return found
