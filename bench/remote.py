@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from loop import CALLS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _WORKER = Path(__file__).with_name("plain_worker.py")
 
@@ -45,6 +51,29 @@ class Remote:
             pytest.skip("the side does not have this work")
         self._total += float(answer)
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def clock(self) -> float:
         """Return the time of all rounds, divided by the number of calls in a round."""
         return self._total / CALLS
+
+
+@contextlib.contextmanager
+def on_one_core(*processes: int) -> Iterator[None]:
+    """Keep the main threads of this process and of others on one core, so that all run at the same speed.
+
+    The processes take turns, so none waits for the core. Two cores of a machine may differ by more than the cost that
+    is measured, because other programs use one of them.
+    """
+    found = {pid: os.sched_getaffinity(pid) for pid in (0, *processes)}
+    core = max(found[0])
+    try:
+        for pid in found:
+            os.sched_setaffinity(pid, {core})
+        yield
+    finally:
+        for pid, cores in found.items():
+            os.sched_setaffinity(pid, cores)

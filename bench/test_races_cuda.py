@@ -15,7 +15,7 @@ from chosen_runtime import ON_CUDA
 from loop import rounds, seconds_per_call
 from machine import machine
 from reference import Reference
-from remote import Remote
+from remote import Remote, on_one_core
 from sides import SIDES
 from watched_works import TRAINING, WORKS, of_cupy
 
@@ -85,11 +85,13 @@ def test_work(benchmark: BenchmarkFixture, state: str, work: str, on: str) -> No
     if on == "tcuda":
         with watched(state):  # arrays that are older than the check have no stack
             loop = of_cupy(tcuda.xp, work, tcuda.synchronize)
-            _measure(benchmark, loop, below)
+            with on_one_core(below.pid):
+                _measure(benchmark, loop, below)
         return
     here = below if on == "below" else Remote("csan" if state == CHECKING else "torch", work)
     _timer = here.clock
-    _measure(benchmark, here.run, below)
+    with on_one_core(below.pid, here.pid):
+        _measure(benchmark, here.run, below)
 
 
 def _measure(benchmark: BenchmarkFixture, loop: Callable[[], None], below: Remote) -> None:
