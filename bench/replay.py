@@ -5,7 +5,7 @@ as a multiple of the peak of the live memory, and the number of allocations from
 the first replay of a process that has done nothing else. The time is measured in replays that begin with an empty
 cache. The steady figures are those of a program that repeats itself: the peak of the first two replays, and the time of
 an event and the calls of the driver in the third replay, with nothing cleared between. With ``--busy``, the stream has
-work all the time, as in training.
+work all the time, as in training. The figures of a program on several streams include the time of its waits.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from chosen_runtime import ON_CUDA
 from replayed import Replayed
 from sides import SIDES
 from sources import SETTINGS, SOURCES
+from stream_programs import PROGRAMS
 from table import plain
 from workloads import WORKLOADS, read_trace
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _WORKER = Path(__file__).parent / "replay_worker.py"
+NAMES = (*WORKLOADS, *PROGRAMS)
+"""The names of all workloads and of all programs on several streams."""
+
 # One emulated device with room for all workloads. Memory that no code writes to takes no memory of the host.
 _EMULATED = {"TCUDA_EMULATED_DEVICES": "1", "TCUDA_EMULATED_MEMORY": "64GiB"}
 
@@ -70,9 +74,7 @@ def replay(source: str, workloads: Sequence[str], *, busy: bool = False) -> list
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return 0 after success, or 2 if a trace cannot be read or a replay failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--workload", nargs="+", choices=WORKLOADS, default=[], metavar="NAME", help="; ".join(WORKLOADS)
-    )
+    parser.add_argument("--workload", nargs="+", choices=NAMES, default=[], metavar="NAME", help="; ".join(NAMES))
     parser.add_argument("--trace", nargs="+", type=Path, default=[], metavar="FILE", help="a trace as in data/*.npz")
     parser.add_argument("--source", nargs="+", choices=possible(), default=present(), help="the allocators")
     parser.add_argument("--busy", action="store_true", help="keep the stream busy")
@@ -81,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for trace in options.trace:
             read_trace(trace)
-        workloads = [*options.workload, *(str(trace.resolve()) for trace in options.trace)] or list(WORKLOADS)
+        workloads = [*options.workload, *(str(trace.resolve()) for trace in options.trace)] or list(NAMES)
         replays = [each for source in options.source for each in replay(source, workloads, busy=options.busy)]
     except (OSError, ValueError, ReplayError) as error:
         print(f"error: {error}", file=sys.stderr)

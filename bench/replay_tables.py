@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stream_programs import PROGRAMS
 from targets import COLD_TIME_OF_TORCH, RESERVED_PER_LIVE, RIVALS
 from workloads import COLD, STEPS, WORKLOADS
 
@@ -21,7 +22,7 @@ _MIB = 1 << 20
 def by_workload(replays: Sequence[Replayed]) -> dict[str, dict[str, Replayed]]:
     """Return the replays by workload and source, with the workloads in the order of their table."""
     found: dict[str, dict[str, Replayed]] = {
-        name: {} for name in WORKLOADS if any(each.workload == name for each in replays)
+        name: {} for name in (*WORKLOADS, *PROGRAMS) if any(each.workload == name for each in replays)
     }
     for replay in replays:
         found.setdefault(replay.workload, {})[replay.source] = replay

@@ -2,9 +2,9 @@
 
 STREAM is ``busy`` or ``idle``.
 
-A workload is given by its name or by the path of a trace. This process imports the slow modules, but never uses the
-device. Each workload is replayed in a fork of this process, and therefore with a fresh allocator. The worker prints a
-line of JSON for each workload.
+A workload is given by its name or by the path of a trace, and a program on several streams by its name. This process
+imports the slow modules, but never uses the device. Each workload is replayed in a fork of this process, and therefore
+with a fresh allocator. The worker prints a line of JSON for each workload.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from replayed import Replayed
 from sources import SOURCES
+from stream_players import played
+from stream_programs import PROGRAMS
 from workloads import COLD, FREED, WORKLOADS, Events, allocations, peak_live, read_trace
 
 if TYPE_CHECKING:
@@ -44,10 +46,12 @@ def load(workload: str) -> Events:
 
 def replayed(source: str, workload: str, *, busy: bool) -> Replayed:
     """Make the allocator ``source`` and measure it with ``workload``."""
-    events = load(workload)
+    events = [] if workload in PROGRAMS else load(workload)
     allocator = SOURCES[source].make()
     allocator.synchronize()
     gc.disable()
+    if workload in PROGRAMS:
+        return played(source, workload, allocator, busy=busy)
     first = _peak_reserved(allocator, events, busy=busy)  # This must be the first replay of the process.
     driver_allocations = allocator.driver_allocations() if allocator.driver_allocations else None
     steady_reserved = max(first, _peak_reserved(allocator, events, busy=busy))

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from machine import machine
-from replay import present, replay
+from replay import NAMES, present, replay
 from replay_tables import array_time_of_torch, reserved_bound
+from stream_programs import PROGRAMS
 from targets import COLD_TIME_OF_TORCH, RESERVED_PER_LIVE, RIVALS
-from workloads import CHURNS, COLD, STEPS, TRACES, WORKLOADS
+from workloads import CHURNS, COLD, STEPS, TRACES
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -24,12 +25,12 @@ beside_torch = pytest.mark.skipif("torch" not in SOURCES, reason="torch is not i
 @functools.cache
 def replays(source: str, *, busy: bool = False) -> dict[str, Replayed]:
     """Return the results of the replays of all workloads through ``source``, by workload."""
-    return {each.workload: each for each in replay(source, list(WORKLOADS), busy=busy)}
+    return {each.workload: each for each in replay(source, list(NAMES), busy=busy)}
 
 
-def of_all(workload: str) -> dict[str, Replayed]:
+def of_all(workload: str, *, busy: bool = False) -> dict[str, Replayed]:
     """Return the results of the replays of ``workload`` through all allocators, by allocator."""
-    return {source: replays(source)[workload] for source in SOURCES}
+    return {source: replays(source, busy=busy)[workload] for source in SOURCES}
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -39,7 +40,7 @@ def test_replay(benchmark: BenchmarkFixture, source: str) -> None:
     benchmark.extra_info |= machine()
     found = benchmark.pedantic(replays, args=[source], rounds=1)
     benchmark.extra_info["replays"] = [each._asdict() for each in found.values()]
-    assert list(found) == list(WORKLOADS)
+    assert list(found) == list(NAMES)
 
 
 @beside_torch
@@ -65,15 +66,24 @@ def test_replay_holds_no_more_memory_than_torch_and_cupy(workload: str, busy: bo
     assert replays("tcuda", busy=busy)[workload].reserved_per_live <= bound
 
 
+@beside_torch
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_replay_on_several_streams_holds_no_more_memory_than_any_rival(program: str, busy: bool) -> None:
+    """On several streams, the memory that the rivals hold depends on the work of the streams, too."""
+    ours, *rivals = (replayed.steady_reserved for replayed in of_all(program, busy=busy).values())
+    assert ours <= min(rivals)
+
+
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
 @pytest.mark.parametrize(
-    "workload", [*(pytest.param(name, marks=pytest.mark.emulated) for name in (*CHURNS, *TRACES)), *STEPS]
+    "workload", [*(pytest.param(name, marks=pytest.mark.emulated) for name in (*CHURNS, *TRACES, *PROGRAMS)), *STEPS]
 )
 def test_replay_holds_no_more_memory_than_the_policy_promises(workload: str, busy: bool) -> None:
     assert replays("tcuda", busy=busy)[workload].steady_per_live <= RESERVED_PER_LIVE[workload]
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
-@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("workload", NAMES)
 def test_replay_calls_no_driver_in_the_third_replay(workload: str, busy: bool) -> None:
     assert replays("tcuda", busy=busy)[workload].steady_driver_calls == 0
