@@ -108,6 +108,7 @@ class AllocatorMachine(RuleBasedStateMachine):
     expandable: ClassVar[bool] = True
     trim_always: ClassVar[bool] = False
     windows: ClassVar[int] = 0  # how often memory that was free got other addresses
+    adopted: ClassVar[int] = 0  # how often a stream got its first memory from a destroyed stream
 
     def __init__(self) -> None:
         super().__init__()
@@ -131,6 +132,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         _, total = self.runtime.memGetInfo()
         self.ledger.set_memory_fraction(self.device, ROOM / total)
         self.streams = [0]
+        self.ended: list[tuple[int, list[tuple[int, int]]]] = []  # an event behind the last work, and the memory
         for _ in range(2):
             self.add_stream()
         self.pools: list[tuple[int, int]] = []
@@ -160,6 +162,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         stream = self.streams[which % len(self.streams)]
         chosen = (0, 0) if pool >= len(self.pools) else self.pools[pool]
         before = self.mappings()
+        owns = {segment["stream"] for segment in self.segments()}
         try:
             if chosen != (0, 0):
                 self.ledger.begin_pool(self.device, chosen)
@@ -184,6 +187,8 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.count(self.live[address], 1)
         after = self.mappings()
         type(self).windows += after[0] > before[0] and after[1:] == before[1:]
+        type(self).adopted += stream not in owns and after == before
+        self.no_work_is_left_on(address, got)
 
     @rule(
         sizes=st.lists(st.integers(1, 6).map(lambda pages: pages << 21), min_size=4, max_size=8),
@@ -250,13 +255,20 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.add_stream()
 
     @precondition(lambda self: len(self.streams) > 1)
-    @rule(which=st.integers(0, 7))
-    def destroy_stream(self, which: int) -> None:
+    @rule(which=st.integers(0, 7), busy=st.booleans())
+    def destroy_stream(self, which: int, busy: bool) -> None:
         place = 1 + which % (len(self.streams) - 1)
         held = (*self.live.values(), *self.waiting.values())
         if self.source == "cudaMallocAsync" and any(each.stream == self.streams[place] for each in held):
             return  # CuPy frees such memory on the stream of the allocation
         stream = self.streams.pop(place)
+        if busy:
+            backend_of(self.runtime).sleep(LONG, stream)
+        if self.native:
+            event = self.runtime.eventCreateWithFlags(2)
+            self.runtime.eventRecord(event, stream)
+            of_stream = [segment for segment in self.segments() if segment["stream"] == stream]
+            self.ended.append((event, [(each["address"], each["total_size"]) for each in of_stream]))
         self.ledger.stream_about_to_be_destroyed(self.device, stream)
         self.runtime.streamDestroy(stream)
 
@@ -287,7 +299,27 @@ class AllocatorMachine(RuleBasedStateMachine):
         for figure in self.each_figure():
             figure.allocated = figure.freed = 0
 
+    @rule(sizes=st.lists(st.integers(1, 8 << 20), min_size=1, max_size=4), busy=st.booleans())
+    def use_memory_on_a_stream_that_comes_and_goes(self, sizes: list[int], busy: bool) -> None:
+        self.add_stream()
+        place = len(self.streams) - 1
+        known = set(self.live)
+        for size in sizes:
+            self.allocate(size, place, 7)
+        for address in sorted(set(self.live) - known):
+            self.free(sorted(self.live).index(address))
+        self.destroy_stream(place - 1, busy)
+
     # Invariants
+
+    @invariant()
+    def the_memory_of_a_stream_is_in_segments_of_the_stream(self) -> None:
+        if not self.native:
+            return
+        for segment in self.segments():
+            for block in segment["blocks"]:
+                live = self.live.get(block["address"]) if block["state"] == "active_allocated" else None
+                assert live is None or segment["stream"] == live.stream
 
     @invariant()
     def the_statistics_are_those_of_the_shadow(self) -> None:
@@ -355,7 +387,21 @@ class AllocatorMachine(RuleBasedStateMachine):
             self.ledger.stream_about_to_be_destroyed(self.device, stream)
             self.runtime.streamDestroy(stream)
 
+        for event, _ in self.ended:
+            self.runtime.eventDestroy(event)
+
     # Helpers
+
+    def no_work_is_left_on(self, address: int, size: int) -> None:
+        busy = []
+        for event, ranges in self.ended:
+            if self.runtime.eventQuery(event) == 0:
+                self.runtime.eventDestroy(event)
+                continue
+            busy.append((event, ranges))
+            for begin, length in ranges:
+                assert address + size <= begin or begin + length <= address, "a destroyed stream uses the memory"
+        self.ended = busy
 
     def count(self, block: Live, sign: int) -> None:
         for pool in ("all", block.kind):
@@ -401,11 +447,12 @@ SOURCES = ("native", "trimmed", "segments", "cupy", "cudaMallocAsync", "pluggabl
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_random_calls_keep_blocks_apart_and_statistics_right(source: str) -> None:
-    chosen = {"source": source, "expandable": source != "segments", "trim_always": source == "trimmed", "windows": 0}
+    chosen = {"source": source, "expandable": source != "segments", "trim_always": source == "trimmed"}
+    chosen |= {"windows": 0, "adopted": 0}
     machine: Any = type("Machine", (AllocatorMachine,), chosen)
     case = machine.TestCase
     case.settings = settings(
-        max_examples=examples(30),
+        max_examples=examples(60),
         stateful_step_count=60,
         deadline=None,
         derandomize=True,
@@ -414,3 +461,5 @@ def test_random_calls_keep_blocks_apart_and_statistics_right(source: str) -> Non
     case("runTest").runTest()
     tcuda.synchronize()
     assert (machine.windows > 10) == (source == "native"), "free memory has got other addresses"
+    if source in ("native", "trimmed", "segments"):
+        assert machine.adopted > 10, "streams have got memory of destroyed streams"

@@ -240,19 +240,23 @@ def test_memory_that_could_not_be_unmapped_is_given_back_later(runtime: Runtime)
 def test_a_process_without_addresses_asks_for_a_range_when_one_has_been_given_back(runtime: Runtime) -> None:
     driver = _core.FaultyDriver(runtime.memoryDriver())
     program = Program(runtime, driver, expandable=True)
-    first, *others = (runtime.streamCreateWithPriority(1, 0) for _ in range(4))
-    in_range = program.allocate(3 * MIB, first)
+    streams = [runtime.streamCreateWithPriority(1, 0) for _ in range(8)]
+    in_ranges = [program.allocate(3 * MIB, stream) for stream in streams[:3]]
     driver.fail("reserve", 0, Status.MEMORY_ALLOCATION)
-    in_segments = [program.allocate(3 * MIB, stream) for stream in others[:2]]
+    in_segments = [program.allocate(3 * MIB, stream) for stream in streams[3:5]]
     assert driver.failed
-    assert (driver.successes("reserve"), driver.successes("allocate")) == (1, 2)
+    assert (driver.successes("reserve"), driver.successes("allocate")) == (3, 2)
 
-    program.free(in_range)
+    for address in in_ranges:
+        program.free(address)
     runtime.deviceSynchronize()
     program.ledger.empty_cache(program.device)
-    last = program.allocate(3 * MIB, others[2])
-    assert (driver.successes("reserve"), driver.successes("allocate")) == (2, 2)
-    for address in (*in_segments, last):
+    assert driver.successes("release") == 1
+    kept = [program.allocate(3 * MIB, stream) for stream in streams[5:7]]  # two ranges are kept for the next streams
+    assert (driver.successes("reserve"), driver.successes("allocate")) == (3, 2)
+    last = program.allocate(3 * MIB, streams[7])
+    assert (driver.successes("reserve"), driver.successes("allocate")) == (4, 2)
+    for address in (*in_segments, *kept, last):
         program.free(address)
-    for stream in (first, *others):
+    for stream in streams:
         runtime.streamDestroy(stream)

@@ -8,6 +8,10 @@
 namespace tcuda {
 namespace {
 
+// A stream looks at so many heaps of destroyed streams for one that it can adopt, and at the oldest first, because their
+// work is most likely done.
+constexpr std::size_t most_looks = 8;
+
 // The key of a heap in its pool. The key is never 0, because AddressMap uses 0 for an empty place.
 std::uintptr_t key_of_heap(Stream stream, bool is_large) { return (stream << 1 | (is_large ? 1 : 0)) + 1; }
 
@@ -81,10 +85,12 @@ void CachingAllocator::give(Block *block) {
     block->freed_at = ++frees_;
     --block->pool->live;
     heap.recent = block;
-    if (heap.is_large) // a large block may stay free for long, and large requests need merged memory
+    if (heap.is_large || heap.end != nullptr) // a large block may stay free for long, and large requests need merged memory
         merge_recent(heap);
     else
         unmerged_.add(heap);
+    if (heap.end != nullptr)
+        offer(heap);
 }
 
 void CachingAllocator::merge_recent(Heap &heap) {
@@ -184,6 +190,7 @@ void CachingAllocator::add_segment(Pool &pool, Stream stream, bool is_large, Add
         statistics_.oversize_segments.add(1);
     ++statistics_.num_device_alloc;
     ++heap.segments;
+    heap.in_segments += size;
     history_.record(Action::segment_alloc, address, size, stream, stack);
 }
 
@@ -236,6 +243,7 @@ int CachingAllocator::release_segment(Heap &heap, Block *block, std::vector<Retu
     }
     ++statistics_.num_device_free;
     --heap.segments;
+    heap.in_segments -= segment->size;
     heap.free.erase(block);
     statistics_.reserved_bytes.add(heap.is_large, -static_cast<std::int64_t>(segment->size));
     statistics_.segment.add(heap.is_large, -1);
@@ -269,21 +277,75 @@ Heap &CachingAllocator::heap(Pool &pool, Stream stream, bool is_large) {
     const std::uintptr_t key = key_of_heap(stream, is_large);
     if (Heap *known = pool.by_stream.find(key))
         return *known;
-    auto made = std::make_unique<Heap>();
-    Heap &heap = *made;
-    heap.pool = &pool;
-    heap.stream = stream;
-    heap.is_large = is_large;
-    heap.life = &lives_.of(stream);
     pool.by_stream.reserve_one();
-    heap.place = pool.heaps.size();
-    pool.heaps.push_back(std::move(made));
-    pool.by_stream.insert(key, &heap);
-    heap.after = std::exchange(heap.life->heaps, &heap);
+    StreamLife &life = lives_.of(stream);
+    Heap *heap = adopt(pool, life, is_large);
+    if (heap == nullptr) {
+        auto made = std::make_unique<Heap>();
+        heap = made.get();
+        heap->pool = &pool;
+        heap->stream = stream;
+        heap->is_large = is_large;
+        heap->place = pool.heaps.size();
+        pool.heaps.push_back(std::move(made));
+        join(*heap, life);
+    }
+    pool.by_stream.insert(key, heap);
+    maybe_unneeded_.add(*heap); // the heap stays empty if there is no memory
+    return *heap;
+}
+
+// Gives a stream the heap of a destroyed stream, with the addresses and the memory, or returns null. Graphs use the
+// memory of their pool on streams that are not known, and a library may keep memory by stream, so such pools keep their
+// heaps.
+Heap *CachingAllocator::adopt(Pool &pool, StreamLife &life, bool is_large) {
+    if (pool.captured || pool.library != nullptr)
+        return nullptr;
+    AdoptableHeaps &adoptable = pool.adoptable[is_large];
+    Heap *heap = adoptable.find(most_looks, [](const Heap &heap) { return heap.end->done && heap.pins == 0; });
+    if (heap == nullptr)
+        return nullptr;
+    adoptable.remove(*heap);
+    pool.ownerless.remove(*heap);
+    const auto change_owner = [&](Block *block) {
+        // For the history and for a race detector, the memory goes from one stream to another by way of the driver.
+        const bool expandable = block->segment->expandable;
+        const StackId stack = block->segment->stack;
+        history_.forget(block->address, block->size);
+        history_.note_move(expandable ? Action::segment_unmap : Action::segment_free, block->address, block->size,
+                           heap->stream, stack);
+        history_.note_move(expandable ? Action::segment_map : Action::segment_alloc, block->address, block->size,
+                           life.stream, stack);
+        block->stream = life.stream;
+    };
+    heap->free.each(change_owner);
+    heap->holes.each([&](Block *hole) { hole->stream = life.stream; });
+    leave(*heap);
+    heap->end = nullptr;
+    heap->stream = life.stream;
+    join(*heap, life);
+    return heap;
+}
+
+// Lets other streams adopt the heap of a destroyed stream, unless a block is live.
+void CachingAllocator::offer(Heap &heap) {
+    if (heap.is_unused())
+        heap.pool->adoptable[heap.is_large].add_last(heap);
+}
+
+void CachingAllocator::join(Heap &heap, StreamLife &life) {
+    heap.life = &life;
+    heap.before = nullptr;
+    heap.after = std::exchange(life.heaps, &heap);
     if (heap.after != nullptr)
         heap.after->before = &heap;
-    maybe_unneeded_.add(heap); // the heap stays empty if there is no memory
-    return heap;
+}
+
+void CachingAllocator::leave(Heap &heap) {
+    (heap.before != nullptr ? heap.before->after : heap.life->heaps) = heap.after;
+    if (heap.after != nullptr)
+        heap.after->before = heap.before;
+    lives_.forget_unused(*heap.life);
 }
 
 bool CachingAllocator::is_empty(const Heap &heap) {
@@ -296,12 +358,11 @@ void CachingAllocator::remove(Heap &heap) {
     unmerged_.remove(heap);
     maybe_unneeded_.remove(heap);
     Pool &pool = *heap.pool;
+    pool.ownerless.remove(heap);
+    pool.adoptable[heap.is_large].remove(heap);
     if (heap.end == nullptr)
         pool.by_stream.erase(key_of_heap(heap.stream, heap.is_large));
-    (heap.before != nullptr ? heap.before->after : heap.life->heaps) = heap.after;
-    if (heap.after != nullptr)
-        heap.after->before = heap.before;
-    lives_.forget_unused(*heap.life);
+    leave(heap);
     const std::size_t place = heap.place;
     pool.heaps.back()->place = place;
     std::swap(pool.heaps[place], pool.heaps.back());
@@ -316,6 +377,9 @@ void CachingAllocator::end_stream(Stream stream, const std::shared_ptr<Work> &en
         heap->pool->by_stream.erase(key_of_heap(stream, heap->is_large));
         heap->end = end;
         maybe_unneeded_.add(*heap);
+        heap->pool->ownerless.add(*heap);
+        merge_recent(*heap);
+        offer(*heap);
     }
     lives_.end(*life, end);
 }

@@ -140,7 +140,9 @@ public:
         });
     }
 
-    // Notes that a stream is destroyed, and its last work. A new stream with the same handle gets new heaps.
+    // Notes that a stream is destroyed, and its last work. A new stream with the same handle is another stream. The
+    // next streams that need memory adopt the heaps, once the last work is done and no block is live. So a program that
+    // makes and destroys streams asks the driver for no memory.
     void end_stream(Stream stream, const std::shared_ptr<Work> &end);
 
     template <typename Visit> void each_segment(Visit visit) const {
@@ -150,6 +152,10 @@ public:
 
 private:
     Heap &heap(Pool &pool, Stream stream, bool is_large);
+    Heap *adopt(Pool &pool, StreamLife &life, bool is_large);
+    void offer(Heap &heap);
+    void join(Heap &heap, StreamLife &life);
+    void leave(Heap &heap);
     Block *find(Heap &heap, std::size_t size);
     int grow_by_segment(Heap &heap, std::size_t size, std::size_t limit, StackId stack);
     int release_segment(Heap &heap, Block *block, std::vector<ReturnedSegment> &returned, std::size_t *released);

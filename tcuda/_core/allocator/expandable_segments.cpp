@@ -55,26 +55,36 @@ Block *ExpandableSegments::find_hole(Heap &heap, std::size_t size) {
     });
 }
 
-// Reserves more addresses than the device has memory, so that the end of the range is always a hole.
-int ExpandableSegments::reserve_addresses(Heap &heap) {
+// Takes more addresses than the device has memory, so that the end of the range is always a hole.
+int ExpandableSegments::take_addresses(Addresses *taken) {
+    if (spare_count_ > 0) {
+        *taken = spare_[--spare_count_];
+        return success;
+    }
     // A process has addresses for some hundreds of ranges, and the driver searches long before a request fails (26 ms
     // on an H200). The next request may succeed only when a range has been given back.
-    if (addresses_are_spent_ && !segments_.empty())
+    if (addresses_are_spent_ && segments_.size() > 1) // with the segment that asks
         return out_of_memory;
     std::size_t free, total;
     if (const int status = driver_.memory_info(device_, &free, &total))
         return status;
-    const std::size_t size = round_up(total + total / 8, small_segment);
+    taken->size = round_up(total + total / 8, small_segment);
+    const int status = driver_.reserve(device_, taken->size, &taken->address);
+    addresses_are_spent_ = status != success;
+    return status;
+}
+
+int ExpandableSegments::reserve_addresses(Heap &heap) {
     auto made = std::make_unique<Segment>();
     Segment *segment = made.get();
     Block *block = store_.make();
+    Addresses taken{};
     int status = out_of_memory;
     try {
         segments_.insert(segment);
-        status = driver_.reserve(device_, size, &segment->address);
+        status = take_addresses(&taken);
     } catch (...) {
     }
-    addresses_are_spent_ = status != success;
     if (status != success) {
         segments_.erase(segment);
         store_.remove(block);
@@ -82,10 +92,10 @@ int ExpandableSegments::reserve_addresses(Heap &heap) {
     }
     made.release();
     segment->heap = &heap;
-    segment->size = block->size = size;
+    segment->address = block->address = taken.address;
+    segment->size = block->size = taken.size;
     segment->expandable = true;
     segment->first = block;
-    block->address = segment->address;
     block->segment = segment;
     block->state = Block::State::unmapped;
     block->is_large = heap.is_large;
@@ -242,7 +252,10 @@ void ExpandableSegments::remove(Heap &heap) {
         store_.remove(gone);
     }
     auto node = segments_.extract(segment);
-    if (driver_.release(device_, segment->address, segment->size) == success) {
+    if (spare_count_ < most_spare) {
+        spare_[spare_count_++] = {segment->address, segment->size};
+        delete segment;
+    } else if (driver_.release(device_, segment->address, segment->size) == success) {
         addresses_are_spent_ = false;
         delete segment;
     } else {
@@ -277,6 +290,10 @@ void ExpandableSegments::free_everything() {
         delete segment;
     }
     segments_.clear();
+    while (spare_count_ > 0) {
+        const Addresses &spare = spare_[--spare_count_];
+        driver_.release(device_, spare.address, spare.size);
+    }
     retry();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -60,7 +61,7 @@ public:
     // status.
     int release(Heap &heap, Block *block, std::size_t *released);
 
-    // Gives the addresses of a heap back in which nothing is mapped.
+    // Gives the addresses of a heap back in which nothing is mapped, or keeps them for another heap.
     void remove(Heap &heap);
 
     // Offers the driver again the memory and the addresses that it failed to take back.
@@ -79,9 +80,18 @@ public:
     }
 
 private:
+    struct Addresses {
+        Address address;
+        std::size_t size;
+    };
+    // The driver takes the longer for a range of addresses, the more ranges there are. So the addresses of the last
+    // removed heaps are kept for the next heaps: the two heaps of a pool that comes and goes, as in each capture.
+    static constexpr std::size_t most_spare = 2;
+
     bool can_serve(const Pool &pool);
     bool has_windows(const Heap &heap) const;
     int reserve_addresses(Heap &heap);
+    int take_addresses(Addresses *taken);
     static std::size_t needed_at(const Block *hole, std::size_t size);
     int grow_by(Heap &heap, Block *hole, std::size_t needed, std::size_t size, std::size_t limit, StackId stack);
     int fill(Heap &heap, Block *hole, std::size_t size, StackId stack);
@@ -98,6 +108,8 @@ private:
     Windows windows_;
     std::set<Segment *> segments_;
     std::set<Segment *> unreleased_; // the driver failed to take their addresses back
+    std::array<Addresses, most_spare> spare_{}; // without memory, for the next heaps
+    std::size_t spare_count_ = 0;
     std::size_t granularity_ = 0;
     bool addresses_are_spent_ = false; // no range was left when a heap last asked for addresses
     bool asked_granularity_ = false;

@@ -31,15 +31,22 @@ struct Heap {
     std::vector<std::unique_ptr<Window>> windows; // in the order in which they were made
     std::uint64_t opened_windows = 0;             // how many windows were opened so far
     std::size_t segments = 0;  // the number of other segments
+    std::size_t in_segments = 0; // the bytes of the other segments
     std::shared_ptr<Work> end; // the last work of a destroyed stream, whose handle may be that of another stream by now
     int pins = 0;              // the number of threads that need the heap again once they have the lock back
     StreamLife *life = nullptr;
     Heap *before = nullptr, *after = nullptr; // links in StreamLife::heaps
     std::size_t place = 0;                    // the index in Pool::heaps
     Links<Heap> unmerged, maybe_unneeded;     // in two lists of CachingAllocator
+    Links<Heap> ownerless, adoptable;         // in two lists of the pool
+
+    // Whether all memory of the heap is free. False as long as a block is not merged.
+    bool is_unused() const { return free.bytes() == mapped + in_segments; }
 };
 
 using UnmergedHeaps = LinkedList<Heap, &Heap::unmerged>;
+using OwnerlessHeaps = LinkedList<Heap, &Heap::ownerless>;
+using AdoptableHeaps = LinkedList<Heap, &Heap::adoptable>;
 using MaybeUnneededHeaps = LinkedList<Heap, &Heap::maybe_unneeded>;
 
 // Whether the stream of a live block is destroyed. Its handle may be the handle of another stream by now.

@@ -1,6 +1,8 @@
 // Lists that are linked through their members: no function allocates host memory, and none can fail.
 #pragma once
 
+#include <cstddef>
+
 namespace tcuda {
 
 // The links of a member in one list.
@@ -9,18 +11,27 @@ template <typename Member> struct Links {
     bool in_list = false;
 };
 
-// A list of members, without an order. `links` is the member's Links for this list.
+// A list of members. `links` is the member's Links for this list.
 template <typename Member, Links<Member> Member::*links> class LinkedList {
 public:
-    // Adds a member, unless it is in the list.
+    // Adds a member before all other members, unless it is in the list.
     void add(Member &member) {
         Links<Member> &own = member.*links;
         if (own.in_list)
             return;
         own = {nullptr, first_, true};
-        if (first_ != nullptr)
-            (first_->*links).before = &member;
+        (first_ != nullptr ? (first_->*links).before : last_) = &member;
         first_ = &member;
+    }
+
+    // The same behind all other members.
+    void add_last(Member &member) {
+        Links<Member> &own = member.*links;
+        if (own.in_list)
+            return;
+        own = {last_, nullptr, true};
+        (last_ != nullptr ? (last_->*links).after : first_) = &member;
+        last_ = &member;
     }
 
     // Removes a member, if it is in the list.
@@ -29,8 +40,7 @@ public:
         if (!own.in_list)
             return;
         (own.before != nullptr ? (own.before->*links).after : first_) = own.after;
-        if (own.after != nullptr)
-            (own.after->*links).before = own.before;
+        (own.after != nullptr ? (own.after->*links).before : last_) = own.before;
         own = {};
     }
 
@@ -43,8 +53,16 @@ public:
         }
     }
 
+    // The first of the first `most` members that is `wanted`, or null.
+    template <typename Wanted> Member *find(std::size_t most, Wanted wanted) const {
+        for (Member *member = first_; member != nullptr && most > 0; member = (member->*links).after, --most)
+            if (wanted(*member))
+                return member;
+        return nullptr;
+    }
+
 private:
-    Member *first_ = nullptr;
+    Member *first_ = nullptr, *last_ = nullptr;
 };
 
 } // namespace tcuda

@@ -29,6 +29,8 @@ struct Pool {
     bool use_on_oom = false; // an allocation outside the pool may take free memory of the pool before it fails
     std::vector<std::unique_ptr<Heap>> heaps;
     AddressMap<Heap> by_stream;
+    OwnerlessHeaps ownerless;    // the heaps of destroyed streams
+    AdoptableHeaps adoptable[2]; // those without live blocks, of small and of large requests, the oldest first
     Links<Pool> unused; // in a list of Pools
 };
 

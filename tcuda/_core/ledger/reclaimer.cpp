@@ -107,15 +107,19 @@ void Reclaimer::recycle(Lock &lock, std::size_t enough, bool wait, const Stream 
 std::vector<Reclaimer::Candidate> Reclaimer::candidates(const Stream *current, From from) {
     native_.merge_recent();
     std::vector<Candidate> found;
-    const auto add = [&](const Pool &pool) {
-        for (const auto &heap : pool.heaps) {
-            const bool wanted = from != From::destroyed_streams || heap->end != nullptr;
-            if (wanted && heap->free.bytes() != 0 && native_.has_releasable(*heap)) {
-                const bool is_current = current != nullptr && *current == heap->stream;
-                const bool known = heap->stream == 0 || is_current || streams_.knows(heap->stream);
-                found.push_back({heap.get(), known && !pool.captured});
-            }
+    const auto add_heap = [&](Heap &heap) {
+        if (heap.free.bytes() != 0 && native_.has_releasable(heap)) {
+            const bool is_current = current != nullptr && *current == heap.stream;
+            const bool known = heap.stream == 0 || is_current || streams_.knows(heap.stream);
+            found.push_back({&heap, known && !heap.pool->captured});
         }
+    };
+    const auto add = [&](const Pool &pool) {
+        if (from == From::destroyed_streams)
+            pool.ownerless.each(add_heap);
+        else
+            for (const auto &heap : pool.heaps)
+                add_heap(*heap);
     };
     if (from != From::unused_pools)
         add(pools_.common());
