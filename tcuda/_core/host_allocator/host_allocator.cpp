@@ -49,8 +49,7 @@ Address HostAllocator::allocate(std::size_t size, std::size_t *block_size) {
     Lock lock(mutex_);
     HostBlock *block = heap_.take(wanted);
     if (block == nullptr && (waits_.any() || thread_->is_working()) && !closed_.load(std::memory_order_relaxed)) {
-        const SettlingRest rest(*thread_, lock); // the thread may have the block, and new memory would take longer
-        waits_.settle(lock, false);
+        settle(lock, wanted, noted); // new memory would take longer
         block = heap_.take(wanted);
     }
     while (block == nullptr) { // another thread may take the new memory first
@@ -128,6 +127,25 @@ int HostAllocator::give_back(const HostSegment &segment) {
     return status;
 }
 
+// Asks about the freed blocks for a block of `size` bytes. Takes a reserve if small blocks ask too often.
+void HostAllocator::settle(Lock &lock, std::size_t size, StackId noted) {
+    const SettlingRest rest(*thread_, lock); // the thread may have the block
+    const std::size_t freed = waits_.settle(lock, false);
+    if (freed == 0 || reserve_ != 0 || !is_small_host_size(size) || !waits_.asks_for_all())
+        return;
+    questions_.asked(freed);
+    if (!questions_.is_too_high() || waits_.is_in_capture())
+        return;
+    questions_.reset();
+    HostSegment segment;
+    segment.stack = noted;
+    segment.small = segment.reserve = true;
+    segment.size = small_host_reserve;
+    segment.registered = settings_.registers_pages;
+    lock.leave_interpreter();
+    add_segment(lock, segment); // without the reserve, the allocations go on as before
+}
+
 // Takes a segment for a block of `size` bytes.
 void HostAllocator::grow(Lock &lock, std::size_t size, StackId noted) {
     HostSegment segment;
@@ -140,21 +158,28 @@ void HostAllocator::grow(Lock &lock, std::size_t size, StackId noted) {
         segment.size = settings_.reserved_segment;
     lock.leave_interpreter();
     trim(lock, segment.size);
-    int status;
-    const auto allocate = [&] {
-        const HostSettings settings = settings_;
-        const Unlocked unlocked(lock);
-        return obtain(settings, segment);
-    };
-    const Stopwatch watch;
-    status = allocate();
+    int status = add_segment(lock, segment);
     if (status != success) {
         settle_all(lock);
         release_idle_segments(lock);
-        status = allocate();
+        status = add_segment(lock, segment);
     }
     if (status != success)
         throw HostMemoryError(status);
+    has_reserved_ = has_reserved_ || reserves;
+}
+
+// Takes the memory of a segment, and adds the segment to the heap. Returns the status of the driver's call.
+int HostAllocator::add_segment(Lock &lock, HostSegment segment) {
+    const HostSettings settings = settings_;
+    const Stopwatch watch;
+    int status;
+    {
+        const Unlocked unlocked(lock);
+        status = obtain(settings, segment);
+    }
+    if (status != success)
+        return status;
     try {
         heap_.add(segment);
     } catch (...) {
@@ -162,22 +187,25 @@ void HostAllocator::grow(Lock &lock, std::size_t size, StackId noted) {
         give_back(segment);
         throw;
     }
-    has_reserved_ = has_reserved_ || reserves;
     statistics_.host_alloc_time.add(watch.microseconds());
     ++statistics_.num_host_alloc;
     statistics_.allocations.increase(1);
     statistics_.allocated_bytes.increase(static_cast<std::int64_t>(segment.size));
-    history_.record(Action::segment_alloc, segment.address, segment.size, 0, noted);
+    if (segment.reserve)
+        reserve_ += static_cast<std::int64_t>(segment.size);
+    history_.record(Action::segment_alloc, segment.address, segment.size, 0, segment.stack);
+    return success;
 }
 
-// Gives unused segments back until the new segment fits below the bound: a sixteenth more than the program ever had.
+// Gives unused segments back until the new segment fits below the bound: a sixteenth more than the program ever had, and
+// the reserve.
 void HostAllocator::trim(Lock &lock, std::size_t wanted) {
     const auto size = static_cast<std::int64_t>(wanted);
     const std::int64_t most = std::max(most_active_, statistics_.active_bytes.current + size);
-    const std::int64_t bound = std::max<std::int64_t>(most + most / 16, small_host_segment);
+    const std::int64_t bound = std::max<std::int64_t>(most + most / 16, small_host_segment) + reserve_;
     // While a stream captures, the driver may refuse to free memory.
     while (!waits_.is_in_capture() && statistics_.allocated_bytes.current + size > bound) {
-        HostBlock *const idle = heap_.idle_segment();
+        HostBlock *const idle = heap_.idle_segment(false);
         if (idle == nullptr || !release_segment(lock, idle))
             return;
     }
@@ -203,6 +231,8 @@ bool HostAllocator::release_segment(Lock &lock, HostBlock *block) {
     ++statistics_.num_host_free;
     statistics_.allocations.decrease(1);
     statistics_.allocated_bytes.decrease(static_cast<std::int64_t>(segment.size));
+    if (segment.reserve)
+        reserve_ -= static_cast<std::int64_t>(segment.size);
     history_.record(Action::segment_free, segment.address, segment.size, 0, segment.stack);
     return true;
 }
@@ -212,7 +242,7 @@ void HostAllocator::release_idle_segments(Lock &lock) {
     again.swap(refused_);
     while (!again.empty())
         heap_.give(again.take());
-    for (HostBlock *idle = heap_.idle_segment(); idle != nullptr; idle = heap_.idle_segment())
+    for (HostBlock *idle = heap_.idle_segment(true); idle != nullptr; idle = heap_.idle_segment(true))
         release_segment(lock, idle);
 }
 
@@ -230,6 +260,7 @@ void HostAllocator::empty_cache() {
     settle_all(lock);
     release_idle_segments(lock);
     most_active_ = statistics_.active_bytes.current;
+    questions_.reset();
 }
 
 void HostAllocator::begin_capture() {

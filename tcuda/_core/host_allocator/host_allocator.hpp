@@ -15,6 +15,7 @@
 #include "host_allocator/host_statistics.hpp"
 #include "host_allocator/host_views.hpp"
 #include "host_allocator/host_waits.hpp"
+#include "host_allocator/question_rate.hpp"
 #include "host_allocator/settling_thread.hpp"
 #include "records/caller_stack.hpp"
 #include "records/history.hpp"
@@ -106,6 +107,8 @@ private:
     int give_back(const HostSegment &segment);
     void grow(Lock &lock, std::size_t size, StackId noted);
     StackId stack(Stacks wanted) const { return history_.stacks() < wanted ? 0 : CallerStack::note(); }
+    int add_segment(Lock &lock, HostSegment segment);
+    void settle(Lock &lock, std::size_t wanted, StackId noted);
     void trim(Lock &lock, std::size_t wanted);
     bool release_segment(Lock &lock, HostBlock *block);
     void settle_all(Lock &lock);
@@ -119,10 +122,12 @@ private:
     Trackers trackers_;
     HostWaits waits_;
     std::unique_ptr<SettlingThread> thread_;
+    QuestionRate questions_;
     HostBlockList refused_;
     HostSettings settings_;
     MemoryObserver *observer_ = nullptr;
     bool has_reserved_ = false;
+    std::int64_t reserve_ = 0; // the bytes of reserves: two threads may take one each
     HostStatistics statistics_;
     std::int64_t most_active_ = 0; // the most bytes that the program has had since empty_cache()
 };

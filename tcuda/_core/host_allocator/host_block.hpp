@@ -16,6 +16,7 @@ struct HostSegment {
     Address address = 0;
     std::size_t size = 0;
     bool small = false;      // whether the blocks are at most small_host_limit large
+    bool reserve = false;    // whether the segment only lets allocations of small blocks ask less often
     bool registered = false; // whether the memory is pages of the process that the driver has locked
     StackId stack = 0;       // of the allocation that needed the segment
 };

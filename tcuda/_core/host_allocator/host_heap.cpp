@@ -75,11 +75,11 @@ HostBlock *HostHeap::find(Address address) const {
     return address - block->address < block->size ? block : nullptr;
 }
 
-HostBlock *HostHeap::idle_segment() const {
+HostBlock *HostHeap::idle_segment(bool with_reserve) const {
     // A free block that is a part of its segment is smaller than the segment, so few blocks are looked at in vain.
     for (const FreeHostBlocks *free : {&large_, &small_})
         for (auto at = free->rbegin(); at != free->rend(); ++at)
-            if ((*at)->size == (*at)->segment->size)
+            if ((*at)->size == (*at)->segment->size && (with_reserve || !(*at)->segment->reserve))
                 return *at;
     return nullptr;
 }
@@ -95,6 +95,16 @@ HostBlock *HostHeap::restore(Withdrawn withdrawn) noexcept {
 }
 
 HostBlock *HostHeap::insert(HostSegment *segment, Address address, std::size_t size) {
+    if (!spare_.empty()) {
+        HostBlocks::node_type made = std::move(spare_.back());
+        spare_.pop_back();
+        HostBlock *const block = made.mapped().get();
+        block->segment = segment;
+        made.key() = block->address = address;
+        block->size = size;
+        blocks_.insert(std::move(made));
+        return block;
+    }
     auto made = std::make_unique<HostBlock>();
     HostBlock *const block = made.get();
     block->segment = segment;
@@ -113,7 +123,9 @@ void HostHeap::take_out(HostBlock *block) noexcept {
 
 void HostHeap::join(HostBlock *left, HostBlock *right) noexcept {
     left->size += right->size;
-    blocks_.erase(right->address);
+    HostBlocks::node_type gone = blocks_.extract(right->address);
+    if (spare_.size() < most_spare)
+        spare_.push_back(std::move(gone));
 }
 
 } // namespace tcuda

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <vector>
 
 #include "host_allocator/host_block.hpp"
 
@@ -12,6 +13,8 @@ namespace tcuda {
 // driver. A function that throws has changed nothing.
 class HostHeap {
 public:
+    HostHeap() { spare_.reserve(most_spare); }
+
     // The smallest free block of at least `size` bytes, as an allocated block; null if there is none. A small block is
     // cut to the size. A large block stays whole and is at most an eighth too large: the rest of a segment that is cut
     // cannot be given back to the driver, and so a program with blocks of many sizes would hold twice its memory.
@@ -26,8 +29,8 @@ public:
     // The block that contains `address`; null if none does.
     HostBlock *find(Address address) const;
 
-    // The largest free block that is a whole segment; null if there is none.
-    HostBlock *idle_segment() const;
+    // The largest free block that is a whole segment; null if there is none. The reserve counts only if `with_reserve`.
+    HostBlock *idle_segment(bool with_reserve) const;
     // A segment that the heap does not know any more, with its only block. The end of the object forgets the segment.
     struct Withdrawn {
         std::map<Address, HostSegment>::node_type segment;
@@ -54,8 +57,11 @@ private:
     void take_out(HostBlock *block) noexcept;
     void join(HostBlock *left, HostBlock *right) noexcept;
 
+    static constexpr std::size_t most_spare = 64;
+
     std::map<Address, HostSegment> segments_;
     HostBlocks blocks_;
+    std::vector<HostBlocks::node_type> spare_; // of joined blocks, because a new block takes three allocations
     FreeHostBlocks small_, large_;
 };
 

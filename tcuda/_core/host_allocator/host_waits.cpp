@@ -6,17 +6,17 @@
 
 namespace tcuda {
 
-void HostWaits::settle(Lock &lock, bool wait) {
+std::size_t HostWaits::settle(Lock &lock, bool wait) {
     if (wait)
         lock.leave_interpreter();
     if (driver_.knows_host_uses()) {
         if (wait && captures_ == 0)
             wait_for_devices(lock);
-        ask_for_each(lock);
-        return;
+        return ask_for_each(lock);
     }
     if (!doubtful_.empty() && captures_ == 0)
         record_batch(lock);
+    std::size_t bytes = 0;
     // Later batches have later events, so the first batch that is not done ends the search.
     for (auto batch = batches_.begin(); batch != batches_.end() && !batch->busy;) {
         batch->busy = true; // no other thread takes the batch out of the list meanwhile
@@ -27,16 +27,17 @@ void HostWaits::settle(Lock &lock, bool wait) {
         }
         batch->busy = false;
         if (!done)
-            return;
-        settled(batch->blocks);
+            break;
+        bytes += settled(batch->blocks);
         const auto next = std::next(batch);
         spare_.splice(spare_.end(), batches_, batch);
         batch = next;
     }
+    return bytes;
 }
 
 // Asks the driver for the uses of each freed block.
-void HostWaits::ask_for_each(Lock &lock) {
+std::size_t HostWaits::ask_for_each(Lock &lock) {
     HostBlockList asked, unused;
     asked.swap(doubtful_);
     while (!asked.empty()) {
@@ -52,7 +53,7 @@ void HostWaits::ask_for_each(Lock &lock) {
         else
             free(block);
     }
-    settled(unused);
+    return settled(unused);
 }
 
 // Records events behind all work for the blocks that were freed before.
@@ -125,7 +126,8 @@ bool HostWaits::is_done(const Events &events, bool wait) {
     return true;
 }
 
-void HostWaits::settled(HostBlockList &blocks) noexcept {
+std::size_t HostWaits::settled(HostBlockList &blocks) noexcept {
+    std::size_t bytes = 0;
     while (!blocks.empty()) {
         HostBlock *const block = blocks.take();
         if (block->holds != 0) {
@@ -133,8 +135,10 @@ void HostWaits::settled(HostBlockList &blocks) noexcept {
             continue;
         }
         history_.record(Action::free_completed, block->address, block->requested, 0, block->stack);
+        bytes += block->size;
         heap_.give(block);
     }
+    return bytes;
 }
 
 void HostWaits::destroy_events() noexcept {

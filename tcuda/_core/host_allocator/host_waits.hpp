@@ -35,8 +35,10 @@ public:
     // Whether a block is in doubt, or waits for events.
     bool any() const { return !doubtful_.empty() || !batches_.empty(); }
 
-    // Gives the heap the blocks that no work uses any more. Waits for the work if `wait`.
-    void settle(Lock &lock, bool wait);
+    // Gives the heap the blocks that no work uses any more, and returns their bytes. Waits for the work if `wait`.
+    std::size_t settle(Lock &lock, bool wait);
+    // Whether one question answers for all blocks that were freed before.
+    bool asks_for_all() const { return !driver_.knows_host_uses(); }
 
     // From begin_capture() to end_capture(), blocks that captured work may use stay in doubt: the graph is not known yet.
     // begin_capture() waits until no thread records an event.
@@ -55,13 +57,13 @@ private:
         bool busy = true; // a thread uses the events
     };
 
-    void ask_for_each(Lock &lock);
+    std::size_t ask_for_each(Lock &lock);
     void record_batch(Lock &lock);
     bool wait_for_devices(Lock &lock);
     bool may_ask_all() const;
     bool record(Events &events);
     bool is_done(const Events &events, bool wait);
-    void settled(HostBlockList &blocks) noexcept;
+    std::size_t settled(HostBlockList &blocks) noexcept;
 
     Driver &driver_;
     const int devices_;

@@ -1,0 +1,169 @@
+"""How often an allocation of page-locked memory asks the devices, and the reserve of small blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+from support.busy_streams import keep_busy
+from support.sizes import KIB, MIB
+from tcuda import _core
+from tcuda._runtime.protocol import MEMCPY_HOST_TO_DEVICE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcuda._runtime.protocol import Runtime
+
+RESERVE = 14 * MIB
+SEGMENT = 2 * MIB
+QUESTIONS = 1000
+"""The questions after which the allocator takes the reserve."""
+
+
+def no_error(*arguments: Any, **facts: Any) -> None:
+    raise MemoryError(arguments, facts)
+
+
+class Host:
+    """An allocator of page-locked memory of its own, and a driver that counts its calls.
+
+    Args:
+        runtime: The runtime.
+        knows: Whether the driver may know the uses of host memory.
+    """
+
+    def __init__(self, runtime: Runtime, *, knows: bool = False) -> None:
+        self.driver = _core.FaultyDriver(runtime.memoryDriver())
+        if not knows:
+            self.driver.forget_host_uses()
+        self.devices = runtime.getDeviceCount()
+        self.ledger = _core.Ledger(self.driver, self.devices, _core.Settings(), no_error, no_error)
+
+    def block(self, size: int = MIB) -> _core.PageLockedMemory:
+        return _core.allocate_page_locked(self.ledger, size)
+
+    def cycles(self, count: int, size: int = MIB) -> None:
+        """Allocate and free one block ``count`` times."""
+        for _ in range(count):
+            self.block(size)
+
+    def ask_until_it_is_too_often(self) -> None:
+        """Allocate and free one block until the allocator has a reserve: two blocks share a segment."""
+        self.cycles(2 * QUESTIONS + 2)
+
+    def questions(self) -> float:
+        return self.driver.successes("record_device") / self.devices
+
+    def stat(self, key: str) -> int:
+        return self.ledger.host_statistics()[key]
+
+    def held(self) -> int:
+        return self.stat("allocated_bytes.current")
+
+
+@pytest.fixture
+def host(runtime: Runtime) -> Iterator[Host]:
+    tcuda.synchronize()
+    made = Host(runtime)
+    yield made
+    tcuda.synchronize()
+    made.ledger.empty_host_cache()
+    made.ledger.empty_host_cache()  # a failing driver may have refused the first time
+    assert made.held() == made.stat("active_bytes.current") == 0
+
+
+class TestQuestions:
+    @pytest.mark.parametrize("size", [MIB, 900 * KIB, 500 * KIB])
+    def test_one_question_answers_for_many_allocations(self, host: Host, size: int) -> None:
+        host.cycles(5 * QUESTIONS, size)
+        asked, calls = host.questions(), host.stat("num_host_alloc")
+        host.cycles(1600, size)
+        assert host.questions() - asked <= 101
+        assert host.stat("num_host_alloc") == calls
+
+    @pytest.mark.emulated
+    def test_the_reserve_is_taken_by_one_call_when_many_questions_were_asked(self, host: Host) -> None:
+        host.cycles(2 * QUESTIONS)
+        assert (host.questions(), host.held(), host.stat("num_host_alloc")) == (QUESTIONS - 1, SEGMENT, 1)
+        host.cycles(1)
+        assert (host.questions(), host.held(), host.stat("num_host_alloc")) == (QUESTIONS, SEGMENT + RESERVE, 2)
+        host.cycles(20 * QUESTIONS)
+        assert host.stat("num_host_alloc") == 2
+
+    @pytest.mark.emulated
+    @pytest.mark.parametrize("size", [KIB, 3 * MIB])
+    def test_other_sizes_take_no_reserve(self, host: Host, size: int) -> None:
+        host.cycles(5 * QUESTIONS, size)
+        assert host.stat("num_host_alloc") == 1
+
+    @pytest.mark.emulated
+    def test_a_driver_that_is_asked_for_each_block_needs_no_reserve(self, runtime: Runtime) -> None:
+        host = Host(runtime, knows=True)
+        host.cycles(3 * QUESTIONS)
+        assert host.held() == SEGMENT
+        assert host.driver.successes("record_device") == 0
+
+    @pytest.mark.emulated
+    def test_a_program_whose_questions_free_much_takes_no_reserve(self, host: Host) -> None:
+        for _ in range(2 * QUESTIONS):
+            blocks = [host.block() for _ in range(16)]
+            blocks.clear()
+        assert host.held() == 16 * MIB
+        assert host.stat("num_host_alloc") == 8
+
+
+class TestReserve:
+    def test_memory_that_a_copy_uses_is_not_handed_out(self, host: Host, runtime: Runtime, xp: Any) -> None:
+        x, stream = xp.zeros(MIB, "uint8"), tcuda.Stream()
+        tcuda.synchronize()
+        host.ask_until_it_is_too_often()
+        block = host.block()
+        keep_busy(stream)
+        runtime.memcpyAsync(x.data.ptr, block.ptr, MIB, MEMCPY_HOST_TO_DEVICE, stream.cuda_stream)
+        begin = block.ptr
+        del block
+        others = [host.block() for _ in range(20)]
+        if not stream.query():
+            assert begin not in [other.ptr for other in others]
+        stream.synchronize()
+        tcuda.synchronize()
+        others += [host.block() for _ in range(20)]
+        assert begin in [other.ptr for other in others]
+
+    def test_the_reserve_goes_back_with_the_cache(self, host: Host) -> None:
+        host.ask_until_it_is_too_often()
+        assert host.held() >= SEGMENT + RESERVE
+        host.ledger.empty_host_cache()
+        assert host.held() == 0
+
+    @pytest.mark.emulated
+    def test_the_cache_stays_below_its_bound_beside_the_reserve(self, host: Host) -> None:
+        host.ask_until_it_is_too_often()
+        kept = host.block(64 * MIB)
+        most = 64 * MIB + MIB
+        for size in range(30 * MIB, 60 * MIB, MIB):
+            del kept
+            kept = host.block(size)
+            assert RESERVE < host.held() <= most + most // 16 + RESERVE
+        del kept
+
+    @pytest.mark.emulated
+    def test_the_reserve_goes_back_before_an_allocation_fails(self, host: Host) -> None:
+        host.ask_until_it_is_too_often()
+        host.driver.fail("host_allocate", 0, 2)
+        block = host.block(3 * MIB)
+        assert host.driver.failed
+        assert host.held() == block.size
+
+    @pytest.mark.emulated
+    def test_an_allocation_succeeds_without_a_reserve(self, host: Host) -> None:
+        host.cycles(2 * QUESTIONS)
+        host.driver.fail("host_allocate", 0, 2)
+        host.cycles(1)
+        assert host.driver.failed
+        assert host.held() == SEGMENT
+        host.cycles(2 * QUESTIONS)
+        assert host.held() == SEGMENT + RESERVE
