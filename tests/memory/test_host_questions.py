@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -23,7 +23,7 @@ QUESTIONS = 1000
 """The questions after which the allocator takes the reserve."""
 
 
-def no_error(*arguments: Any, **facts: Any) -> None:
+def no_error(*arguments: Any, **facts: Any) -> NoReturn:
     raise MemoryError(arguments, facts)
 
 
