@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"1 KiB": KIB, "1 MiB": MIB, "64 MiB": 64 * MIB}
 ROUNDS, CALLS = 7, 300
-WARM = 2500  # allocations after which tcuda has its reserve of small blocks
+WARM = 9000  # allocations after which tcuda has its reserve of small blocks
 COUNTED = 3200  # allocations whose calls of the driver are counted
 CHURN = 16, 28  # the powers of two of the smallest and of the largest block: 64 KiB and 256 MiB
 LIVE, STEPS = (1 << 30, 1000) if ON_CUDA else (64 * MIB, 400)

@@ -863,6 +863,41 @@ class PageLockedMemory:
 def allocate_page_locked(ledger: Ledger, size: int) -> PageLockedMemory:
     """Return new page-locked memory; an object without memory if ``size`` is 0."""
 
+def page_locked_pointers(ledger: Ledger, pointer: Callable[[PageLockedMemory, int], Any]) -> Callable[[int], Any]:
+    """Return an allocator for CuPy, which takes a number of bytes and returns ``pointer(memory, 0)``."""
+
+class PageLockedArrays:
+    """Makes NumPy arrays in page-locked memory, without a Python frame.
+
+    Args:
+        ledger: The ledger that gives the memory.
+        functions: The capsule ``_ARRAY_API`` of NumPy.
+        array: ``numpy.ndarray``.
+        dtype: ``numpy.dtype``.
+    """
+
+    def __init__(self, ledger: Ledger, functions: object, array: type, dtype: type) -> None: ...
+    def make(self, shape: object, dtype: object) -> Any:
+        """Return a new array in row-major order with uninitialised elements.
+
+        Returns:
+            The array; None if the array would have no elements, too many bytes, or Python objects as elements, and if
+            ``shape`` is neither an exact integer nor an exact tuple of them.
+
+        Raises:
+            TypeError: ``dtype`` is no dtype.
+            AcceleratorError: The driver has no more page-locked memory.
+        """
+
+class Forwarder:
+    """A function that calls ``target``."""
+
+    target: Callable[..., Any]
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+def forwarder(target: Callable[..., Any]) -> Forwarder:
+    """Return a function that calls its attribute ``target``, which can be replaced."""
+
 class HostArrays:
     """Makes arrays of emulated devices.
 

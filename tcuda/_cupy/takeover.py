@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tcuda import _core
 from tcuda._cupy import loaded_kernels
@@ -46,6 +46,8 @@ class FirstUse:
         self._initialize = initialize
         self._malloc: Allocator = cupy.get_default_memory_pool().malloc
         self._malloc_on_host: Allocator = cupy.get_default_pinned_memory_pool().malloc
+        self.allocate_on_host = _core.forwarder(self._malloc_on_host)
+        """The allocator of page-locked memory that CuPy gets. It must work for ever, as :meth:`allocate`."""
         self._has_begun = False
         self._undo: list[Callable[[], None]] = []
         self._ended = True
@@ -55,6 +57,7 @@ class FirstUse:
         if not self._ended:
             return
         self._ended = False
+        self.allocate_on_host.target = self._initialize_and_allocate_on_host
         cupy = self._cupy
         # The functions of cupy.random find get_random_state in the first of these modules, and programs in the second.
         places = ((cupy.random._generator, "get_random_state"), (cupy.random, "get_random_state"))
@@ -76,8 +79,7 @@ class FirstUse:
             self._initialize()
         return self._malloc(size)
 
-    def allocate_on_host(self, size: int) -> Any:
-        """Return page-locked memory of CuPy's default pool, or after :meth:`end` of the allocator for the host."""
+    def _initialize_and_allocate_on_host(self, size: int) -> Any:
         if not self._ended:
             self._initialize()
         return self._malloc_on_host(size)
@@ -90,7 +92,7 @@ class FirstUse:
             malloc_on_host: The allocator of page-locked memory.
         """
         self._malloc = malloc
-        self._malloc_on_host = malloc_on_host
+        self._malloc_on_host = self.allocate_on_host.target = malloc_on_host
         self._ended = True
         while self._undo:
             self._undo.pop()()
@@ -138,15 +140,12 @@ def take_over(cupy: Any, malloc: Allocator, ledger: Ledger) -> None:
 
 def _host_allocator(cupy: Any, ledger: Ledger) -> Allocator:
     """Return an allocator of page-locked memory for CuPy, which takes the memory from ``ledger``."""
-    pointer, allocate = cupy.cuda.PinnedMemoryPointer, _core.allocate_page_locked
 
-    def malloc(size: int) -> Any:
-        try:
-            return pointer(allocate(ledger, size), 0)
-        except AcceleratorError as error:  # CuPy goes on without page-locked memory after its own error only
-            raise cupy.cuda.runtime.CUDARuntimeError(error.error_code) from error
+    def fail(error: Any, size: int) -> NoReturn:  # CuPy goes on without page-locked memory after its own error only
+        raise cupy.cuda.runtime.CUDARuntimeError(error.error_code) from error
 
-    return malloc
+    malloc = _core.page_locked_pointers(ledger, cupy.cuda.PinnedMemoryPointer)
+    return _core.translated(malloc, AcceleratorError, fail)
 
 
 def _refuse_in_child() -> None:

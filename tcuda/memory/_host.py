@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tcuda import _core
 from tcuda._process.captures import captures
 from tcuda._process.exit import finalizer
+from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger, ledger_if_any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 1 << 62
 _PORTABLE = 1  # cudaHostRegisterPortable
+_make: Callable[[object, object], Any] | None = None
+"""Makes an array of a shape and a dtype; None before the first array, and in a forked child."""
 
 
 def host_memory_stats() -> dict[str, int]:
@@ -125,6 +128,33 @@ def empty_pinned(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -
         >>> float(x.sum())
         6.0
     """
+    if order == "C":
+        made: npt.NDArray[Any] | None = (_make or _prepared())(shape, dtype)
+        if made is not None:
+            return made
+    return _unusual_array(shape, dtype, order)
+
+
+def _prepared() -> Callable[[object, object], Any]:
+    """Return the function that makes arrays, of the core; initialise tcuda if it is not initialised yet."""
+    global _make
+    import numpy as np
+
+    table = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
+    _make = _core.PageLockedArrays(ledger(), table, np.ndarray, np.dtype).make
+    return _make
+
+
+def _forget() -> None:
+    global _make
+    _make = None
+
+
+call_in_child(_forget)
+
+
+def _unusual_array(shape: Shape, dtype: npt.DTypeLike, order: str) -> npt.NDArray[Any]:
+    """Return an array that the core does not make, or raise the error for the arguments."""
     import numpy as np
 
     kind = np.dtype(dtype)
@@ -132,12 +162,8 @@ def empty_pinned(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -
         raise ValueError(f"page-locked memory cannot hold Python objects: dtype is {kind}")
     if order not in ("C", "F"):
         raise ValueError(f"order must be 'C' or 'F', and is {order!r}")
-    lengths: tuple[int, ...]
-    if type(shape) is int and shape >= 0:  # the common case needs no conversion
-        lengths, nbytes = (shape,), shape * kind.itemsize
-    else:
-        lengths = _lengths(shape)
-        nbytes = math.prod(lengths) * kind.itemsize
+    lengths = _lengths(shape)
+    nbytes = math.prod(lengths) * kind.itemsize
     if nbytes >= _MOST_BYTES:
         raise ValueError(f"the array has too many bytes: shape is {shape}, dtype is {kind}")
     if not nbytes:

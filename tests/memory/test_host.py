@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -194,6 +195,46 @@ class TestArrays:
         assert tcuda.memory.zeros_pinned((0, 3)).shape == (0, 3)
         assert tcuda.memory.empty_pinned(()).shape == ()
 
+    @pytest.mark.parametrize("order", ["C", "F"])
+    @pytest.mark.parametrize(
+        "dtype",
+        [float, bool, int, complex, "u1", ">i4", "S5", "datetime64[s]", "U", np.float32, np.dtype("f2"), [("a", "i2")]],
+        ids=str,
+    )
+    @pytest.mark.parametrize("shape", [7, np.int64(3), (), (2, 0), (2, np.int32(3)), [2, 3], (1,) * 40], ids=str)
+    def test_arrays_are_those_of_numpy(self, runtime: Runtime, shape: Any, dtype: Any, order: str) -> None:
+        def made_by(make: Callable[..., Host]) -> Any:
+            try:
+                made = make(shape, dtype, order)
+            except (TypeError, ValueError) as error:
+                return type(error)
+            return made.shape, made.dtype, made.strides, made.flags.c_contiguous, made.flags.aligned, type(made)
+
+        for _ in range(2):  # the allocator remembers the last dtype
+            assert made_by(tcuda.memory.empty_pinned) == made_by(np.empty)
+
+    def test_a_dtype_is_read_again_if_it_may_have_changed(self, runtime: Runtime) -> None:
+        fields = [("a", "i2")]
+        assert tcuda.memory.empty_pinned(3, fields).dtype == np.dtype([("a", "i2")])
+        fields.append(("b", "f8"))
+        assert tcuda.memory.empty_pinned(3, fields).dtype == np.dtype([("a", "i2"), ("b", "f8")])
+
+        class Named:
+            dtype = np.dtype("i2")
+
+        assert tcuda.memory.empty_pinned(3, Named).dtype == np.int16  # type: ignore[arg-type]
+        Named.dtype = np.dtype("f8")
+        assert tcuda.memory.empty_pinned(3, Named).dtype == np.float64  # type: ignore[arg-type]
+
+    def test_references_to_the_arguments_do_not_leak(self, runtime: Runtime) -> None:
+        dtype, memory = np.dtype([("only", "i8")]), stat("active_requests.current")
+        tcuda.memory.empty_pinned(3, dtype)
+        before = sys.getrefcount(dtype)
+        for _ in range(10):
+            tcuda.memory.empty_pinned(3, dtype)
+        assert sys.getrefcount(dtype) == before
+        assert stat("active_requests.current") == memory
+
     def test_views_keep_the_memory(self, runtime: Runtime) -> None:
         before = stat("active_requests.current")
         view = tcuda.memory.zeros_pinned((10, 10))[2:4, ::2]
@@ -214,6 +255,10 @@ class TestArrays:
         ("arguments", "error", "text"),
         [
             (((-1,),), ValueError, "negative dimensions"),
+            ((-1,), ValueError, "negative dimensions"),
+            ((1 << 70,), ValueError, "too many bytes"),
+            (((1 << 40, 1 << 40),), ValueError, "too many bytes"),
+            ((3, "no dtype"), TypeError, "no dtype"),
             ((2.5,), TypeError, "integer"),
             ((3, "O"), ValueError, "Python objects"),
             ((3, "f4", "K"), ValueError, "order must be"),

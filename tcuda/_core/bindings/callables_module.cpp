@@ -3,7 +3,10 @@
 #include "bindings/block_allocator.hpp"
 #include "bindings/elementwise_call.hpp"
 #include "bindings/elementwise_state.hpp"
+#include "bindings/forwarder.hpp"
 #include "bindings/mended.hpp"
+#include "bindings/page_locked_pointers.hpp"
+#include "bindings/python_ledger.hpp"
 #include "bindings/translated.hpp"
 
 namespace nb = nanobind;
@@ -44,6 +47,18 @@ void bind_callables(nb::module_ &module) {
             return checked(make_translated(type.ptr(), function.ptr(), failure.ptr(), raise_instead.ptr()));
         },
         nb::arg("function"), nb::arg("failure"), nb::arg("raise_instead"));
+    module.def(
+        "page_locked_pointers",
+        [type = checked(make_page_locked_pointers_type())](nb::handle_t<PythonLedger> ledger, nb::object pointer) {
+            return checked(make_page_locked_pointers(type.ptr(), ledger.ptr(), pointer.ptr()));
+        },
+        nb::arg("ledger"), nb::arg("pointer"));
+    module.def(
+        "forwarder",
+        [type = checked(make_forwarder_type())](nb::object target) {
+            return checked(make_forwarder(type.ptr(), target.ptr()));
+        },
+        nb::arg("target"));
     module.def(
         "mended",
         [type = checked(make_mended_type())](nb::object function, nb::object mend) {

@@ -20,6 +20,7 @@
 #include "bindings/library_calls_module.hpp"
 #include "bindings/notes_module.hpp"
 #include "bindings/owned_memory.hpp"
+#include "bindings/page_locked_arrays.hpp"
 #include "bindings/page_locked_memory.hpp"
 #include "bindings/races_module.hpp"
 #include "bindings/random_module.hpp"
@@ -45,6 +46,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_ledger(module);
     tcuda::bind_owned_memory(module);
     tcuda::bind_page_locked_memory(module);
+    tcuda::bind_page_locked_arrays(module);
     tcuda::bind_host_arrays(module);
     tcuda::bind_host_times(module);
     tcuda::bind_host_work(module);

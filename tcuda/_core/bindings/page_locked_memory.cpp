@@ -18,6 +18,7 @@ struct PageLockedMemory {
     PyObject_HEAD
     PyObject *owner; // the ledger that gets the memory back; null without memory
     PythonLedger *ledger;
+    HostBlock *block;
     unsigned long long ptr, size, requested;
 
     static PageLockedMemory *of(PyObject *object) { return reinterpret_cast<PageLockedMemory *>(object); }
@@ -27,7 +28,7 @@ void dealloc(PyObject *self) {
     PyObject *const error = taken_exception(); // the object may die while an exception is handled
     PageLockedMemory &memory = *PageLockedMemory::of(self);
     if (memory.owner != nullptr && (cpython.is_finalizing == nullptr || !cpython.is_finalizing())) {
-        memory.ledger->ledger.host().free(static_cast<Address>(memory.ptr));
+        memory.ledger->ledger.host().free(memory.block);
         Interruption::deliver();
     }
     if (error != nullptr)
@@ -64,24 +65,40 @@ PyObject *make_type() {
 
 PyTypeObject *type_of_memory = nullptr;
 
-nb::object allocate_page_locked(PythonLedger &ledger, std::size_t size) {
-    Owned made(PyType_GenericAlloc(type_of_memory, 0));
-    if (!made)
+nb::object allocate_page_locked(nb::handle_t<PythonLedger> ledger, std::size_t size) {
+    void *address;
+    PyObject *const made = make_page_locked(ledger.ptr(), size, &address);
+    if (made == nullptr)
         nb::raise_python_error();
-    PageLockedMemory &memory = *PageLockedMemory::of(made.get());
-    memory.requested = size;
-    if (size != 0) {
-        std::size_t block_size = 0;
-        memory.ptr = guarded(ledger, [&] { return ledger.ledger.host().allocate(size, &block_size); });
-        memory.size = block_size;
-        memory.ledger = &ledger;
-        memory.owner = nb::find(ledger).inc_ref().ptr();
-        Interruption::raise_if_any(); // the end of the object frees the memory
-    }
-    return nb::steal(made.release());
+    return nb::steal(made);
 }
 
 } // namespace
+
+PyObject *make_page_locked(PyObject *owner, std::size_t size, void **address) {
+    Owned made(PyType_GenericAlloc(type_of_memory, 0));
+    if (!made)
+        return nullptr;
+    PageLockedMemory &memory = *PageLockedMemory::of(made.get());
+    memory.requested = size;
+    *address = nullptr;
+    if (size == 0)
+        return made.release();
+    PythonLedger &ledger = *nb::inst_ptr<PythonLedger>(owner);
+    try {
+        memory.block = ledger.ledger.host().allocate(size);
+    } catch (...) {
+        set_error(ledger);
+        return nullptr;
+    }
+    memory.ptr = memory.block->address;
+    memory.size = memory.block->size;
+    memory.ledger = &ledger;
+    Py_INCREF(owner);
+    memory.owner = owner;
+    *address = reinterpret_cast<void *>(memory.ptr);
+    return Interruption::restore() ? nullptr : made.release(); // the end of the object frees the memory
+}
 
 void bind_page_locked_memory(nb::module_ &module) {
     PyObject *const type = make_type();

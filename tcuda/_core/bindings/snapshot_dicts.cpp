@@ -93,6 +93,7 @@ Block::State state_of(HostBlock::State state) {
     case HostBlock::State::held:
         return Block::State::awaiting_free;
     case HostBlock::State::free:
+    case HostBlock::State::kept:
     case HostBlock::State::refused:
         break;
     }

@@ -37,10 +37,7 @@ HostAllocator::~HostAllocator() {
     heap_.each_segment([&](const HostSegment &segment) { give_back(segment); });
 }
 
-Address HostAllocator::allocate(std::size_t size, std::size_t *block_size) {
-    *block_size = 0;
-    if (size == 0)
-        return 0;
+HostBlock *HostAllocator::allocate(std::size_t size) {
     if (size > largest_host_request)
         throw HostMemoryError(out_of_memory);
     const std::size_t wanted = host_block_size(size);
@@ -65,19 +62,15 @@ Address HostAllocator::allocate(std::size_t size, std::size_t *block_size) {
     most_active_ = std::max(most_active_, statistics_.active_bytes.current);
     if (observer_ != nullptr)
         observer_->memory_unmapped(block->address, block->size, 0, false);
-    *block_size = block->size;
-    return block->address;
+    return block;
 }
 
-bool HostAllocator::free(Address address) noexcept {
+void HostAllocator::free(HostBlock *block) noexcept {
     if (abandoned_.load(std::memory_order_relaxed))
-        return true;
+        return;
     const StackId noted = stack(Stacks::all);
     const NotedCall call(history_.stacks() != Stacks::none, noted);
     const Lock lock(mutex_);
-    HostBlock *const block = heap_.find(address);
-    if (block == nullptr || block->address != address || block->state != HostBlock::State::allocated)
-        return false;
     statistics_.active_requests.decrease(1);
     statistics_.active_bytes.decrease(static_cast<std::int64_t>(block->size));
     trackers_.count_free(static_cast<std::int64_t>(block->size));
@@ -86,7 +79,6 @@ bool HostAllocator::free(Address address) noexcept {
         block->state = HostBlock::State::held;
     else
         doubt(block);
-    return true;
 }
 
 // The block comes back when no work uses the block any more.
@@ -390,6 +382,7 @@ std::vector<HostSegmentView> HostAllocator::snapshot() {
     const Lock lock(mutex_);
     std::vector<HostSegmentView> views;
     std::size_t active = 0;
+    heap_.join_kept();
     heap_.each_segment([&](const HostSegment &segment) {
         views.push_back({segment.address, segment.size, segment.small, segment.stack, {}});
     });

@@ -45,13 +45,12 @@ public:
     HostAllocator(const HostAllocator &) = delete;
     HostAllocator &operator=(const HostAllocator &) = delete;
 
-    // Memory of at least `size` bytes; 0 if `size` is 0. `block_size` becomes the size of the block, all of which
-    // belongs to the caller. Throws HostMemoryError.
-    Address allocate(std::size_t size, std::size_t *block_size);
+    // A block of at least `size` bytes, all of which belong to the caller until free(). `size` is not 0. Throws
+    // HostMemoryError.
+    HostBlock *allocate(std::size_t size);
 
-    // False, with nothing changed, if no allocation begins at `address`. The memory is handed out again when no work of
-    // a device uses it any more.
-    bool free(Address address) noexcept;
+    // The memory is handed out again when no work of a device uses it any more.
+    void free(HostBlock *block) noexcept;
 
     // The allocation that contains `address`: its begin and its size. Zeros if there is none.
     std::pair<Address, std::size_t> allocation_at(Address address);

@@ -32,6 +32,7 @@ using HostBlocks = std::map<Address, std::unique_ptr<HostBlock>>; // by address
 struct HostBlock {
     enum class State {
         free,      // in a set of free blocks
+        kept,      // free, in the list of the free blocks of its size
         allocated, // the program's
         doubtful,  // freed; work of a device may still use the memory
         asked,     // freed; a thread asks the driver whether work still uses the memory

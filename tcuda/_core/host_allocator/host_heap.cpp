@@ -8,6 +8,21 @@
 namespace tcuda {
 
 HostBlock *HostHeap::take(std::size_t size) {
+    if (!is_small_host_size(size))
+        return take_fitting(size);
+    if (HostBlockList &kept = kept_[host_size_number(size)]; !kept.empty()) {
+        HostBlock *const block = kept.take();
+        block->state = HostBlock::State::allocated;
+        return block;
+    }
+    HostBlock *const block = take_fitting(size);
+    if (block != nullptr || !any_kept_)
+        return block;
+    join_kept();
+    return take_fitting(size);
+}
+
+HostBlock *HostHeap::take_fitting(std::size_t size) {
     FreeHostBlocks &free = is_small_host_size(size) ? small_ : large_;
     HostBlock wanted;
     wanted.size = size;
@@ -43,10 +58,30 @@ void HostHeap::add(const HostSegment &segment) {
     free_of(*block).insert(std::move(block->node));
 }
 
-HostBlock *HostHeap::give(HostBlock *block) noexcept {
-    block->state = HostBlock::State::free;
+void HostHeap::give(HostBlock *block) noexcept {
     block->requested = 0;
     block->stack = 0;
+    if (!is_small_host_size(block->size)) {
+        put_back(block);
+        return;
+    }
+    block->state = HostBlock::State::kept;
+    kept_[host_size_number(block->size)].add(block);
+    any_kept_ = true;
+}
+
+void HostHeap::join_kept() noexcept {
+    if (!any_kept_)
+        return;
+    for (HostBlockList &kept : kept_)
+        while (!kept.empty())
+            put_back(kept.take());
+    any_kept_ = false;
+}
+
+// Puts a block into its set of free blocks, joined with the free blocks beside the block.
+void HostHeap::put_back(HostBlock *block) noexcept {
+    block->state = HostBlock::State::free;
     const auto at = blocks_.find(block->address);
     if (const auto right = std::next(at); right != blocks_.end()) {
         HostBlock *const other = right->second.get();
@@ -64,7 +99,6 @@ HostBlock *HostHeap::give(HostBlock *block) noexcept {
         }
     }
     free_of(*block).insert(std::move(block->node));
-    return block;
 }
 
 HostBlock *HostHeap::find(Address address) const {
@@ -75,7 +109,8 @@ HostBlock *HostHeap::find(Address address) const {
     return address - block->address < block->size ? block : nullptr;
 }
 
-HostBlock *HostHeap::idle_segment(bool with_reserve) const {
+HostBlock *HostHeap::idle_segment(bool with_reserve) {
+    join_kept();
     // A free block that is a part of its segment is smaller than the segment, so few blocks are looked at in vain.
     for (const FreeHostBlocks *free : {&large_, &small_})
         for (auto at = free->rbegin(); at != free->rend(); ++at)

@@ -1,16 +1,22 @@
 // The segments of page-locked host memory, divided into blocks.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <vector>
 
 #include "host_allocator/host_block.hpp"
+#include "host_allocator/host_sizes.hpp"
 
 namespace tcuda {
 
-// Finds free blocks by size, splits them, and joins them again. Every function takes logarithmic time. The heap calls no
-// driver. A function that throws has changed nothing.
+// Finds free blocks by size, splits them, and joins them again. The heap calls no driver. A function that throws has changed
+// nothing.
+//
+// A small block that becomes free is kept as it is, because the program often wants the same size again. Kept blocks are
+// joined with the free blocks beside them when no free block fits. So each function takes logarithmic time for each block
+// that was freed.
 class HostHeap {
 public:
     HostHeap() { spare_.reserve(most_spare); }
@@ -23,14 +29,17 @@ public:
     // Adds a segment, all of which becomes one free block.
     void add(const HostSegment &segment);
 
-    // Makes a block free, and joins it with the free blocks beside it. Returns the whole free block.
-    HostBlock *give(HostBlock *block) noexcept;
+    // Makes a block free.
+    void give(HostBlock *block) noexcept;
+
+    // Joins the kept blocks with the free blocks beside them.
+    void join_kept() noexcept;
 
     // The block that contains `address`; null if none does.
     HostBlock *find(Address address) const;
 
     // The largest free block that is a whole segment; null if there is none. The reserve counts only if `with_reserve`.
-    HostBlock *idle_segment(bool with_reserve) const;
+    HostBlock *idle_segment(bool with_reserve);
     // A segment that the heap does not know any more, with its only block. The end of the object forgets the segment.
     struct Withdrawn {
         std::map<Address, HostSegment>::node_type segment;
@@ -53,6 +62,8 @@ public:
 
 private:
     FreeHostBlocks &free_of(const HostBlock &block) { return block.segment->small ? small_ : large_; }
+    HostBlock *take_fitting(std::size_t size);
+    void put_back(HostBlock *block) noexcept;
     HostBlock *insert(HostSegment *segment, Address address, std::size_t size);
     void take_out(HostBlock *block) noexcept;
     void join(HostBlock *left, HostBlock *right) noexcept;
@@ -63,6 +74,8 @@ private:
     HostBlocks blocks_;
     std::vector<HostBlocks::node_type> spare_; // of joined blocks, because a new block takes three allocations
     FreeHostBlocks small_, large_;
+    std::array<HostBlockList, host_sizes> kept_; // by the number of the size
+    bool any_kept_ = false;
 };
 
 } // namespace tcuda

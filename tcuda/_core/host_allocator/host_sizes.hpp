@@ -10,7 +10,7 @@ constexpr std::size_t host_page = 4096;                         // the driver lo
 constexpr std::size_t exact_host_size = std::size_t(2) << 20;   // a block of this size or more has whole pages only
 constexpr std::size_t small_host_limit = std::size_t(1) << 20;  // blocks up to this size share segments
 constexpr std::size_t small_host_segment = std::size_t(2) << 20;
-constexpr std::size_t small_host_reserve = std::size_t(14) << 20; // the segment that QuestionRate is about
+constexpr std::size_t small_host_reserve = std::size_t(30) << 20; // the segment that QuestionRate is about
 constexpr std::size_t largest_host_request = std::size_t(1) << 62;
 
 inline std::size_t rounded_to(std::size_t size, std::size_t step) { return (size + step - 1) / step * step; }
@@ -26,6 +26,15 @@ inline std::size_t host_block_size(std::size_t request) {
         return rounded_to(request, host_unit);
     const unsigned power = 63u - static_cast<unsigned>(__builtin_clzll(request - 1));
     return rounded_to(request, std::size_t(1) << (power - 3));
+}
+
+// The sizes up to small_host_limit have the numbers 1 to host_sizes - 1. `block_size` is such a size.
+constexpr std::size_t host_sizes = 97;
+inline std::size_t host_size_number(std::size_t block_size) {
+    if (block_size <= 8 * host_unit)
+        return block_size / host_unit;
+    const unsigned power = 63u - static_cast<unsigned>(__builtin_clzll(block_size - 1));
+    return 8 * (power - 9) + (block_size >> (power - 3));
 }
 
 // The largest free block that may serve for a large block of this size.

@@ -12,8 +12,8 @@ namespace tcuda {
 // is one more segment for small blocks, the program asks once for all blocks of the reserve. A larger block is not worth
 // more memory: its copy takes longer than the question by far.
 //
-// The reserve is taken when the questions have taken about as long as the driver takes for the memory (1 ms). So a program
-// that ends earlier takes no more memory, and no program loses more than that time.
+// The reserve is taken when the questions have taken about as long as the driver takes for the memory (some milliseconds).
+// So a program that ends earlier takes no more memory, and no program loses more than that time.
 class QuestionRate {
 public:
     // A question made `bytes` free.
@@ -24,7 +24,7 @@ public:
     void reset() { questions_ = 0; }
 
 private:
-    static constexpr unsigned most_questions = 1000; // a question takes about 1 microsecond
+    static constexpr unsigned most_questions = 4000; // a question takes about 1 microsecond
 
     unsigned questions_ = 0; // since a question made as much free as a reserve has
 };
