@@ -148,6 +148,32 @@ class TestHistory:
             ("segment_free", giving_back),
         ]
 
+    @pytest.mark.parametrize(("context", "innermost"), [(None, None), ("state", None), ("alloc", "allocate")])
+    def test_a_failed_allocation_is_an_oom_event(self, context: str | None, innermost: str | None) -> None:
+        _record_memory_history(context=context)
+        with pytest.raises(tcuda.AcceleratorError, match="page-locked"):
+            allocate(1 << 56)
+        [event] = trace()
+        assert (event["action"], event["size"], first_of(event)) == ("oom", 1 << 56, innermost)
+        assert 0 < event["device_free"] < 1 << 56
+        assert event["stream"] == 0
+        assert "addr" not in event
+        kept = allocate()
+        assert [event["action"] for event in trace()] == ["oom", "segment_alloc", "alloc"]
+        del kept
+
+    def test_a_page_shows_the_failed_allocation(self, tmp_path: Path) -> None:
+        _record_memory_history()
+        kept = allocate()
+        with pytest.raises(tcuda.AcceleratorError):
+            allocate(1 << 56)
+        path = tmp_path / "snapshot.pickle"
+        _dump_snapshot(path)
+        found, _ = devices(read_snapshot(path))
+        assert found[-1].name == "page-locked host memory"
+        assert [mark.size for mark in found[-1].history.marks if mark.action == "oom"] == [1 << 56]
+        del kept
+
     def test_memory_of_cupy_has_the_stack_of_the_program(self, xp: Any) -> None:
         _record_memory_history()
 

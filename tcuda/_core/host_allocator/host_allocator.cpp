@@ -38,19 +38,20 @@ HostAllocator::~HostAllocator() {
 }
 
 HostBlock *HostAllocator::allocate(std::size_t size) {
-    if (size > largest_host_request)
-        throw HostMemoryError(out_of_memory);
-    const std::size_t wanted = host_block_size(size);
     const StackId noted = stack(Stacks::live);
     const NotedCall call(history_.stacks() != Stacks::none, noted);
     Lock lock(mutex_);
+    if (size > largest_host_request)
+        fail(size, noted, out_of_memory);
+    const std::size_t wanted = host_block_size(size);
     HostBlock *block = heap_.take(wanted);
     if (block == nullptr && (waits_.any() || thread_->is_working()) && !closed_.load(std::memory_order_relaxed)) {
         settle(lock, wanted, noted); // new memory would take longer
         block = heap_.take(wanted);
     }
     while (block == nullptr) { // another thread may take the new memory first
-        grow(lock, wanted, noted);
+        if (const int status = grow(lock, wanted, noted); status != success)
+            fail(size, noted, status);
         block = heap_.take(wanted);
     }
     block->requested = size;
@@ -138,8 +139,13 @@ void HostAllocator::settle(Lock &lock, std::size_t size, StackId noted) {
     add_segment(lock, segment); // without the reserve, the allocations go on as before
 }
 
-// Takes a segment for a block of `size` bytes.
-void HostAllocator::grow(Lock &lock, std::size_t size, StackId noted) {
+void HostAllocator::fail(std::size_t size, StackId noted, int status) {
+    history_.record(Action::oom, free_host_pages(), size, 0, noted);
+    throw HostMemoryError(status);
+}
+
+// Takes a segment for a block of `size` bytes. Returns the status of the driver's call.
+int HostAllocator::grow(Lock &lock, std::size_t size, StackId noted) {
     HostSegment segment;
     segment.stack = noted;
     segment.small = is_small_host_size(size);
@@ -156,9 +162,8 @@ void HostAllocator::grow(Lock &lock, std::size_t size, StackId noted) {
         release_idle_segments(lock);
         status = add_segment(lock, segment);
     }
-    if (status != success)
-        throw HostMemoryError(status);
-    has_reserved_ = has_reserved_ || reserves;
+    has_reserved_ = has_reserved_ || (reserves && status == success);
+    return status;
 }
 
 // Takes the memory of a segment, and adds the segment to the heap. Returns the status of the driver's call.

@@ -104,7 +104,8 @@ private:
     void doubt(HostBlock *block) noexcept;
     int obtain(const HostSettings &settings, HostSegment &segment);
     int give_back(const HostSegment &segment);
-    void grow(Lock &lock, std::size_t size, StackId noted);
+    int grow(Lock &lock, std::size_t size, StackId noted);
+    [[noreturn]] void fail(std::size_t size, StackId noted, int status);
     StackId stack(Stacks wanted) const { return history_.stacks() < wanted ? 0 : CallerStack::note(); }
     int add_segment(Lock &lock, HostSegment segment);
     void settle(Lock &lock, std::size_t wanted, StackId noted);

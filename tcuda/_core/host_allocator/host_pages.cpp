@@ -1,6 +1,7 @@
 #include "host_allocator/host_pages.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <system_error>
@@ -35,6 +36,11 @@ Address map_host_pages(std::size_t size, unsigned threads) {
     for (std::thread &other : others)
         other.join();
     return reinterpret_cast<Address>(mapped);
+}
+
+std::size_t free_host_pages() noexcept {
+    const long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages < 0 || size < 0 ? 0 : static_cast<std::size_t>(pages) * static_cast<std::size_t>(size);
 }
 
 void unmap_host_pages(Address address, std::size_t size) noexcept { munmap(reinterpret_cast<void *>(address), size); }

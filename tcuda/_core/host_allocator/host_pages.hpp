@@ -11,4 +11,7 @@ namespace tcuda {
 Address map_host_pages(std::size_t size, unsigned threads);
 void unmap_host_pages(Address address, std::size_t size) noexcept;
 
+// The bytes of the machine's memory that nothing uses, not even the cache of files.
+std::size_t free_host_pages() noexcept;
+
 } // namespace tcuda
