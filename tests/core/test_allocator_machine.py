@@ -439,7 +439,8 @@ class AllocatorMachine(RuleBasedStateMachine):
 
     @staticmethod
     def marked(address: int, size: int) -> list[int]:
-        return [*range(address, address + size - 3, MARKED), address + size - min(size, 4)]
+        last = max(size - 4, 0) // 4 * 4  # marks of four bytes that do not overlap
+        return [*range(address, address + last, MARKED), address + last]
 
 
 SOURCES = ("native", "trimmed", "segments", "cupy", "cudaMallocAsync", "pluggable")
