@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -31,35 +30,13 @@ unsigned threads_of(const Launch &launch) {
 
 } // namespace
 
-// Queues
-
-inline void Grid::Queue::push(Fiber *fiber) {
-    fiber->next = nullptr;
-    (first_ == nullptr ? first_ : last_->next) = fiber;
-    last_ = fiber;
-}
-
-inline Grid::Fiber *Grid::Queue::pop() {
-    Fiber *fiber = first_;
-    if (fiber != nullptr)
-        first_ = fiber->next;
-    return fiber;
-}
-
-inline void Grid::Queue::append(Queue &other) {
-    if (other.first_ == nullptr)
-        return;
-    (first_ == nullptr ? first_ : last_->next) = other.first_;
-    last_ = other.last_;
-    other.first_ = nullptr;
-}
-
 // The life of a launch
 
 Grid::Grid(LoadedModule &module, Launch launch)
-    : interface_(module.interface()), module_(module), launch_(std::move(launch)), threads_(threads_of(launch_)) {
+    : interface_(module.interface()), module_(module), launch_(std::move(launch)), threads_(threads_of(launch_)),
+      memory_(launch_.variables) {
     const auto begin = reinterpret_cast<std::uintptr_t>(launch_.arguments.data());
-    admit_own({begin, begin + launch_.arguments.size()});
+    memory_.admit_own({begin, begin + launch_.arguments.size()});
     if (launch_.recorded)
         recorder_.reset(new AccessRecorder(launch_.finds_changes));
 }
@@ -89,14 +66,15 @@ void Grid::prepare() {
     const unsigned warps = (threads_ + warp_size - 1) / warp_size;
     exchanges_.reset(new Exchanges[warps]);
     const auto values = reinterpret_cast<std::uintptr_t>(exchanges_.get()); // Threads read the values.
-    admit_own({values, values + warps * sizeof(Exchanges)});
-    admit_own({reinterpret_cast<std::uintptr_t>(stacks_->begin()), reinterpret_cast<std::uintptr_t>(stacks_->end())});
+    memory_.admit_own({values, values + warps * sizeof(Exchanges)});
+    memory_.admit_own(
+        {reinterpret_cast<std::uintptr_t>(stacks_->begin()), reinterpret_cast<std::uintptr_t>(stacks_->end())});
     // Dynamic shared memory beyond the size of the launch is no memory of the block.
     const abi::Range library = module_.range();
     const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
-    admit_own({library.begin, shared});
-    admit_own({shared, shared + launch_.shared_bytes});
-    admit_own({shared + abi::shared_capacity, library.end});
+    memory_.admit_own({library.begin, shared});
+    memory_.admit_own({shared, shared + launch_.shared_bytes});
+    memory_.admit_own({shared + abi::shared_capacity, library.end});
     std::fill_n(interface_.slots, abi::slot_count, abi::Span{});
     *interface_.services = {this, wait_for_block, exchange, converge, pause, resolve, fail};
     *interface_.block_dim = launch_.block;
@@ -198,14 +176,14 @@ void Grid::start_block() {
 // Fibers
 
 // The fiber that runs next; null at the end of the block, after a deadlock and at an interruption.
-inline Grid::Fiber *Grid::next_fiber() {
+inline Fiber *Grid::next_fiber() {
     if (Fiber *fiber = ready_.pop())
         return fiber;
     return interface_.cursor->started < threads_ ? spare_fiber() : next_of_waiting();
 }
 
 // Called when all threads of the block that have not returned wait.
-Grid::Fiber *Grid::next_of_waiting() {
+Fiber *Grid::next_of_waiting() {
     while (waiting_ != 0) {
         if (take_interruption())
             return nullptr;
@@ -224,7 +202,7 @@ Grid::Fiber *Grid::next_of_waiting() {
     return nullptr;
 }
 
-Grid::Fiber *Grid::spare_fiber() {
+Fiber *Grid::spare_fiber() {
     if (Fiber *fiber = spare_.pop())
         return fiber;
     const std::size_t place = fibers_used_++;
@@ -237,8 +215,8 @@ Grid::Fiber *Grid::spare_fiber() {
 inline void Grid::make_current(Fiber *fiber) {
     current_ = fiber;
     ++switches_;
-    if (fiber->wait != Wait::nothing) {
-        fiber->wait = Wait::nothing;
+    if (fiber->wait != Fiber::Wait::nothing) {
+        fiber->wait = Fiber::Wait::nothing;
         *interface_.thread = fiber->thread;
     }
 }
@@ -261,7 +239,7 @@ inline void Grid::leave() {
 }
 
 // In a fiber: lets other threads run until release() is called for the fiber.
-inline void Grid::wait(Wait reason, Queue *queue) {
+inline void Grid::wait(Fiber::Wait reason, FiberQueue *queue) {
     Fiber *fiber = current_;
     fiber->wait = reason;
     fiber->thread = *interface_.thread;
@@ -329,7 +307,7 @@ abi::Votes Grid::wait_for_block(void *grid, int predicate) {
     self.votes_.any |= predicate != 0;
     ++self.at_barrier_;
     self.bind(self.current_);
-    self.wait(Wait::block, &self.barrier_);
+    self.wait(Fiber::Wait::block, &self.barrier_);
     return self.result_;
 }
 
@@ -380,7 +358,7 @@ const unsigned long long *Grid::exchange(void *grid, unsigned mask, unsigned lon
             self.meetings_.push_back({warp, mask, arrived});
         else
             meeting->arrived = arrived;
-        self.wait(Wait::warp, nullptr);
+        self.wait(Fiber::Wait::warp, nullptr);
     }
     *present = fiber.present;
     return self.exchanges_[warp].values[fiber.result];
@@ -403,7 +381,7 @@ void Grid::finish(Meeting meeting) {
             --exchanges.users[exchanges.result_of[lane]];
         ++exchanges.users[result];
         exchanges.result_of[lane] = static_cast<unsigned char>(result);
-        if (fiber->wait != Wait::nothing)
+        if (fiber->wait != Fiber::Wait::nothing)
             release(fiber);
     }
     exchanges.lanes |= meeting.arrived;
@@ -431,7 +409,7 @@ unsigned Grid::converge(void *grid, const void *site) {
     self.bind(&fiber);
     fiber.site = site;
     ++self.converging_;
-    self.wait(Wait::convergence, nullptr);
+    self.wait(Fiber::Wait::convergence, nullptr);
     return fiber.present;
 }
 
@@ -439,7 +417,7 @@ bool Grid::release_converged() {
     if (std::exchange(converging_, 0) == 0)
         return false;
     const auto converges = [this](unsigned rank) {
-        return fiber_of_[rank] != nullptr && fiber_of_[rank]->wait == Wait::convergence;
+        return fiber_of_[rank] != nullptr && fiber_of_[rank]->wait == Fiber::Wait::convergence;
     };
     for (unsigned first = 0; first < threads_; first += warp_size) {
         const unsigned last = std::min(first + warp_size, threads_);
@@ -454,7 +432,7 @@ bool Grid::release_converged() {
             for (unsigned rest = lanes; rest != 0; rest &= rest - 1) {
                 Fiber *fiber = fiber_of_[first + static_cast<unsigned>(__builtin_ctz(rest))];
                 fiber->present = lanes;
-                fiber->wait = Wait::pause;
+                fiber->wait = Fiber::Wait::pause;
                 release(fiber);
             }
         }
@@ -489,7 +467,7 @@ void Grid::yield() {
     if (alone)
         return;
     bind(current_);
-    wait(Wait::pause, &paused_);
+    wait(Fiber::Wait::pause, &paused_);
 }
 
 // Accesses
@@ -497,73 +475,7 @@ void Grid::yield() {
 void Grid::allow(abi::Range range) {
     if (running_)
         throw std::logic_error("memory is allowed while another thread runs the launch");
-    admit(range);
-}
-
-void Grid::admit_own(abi::Range range) {
-    if (range.begin < range.end)
-        own_.push_back(range);
-    admit(range);
-}
-
-// Overlapping ranges become one range, so that find() needs to look at one range only.
-void Grid::admit(abi::Range range) {
-    if (range.begin >= range.end)
-        return;
-    const auto ends_before = [](const abi::Range &left, std::uintptr_t place) { return left.end <= place; };
-    const auto first = std::lower_bound(ranges_.begin(), ranges_.end(), range.begin, ends_before);
-    auto last = first;
-    for (; last != ranges_.end() && last->begin < range.end; ++last) {
-        range.begin = std::min(range.begin, last->begin);
-        range.end = std::max(range.end, last->end);
-    }
-    if (first == last) {
-        ranges_.insert(first, range);
-    } else {
-        *first = range;
-        ranges_.erase(first + 1, last);
-    }
-}
-
-const abi::Range *Grid::find(std::uintptr_t address, std::uint64_t size) const {
-    const auto after = [](std::uintptr_t left, const abi::Range &right) { return left < right.begin; };
-    auto place = std::upper_bound(ranges_.begin(), ranges_.end(), address, after);
-    if (place == ranges_.begin())
-        return nullptr;
-    --place;
-    return address < place->end && size <= place->end - address ? &*place : nullptr;
-}
-
-bool Grid::is_own(std::uintptr_t address) const {
-    return std::any_of(own_.begin(), own_.end(),
-                       [&](const abi::Range &range) { return address - range.begin < range.end - range.begin; });
-}
-
-const abi::Range *Grid::variable_at(std::uintptr_t address, std::uint64_t size) const {
-    for (const abi::Range &variable : launch_.variables)
-        if (address < variable.end && variable.begin < address + size)
-            return &variable;
-    return nullptr;
-}
-
-// The memory around an address that is in no variable, without the variables before and after.
-abi::Range Grid::between_variables(std::uintptr_t address, abi::Range around) const {
-    for (const abi::Range &variable : launch_.variables) {
-        if (variable.end <= address)
-            around.begin = std::max(around.begin, variable.end);
-        else
-            around.end = std::min(around.end, variable.begin);
-    }
-    return around;
-}
-
-std::vector<abi::Range> Grid::recorded() const {
-    std::vector<abi::Range> found = launch_.variables;
-    std::copy_if(ranges_.begin(), ranges_.end(), std::back_inserter(found),
-                 [this](const abi::Range &range) { return !is_own(range.begin); });
-    std::sort(found.begin(), found.end(),
-              [](const abi::Range &left, const abi::Range &right) { return left.begin < right.begin; });
-    return found;
+    memory_.admit(range);
 }
 
 // In a fiber: notes an access, and lets the module note further accesses to the same page.
@@ -591,13 +503,12 @@ abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long s
     if (self.take_interruption())
         self.interrupt_thread(!write);
     for (;;) {
-        if (const abi::Range *range = self.find(address, size)) {
+        if (const abi::Range *range = self.memory_.find(address, size)) {
             if (self.recorder_ == nullptr)
                 return {range->begin, range->end - range->begin};
-            const bool own = self.is_own(address);
-            const abi::Range *recorded = own ? self.variable_at(address, size) : range;
+            const abi::Range *const recorded = self.memory_.of_device(address, size, *range);
             if (recorded == nullptr) {
-                const abi::Range around = self.between_variables(address, *range);
+                const abi::Range around = self.memory_.between_variables(address, *range);
                 return {around.begin, around.end - around.begin};
             }
             if (size != 0)
@@ -682,9 +593,9 @@ void Grid::describe_failure() {
 std::string Grid::reason_of(const Fiber &fiber) {
     char text[64];
     switch (fiber.wait) {
-    case Wait::block:
+    case Fiber::Wait::block:
         return "__syncthreads()";
-    case Wait::warp:
+    case Fiber::Wait::warp:
         std::snprintf(text, sizeof text, "a warp function with the mask 0x%08x", fiber.mask);
         return text;
     default:

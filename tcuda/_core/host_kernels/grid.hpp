@@ -11,6 +11,8 @@
 
 #include "host_kernels/access_recorder.hpp"
 #include "host_kernels/context.hpp"
+#include "host_kernels/fiber.hpp"
+#include "host_kernels/launch_memory.hpp"
 #include "host_kernels/loaded_module.hpp"
 #include "host_kernels/stacks.hpp"
 #include <tcuda_abi.h>
@@ -87,37 +89,9 @@ public:
     // The memory of devices that the launch has used, if `recorded`. Called after run() has returned `done`.
     const AccessRecorder *recorder() const { return recorder_.get(); }
     // The memory of which recorder() knows, in ascending order.
-    std::vector<abi::Range> recorded() const;
+    std::vector<abi::Range> recorded() const { return memory_.of_devices(); }
 
 private:
-    enum class Wait : unsigned { nothing, block, warp, convergence, pause };
-
-    // The fields that a switch touches fit in one line of the cache.
-    struct alignas(64) Fiber {
-        Context context;
-        Fiber *next = nullptr; // the next fiber of a queue
-        Wait wait = Wait::nothing;
-        unsigned rank = 0;
-        abi::Index thread{};
-        unsigned mask = 0;              // the mask of an exchange
-        unsigned long long value = 0;   // the value that the thread gives to an exchange
-        unsigned present = 0;           // the lanes of a finished exchange
-        unsigned result = 0;            // the place of the values of a finished exchange
-        const void *site = nullptr;     // the place of a call of __activemask()
-    };
-
-    // Fibers in the order of their arrival. A fiber is in at most one queue.
-    class Queue {
-    public:
-        Fiber *first() const { return first_; }
-        void push(Fiber *fiber);
-        Fiber *pop();
-        void append(Queue &other); // leaves the other queue empty
-    private:
-        Fiber *first_ = nullptr;
-        Fiber *last_ = nullptr;
-    };
-
     // The lanes of a warp that have called an exchange with the same mask.
     struct Meeting {
         unsigned warp, mask, arrived;
@@ -159,7 +133,7 @@ private:
     Fiber *next_of_waiting();
     Fiber *spare_fiber();
     void make_current(Fiber *fiber);
-    void wait(Wait reason, Queue *queue);
+    void wait(Fiber::Wait reason, FiberQueue *queue);
     void leave();
     void yield();
     void interrupt_thread(bool may_yield);
@@ -179,19 +153,13 @@ private:
     void describe_failure();
     void describe_deadlock();
     static std::string reason_of(const Fiber &fiber);
-    void admit(abi::Range range);
-    void admit_own(abi::Range range);
-    const abi::Range *find(std::uintptr_t address, std::uint64_t size) const;
-    bool is_own(std::uintptr_t address) const;
-    const abi::Range *variable_at(std::uintptr_t address, std::uint64_t size) const;
-    abi::Range between_variables(std::uintptr_t address, abi::Range around) const;
     void record(std::uintptr_t address, std::uint64_t size, bool write, const abi::Range &known);
 
     // Hot fields first
     const abi::Module &interface_;
     Fiber *current_ = nullptr;
-    Queue ready_;
-    Queue barrier_;
+    FiberQueue ready_;
+    FiberQueue barrier_;
     unsigned waiting_ = 0;    // the number of threads that wait
     unsigned at_barrier_ = 0; // the number of threads at the barrier of the block
     unsigned converging_ = 0; // the number of threads in converge()
@@ -207,8 +175,7 @@ private:
     std::optional<Outcome> ended_;
     abi::Index block_{};
 
-    std::vector<abi::Range> ranges_; // in ascending order; none overlaps another
-    std::vector<abi::Range> own_;    // the ranges that are no memory of a device
+    LaunchMemory memory_;
     std::unique_ptr<AccessRecorder> recorder_;
     abi::Range covered_{};  // the memory around the access that the recorder does not cover yet
     bool uncovered_ = false; // whether a fiber waits until the recorder covers its access
@@ -218,8 +185,8 @@ private:
     // The fiber of each thread, by rank, from the first wait of the thread. The entry of a thread that has returned
     // stays until its fiber waits for another thread or is spare.
     std::vector<Fiber *> fiber_of_;
-    Queue spare_;
-    Queue paused_;
+    FiberQueue spare_;
+    FiberQueue paused_;
     std::vector<Meeting> meetings_;          // has room for a meeting of each thread
     std::unique_ptr<Exchanges[]> exchanges_; // for each warp; without values until the first exchange
     unsigned exchanging_ = 0;                // the number of warps whose Exchanges are in use
