@@ -44,6 +44,8 @@ class Running:
         """Return the result for the log."""
         report = self.report or {"operations": 0, "suppressed": 0, "races": [], "possible": []}
         kept = {name: report[name] for name in ("operations", "suppressed", "races", "possible")}
+        # A test may have hundreds of possible races, each with the 64 steps before the race.
+        kept["possible"] = [{**race, "neighbours": []} for race in kept["possible"]]
         seconds = round(time.perf_counter() - self.begin, 3)
         return {"test": test, "seconds": seconds, "failed": self.failed, "checked": self.report is not None, **kept}
 
