@@ -99,6 +99,9 @@ TARGETS = {
 COLD_TIME_OF_TORCH = 0.8
 """The bound of the time of arrays of new memory from the device, as a multiple of the time of torch's arrays."""
 
+COLD_ALLOCATIONS = {"cold_small": 57, "cold_medium": 104, "cold_large": 143}
+"""The bounds of the allocations from the driver in the cold workloads, which are the same in every run."""
+
 RIVALS = ("torch", "torch_expandable", "cupy")
 """The allocators whose reserved memory bounds tcuda's."""
 

@@ -10,7 +10,7 @@ from machine import machine
 from replay import NAMES, present, replay
 from replay_tables import array_time_of_torch, reserved_bound
 from stream_programs import PROGRAMS
-from targets import COLD_TIME_OF_TORCH, RESERVED_PER_LIVE, RIVALS
+from targets import COLD_ALLOCATIONS, COLD_TIME_OF_TORCH, RESERVED_PER_LIVE, RIVALS
 from workloads import CHURNS, COLD, STEPS, TRACES
 
 if TYPE_CHECKING:
@@ -54,6 +54,13 @@ def test_replay_takes_new_memory_faster_than_torch(workload: str) -> None:
 def test_replay_takes_no_more_new_memory_than_torch(workload: str) -> None:
     sources = of_all(workload)
     assert sources["tcuda"].reserved <= sources["torch"].reserved
+
+
+@pytest.mark.parametrize("workload", COLD)
+def test_replay_asks_the_driver_for_new_memory_as_rarely_as_the_policy_promises(workload: str) -> None:
+    found = replays("tcuda")[workload].driver_allocations
+    assert found is not None
+    assert found <= COLD_ALLOCATIONS[workload]
 
 
 @beside_torch

@@ -83,6 +83,7 @@ void CachingAllocator::give(Block *block) {
     merge_recent(heap);
     block->state = Block::State::recent;
     block->freed_at = ++frees_;
+    heap.only_grows = false;
     --block->pool->live;
     heap.recent = block;
     if (heap.is_large || heap.end != nullptr) // a large block may stay free for long, and large requests need merged memory
@@ -225,8 +226,10 @@ std::size_t CachingAllocator::release(const std::vector<Heap *> &heaps, std::uin
         const auto [heap, block] = where;
         *status = block->segment->expandable ? expandable_.release(*heap, block, &released)
                                              : release_segment(*heap, block, returned, &released);
-        if (is_empty(*heap))
+        if (is_empty(*heap)) {
+            heap->only_grows = true;
             maybe_unneeded_.add(*heap);
+        }
         if (*status != success)
             break;
     }
