@@ -57,6 +57,7 @@ class HostMachine(RuleBasedStateMachine):
         self.uses: list[tuple[int, int, tcuda.Event]] = []
         self.held: list[tuple[tuple[tuple[int, int], list[int]], int, int]] = []
         self.peak = 0
+        self.expected: Any = None
 
     @rule(size=sizes())
     def allocate(self, size: int) -> None:
@@ -111,6 +112,26 @@ class HostMachine(RuleBasedStateMachine):
         self.held.append(((pool, held), block.ptr, block.ptr + block.block_size))
 
     @precondition(lambda self: self.held)
+    @rule(data=st.data(), busy=st.booleans())
+    def replay(self, data: st.DataObject, busy: bool) -> None:
+        _, begin, end = self.held[data.draw(st.integers(0, len(self.held) - 1))]
+        stream = self.streams[data.draw(st.integers(0, 1))]
+        if busy:
+            keep_busy(stream, BUSY)
+        size = min(end - begin, MOST)
+        self.cuda.memcpyAsync(self.device.data.ptr, begin, size, MEMCPY_HOST_TO_DEVICE, stream.cuda_stream)
+        self.uses.append((begin, end, stream.record_event()))
+
+    @rule()
+    def expect_or_end_capture(self) -> None:
+        """From one call to the next one, the allocator records no event. Nothing is captured."""
+        if self.expected is None:
+            self.expected = self.own.expect_capture()
+        else:
+            self.expected.end()
+            self.expected = None
+
+    @precondition(lambda self: self.held)
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
         held, _, _ = self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
@@ -130,6 +151,8 @@ class HostMachine(RuleBasedStateMachine):
         assert stats["allocated_bytes.current"] >= stats["active_bytes.current"]
 
     def teardown(self) -> None:
+        if self.expected is not None:
+            self.expected.end()
         self.live.clear()
         for held, _, _ in self.held:
             self.own.release_graph(*held, False)

@@ -115,6 +115,31 @@ class TestQuestions:
         assert host.stat("num_host_alloc") == 15
 
 
+def test_memory_of_a_graph_is_asked_about_again_when_the_graph_is_released(
+    host: Host, runtime: Runtime, xp: Any
+) -> None:
+    """The driver was asked while the graph had the memory, and the graph was replayed after that."""
+    pages = 3 * MIB
+    x, first, second = xp.zeros(pages, "uint8"), tcuda.Stream(), tcuda.Stream()
+    pool = (host.ledger.next_pool(), 0)
+    for device in range(host.devices):
+        host.ledger.create_pool(device, pool, None, True, False)
+    begin = host.block(pages).ptr
+    held = host.ledger.hold([begin], 0)
+    tcuda.synchronize()
+    keep_busy(first)
+    others = [host.block(pages)]  # asks with an event behind the first stream
+    keep_busy(second)
+    runtime.memcpyAsync(x.data.ptr, begin, pages, MEMCPY_HOST_TO_DEVICE, second.cuda_stream)
+    host.ledger.release_graph(pool, held, False)
+    first.synchronize()
+    others.append(host.block(pages))
+    assert begin not in [other.ptr for other in others] or second.query()
+    second.synchronize()
+    others += [host.block(pages) for _ in range(4)]
+    assert begin in [other.ptr for other in others]
+
+
 class TestKeptBlocks:
     """Freed small blocks keep their sizes until no free block fits."""
 

@@ -247,6 +247,8 @@ void HostAllocator::release_idle_segments(Lock &lock) {
 void HostAllocator::settle_all(Lock &lock) {
     const SettlingRest rest(*thread_, lock);
     waits_.settle(lock, true);
+    if (waits_.any()) // a graph has released memory after the driver was asked
+        waits_.settle(lock, true);
 }
 
 void HostAllocator::empty_cache() {
@@ -294,8 +296,12 @@ void HostAllocator::release(const std::vector<Address> &held) noexcept {
         HostBlock *const block = heap_.find(address);
         if (block == nullptr || block->holds == 0)
             continue;
-        if (--block->holds == 0 && block->state == HostBlock::State::held)
+        if (--block->holds != 0)
+            continue;
+        if (block->state == HostBlock::State::held)
             doubt(block);
+        else
+            block->released = block->state == HostBlock::State::asked;
     }
 }
 

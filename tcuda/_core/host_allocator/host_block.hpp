@@ -35,7 +35,7 @@ struct HostBlock {
         kept,      // free, in the list of the free blocks of its size
         allocated, // the program's
         doubtful,  // freed; work of a device may still use the memory
-        asked,     // freed; a thread asks the driver whether work still uses the memory
+        asked,     // freed; the driver was asked whether work still uses the memory, or events behind the work exist
         held,      // freed; a graph uses the memory
         refused,   // freed; the driver has refused to take the segment back
     };
@@ -47,6 +47,7 @@ struct HostBlock {
     StackId stack = 0;         // of the allocation
     State state = State::free;
     unsigned holds = 0;        // of graphs
+    bool released = false;     // by a graph, after the driver was asked: the graph may have used the memory meanwhile
     HostBlock *next = nullptr; // in a HostBlockList
     FreeHostBlocks::node_type node; // the node of the set of free blocks while the block is in none
 };
@@ -68,6 +69,10 @@ public:
         first_ = block->next;
         block->next = nullptr;
         return block;
+    }
+    template <typename Visit> void each(Visit visit) const {
+        for (HostBlock *block = first_; block != nullptr; block = block->next)
+            visit(*block);
     }
     void swap(HostBlockList &other) { std::swap(first_, other.first_); }
 

@@ -66,6 +66,7 @@ void HostWaits::record_batch(Lock &lock) {
     const auto batch = std::prev(batches_.end());
     batch->busy = true;
     batch->blocks.swap(doubtful_);
+    batch->blocks.each([](HostBlock &block) { block.state = HostBlock::State::asked; });
     bool recorded;
     ++recordings_;
     {
@@ -132,6 +133,10 @@ std::size_t HostWaits::settled(HostBlockList &blocks) noexcept {
         HostBlock *const block = blocks.take();
         if (block->holds != 0) {
             block->state = HostBlock::State::held;
+            continue;
+        }
+        if (block->released) {
+            free(block);
             continue;
         }
         history_.record(Action::free_completed, block->address, block->requested, 0, block->stack);

@@ -30,6 +30,7 @@ public:
 
     void free(HostBlock *block) noexcept {
         block->state = HostBlock::State::doubtful;
+        block->released = false;
         doubtful_.add(block);
     }
     // Whether a block is in doubt, or waits for events.
