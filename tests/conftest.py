@@ -116,14 +116,17 @@ def _changed_environment(changes: Mapping[str, str | None]) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def forked_programs() -> Iterator[ForkedPrograms]:
-    """A process that runs programs in copies of itself, for all tests."""
+    """The processes that run programs in copies of themselves, for all tests."""
     with ForkedPrograms() as programs:
         yield programs
 
 
 @pytest.fixture
 def run_forked(request: pytest.FixtureRequest, tmp_path: Path) -> RunPython:
-    """Run code as ``run_python`` does, with less time, in a process that has imported tcuda but not used it."""
+    """Run code as ``run_python`` does, in less time, in a process that has imported tcuda but not used it.
+
+    A ``LD_LIBRARY_PATH`` of a single test takes more time than with ``run_python``.
+    """
     if os.environ["TCUDA_RUNTIME"] == "cuda":
         run_python: RunPython = request.getfixturevalue("run_python")
         return run_python
@@ -136,11 +139,23 @@ def run_forked(request: pytest.FixtureRequest, tmp_path: Path) -> RunPython:
 
 
 @pytest.fixture
-def output_of(run_python: RunPython) -> OutputOf:
-    """Run code as ``run_python`` does, check that the process succeeds, and return its output."""
+def output_of(run_forked: RunPython) -> OutputOf:
+    """Run code as ``run_forked`` does, check that the process succeeds, and return its output."""
+    return _outputs(run_forked)
 
+
+@pytest.fixture
+def fresh_output_of(run_python: RunPython) -> OutputOf:
+    """Run code as ``run_python`` does, check that the process succeeds, and return its output.
+
+    A test of imports, of variables that imports read, or of the search for shared libraries needs a fresh process.
+    """
+    return _outputs(run_python)
+
+
+def _outputs(run: RunPython) -> OutputOf:
     def output(code: str, **environment: str | None) -> str:
-        done = run_python(code, **environment)
+        done = run(code, **environment)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

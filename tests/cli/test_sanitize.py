@@ -24,6 +24,8 @@ from tcuda.cli.terminal import console
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from support.forked_programs import ForkedPrograms
+
     Sanitize = Callable[..., subprocess.CompletedProcess[str]]
 
 RACY = """\
@@ -57,15 +59,30 @@ with tcuda.stream(side):
 MISSING = "side.wait_stream(main) before program.py:12"
 
 
+COMMAND = """
+import runpy, sys, warnings
+
+warnings.resetwarnings()  # The warnings of programs in copies are errors.
+sys.argv[1:] = {}
+runpy.run_module("tcuda", run_name="__main__", alter_sys=True)
+"""
+
+
 @pytest.fixture
-def sanitize(tmp_path: Path) -> Sanitize:
-    """Return a function that writes a program and runs the command with the program, on emulated devices."""
+def sanitize(tmp_path: Path, forked_programs: ForkedPrograms) -> Sanitize:
+    """Return a function that writes a program and runs the command with the program, on emulated devices.
+
+    The command runs in a copy of a process, or in a process of its own if there are other options of the process.
+    """
 
     def sanitize(
         program: str, *arguments: str, options: Any = ("program.py",), **more: Any
     ) -> subprocess.CompletedProcess[str]:
         (tmp_path / "program.py").write_text(program)
         variables = {"TCUDA_RUNTIME": "emulated", "TCUDA_EMULATED_DEVICES": "2", **more.pop("variables", {})}
+        if not more:
+            command = COMMAND.format(["sanitize", *options, *arguments])
+            return forked_programs.run(command, tmp_path, environment(**variables))
         return subprocess.run(
             [sys.executable, "-m", "tcuda", "sanitize", *options, *arguments],
             cwd=tmp_path,

@@ -51,10 +51,10 @@ for node in (status, *nodes):
         ]
 
     def test_gives_zeros_if_the_driver_has_no_numbers(
-        self, output_of: OutputOf, compiled_cpp: CompiledCpp, tmp_path: Path
+        self, fresh_output_of: OutputOf, compiled_cpp: CompiledCpp, tmp_path: Path
     ) -> None:
         shutil.move(compiled_cpp("graph_driver_stub", "-DWITHOUT_NUMBERS"), tmp_path / "libcuda.so.1")
-        lines = output_of(self.CODE, LD_LIBRARY_PATH=str(tmp_path)).splitlines()
+        lines = fresh_output_of(self.CODE, LD_LIBRARY_PATH=str(tmp_path)).splitlines()
         assert lines[0] == "(1, []) (0, 0)"
         assert [line.split(", ")[1] for line in lines[2:]] == ["0"] * 5
 

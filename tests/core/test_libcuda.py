@@ -41,7 +41,7 @@ except RuntimeError as error:
         assert output_of(code, LD_LIBRARY_PATH=driver_stub) == expected
 
     def test_without_a_driver_every_user_of_the_table_raises_an_error(
-        self, output_of: OutputOf, tmp_path: Path
+        self, fresh_output_of: OutputOf, tmp_path: Path
     ) -> None:
         (tmp_path / "libcuda.so.1").write_text("no library")
         code = """
@@ -54,7 +54,7 @@ for make in (*kinds, lambda: _core.FillKernel(1, 1, 1, 1)):
     except RuntimeError as error:
         print(str(error).partition(":")[0])
 """
-        output = output_of(code, LD_LIBRARY_PATH=str(tmp_path))
+        output = fresh_output_of(code, LD_LIBRARY_PATH=str(tmp_path))
         assert output.splitlines() == ["libcuda.so.1 cannot be loaded"] * 5
 
     @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ print([call.split()[0] for call in calls()], ledger.host_statistics()["allocated
         assert lines[5].endswith("'host_free', 'host_free'] 0")
 
     def test_an_older_driver_is_waited_for(
-        self, output_of: OutputOf, compiled_cpp: CompiledCpp, tmp_path: Path
+        self, fresh_output_of: OutputOf, compiled_cpp: CompiledCpp, tmp_path: Path
     ) -> None:
         Path(compiled_cpp("driver_stub", "-DWITHOUT_CONTEXT_EVENTS")).rename(tmp_path / "libcuda.so.1")
         code = """
@@ -206,14 +206,14 @@ del block
 stub.stub_forget()
 print(allocate().ptr == first, "cuCtxSynchronize" in stub.stub_calls().decode())
 """
-        assert output_of(self.CODE + code, LD_LIBRARY_PATH=str(tmp_path)) == "True True"
+        assert fresh_output_of(self.CODE + code, LD_LIBRARY_PATH=str(tmp_path)) == "True True"
 
     def test_a_graph_tells_the_memory_of_the_host_that_it_copies(
-        self, output_of: OutputOf, compiled_cpp: CompiledCpp, tmp_path: Path
+        self, fresh_output_of: OutputOf, compiled_cpp: CompiledCpp, tmp_path: Path
     ) -> None:
         Path(compiled_cpp("driver_stub", "-DWITH_GRAPHS")).rename(tmp_path / "libcuda.so.1")
         code = "from tcuda import _core; print(_core.CudaGraphs().contents(1))"
-        assert output_of(code, LD_LIBRARY_PATH=str(tmp_path)) == str((0, 1, [0x70000, 0x80000]))
+        assert fresh_output_of(code, LD_LIBRARY_PATH=str(tmp_path)) == str((0, 1, [0x70000, 0x80000]))
 
     def test_pages_of_the_process_are_locked(self, output_of: OutputOf, driver_stub: str) -> None:
         code = """

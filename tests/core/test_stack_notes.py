@@ -338,7 +338,7 @@ print(wrong)
     assert output_of(code).split() == ["20000", "0"]
 
 
-def test_a_thread_that_keeps_the_lock_delays_a_note_for_a_bounded_time(output_of: OutputOf) -> None:
+def test_a_thread_that_keeps_the_lock_delays_a_note_for_a_bounded_time(fresh_output_of: OutputOf) -> None:
     code = """
 from tcuda import _core
 _core.begin_stack_notes(300)
@@ -368,7 +368,7 @@ assert [frame["name"] for frame in _core.frames_of(names["result"])][0] == "new"
 print("done")
 """
     # The frames of note() are new code in the first calls: the notes leave them out as well.
-    assert output_of(code) == "done"
+    assert fresh_output_of(code) == "done"
 
 
 def test_notes_from_many_threads(output_of: OutputOf) -> None:

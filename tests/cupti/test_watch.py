@@ -87,14 +87,16 @@ class TestTheLibrary:
         broken.write_text("no library")
         assert library.find(13000) is None
 
-    def test_may_be_one_that_the_loader_finds(self, tmp_path: Path, cupti_library: str, output_of: OutputOf) -> None:
+    def test_may_be_one_that_the_loader_finds(
+        self, tmp_path: Path, cupti_library: str, fresh_output_of: OutputOf
+    ) -> None:
         put(cupti_library, tmp_path / "libcupti.so.13")
         code = """
 from tcuda._runtime.cuda import cupti
 cupti._folders = lambda major: iter(())  # a wheel may be installed
 print(cupti.find(13000))
 """
-        assert output_of(code, LD_LIBRARY_PATH=str(tmp_path)) == "libcupti.so.13"
+        assert fresh_output_of(code, LD_LIBRARY_PATH=str(tmp_path)) == "libcupti.so.13"
 
 
 class TestTheDisassembler:

@@ -68,7 +68,12 @@ for stream in (None, Stream(), TorchStream()):
         [((), "cuLaunchKernelEx cuLaunchKernel"), (("-DWITHOUT_CONFIGURED_LAUNCHES",), "cuLaunchKernel")],
     )
     def test_a_launch_is_one_call_of_the_driver_after_the_look_up_of_the_context(
-        self, output_of: OutputOf, compiled_cpp: CompiledCpp, tmp_path: Path, options: tuple[str, ...], launch: str
+        self,
+        fresh_output_of: OutputOf,
+        compiled_cpp: CompiledCpp,
+        tmp_path: Path,
+        options: tuple[str, ...],
+        launch: str,
     ) -> None:
         shutil.move(compiled_cpp("driver_stub", *options), tmp_path / "libcuda.so.1")
         code = f"""{PREPARATION}
@@ -79,7 +84,7 @@ print(stub.stub_launch().decode())
 """
         # The stub's cuLaunchKernelEx() calls its cuLaunchKernel().
         expected = [f"cuCtxGetCurrent {launch}", "100 2 3 4 5 6 7 8 11 0 0.000000"]
-        assert output_of(code, LD_LIBRARY_PATH=str(tmp_path)).splitlines() == expected
+        assert fresh_output_of(code, LD_LIBRARY_PATH=str(tmp_path)).splitlines() == expected
 
     def test_a_launch_runs_no_python_frame(self, output_of: OutputOf, driver_stub: str) -> None:
         code = f"""{PREPARATION}
@@ -205,7 +210,7 @@ except ValueError as error:
 """
         assert output_of(code, LD_LIBRARY_PATH=driver_stub).splitlines() == ["reach 0 3", "reach 1 3", "out of reach"]
 
-    def test_a_launch_without_a_driver_says_so(self, output_of: OutputOf, tmp_path: Path) -> None:
+    def test_a_launch_without_a_driver_says_so(self, fresh_output_of: OutputOf, tmp_path: Path) -> None:
         (tmp_path / "libcuda.so.1").write_text("no library")
         code = """
 from tcuda import _core
@@ -215,4 +220,4 @@ try:
 except RuntimeError as error:
     print(str(error).partition(":")[0])
 """
-        assert output_of(code, LD_LIBRARY_PATH=str(tmp_path)) == "libcuda.so.1 cannot be loaded"
+        assert fresh_output_of(code, LD_LIBRARY_PATH=str(tmp_path)) == "libcuda.so.1 cannot be loaded"

@@ -183,11 +183,11 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 @pytest.fixture
-def told(backend: Backend, results: dict[str, Any], output_of: OutputOf) -> dict[str, Any]:
+def told(backend: Backend, results: dict[str, Any], fresh_output_of: OutputOf) -> dict[str, Any]:
     """The results of the program with the backend; the program runs once for each backend."""
     if backend.settings not in results:
         environment = dict.fromkeys(VARIABLES) | {"TCUDA_ALLOC_CONF": backend.settings}
-        results[backend.settings] = json.loads(output_of(_PROGRAM, **environment))
+        results[backend.settings] = json.loads(fresh_output_of(_PROGRAM, **environment))
     result: dict[str, Any] = results[backend.settings]
     return result
 

@@ -182,7 +182,7 @@ class TestRecording:
         del kept
 
     def test_a_thread_gets_stacks_again_after_host_memory_was_short(
-        self, output_of: OutputOf, compiled_cpp: CompiledCpp
+        self, fresh_output_of: OutputOf, compiled_cpp: CompiledCpp
     ) -> None:
         program = """
 import ctypes, os, threading
@@ -210,7 +210,7 @@ for news in range(12):
     thread.join()
 print(sum(failed) >= 4, len(framed), all(framed))
 """
-        assert output_of(program, LD_PRELOAD=compiled_cpp("failing_new")) == "True 12 True"
+        assert fresh_output_of(program, LD_PRELOAD=compiled_cpp("failing_new")) == "True 12 True"
 
     def test_a_segment_is_mapped_by_the_first_allocation_and_unmapped_with_its_pool(self, xp: Any) -> None:
         pool = tcuda.MemPool()

@@ -155,16 +155,16 @@ def try_all(uses):
 """
 
 
-def test_every_use_of_an_object_of_the_parent_raises_torchs_error(output_of: OutputOf) -> None:
-    assert output_of(f"{OBJECTS}\nin_child(lambda: try_all(USES))\nprint('done')") == "done"
+def test_every_use_of_an_object_of_the_parent_raises_torchs_error(fresh_output_of: OutputOf) -> None:
+    assert fresh_output_of(f"{OBJECTS}\nin_child(lambda: try_all(USES))\nprint('done')") == "done"
 
 
 @pytest.mark.emulated  # on CUDA the arrays are CuPy's and raise CuPy's errors
-def test_every_use_of_an_emulated_array_of_the_parent_raises_torchs_error(output_of: OutputOf) -> None:
-    assert output_of(f"{OBJECTS}\nin_child(lambda: try_all(ARRAY_USES))\nprint('done')") == "done"
+def test_every_use_of_an_emulated_array_of_the_parent_raises_torchs_error(fresh_output_of: OutputOf) -> None:
+    assert fresh_output_of(f"{OBJECTS}\nin_child(lambda: try_all(ARRAY_USES))\nprint('done')") == "done"
 
 
-def test_the_state_of_a_generator_can_be_read_and_set_because_it_is_on_the_host(output_of: OutputOf) -> None:
+def test_the_state_of_a_generator_can_be_read_and_set_because_it_is_on_the_host(fresh_output_of: OutputOf) -> None:
     code = """
 def keep():
     seed = int.from_bytes(bytes(state[:8]), "little")
@@ -174,10 +174,12 @@ def keep():
 in_child(keep)
 print("done")
 """
-    assert output_of(OBJECTS + code) == "done"
+    assert fresh_output_of(OBJECTS + code) == "done"
 
 
-def test_dropping_objects_of_the_parent_calls_no_runtime_function_and_the_parent_goes_on(output_of: OutputOf) -> None:
+def test_dropping_objects_of_the_parent_calls_no_runtime_function_and_the_parent_goes_on(
+    fresh_output_of: OutputOf,
+) -> None:
     code = """
 def drop():
     calls = []
@@ -210,11 +212,11 @@ stream.synchronize()
 assert event.query() and float(a.sum()) == 8 and tracked.allocations >= 1 and float(y.sum()) == 16
 print("done")
 """
-    assert output_of(OBJECTS + code) == "done"
+    assert fresh_output_of(OBJECTS + code) == "done"
 
 
 @pytest.mark.emulated  # CUDA must not be initialised before the fork, and the question for the devices may do so
-def test_each_child_of_a_process_that_has_used_no_device_has_devices_of_its_own(output_of: OutputOf) -> None:
+def test_each_child_of_a_process_that_has_used_no_device_has_devices_of_its_own(fresh_output_of: OutputOf) -> None:
     code = """
 import os
 import tcuda
@@ -227,4 +229,4 @@ for _ in range(2):
     assert os.waitpid(child, 0) == (child, 0)
 print(float(tcuda.xp.arange(5.0).sum()))
 """
-    assert output_of(code).splitlines() == ["6.0", "6.0", "10.0"]
+    assert fresh_output_of(code).splitlines() == ["6.0", "6.0", "10.0"]

@@ -95,7 +95,7 @@ def test_initialisation_can_be_repeated_with_a_corrected_setting(output_of: Outp
 
 
 @pytest.mark.emulated
-def test_initialisation_of_emulated_devices_imports_no_arrays(output_of: OutputOf) -> None:
+def test_initialisation_of_emulated_devices_imports_no_arrays(fresh_output_of: OutputOf) -> None:
     code = (
         "import sys, tcuda\n"
         "tcuda.init()\n"
@@ -105,7 +105,7 @@ def test_initialisation_of_emulated_devices_imports_no_arrays(output_of: OutputO
         "x = tcuda.xp.ones(3)\n"
         "print('numpy' in sys.modules, 'xp' in vars(tcuda))"
     )
-    assert output_of(code) == "True []\nTrue True"
+    assert fresh_output_of(code) == "True []\nTrue True"
 
 
 def test_a_finalizer_may_use_streams_during_initialisation(output_of: OutputOf) -> None:
@@ -205,8 +205,8 @@ def test_without_a_device_some_calls_work(output_of: OutputOf, call: str) -> Non
         "utilization()",
     ],
 )
-def test_without_a_device_other_calls_raise_an_error_with_advice(run_python: RunPython, call: str) -> None:
-    done = run_python(f"import tcuda; tcuda.{call}", **WITHOUT_DEVICE)
+def test_without_a_device_other_calls_raise_an_error_with_advice(run_forked: RunPython, call: str) -> None:
+    done = run_forked(f"import tcuda; tcuda.{call}", **WITHOUT_DEVICE)
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith(("RuntimeError: No CUDA GPUs are available", "RuntimeError: CuPy cannot be imported"))

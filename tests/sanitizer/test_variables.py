@@ -95,18 +95,18 @@ def test_a_collected_report_is_printed_at_the_end(program: str, run_python: RunP
 
 
 @emulated
-def test_without_a_variable_nothing_is_watched(program: str, output_of: OutputOf) -> None:
+def test_without_a_variable_nothing_is_watched(program: str, fresh_output_of: OutputOf) -> None:
     code = f"{program}\nassert not any(name.startswith('tcuda._sanitizer._v') for name in sys.modules)"
-    assert output_of(f"import sys\n{code}") == "end"
+    assert fresh_output_of(f"import sys\n{code}") == "end"
 
 
 @emulated
-def test_suppressions_are_read(program: str, tmp_path: Path, output_of: OutputOf) -> None:
+def test_suppressions_are_read(program: str, tmp_path: Path, fresh_output_of: OutputOf) -> None:
     (tmp_path / "races.txt").write_text("file=program.py function=race\n")
-    assert output_of(program, TCUDA_SANITIZER="1", TCUDA_SANITIZER_SUPPRESSIONS="races.txt") == "end"
+    assert fresh_output_of(program, TCUDA_SANITIZER="1", TCUDA_SANITIZER_SUPPRESSIONS="races.txt") == "end"
 
 
-def test_enabling_initialises_nothing(output_of: OutputOf) -> None:
+def test_enabling_initialises_nothing(fresh_output_of: OutputOf) -> None:
     code = (
         "import sys, tcuda, tcuda.sanitizer\n"
         "from tcuda import _runtime\n"
@@ -114,11 +114,11 @@ def test_enabling_initialises_nothing(output_of: OutputOf) -> None:
         "assert not tcuda.is_initialized() and _runtime._in_use is None\n"
         "assert not {'cupy', 'numpy'} & set(sys.modules)"
     )
-    assert output_of(code, TCUDA_SANITIZER="1") == ""
+    assert fresh_output_of(code, TCUDA_SANITIZER="1") == ""
 
 
 @emulated
-def test_a_check_from_before_initialisation_finds_races(program: str, output_of: OutputOf) -> None:
+def test_a_check_from_before_initialisation_finds_races(program: str, fresh_output_of: OutputOf) -> None:
     code = (
         "import tcuda, tcuda.sanitizer\n"
         "with tcuda.sanitizer.check(mode='collect') as report:\n"
@@ -128,10 +128,10 @@ def test_a_check_from_before_initialisation_finds_races(program: str, output_of:
         "assert len(report) == 1\n"
         "assert report[0].allocation.stack[0].line == 8"
     )
-    assert output_of(code) == ""
+    assert fresh_output_of(code) == ""
 
 
-def test_the_devices_can_be_chosen_in_a_check(output_of: OutputOf) -> None:
+def test_the_devices_can_be_chosen_in_a_check(fresh_output_of: OutputOf) -> None:
     code = (
         "import tcuda.emulation, tcuda.sanitizer\n"
         "with tcuda.sanitizer.check(mode='collect') as report:\n"
@@ -139,11 +139,11 @@ def test_the_devices_can_be_chosen_in_a_check(output_of: OutputOf) -> None:
         "    tcuda.xp.zeros(4)\n"
         "print(report.operations)"
     )
-    assert output_of(code, TCUDA_RUNTIME=None) == "1"
+    assert fresh_output_of(code, TCUDA_RUNTIME=None) == "1"
 
 
 @emulated
-def test_older_memory_has_no_stack(program: str, output_of: OutputOf) -> None:
+def test_older_memory_has_no_stack(program: str, fresh_output_of: OutputOf) -> None:
     code = (
         "import tcuda, tcuda.sanitizer\n"
         "x = tcuda.xp.zeros(4)\n"
@@ -153,11 +153,11 @@ def test_older_memory_has_no_stack(program: str, output_of: OutputOf) -> None:
         "        with tcuda.stream(stream): x += 1\n"
         "assert 'Trace for tensor allocation not found.' in str(report[0])"
     )
-    assert output_of(code) == ""
+    assert fresh_output_of(code) == ""
 
 
 @emulated
-def test_a_forked_child_has_no_detector(output_of: OutputOf) -> None:
+def test_a_forked_child_has_no_detector(fresh_output_of: OutputOf) -> None:
     code = (
         "import os, tcuda, tcuda.sanitizer\n"
         "from tcuda._process import races\n"
@@ -170,7 +170,7 @@ def test_a_forked_child_has_no_detector(output_of: OutputOf) -> None:
         "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
         "    assert races._started is not None"
     )
-    assert output_of(code, TCUDA_SANITIZER="1") == ""
+    assert fresh_output_of(code, TCUDA_SANITIZER="1") == ""
 
 
 @emulated
@@ -194,7 +194,7 @@ runtime().watchRaces = refuse
 
 
 class TestARuntimeWithoutRaces:
-    def test_the_variable_warns_once_and_the_program_goes_on(self, output_of: OutputOf) -> None:
+    def test_the_variable_warns_once_and_the_program_goes_on(self, fresh_output_of: OutputOf) -> None:
         code = (
             f"{REFUSING}\n"
             "with warnings.catch_warnings(record=True) as caught:\n"
@@ -204,9 +204,9 @@ class TestARuntimeWithoutRaces:
             "print(*[f'{one.filename}: {one.category.__name__}: {one.message}' for one in caught])"
         )
         expected = "<string>: RuntimeWarning: The race detector stays off: These devices tell nothing."
-        assert output_of(code, TORCH_CUDA_SANITIZER="1") == expected
+        assert fresh_output_of(code, TORCH_CUDA_SANITIZER="1") == expected
 
-    def test_a_check_raises_the_error(self, output_of: OutputOf) -> None:
+    def test_a_check_raises_the_error(self, fresh_output_of: OutputOf) -> None:
         code = (
             f"{REFUSING}\n"
             "import tcuda.sanitizer\n"
@@ -217,9 +217,9 @@ class TestARuntimeWithoutRaces:
             "except RuntimeError as error: print(error)\n"
             "assert races._started is None"
         )
-        assert output_of(code) == "These devices tell nothing."
+        assert fresh_output_of(code) == "These devices tell nothing."
 
-    def test_a_check_from_before_raises_the_error_at_initialisation(self, output_of: OutputOf) -> None:
+    def test_a_check_from_before_raises_the_error_at_initialisation(self, fresh_output_of: OutputOf) -> None:
         code = (
             f"{REFUSING}\n"
             "import tcuda.sanitizer\n"
@@ -229,9 +229,9 @@ class TestARuntimeWithoutRaces:
             "assert not tcuda.is_initialized()\n"
             "tcuda.init()"
         )
-        assert output_of(code) == "These devices tell nothing."
+        assert fresh_output_of(code) == "These devices tell nothing."
 
 
-def test_without_devices_a_check_is_allowed(output_of: OutputOf) -> None:
+def test_without_devices_a_check_is_allowed(fresh_output_of: OutputOf) -> None:
     code = "import tcuda.sanitizer\nwith tcuda.sanitizer.check(): assert not tcuda.is_available()"
-    assert output_of(code, TCUDA_RUNTIME=None, **NO_GPU) == ""
+    assert fresh_output_of(code, TCUDA_RUNTIME=None, **NO_GPU) == ""

@@ -164,8 +164,8 @@ def test_a_forked_child_shares_nothing(output_of: OutputOf) -> None:
     assert output_of(FORKED).splitlines() == [refused, refused, "0", "0 [0, 1, 2, 3]"]
 
 
-def test_collecting_without_shared_arrays_changes_nothing(output_of: OutputOf) -> None:
+def test_collecting_without_shared_arrays_changes_nothing(fresh_output_of: OutputOf) -> None:
     code = (
         "import sys, tcuda; tcuda.ipc_collect(); print('tcuda._sharing.server' in sys.modules, tcuda.is_initialized())"
     )
-    assert output_of(code) == "False True"
+    assert fresh_output_of(code) == "False True"

@@ -1,12 +1,13 @@
 """Programs that run in copies of a process that has imported tcuda but not used it.
 
-A copy is as fresh as a process of its own for a program that uses tcuda, and starts in a tenth of the time, most of
-which the imports take.
+A copy is as fresh as a process of its own for a program that uses tcuda, and needs a tenth of the time, because the
+imports take most of the time of a process.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 _LIMIT = 120  # seconds for each program
 
 _SERVER = """
-import json, os, signal, sys, warnings
+import gc, json, os, signal, sys, warnings
 import numpy, tcuda
 import tcuda._process.captures, tcuda._runtime.emulated.runtime, tcuda.emulation.functions, tcuda.emulation.random
-import tcuda.jiterator, tcuda.testing
+import tcuda.emulation._backend, tcuda.emulation.xp, tcuda.jiterator, tcuda.testing
 
+gc.collect()
+gc.freeze()  # The collector of a copy would write to the memory of every object, which copies the memory.
 for line in sys.stdin:
     request = json.loads(line)
     with warnings.catch_warnings():
@@ -49,26 +52,28 @@ for descriptor, path, flags in (
 os.chdir(request["folder"])
 os.environ.clear()
 os.environ.update(request["environment"])
+found = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+sys.path[1:1] = [entry for entry in found if entry and entry not in sys.path]
 code = compile(request["code"], "<string>", "exec")
-for used in ("descriptor", "flags", "json", "line", "numpy", "opened", "os", "path", "process", "request", "signal"):
-    del globals()[used]
-del sys, tcuda, used, warnings
+del descriptor, flags, found, gc, json, line, numpy, opened, os, path, process, request, signal, sys, tcuda, warnings
 exec(globals().pop("code"))
 """
 
 
 class ForkedPrograms:
-    """A process that has imported tcuda, and runs programs in copies of itself."""
+    """Processes that have imported tcuda, and run programs in copies of themselves.
+
+    Only the start of a process reads ``LD_LIBRARY_PATH``, so there is a process for each value of this variable.
+    """
 
     def __init__(self) -> None:
-        self._server = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._servers: dict[str | None, subprocess.Popen[str]] = {}
 
     def run(self, code: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
         """Run ``code`` in ``folder`` with the variables of ``environment``, of which imports do not depend."""
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
+        server = self._server(environment.get("LD_LIBRARY_PATH"))
+        assert server.stdin is not None
+        assert server.stdout is not None
         with tempfile.TemporaryDirectory() as results:
             output, errors = Path(results, "output"), Path(results, "errors")
             output.touch()
@@ -81,13 +86,24 @@ class ForkedPrograms:
                 "errors": str(errors),
                 "limit": _LIMIT,
             }
-            self._server.stdin.write(json.dumps(request) + "\n")
-            self._server.stdin.flush()
-            status = int(self._server.stdout.readline())
+            server.stdin.write(json.dumps(request) + "\n")
+            server.stdin.flush()
+            status = int(server.stdout.readline())
             return subprocess.CompletedProcess(["python", "-c", code], status, output.read_text(), errors.read_text())
+
+    def _server(self, libraries: str | None) -> subprocess.Popen[str]:
+        """Return the process that searches shared libraries in ``libraries`` first."""
+        if libraries not in self._servers:
+            environment = os.environ if libraries is None else {**os.environ, "LD_LIBRARY_PATH": libraries}
+            command = [sys.executable, "-W", "error", "-c", _SERVER]
+            self._servers[libraries] = subprocess.Popen(
+                command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        return self._servers[libraries]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._server.communicate()
+        for server in self._servers.values():
+            server.communicate()

@@ -181,6 +181,8 @@ import time
         ("capture", 1000),
     ],
 )
-def test_a_scope_undoes_its_changes_if_a_signal_handler_raises(output_of: OutputOf, work: str, times: int) -> None:
+def test_a_scope_undoes_its_changes_if_a_signal_handler_raises(
+    fresh_output_of: OutputOf, work: str, times: int
+) -> None:
     code = f"{PROGRAM}\nwrong = strike({work}, {times})\nprint(len(wrong), *wrong[:3])"
-    assert output_of(code) == "0"
+    assert fresh_output_of(code) == "0"

@@ -63,7 +63,7 @@ def test_the_error_of_the_block_is_the_one_that_is_raised(xp: Any) -> None:
     assert tcuda.current_stream() == before
 
 
-def test_a_block_without_devices_initialises_nothing(output_of: OutputOf) -> None:
+def test_a_block_without_devices_initialises_nothing(fresh_output_of: OutputOf) -> None:
     code = (
         "import sys, tcuda\n"
         "assert 'tcuda.testing' not in sys.modules\n"
@@ -72,7 +72,7 @@ def test_a_block_without_devices_initialises_nothing(output_of: OutputOf) -> Non
         "assert not {'numpy', 'cupy', 'pytest'} & set(sys.modules)\n"
         "print(tcuda.is_initialized())"
     )
-    assert output_of(code) == "False"
+    assert fresh_output_of(code) == "False"
 
 
 def test_a_block_that_initialises_is_checked_too(output_of: OutputOf) -> None:
