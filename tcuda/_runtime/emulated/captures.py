@@ -87,6 +87,10 @@ class Capture:
         """Let ``stream`` take part and wait for the nodes at ``places``."""
         self._last[stream] = self._last.get(stream, frozenset()) | places
 
+    def streams(self) -> list[int]:
+        """Return the streams that take part, and those that took part until they were destroyed."""
+        return list(self._last)
+
     def joined(self) -> bool:
         """Return whether the origin waits for the work of every stream that takes part."""
         return len(self.graph.up_to(self._last[self.origin])) == len(self.graph.nodes)

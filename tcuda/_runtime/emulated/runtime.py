@@ -460,8 +460,9 @@ class EmulatedRuntime:
         if timeline.capture not in (None, capture):
             timeline.capture.valid = False
             raise capture.invalidate(call, Status.STREAM_CAPTURE_MERGE)
-        timeline.capture = capture
+        # The capture knows the stream first, so that its end finds the stream after an exception of a signal handler.
         capture.wait(timeline.handle, event.places)
+        timeline.capture = capture
 
     # Green contexts
 

@@ -165,7 +165,10 @@ class Streams:
     def end_capture(self, capture: Capture) -> None:
         """Let no stream take part in ``capture`` any more."""
         # The origin goes last, so that the call can be repeated after an exception of a signal handler.
-        taking_part = [*self.created.values(), *self._per_thread.values()]
+        handles = capture.streams()
+        taking_part = [self.created[handle] for handle in handles if handle in self.created]
+        if STREAM_PER_THREAD in handles:
+            taking_part += self._per_thread.values()
         taking_part = [timeline for timeline in taking_part if timeline.capture is capture]
         origins = [timeline for timeline in taking_part if timeline.handle == capture.origin]
         for timeline in taking_part:
