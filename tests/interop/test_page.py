@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,8 +17,6 @@ from support.folders import DATA, REPOSITORY
 from support.numba import why_numba_compiles_nothing
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.fixture_types import OutputOf
 
 PAGE = (REPOSITORY / "docs" / "interop.md").read_text()
@@ -82,6 +82,13 @@ def test_the_page_has_a_program_for_each_library() -> None:
     for program in programs():
         assert "assert " in program.code
         compile(program.code, program.place, "exec")
+
+
+def test_the_library_of_rmm_is_where_the_page_looks_and_has_the_two_functions() -> None:
+    librmm = pytest.importorskip("rmm.librmm", reason="tcuda does not need RMM")
+    library = ctypes.CDLL(str(Path(librmm.__file__).with_name("_torch_allocator.so")))
+    assert library.allocate
+    assert library.deallocate
 
 
 @pytest.fixture
