@@ -198,7 +198,21 @@ class TestArrays:
     @pytest.mark.parametrize("order", ["C", "F"])
     @pytest.mark.parametrize(
         "dtype",
-        [float, bool, int, complex, "u1", ">i4", "S5", "datetime64[s]", "U", np.float32, np.dtype("f2"), [("a", "i2")]],
+        [
+            None,
+            float,
+            bool,
+            int,
+            complex,
+            "u1",
+            ">i4",
+            "S5",
+            "datetime64[s]",
+            "U",
+            np.float32,
+            np.dtype("f2"),
+            [("a", "i2")],
+        ],
         ids=str,
     )
     @pytest.mark.parametrize("shape", [7, np.int64(3), (), (2, 0), (2, np.int32(3)), [2, 3], (1,) * 40], ids=str)

@@ -88,7 +88,7 @@ void bind_page_locked_arrays(nb::module_ &module) {
     nb::class_<PageLockedArrays>(module, "PageLockedArrays")
         .def(nb::init<nb::object, nb::handle, nb::object, nb::object>(), nb::arg("ledger"), nb::arg("functions"),
              nb::arg("array"), nb::arg("dtype"))
-        .def("make", &PageLockedArrays::make, nb::arg("shape"), nb::arg("dtype"), nb::lock_self());
+        .def("make", &PageLockedArrays::make, nb::arg("shape").none(), nb::arg("dtype").none(), nb::lock_self());
 }
 
 } // namespace tcuda
