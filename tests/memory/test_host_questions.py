@@ -199,6 +199,13 @@ class TestReserve:
         assert host.held() == 0
 
     @pytest.mark.emulated
+    def test_other_unused_memory_goes_back_before_new_memory_is_taken(self, host: Host) -> None:
+        host.ask_until_it_is_too_often()
+        block = host.block(3 * MIB)
+        assert host.held() == RESERVE + block.size
+        assert host.stat("num_host_free") == 1
+
+    @pytest.mark.emulated
     def test_the_cache_stays_below_its_bound_beside_the_reserve(self, host: Host) -> None:
         host.ask_until_it_is_too_often()
         kept = host.block(64 * MIB)
