@@ -33,7 +33,9 @@ def order(cupy: Any) -> None:
         device = self.data.device_id
         if device == waits.here():
             return copy(self, order)
-        return waits.surround({device}, copy, self, order)
+        with cupy.cuda.Device(device):  # here, because CuPy would do so after the waits
+            contiguous = self.astype(self.dtype, order=order, copy=False)
+        return waits.surround({device}, copy, contiguous, order)
 
     @functools.wraps(assign)
     def ordered_assign(self: Any, slices: Any, value: Any) -> None:

@@ -75,6 +75,23 @@ def test_a_copy_waits_for_pending_work_of_the_source(xp: Any, arrays: tuple[Any,
     assert made.tolist() == [2] * SIZE
 
 
+@pytest.mark.parametrize("order", ["C", "F", "A", "K"])
+def test_a_copy_in_another_order_waits_for_pending_work_of_the_source(
+    xp: Any, arrays: tuple[Any, Any], order: str
+) -> None:
+    target, source = arrays
+    views = [each.reshape(10, 10, 10).swapaxes(0, 1)[:, ::2] for each in (target, source)]
+    with tcuda.device(0):
+        xp.copy(views[1], order)  # compiles the kernel
+    keep_busy(tcuda.default_stream(0))
+    source += 1
+    with tcuda.device(1):
+        made = xp.copy(views[1], order)
+        xp.copyto(views[0], views[1])
+    assert (made.get() == 2).all()
+    assert (target.reshape(10, 10, 10)[::2].get() == 2).all()
+
+
 @COPIES
 def test_later_work_of_the_source_waits_for_the_copy(xp: Any, arrays: tuple[Any, Any], copy: Copy) -> None:
     target, source = arrays
