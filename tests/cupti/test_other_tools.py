@@ -64,6 +64,7 @@ def kernels_of_profile():
         return sum(event.get("cat") == "kernel" for event in json.load(file)["traceEvents"])
 
 torch.zeros(1, device="cuda")
+race()  # compiles the kernels; meanwhile, the device is done with the earlier work
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     with tcuda.sanitizer.check(mode="collect") as around:

@@ -75,7 +75,7 @@ def test_a_copy_waits_for_pending_work_of_the_source(xp: Any, arrays: tuple[Any,
     assert made.tolist() == [2] * SIZE
 
 
-@pytest.mark.parametrize("order", ["C", "F", "A", "K"])
+@pytest.mark.parametrize("order", ["C", "F", "A"])  # CuPy refuses a strided array in the order K
 def test_a_copy_in_another_order_waits_for_pending_work_of_the_source(
     xp: Any, arrays: tuple[Any, Any], order: str
 ) -> None:
