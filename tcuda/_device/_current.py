@@ -104,9 +104,10 @@ def mem_get_info(device: DeviceArgument = None) -> tuple[int, int]:
         >>> 0 < free <= total
         True
     """
+    if device is None:
+        return cuda.memGetInfo()
     previous = exchange_device(_get_device_index(device, optional=True))
     try:
-        free, total = cuda.memGetInfo()
+        return cuda.memGetInfo()
     finally:
         exchange_device(previous)
-    return free, total

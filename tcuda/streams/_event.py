@@ -275,12 +275,13 @@ class Event(_core.EventFinalizer):
 
         An event that was never recorded is complete.
         """
-        if not self.cuda_event:
+        event = self.cuda_event
+        if not event:
             return True
         if captures:
             require_no_capture("Event.query()", event=self._capture)
-        status = cuda.eventQuery(self.cuda_event)
-        return status == 0 or is_complete(status, "cudaEventQuery", self.cuda_event)
+        status = cuda.eventQuery(event)
+        return status == 0 or is_complete(status, "cudaEventQuery", event)
 
     @property
     def done(self) -> bool:
@@ -289,10 +290,11 @@ class Event(_core.EventFinalizer):
 
     def synchronize(self) -> None:
         """Wait until the work before the last record is complete (``cudaEventSynchronize``)."""
-        if self.cuda_event:
+        event = self.cuda_event
+        if event:
             if captures:
                 require_no_capture("Event.synchronize()", event=self._capture)
-            cuda.eventSynchronize(self.cuda_event)
+            cuda.eventSynchronize(event)
 
     def elapsed_time(self, end_event: Event) -> float:
         """Return the milliseconds from this event to ``end_event`` (``cudaEventElapsedTime``).
