@@ -221,3 +221,57 @@ def test_a_pool_of_a_graph_gives_a_stream_no_memory_of_another(program: Program)
     program.ledger.release_graph(pool, [], False)
     for stream in (capturing, second):
         program.destroy_stream(stream)
+
+
+class TestMemoryThatIsNotUsedAfterTheAdoption:
+    """Such memory still goes to the driver before another stream takes new memory."""
+
+    @pytest.fixture
+    def program(self, runtime: Runtime) -> Iterator[Program]:
+        made = Program(runtime)
+        yield made
+        runtime.deviceSynchronize()
+        made.ledger.empty_cache(0)
+        assert not made.segments()
+
+    def reserved(self, program: Program) -> int:
+        return program.ledger.statistics(0)["reserved_bytes.all.current"]
+
+    def test_goes_back_for_another_stream(self, program: Program) -> None:
+        program.use_a_stream(128 * MIB)
+        program.runtime.deviceSynchronize()
+        assert self.reserved(program) == 128 * MIB
+        heir, other = program.make_stream(), program.make_stream()
+        small = program.take(3 * MIB, heir)
+        assert self.reserved(program) == 128 * MIB
+        program.keep_busy(heir)
+        large = program.take(64 * MIB, other)
+        assert self.reserved(program) <= 128 * MIB
+        assert program.runtime.streamQuery(heir) != 0
+        program.free(small, large)
+        for stream in (heir, other):
+            program.destroy_stream(stream)
+
+    def test_stays_once_it_was_used(self, program: Program) -> None:
+        program.use_a_stream(128 * MIB)
+        program.runtime.deviceSynchronize()
+        heir, other = program.make_stream(), program.make_stream()
+        program.free(program.take(128 * MIB, heir))
+        program.keep_busy(heir)
+        before = program.calls()["unmap"]
+        large = program.take(64 * MIB, other)
+        assert program.calls()["unmap"] == before
+        assert self.reserved(program) == 192 * MIB
+        program.free(large)
+        for stream in (heir, other):
+            program.destroy_stream(stream)
+
+    def test_stays_for_its_own_stream(self, program: Program) -> None:
+        program.use_a_stream(128 * MIB)
+        program.runtime.deviceSynchronize()
+        heir = program.make_stream()
+        before = program.calls()["unmap"]
+        blocks = [program.take(size, heir) for size in (3 * MIB, 160 * MIB)]
+        assert program.calls()["unmap"] == before
+        program.free(*blocks)
+        program.destroy_stream(heir)

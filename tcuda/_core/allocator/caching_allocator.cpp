@@ -205,15 +205,16 @@ bool CachingAllocator::overlaps(Address address, std::size_t size) const {
 
 // Giving memory back
 
-bool CachingAllocator::has_releasable(const Heap &heap) const {
-    return heap.free.find_large(is_releasable) != nullptr;
+bool CachingAllocator::has_releasable(const Heap &heap, std::uint64_t settled) const {
+    return heap.free.find_large([&](const Block *block) { return block->freed_at <= settled && is_releasable(block); }) !=
+           nullptr;
 }
 
-std::size_t CachingAllocator::release(const std::vector<Heap *> &heaps, std::uint64_t settled, std::size_t enough,
+std::size_t CachingAllocator::release(const std::vector<Settled> &heaps, std::size_t enough,
                                       std::vector<ReturnedSegment> &returned, int *status) {
     std::vector<std::pair<std::uint64_t, std::pair<Heap *, Block *>>> found;
-    for (Heap *heap : heaps)
-        heap->free.each_large([&](Block *block) {
+    for (const auto &[heap, settled] : heaps)
+        heap->free.each_large([&, heap = heap, settled = settled](Block *block) {
             if (block->freed_at <= settled && is_releasable(block))
                 found.push_back({block->freed_at, {heap, block}});
         });
@@ -325,6 +326,8 @@ Heap *CachingAllocator::adopt(Pool &pool, StreamLife &life, bool is_large) {
     heap->holes.each([&](Block *hole) { hole->stream = life.stream; });
     leave(*heap);
     heap->end = nullptr;
+    heap->adopted_at = frees_;
+    pool.inherited.add(*heap);
     heap->stream = life.stream;
     join(*heap, life);
     return heap;
@@ -362,6 +365,7 @@ void CachingAllocator::remove(Heap &heap) {
     maybe_unneeded_.remove(heap);
     Pool &pool = *heap.pool;
     pool.ownerless.remove(heap);
+    pool.inherited.remove(heap);
     pool.adoptable[heap.is_large].remove(heap);
     if (heap.end == nullptr)
         pool.by_stream.erase(key_of_heap(heap.stream, heap.is_large));
@@ -380,6 +384,7 @@ void CachingAllocator::end_stream(Stream stream, const std::shared_ptr<Work> &en
         heap->pool->by_stream.erase(key_of_heap(stream, heap->is_large));
         heap->end = end;
         maybe_unneeded_.add(*heap);
+        heap->pool->inherited.remove(*heap);
         heap->pool->ownerless.add(*heap);
         merge_recent(*heap);
         offer(*heap);

@@ -106,14 +106,19 @@ public:
 
     // Giving memory back
 
-    // Whether release() could give any memory of the heap back.
-    bool has_releasable(const Heap &heap) const;
+    // Whether release() could give any memory of the heap back that was freed up to `settled`.
+    bool has_releasable(const Heap &heap, std::uint64_t settled) const;
 
-    // Gives free memory of `heaps` back that was freed up to `settled`, the oldest first, until `enough` bytes are
-    // given back. Returns the number of bytes. Adds the segments of libraries to `returned`. The first failure of the
+    // Free memory of a heap on which no stream works if the memory was freed up to `settled`.
+    struct Settled {
+        Heap *heap;
+        std::uint64_t settled;
+    };
+
+    // Gives settled memory back, the oldest first, until `enough` bytes are given back. Returns the number of bytes. Adds the segments of libraries to `returned`. The first failure of the
     // driver ends the function, and becomes `status`.
-    std::size_t release(const std::vector<Heap *> &heaps, std::uint64_t settled, std::size_t enough,
-                        std::vector<ReturnedSegment> &returned, int *status);
+    std::size_t release(const std::vector<Settled> &heaps, std::size_t enough, std::vector<ReturnedSegment> &returned,
+                        int *status);
 
     // Offers the driver the memory again that it failed to take back.
     void retry() { expandable_.retry(); }

@@ -39,7 +39,9 @@ struct Heap {
     Heap *before = nullptr, *after = nullptr; // links in StreamLife::heaps
     std::size_t place = 0;                    // the index in Pool::heaps
     Links<Heap> unmerged, maybe_unneeded;     // in two lists of CachingAllocator
-    Links<Heap> ownerless, adoptable;         // in two lists of the pool
+    Links<Heap> ownerless, adoptable, inherited; // in three lists of the pool
+    // The allocator's count of frees when the stream adopted the heap. Memory that was freed before is unused since then.
+    std::uint64_t adopted_at = 0;
 
     // Whether all memory of the heap is free. False as long as a block is not merged.
     bool is_unused() const { return free.bytes() == mapped + in_segments; }
@@ -47,6 +49,7 @@ struct Heap {
 
 using UnmergedHeaps = LinkedList<Heap, &Heap::unmerged>;
 using OwnerlessHeaps = LinkedList<Heap, &Heap::ownerless>;
+using InheritedHeaps = LinkedList<Heap, &Heap::inherited>;
 using AdoptableHeaps = LinkedList<Heap, &Heap::adoptable>;
 using MaybeUnneededHeaps = LinkedList<Heap, &Heap::maybe_unneeded>;
 

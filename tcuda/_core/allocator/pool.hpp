@@ -30,7 +30,8 @@ struct Pool {
     std::vector<std::unique_ptr<Heap>> heaps;
     AddressMap<Heap> by_stream;
     OwnerlessHeaps ownerless;    // the heaps of destroyed streams
-    AdoptableHeaps adoptable[2]; // those without live blocks, of small and of large requests, the oldest first
+    InheritedHeaps inherited;    // adopted heaps that may have memory which was not used since
+    AdoptableHeaps adoptable[2]; // ownerless ones without live blocks, of small and of large requests, the oldest first
     Links<Pool> unused; // in a list of Pools
 };
 

@@ -75,22 +75,21 @@ void Reclaimer::recycle(Lock &lock, std::size_t enough, bool wait, const Stream 
         reported_.retry();
     }
     std::vector<Candidate> heaps = candidates(current, from);
-    std::vector<Heap *> ready;
+    std::vector<CachingAllocator::Settled> ready;
     ready.reserve(heaps.size());
-    const std::uint64_t settled = native_.frees();
     for (const Candidate &candidate : heaps)
         ++candidate.heap->pins;
     find_ready(lock, heaps, wait, current);
     for (const Candidate &candidate : heaps) {
         --candidate.heap->pins;
         if (candidate.ready)
-            ready.push_back(candidate.heap);
+            ready.push_back({candidate.heap, candidate.settled});
     }
     std::vector<ReturnedSegment> returned;
     std::vector<std::unique_ptr<Pool>> removed;
     pools_.reserve(removed); // no function may throw between release() and give_back()
     int status = success;
-    const std::size_t released = native_.release(ready, settled, enough, returned, &status);
+    const std::size_t released = native_.release(ready, enough, returned, &status);
     if (!wait && from == From::everywhere)
         given_back_early_ += released;
     if (wait && !heaps.empty())
@@ -107,19 +106,30 @@ void Reclaimer::recycle(Lock &lock, std::size_t enough, bool wait, const Stream 
 std::vector<Reclaimer::Candidate> Reclaimer::candidates(const Stream *current, From from) {
     native_.merge_recent();
     std::vector<Candidate> found;
+    const std::uint64_t frees = native_.frees();
     const auto add_heap = [&](Heap &heap) {
-        if (heap.free.bytes() != 0 && native_.has_releasable(heap)) {
+        if (heap.free.bytes() != 0 && native_.has_releasable(heap, frees)) {
             const bool is_current = current != nullptr && *current == heap.stream;
             const bool known = heap.stream == 0 || is_current || streams_.knows(heap.stream);
-            found.push_back({&heap, known && !heap.pool->captured});
+            found.push_back({&heap, known && !heap.pool->captured, frees});
         }
     };
-    const auto add = [&](const Pool &pool) {
-        if (from == From::destroyed_streams)
-            pool.ownerless.each(add_heap);
+    const auto add_inherited = [&](Heap &heap) {
+        if (current != nullptr && heap.stream == *current)
+            return; // the stream is about to use the memory
+        if (native_.has_releasable(heap, heap.adopted_at))
+            found.push_back({&heap, true, heap.adopted_at, true});
         else
+            heap.pool->inherited.remove(heap);
+    };
+    const auto add = [&](Pool &pool) {
+        if (from == From::destroyed_streams) {
+            pool.ownerless.each(add_heap);
+            pool.inherited.each(add_inherited);
+        } else {
             for (const auto &heap : pool.heaps)
                 add_heap(*heap);
+        }
     };
     if (from != From::unused_pools)
         add(pools_.common());
@@ -131,13 +141,13 @@ std::vector<Reclaimer::Candidate> Reclaimer::candidates(const Stream *current, F
 void Reclaimer::find_ready(Lock &lock, std::vector<Candidate> &heaps, bool wait, const Stream *current) {
     // Without a usable handle and without the last work of the stream, only the whole device can be waited for.
     const bool needs_device = std::any_of(heaps.begin(), heaps.end(), [](const Candidate &candidate) {
-        return !candidate.usable_handle && candidate.heap->end == nullptr;
+        return !candidate.ready && !candidate.usable_handle && candidate.heap->end == nullptr;
     });
     const bool all = wait && needs_device && progress_.synchronize_device(lock, current);
     for (Candidate &candidate : heaps) {
         const std::shared_ptr<Work> end = candidate.heap->end;
         const Stream stream = candidate.heap->stream;
-        if (all)
+        if (all || candidate.ready)
             candidate.ready = true;
         else if (end != nullptr)
             candidate.ready = progress_.is_done(lock, *end, stream, wait);

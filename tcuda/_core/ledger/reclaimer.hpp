@@ -32,7 +32,7 @@ public:
     Reclaimer &operator=(const Reclaimer &) = delete;
 
     // Gives back up to `enough` bytes that no stream works on, before an allocation on `current` that needs new memory:
-    // the memory of destroyed streams, which no stream can use again; free memory of all streams if the limit forbids to
+    // the memory of destroyed streams, also if a stream has adopted the memory but has not used it; free memory of all streams if the limit forbids to
     // take more; and the same with trim:always. Waits for nothing. Throws DriverError.
     void give_back_idle(Lock &lock, std::size_t enough, Stream current);
 
@@ -58,6 +58,7 @@ private:
     struct Candidate {
         Heap *heap;
         bool usable_handle; // the stream may be asked, and waited for, by its handle
+        std::uint64_t settled; // only memory that was freed up to this count is given back
         bool ready = false; // no stream works on the free memory of the heap
     };
     enum class From { everywhere, destroyed_streams, unused_pools };
