@@ -8,7 +8,7 @@
 namespace tcuda {
 namespace {
 
-// A stream looks at so many heaps of destroyed streams for one that it can adopt, and at the oldest first, because their
+// A stream looks at so many heaps of destroyed streams for one that it can adopt. The oldest come first, because their
 // work is most likely done.
 constexpr std::size_t most_looks = 8;
 
@@ -86,7 +86,8 @@ void CachingAllocator::give(Block *block) {
     heap.only_grows = false;
     --block->pool->live;
     heap.recent = block;
-    if (heap.is_large || heap.end != nullptr) // a large block may stay free for long, and large requests need merged memory
+    // A large block may stay free for long, and large requests need merged memory.
+    if (heap.is_large || heap.end != nullptr)
         merge_recent(heap);
     else
         unmerged_.add(heap);
@@ -206,8 +207,8 @@ bool CachingAllocator::overlaps(Address address, std::size_t size) const {
 // Giving memory back
 
 bool CachingAllocator::has_releasable(const Heap &heap, std::uint64_t settled) const {
-    return heap.free.find_large([&](const Block *block) { return block->freed_at <= settled && is_releasable(block); }) !=
-           nullptr;
+    const auto wanted = [&](const Block *block) { return block->freed_at <= settled && is_releasable(block); };
+    return heap.free.find_large(wanted) != nullptr;
 }
 
 std::size_t CachingAllocator::release(const std::vector<Settled> &heaps, std::size_t enough,

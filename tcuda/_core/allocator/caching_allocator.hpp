@@ -115,8 +115,8 @@ public:
         std::uint64_t settled;
     };
 
-    // Gives settled memory back, the oldest first, until `enough` bytes are given back. Returns the number of bytes. Adds the segments of libraries to `returned`. The first failure of the
-    // driver ends the function, and becomes `status`.
+    // Gives settled memory back, the oldest first, until `enough` bytes are given back. Returns the number of bytes. Adds
+    // the segments of libraries to `returned`. The first failure of the driver ends the function, and becomes `status`.
     std::size_t release(const std::vector<Settled> &heaps, std::size_t enough, std::vector<ReturnedSegment> &returned,
                         int *status);
 

@@ -9,9 +9,10 @@
 namespace tcuda {
 namespace {
 
-// A heap of small requests grows ahead of its needs by a share of what the heap has: a sixteenth, or a quarter as long as
-// no block was freed. A program that only allocates, such as one that loads weights, uses that memory next, and wastes at
-// most the last step. In a program that also frees, blocks fit into freed memory, and a large step may stay unused.
+// A heap of small requests grows ahead of its needs by a share of what the heap has: a sixteenth, or a quarter as long
+// as no block was freed. A program that only allocates, such as one that loads weights, uses that memory next, and
+// wastes at most the last step. In a program that also frees, blocks fit into freed memory, and a large step may stay
+// unused.
 std::size_t shares_ahead(const Heap &heap) { return heap.only_grows ? 4 : 16; }
 
 // The most by which a heap of small requests grows ahead.

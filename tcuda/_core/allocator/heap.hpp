@@ -40,7 +40,7 @@ struct Heap {
     std::size_t place = 0;                    // the index in Pool::heaps
     Links<Heap> unmerged, maybe_unneeded;     // in two lists of CachingAllocator
     Links<Heap> ownerless, adoptable, inherited; // in three lists of the pool
-    // The allocator's count of frees when the stream adopted the heap. Memory that was freed before is unused since then.
+    // The allocator's count of frees when the stream adopted the heap. Memory that was freed before was not used since.
     std::uint64_t adopted_at = 0;
 
     // Whether all memory of the heap is free. False as long as a block is not merged.
