@@ -135,8 +135,15 @@ void HostAllocator::settle(Lock &lock, std::size_t size, StackId noted) {
     segment.small = segment.reserve = true;
     segment.size = small_host_reserve;
     segment.registered = settings_.registers_pages;
+    reserve_ = static_cast<std::int64_t>(segment.size); // before the lock is given back, so that there is one reserve
     lock.leave_interpreter();
-    add_segment(lock, segment); // without the reserve, the allocations go on as before
+    bool taken = false;
+    try {
+        taken = add_segment(lock, segment) == success;
+    } catch (const std::bad_alloc &) {
+    }
+    if (!taken) // the allocations go on as before
+        reserve_ = 0;
 }
 
 void HostAllocator::fail(std::size_t size, StackId noted, int status) {
@@ -188,8 +195,6 @@ int HostAllocator::add_segment(Lock &lock, HostSegment segment) {
     ++statistics_.num_host_alloc;
     statistics_.allocations.increase(1);
     statistics_.allocated_bytes.increase(static_cast<std::int64_t>(segment.size));
-    if (segment.reserve)
-        reserve_ += static_cast<std::int64_t>(segment.size);
     history_.record(Action::segment_alloc, segment.address, segment.size, 0, segment.stack);
     return success;
 }
@@ -229,7 +234,7 @@ bool HostAllocator::release_segment(Lock &lock, HostBlock *block) {
     statistics_.allocations.decrease(1);
     statistics_.allocated_bytes.decrease(static_cast<std::int64_t>(segment.size));
     if (segment.reserve)
-        reserve_ -= static_cast<std::int64_t>(segment.size);
+        reserve_ = 0;
     history_.record(Action::segment_free, segment.address, segment.size, 0, segment.stack);
     return true;
 }

@@ -127,7 +127,7 @@ private:
     HostSettings settings_;
     MemoryObserver *observer_ = nullptr;
     bool has_reserved_ = false;
-    std::int64_t reserve_ = 0; // the bytes of reserves: two threads may take one each
+    std::int64_t reserve_ = 0; // the bytes of the reserve; 0 if there is none
     HostStatistics statistics_;
     std::int64_t most_active_ = 0; // the most bytes that the program has had since empty_cache()
 };
