@@ -121,7 +121,8 @@ class Body:
         self._leave()
 
     def abandon(self) -> None:
-        """End the capture in any state; a second call does nothing."""
+        """End the capture in any state. The capture of the graph then fails at its end. A second call does nothing."""
+        self._whole.is_broken = True
         if self.stream:
             with contextlib.suppress(AcceleratorError):
                 self._end_capture()

@@ -21,7 +21,6 @@ from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import (
     CAPTURE_GLOBAL,
     CAPTURE_RELAXED,
-    CAPTURE_STATUS_INVALIDATED,
     CAPTURE_STATUS_NONE,
     CAPTURE_THREAD_LOCAL,
     CONDITIONAL_IF,
@@ -32,7 +31,9 @@ from tcuda._runtime.protocol import (
 from tcuda._scope import undone_by
 from tcuda._status import Status
 from tcuda._warnings import stacklevel
-from tcuda.graphs._body import BOOL, Body, flag_of, give_streams_back
+from tcuda.graphs._body import BOOL, give_streams_back
+from tcuda.graphs._graph_data import graph_data
+from tcuda.graphs._open_bodies import OpenBodies
 from tcuda.random import Generator
 
 if TYPE_CHECKING:
@@ -92,8 +93,7 @@ class CUDAGraph:
     _capture: Capture | None
     _beginning: bool  # whether capture_begin() has begun and not ended
     _ending: bool  # whether capture_end() has begun and not ended
-    _bodies: list[Body]  # the bodies that are being captured, the innermost last
-    _changing_body: bool  # whether the capture of the last of them is beginning or ending
+    _bodies: OpenBodies
 
     # __new__ takes the arguments, as in torch: a subclass may have an __init__ with other arguments, and need not call
     # CUDAGraph.__init__.
@@ -102,8 +102,8 @@ class CUDAGraph:
         self._keep_graph = flag(keep_graph, "keep_graph")
         self._debug = False
         self._capture = None
-        self._beginning = self._ending = self._changing_body = False
-        self._bodies = []
+        self._beginning = self._ending = False
+        self._bodies = OpenBodies()
         self._forget()
         return self
 
@@ -280,7 +280,7 @@ class CUDAGraph:
     def _abandon_capture(self) -> None:
         """End the capture and drop the captured work."""
         if self._capture is not None:
-            self._abandon_bodies()
+            self._bodies.abandon()
             _discard_capture(self._capture.stream, keep=self._capture.has_lost_body)
             self._end_capture()
             self._release()
@@ -358,72 +358,23 @@ class CUDAGraph:
         """
         self._end_body()
 
-    def _undo_body(self) -> None:
-        """Drop the body that failed to begin or to end, and note that the graph lacks the body."""
-        if self._changing_body:
-            self._abandon_body()
-        self._changing_body = False
-
-    @undone_by(_undo_body)
     def _begin_body(self, kind: int, flag: Any, kinds: Mapping[str, int], call: str) -> None:
-        """Add a conditional node, and begin to capture its body.
-
-        Args:
-            kind: ``CONDITIONAL_IF`` or ``CONDITIONAL_WHILE``.
-            flag: An array with one element.
-            kinds: The kinds of elements that the flag may have; see :func:`flag_of`.
-            call: The name of the call in errors.
-        """
+        """Add a conditional node, and begin to capture its body; see :meth:`OpenBodies.begin`."""
         if self._captured:
             raise RuntimeError(
                 f"{call}: This CUDAGraph instance already owns a captured graph. Begin the body before capture_end()."
             )
-        capture = self._capture
-        inner = self._bodies[-1].capture if self._bodies else capture
-        stream = backend.current_stream().ptr
-        if cuda.streamGetCaptureInfo(stream)[0] == CAPTURE_STATUS_INVALIDATED:
-            raise AcceleratorError(Status.STREAM_CAPTURE_INVALIDATED, call)
-        if capture is None or inner is None or capture_on(stream) is not inner:
-            raise RuntimeError(
-                f"capture_begin() must be called before {call}, and the current stream must take part in the capture"
-                + (" of the innermost body." if self._bodies else ".")
-            )
-        body = Body(capture, kind, flag_of(flag, kinds, call))
-        self._changing_body = True
-        self._bodies.append(body)
-        body.begin(stream)
-        self._changing_body = False
+        self._bodies.begin(self._capture, kind, flag, kinds, call)
 
-    @undone_by(_undo_body)
     def _end_body(self) -> None:
         """End the capture of the innermost body."""
-        if not self._bodies:
-            raise RuntimeError(
-                "end_capture_to_conditional_node() called before begin_capture_to_if_node(): no body is being captured."
-            )
-        body = self._bodies[-1]
-        if backend.current_stream().ptr != body.stream:
-            raise RuntimeError(
-                f"The capture of a body must end on the stream that its begin has made current, {body.stream:#x}; "
-                f"{backend.current_stream().ptr:#x} is current."
-            )
-        self._changing_body = True
-        body.end()
-        self._bodies.pop()
-        self._changing_body = False
+        self._bodies.end()
 
     def _abandon_body(self) -> None:
         """End the capture of the innermost body in any state. The capture of the graph then fails at its end."""
         if self._capture is not None:
             self._capture.is_broken = True
-        if self._bodies:
-            self._bodies[-1].abandon()
-            self._bodies.pop()
-
-    def _abandon_bodies(self) -> None:
-        while self._bodies:
-            self._abandon_body()
-        self._changing_body = False
+        self._bodies.abandon_innermost()
 
     def _new_executable(self) -> int:
         """Return a ``cudaGraphExec_t`` of the graph."""
@@ -676,28 +627,7 @@ class CUDAGraph:
             >>> [(node["node_type"], node["dependencies"]) for node in g.get_graph_data()["nodes"]]
             [('kernel', []), ('kernel', [0])]
         """
-        graph, executable = self.raw_cuda_graph(), self.raw_cuda_graph_exec()
-        number = cuda.graphExecGetId(executable)
-        nodes: list[dict[str, Any]] = []
-        for place, node in enumerate(cuda.graphNodes(graph)):
-            node_id = node.number & 0xFFFFFFFF
-            nodes.append(
-                {
-                    "index": place,
-                    "node_type": node.kind,
-                    "tools_id": number << 32 | node_id,
-                    "graph_id": number,
-                    "node_id": node_id,
-                    "kernel_name": node.kernel,
-                    "event_ptr": node.event,
-                    "dependencies": node.before,
-                    "dependents": [],
-                }
-            )
-        for place, described in enumerate(nodes):
-            for before in described["dependencies"]:
-                nodes[before]["dependents"].append(place)
-        return {"exec_graph_id": number, "nodes": nodes}
+        return graph_data(self.raw_cuda_graph(), self.raw_cuda_graph_exec())
 
     def enable_debug_mode(self) -> None:
         """Keep the nodes of the next capture for :meth:`debug_dump`."""
