@@ -72,7 +72,7 @@ runpy.run_module("tcuda", run_name="__main__", alter_sys=True)
 def sanitize(tmp_path: Path, forked_programs: ForkedPrograms) -> Sanitize:
     """Return a function that writes a program and runs the command with the program, on emulated devices.
 
-    The command runs in a copy of a process, or in a process of its own if there are other options of the process.
+    The command runs in a copy of a process. With other options of the process, or on a GPU, the process is fresh.
     """
 
     def sanitize(
@@ -80,7 +80,7 @@ def sanitize(tmp_path: Path, forked_programs: ForkedPrograms) -> Sanitize:
     ) -> subprocess.CompletedProcess[str]:
         (tmp_path / "program.py").write_text(program)
         variables = {"TCUDA_RUNTIME": "emulated", "TCUDA_EMULATED_DEVICES": "2", **more.pop("variables", {})}
-        if not more:
+        if not more and os.environ["TCUDA_RUNTIME"] != "cuda":  # as run_forked does
             command = COMMAND.format(["sanitize", *options, *arguments])
             return forked_programs.run(command, tmp_path, environment(**variables))
         return subprocess.run(
