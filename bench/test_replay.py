@@ -11,7 +11,7 @@ from replay import NAMES, present, replay
 from replay_tables import array_time_of_torch, reserved_bound
 from stream_programs import PROGRAMS
 from targets import COLD_ALLOCATIONS, COLD_TIME_OF_TORCH, RESERVED_PER_LIVE, RIVALS
-from workloads import CHURNS, COLD, STEPS, TRACES
+from workloads import CHURNS, COLD, STEPS, TRACES, WORKLOADS
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -91,6 +91,9 @@ def test_replay_holds_no_more_memory_than_the_policy_promises(workload: str, bus
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
-@pytest.mark.parametrize("workload", NAMES)
+@pytest.mark.parametrize(
+    "workload", [*WORKLOADS, *(pytest.param(name, marks=pytest.mark.emulated) for name in PROGRAMS)]
+)
 def test_replay_calls_no_driver_in_the_third_replay(workload: str, busy: bool) -> None:
+    """On a GPU, the moment at which one stream is done with the memory of another differs from play to play."""
     assert replays("tcuda", busy=busy)[workload].steady_driver_calls == 0
