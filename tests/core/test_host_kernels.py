@@ -566,8 +566,8 @@ def test_a_signal_interrupts_the_wait_for_a_module(module: HostModule) -> None:
 
 
 def test_interruptions_change_neither_the_order_of_threads_nor_atomic_sums(module: HostModule) -> None:
-    # The kernel takes several times the 50 ms between two interruptions. A thread takes a few milliseconds: a thread that
-    # is interrupted twice lets another thread run, because the first thread may wait for the other.
+    # The kernel takes several times the 50 ms between two interruptions. A thread takes a few milliseconds, because a
+    # thread that is interrupted twice lets other threads run.
     count, threads = 90_000, 1024
     total, last = ints(2), ints(threads)
     assert Launch(module, "slow", (threads,), count, total, last).run() is None
