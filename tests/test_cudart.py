@@ -127,6 +127,7 @@ def test_host_memory_that_cannot_be_registered_is_a_status() -> None:
     assert cudart.cudaHostRegister(np.zeros(8).ctypes.data, 0, 0) == 1
 
 
+@pytest.mark.alone
 def test_memory_info_is_returned_and_a_bad_device_raises() -> None:
     assert cudart.cudaMemGetInfo(0) == tcuda.mem_get_info(0)
     with pytest.raises(tcuda.AcceleratorError):

@@ -176,7 +176,9 @@ def test_pending_work_of_the_source_is_seen() -> None:
 def test_later_work_of_the_target_waits_for_the_copy() -> None:
     array, here, there = on(0, np.zeros(1000)), tcuda.Stream(0), tcuda.Stream(1)
     broadcast(array, [1])  # the first copy makes the devices peers, for longer than the stream stays busy
-    tcuda.synchronize(0)
+    for stream in (here, there):
+        keep_busy(stream, 1)  # the first launch on a device loads the kernel
+        tcuda.synchronize(stream.device_index)
     keep_busy(here)
     with tcuda.stream(there), tcuda.stream(here):
         broadcast(array, [1])

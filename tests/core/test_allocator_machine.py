@@ -133,6 +133,8 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.ledger.set_memory_fraction(self.device, ROOM / total)
         self.streams = [0]
         self.ended: list[tuple[int, list[tuple[int, int]]]] = []  # an event behind the last work, and the memory
+        # CUDA gives the handle of a destroyed stream to a new stream. The memory of the old stream is not that of the new.
+        self.inherited: dict[int, set[tuple[int, int]]] = {}
         for _ in range(2):
             self.add_stream()
         self.pools: list[tuple[int, int]] = []
@@ -152,6 +154,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         stream = self.runtime.streamCreateWithPriority(1, 0)
         self.ledger.stream_created(self.device, stream)
         self.streams.append(stream)
+        self.inherited[stream] = self.ranges_of(stream)
 
     @rule(
         size=st.one_of(st.integers(1, 4096), st.integers(1, 3 << 20), st.integers(1, 48 << 20), st.just(1 << 40)),
@@ -267,8 +270,8 @@ class AllocatorMachine(RuleBasedStateMachine):
         if self.native:
             event = self.runtime.eventCreateWithFlags(2)
             self.runtime.eventRecord(event, stream)
-            of_stream = [segment for segment in self.segments() if segment["stream"] == stream]
-            self.ended.append((event, [(each["address"], each["total_size"]) for each in of_stream]))
+            ranges = self.ranges_of(stream) - self.inherited.pop(stream)
+            self.ended.append((event, sorted(ranges)))
         self.ledger.stream_about_to_be_destroyed(self.device, stream)
         self.runtime.streamDestroy(stream)
 
@@ -393,15 +396,15 @@ class AllocatorMachine(RuleBasedStateMachine):
     # Helpers
 
     def no_work_is_left_on(self, address: int, size: int) -> None:
-        busy = []
-        for event, ranges in self.ended:
+        ended, self.ended = self.ended, []
+        for event, ranges in ended:
             if self.runtime.eventQuery(event) == 0:
                 self.runtime.eventDestroy(event)
-                continue
-            busy.append((event, ranges))
+            else:
+                self.ended.append((event, ranges))
+        for _, ranges in self.ended:
             for begin, length in ranges:
                 assert address + size <= begin or begin + length <= address, "a destroyed stream uses the memory"
-        self.ended = busy
 
     def count(self, block: Live, sign: int) -> None:
         for pool in ("all", block.kind):
@@ -415,6 +418,10 @@ class AllocatorMachine(RuleBasedStateMachine):
     def segments(self) -> list[dict[str, Any]]:
         segments, _ = self.ledger.snapshot(None, False)
         return [segment for segment in segments if segment["device"] == self.device]
+
+    def ranges_of(self, stream: int) -> set[tuple[int, int]]:
+        """Return the address and the size of each segment of the streams with this handle."""
+        return {(each["address"], each["total_size"]) for each in self.segments() if each["stream"] == stream}
 
     def states(self, state: str) -> list[dict[str, Any]]:
         return [block for segment in self.segments() for block in segment["blocks"] if block["state"] == state]

@@ -21,6 +21,8 @@ LONG = 400_000_000
 NON_BLOCKING = 1
 CALLS = ("reserve", "create", "map", "unmap", "destroy", "release", "allocate", "free")
 
+pytestmark = pytest.mark.alone
+
 
 def fail(*_: object, **__: object) -> NoReturn:
     raise AssertionError

@@ -185,6 +185,7 @@ class TestAWindow:
 
 
 class TestWhatHasNoWindow:
+    @pytest.mark.alone
     def test_memory_that_another_stream_uses(self, program: Program, blocks: list[int]) -> None:
         program.keep_busy(program.other)
         assert program.ledger.record_stream(0, blocks[0], program.other)
