@@ -120,7 +120,8 @@ int HostAllocator::give_back(const HostSegment &segment) {
     return status;
 }
 
-// Asks about the freed blocks for a block of `size` bytes. Takes a reserve if small blocks ask too often.
+// Asks about the freed blocks, before an allocation of `size` bytes takes new memory. Takes the reserve if allocations
+// of small blocks ask too often.
 void HostAllocator::settle(Lock &lock, std::size_t size, StackId noted) {
     const SettlingRest rest(*thread_, lock); // the thread may have the block
     const std::size_t freed = waits_.settle(lock, false);
@@ -146,6 +147,7 @@ void HostAllocator::settle(Lock &lock, std::size_t size, StackId noted) {
         reserve_ = 0;
 }
 
+// Records the failure, and throws.
 void HostAllocator::fail(std::size_t size, StackId noted, int status) {
     history_.record(Action::oom, free_host_pages(), size, 0, noted);
     throw HostMemoryError(status);
@@ -158,8 +160,8 @@ int HostAllocator::grow(Lock &lock, std::size_t size, StackId noted) {
     segment.small = is_small_host_size(size);
     segment.size = segment.small ? small_host_segment : rounded_to(size, host_page);
     segment.registered = settings_.registers_pages;
-    const bool reserves = segment.small && !has_reserved_ && settings_.reserved_segment > segment.size;
-    if (reserves)
+    const bool is_first = segment.small && !has_first_segment_ && settings_.reserved_segment > segment.size;
+    if (is_first)
         segment.size = settings_.reserved_segment;
     lock.leave_interpreter();
     trim(lock, segment.size);
@@ -169,7 +171,7 @@ int HostAllocator::grow(Lock &lock, std::size_t size, StackId noted) {
         release_idle_segments(lock);
         status = add_segment(lock, segment);
     }
-    has_reserved_ = has_reserved_ || (reserves && status == success);
+    has_first_segment_ = has_first_segment_ || (is_first && status == success);
     return status;
 }
 

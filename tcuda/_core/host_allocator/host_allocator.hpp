@@ -126,7 +126,7 @@ private:
     HostBlockList refused_;
     HostSettings settings_;
     MemoryObserver *observer_ = nullptr;
-    bool has_reserved_ = false;
+    bool has_first_segment_ = false; // the segment whose size is the option pinned_reserve_segment_size_mb
     std::int64_t reserve_ = 0; // the bytes of the reserve; 0 if there is none
     HostStatistics statistics_;
     std::int64_t most_active_ = 0; // the most bytes that the program has had since empty_cache()

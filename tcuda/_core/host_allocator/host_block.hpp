@@ -35,7 +35,7 @@ struct HostBlock {
         kept,      // free, in the list of the free blocks of its size
         allocated, // the program's
         doubtful,  // freed; work of a device may still use the memory
-        asked,     // freed; the driver was asked whether work still uses the memory, or events behind the work exist
+        asked,     // freed; a thread asks the driver about the block, or the block is in a batch with events
         held,      // freed; a graph uses the memory
         refused,   // freed; the driver has refused to take the segment back
     };

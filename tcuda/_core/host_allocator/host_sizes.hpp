@@ -10,7 +10,7 @@ constexpr std::size_t host_page = 4096;                         // the driver lo
 constexpr std::size_t exact_host_size = std::size_t(2) << 20;   // a block of this size or more has whole pages only
 constexpr std::size_t small_host_limit = std::size_t(1) << 20;  // blocks up to this size share segments
 constexpr std::size_t small_host_segment = std::size_t(2) << 20;
-constexpr std::size_t small_host_reserve = std::size_t(30) << 20; // the segment that QuestionRate is about
+constexpr std::size_t small_host_reserve = std::size_t(30) << 20; // the segment that lets small blocks ask less often
 constexpr std::size_t largest_host_request = std::size_t(1) << 62;
 
 inline std::size_t rounded_to(std::size_t size, std::size_t step) { return (size + step - 1) / step * step; }
