@@ -8,8 +8,8 @@
 namespace tcuda {
 namespace {
 
-// A stream looks at so many heaps of destroyed streams for one that it can adopt. The oldest come first, because their
-// work is most likely done.
+// The most heaps of destroyed streams that are looked at for a stream that can adopt one. The oldest heaps come first,
+// because their work is most likely done.
 constexpr std::size_t most_looks = 8;
 
 // The key of a heap in its pool. The key is never 0, because AddressMap uses 0 for an empty place.
@@ -300,9 +300,9 @@ Heap &CachingAllocator::heap(Pool &pool, Stream stream, bool is_large) {
     return *heap;
 }
 
-// Gives a stream the heap of a destroyed stream, with the addresses and the memory, or returns null. Graphs use the
-// memory of their pool on streams that are not known, and a library may keep memory by stream, so such pools keep their
-// heaps.
+// Gives a stream the heap of a destroyed stream, with the addresses and the memory. Returns null if no heap is found.
+// Graphs use the memory of their pool on streams that are not known, and a library may keep memory by stream. So the heaps
+// of such pools are never adopted.
 Heap *CachingAllocator::adopt(Pool &pool, StreamLife &life, bool is_large) {
     if (pool.captured || pool.library != nullptr)
         return nullptr;
@@ -313,7 +313,7 @@ Heap *CachingAllocator::adopt(Pool &pool, StreamLife &life, bool is_large) {
     adoptable.remove(*heap);
     pool.ownerless.remove(*heap);
     const auto change_owner = [&](Block *block) {
-        // For the history and for a race detector, the memory goes from one stream to another by way of the driver.
+        // The history and a race detector see that the driver takes the memory back and gives it to the new owner.
         const bool expandable = block->segment->expandable;
         const StackId stack = block->segment->stack;
         history_.forget(block->address, block->size);

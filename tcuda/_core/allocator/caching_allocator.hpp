@@ -109,7 +109,7 @@ public:
     // Whether release() could give any memory of the heap back that was freed up to `settled`.
     bool has_releasable(const Heap &heap, std::uint64_t settled) const;
 
-    // Free memory of a heap on which no stream works if the memory was freed up to `settled`.
+    // The free memory of a heap that was freed up to the count `settled`. No stream works on this memory.
     struct Settled {
         Heap *heap;
         std::uint64_t settled;

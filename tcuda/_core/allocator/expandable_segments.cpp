@@ -69,7 +69,7 @@ int ExpandableSegments::take_addresses(Addresses *taken) {
     }
     // A process has addresses for some hundreds of ranges, and the driver searches long before a request fails (26 ms
     // on an H200). The next request may succeed only when a range has been given back.
-    if (addresses_are_spent_ && segments_.size() > 1) // with the segment that asks
+    if (addresses_are_spent_ && segments_.size() > 1) // one is the segment that needs the addresses
         return out_of_memory;
     std::size_t free, total;
     if (const int status = driver_.memory_info(device_, &free, &total))

@@ -61,7 +61,7 @@ public:
     // status.
     int release(Heap &heap, Block *block, std::size_t *released);
 
-    // Gives the addresses of a heap back in which nothing is mapped, or keeps them for another heap.
+    // Takes the addresses of a heap without mapped memory, for the next heap, or gives the addresses back to the driver.
     void remove(Heap &heap);
 
     // Offers the driver again the memory and the addresses that it failed to take back.
@@ -84,8 +84,8 @@ private:
         Address address;
         std::size_t size;
     };
-    // The driver takes the longer for a range of addresses, the more ranges there are. So the addresses of the last
-    // removed heaps are kept for the next heaps: the two heaps of a pool that comes and goes, as in each capture.
+    // The driver takes longer for a new range of addresses when there are more ranges. So the addresses of removed heaps
+    // are kept for the next heaps. A pool that comes and goes, as in each capture, has two heaps.
     static constexpr std::size_t most_spare = 2;
 
     bool can_serve(const Pool &pool);

@@ -30,7 +30,7 @@ struct Heap {
     std::size_t mapped = 0;    // bytes of the expandable segment that have physical memory
     std::vector<std::unique_ptr<Window>> windows; // in the order in which they were made
     std::uint64_t opened_windows = 0;             // how many windows were opened so far
-    bool only_grows = true;    // no block was freed since the heap was empty
+    bool only_grows = true;    // no block was freed since the heap was last empty
     std::size_t segments = 0;  // the number of other segments
     std::size_t in_segments = 0; // the bytes of the other segments
     std::shared_ptr<Work> end; // the last work of a destroyed stream, whose handle may be that of another stream by now
@@ -43,7 +43,7 @@ struct Heap {
     // The allocator's count of frees when the stream adopted the heap. Memory that was freed before was not used since.
     std::uint64_t adopted_at = 0;
 
-    // Whether all memory of the heap is free. False as long as a block is not merged.
+    // Whether all memory of the heap is free. Always false while a freed block is not merged.
     bool is_unused() const { return free.bytes() == mapped + in_segments; }
 };
 

@@ -24,7 +24,7 @@ public:
         first_ = &member;
     }
 
-    // The same behind all other members.
+    // Adds a member behind all other members, unless it is in the list.
     void add_last(Member &member) {
         Links<Member> &own = member.*links;
         if (own.in_list)
@@ -53,7 +53,7 @@ public:
         }
     }
 
-    // The first of the first `most` members that is `wanted`, or null.
+    // Looks at the first `most` members, and returns the first one that is `wanted`; null if none is.
     template <typename Wanted> Member *find(std::size_t most, Wanted wanted) const {
         for (Member *member = first_; member != nullptr && most > 0; member = (member->*links).after, --most)
             if (wanted(*member))

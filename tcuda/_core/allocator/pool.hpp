@@ -30,9 +30,9 @@ struct Pool {
     std::vector<std::unique_ptr<Heap>> heaps;
     AddressMap<Heap> by_stream;
     OwnerlessHeaps ownerless;    // the heaps of destroyed streams
-    InheritedHeaps inherited;    // adopted heaps that may have memory which was not used since
-    AdoptableHeaps adoptable[2]; // ownerless ones without live blocks, of small and of large requests, the oldest first
-    Links<Pool> unused; // in a list of Pools
+    InheritedHeaps inherited;    // adopted heaps that may have memory which was not used since the adoption
+    AdoptableHeaps adoptable[2]; // ownerless heaps without live blocks, of small and of large requests, the oldest first
+    Links<Pool> unused;          // in a list of Pools
 };
 
 // Keeps a pool from being removed while the lock is given back. Constructed and destroyed under the lock.

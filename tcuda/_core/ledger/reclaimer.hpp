@@ -32,8 +32,8 @@ public:
     Reclaimer &operator=(const Reclaimer &) = delete;
 
     // Gives back up to `enough` bytes that no stream works on, before an allocation on `current` that needs new memory:
-    // the memory of destroyed streams, also if a stream has adopted the memory but has not used it; free memory of all streams if the limit forbids to
-    // take more; and the same with trim:always. Waits for nothing. Throws DriverError.
+    // the memory of destroyed streams, also if another stream has adopted and not used the memory; free memory of all
+    // streams if the limit forbids to take more; and the same with trim:always. Waits for nothing. Throws DriverError.
     void give_back_idle(Lock &lock, std::size_t enough, Stream current);
 
     // Unmaps windows of the heap that were not opened for long, if the stream of the heap has nothing to do. Waits for
@@ -57,9 +57,9 @@ public:
 private:
     struct Candidate {
         Heap *heap;
-        bool usable_handle; // the stream may be asked, and waited for, by its handle
+        bool usable_handle;    // the stream may be asked, and waited for, by its handle
         std::uint64_t settled; // only memory that was freed up to this count is given back
-        bool ready = false; // no stream works on the free memory of the heap
+        bool ready = false;    // no stream works on this memory
     };
     enum class From { everywhere, destroyed_streams, unused_pools };
 
