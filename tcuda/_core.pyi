@@ -890,7 +890,7 @@ class PageLockedArrays:
         """
 
 class Forwarder:
-    """A function that calls ``target``."""
+    """A function that calls ``target``, with the same arguments."""
 
     target: Callable[..., Any]
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...

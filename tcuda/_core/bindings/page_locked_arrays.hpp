@@ -15,8 +15,8 @@ public:
     PageLockedArrays(nanobind::object ledger, nanobind::handle table, nanobind::object array, nanobind::object dtype)
         : ledger_(std::move(ledger)), numpy_(table, std::move(array)), dtype_(std::move(dtype)) {}
 
-    // A new array. None if `shape` is no number or tuple of numbers at all, or if the array has no elements, too many
-    // bytes, or Python objects as elements: the caller finds the error. Raises Python errors.
+    // A new array. None if `shape` is neither an exact integer nor an exact tuple of them, or if the array has no
+    // elements, too many bytes, or Python objects as elements: the caller finds the error. Raises Python errors.
     nanobind::object make(nanobind::handle shape, nanobind::handle dtype);
 
 private:

@@ -1,4 +1,4 @@
-// Page-locked memory as CuPy wants to have it.
+// CuPy's pointers to page-locked memory.
 #pragma once
 
 #include <Python.h>

@@ -62,8 +62,8 @@ void tell_resource(watch::DriverWatch &watch, std::uint32_t id, const Resource &
         watch.launches().cubin_unloaded(module->number);
 }
 
-// CUPTI tells of both sides of a call. Most calls are told to the watch at one side only, so the other side does as
-// little as possible.
+// CUPTI calls this function at both sides of a call. The watch is told of most calls at one side only, so the callback
+// for the other side returns as early as possible.
 void callback(void *, int domain, std::uint32_t id, const void *data) {
     if (data == nullptr)
         return;

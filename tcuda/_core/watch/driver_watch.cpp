@@ -131,7 +131,7 @@ void DriverWatch::launched(CallStream call, const Launch &launch) {
     WatchedStream stream;
     if (!find(call, &stream))
         return;
-    // No race names a launch without uses, so its stack is left out, which may cost more than everything else.
+    // No race names a launch without uses. So the stack is left out, which may take most of the time of a launch.
     if (!launches_.may_use_memory() && !capturing(stream))
         deliver(detector_.work(stream.device, stream.key, launches_.uses_of(launch).name, {nullptr, 0},
                                stack_without_frames));

@@ -350,9 +350,8 @@ bool looks_like_ptx(const char *text) {
 } // namespace
 
 NamedOperation LaunchReader::uses_of(const Launch &launch) {
-    if (launch.name != nullptr && !may_use_memory()) {
+    if (launch.name != nullptr && !may_use_memory())
         return {launch.name, {nullptr, 0}};
-    }
     static thread_local Reading reading;
     return reading.read(launch, detector_, kernels_, questions_);
 }
