@@ -196,10 +196,10 @@ class _DriverNotLoadedError(RuntimeError):
 
 
 def _call_in_thread(function: Callable[[], object]) -> None:
-    """Call ``function`` in a new thread, and wait.
+    """Call ``function`` in a new thread, and wait for its end.
 
-    pynvml holds a lock while it counts the users of NVML. Without the thread, a signal handler that asks NVML meanwhile
-    would wait for the code that it interrupts.
+    pynvml holds a lock while it counts the users of NVML. A signal handler runs in the main thread, and may ask NVML.
+    If the main thread held the lock, the handler would wait for the code that the handler interrupts.
     """
     errors: list[BaseException] = []
     done = _thread.allocate_lock()

@@ -1,9 +1,9 @@
 """CuPy's copies of arrays between devices.
 
 On the legacy default stream, CUDA lets a copy between the memories of two devices wait for all earlier work of both
-devices, and lets all later work of both devices wait for the copy. CUDA does so for memory of ``cudaMalloc``, but
-``cudaMemcpyAsync`` does not for mapped memory, of which expandable segments consist (seen on H200s, driver 580).
-Programs of CuPy rely on these waits, so tcuda adds the waits.
+devices, and lets all later work of both devices wait for the copy. ``cudaMemcpyAsync`` keeps this rule for memory of
+``cudaMalloc``, but not for mapped memory, of which expandable segments consist (seen on H200s, driver 580). Programs of
+CuPy rely on the rule, so tcuda adds the waits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def order(cupy: Any) -> None:
         device = self.data.device_id
         if device == waits.here():
             return copy(self, order)
-        with cupy.cuda.Device(device):  # here, because CuPy would do so after the waits
+        with cupy.cuda.Device(device):  # before the waits: CuPy would launch the kernel behind them
             contiguous = self.astype(self.dtype, order=order, copy=False)
         return waits.surround({device}, copy, contiguous, order)
 

@@ -47,7 +47,7 @@ class FirstUse:
         self._malloc: Allocator = cupy.get_default_memory_pool().malloc
         self._malloc_on_host: Allocator = cupy.get_default_pinned_memory_pool().malloc
         self.allocate_on_host = _core.forwarder(self._malloc_on_host)
-        """The allocator of page-locked memory that CuPy gets. It must work for ever, as :meth:`allocate`."""
+        """The allocator of page-locked memory for CuPy. Like :meth:`allocate`, this function must work for ever."""
         self._has_begun = False
         self._undo: list[Callable[[], None]] = []
         self._ended = True

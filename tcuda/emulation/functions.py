@@ -176,7 +176,7 @@ def _writing(function: Function) -> Work:
 
 
 def _copying(function: Function) -> Work:
-    """Return the work of ``copyto()``, which copies between devices, too."""
+    """Return the work of a function that copies, also between devices."""
     write = _writing(function)
 
     def copy(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:

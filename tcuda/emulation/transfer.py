@@ -140,10 +140,10 @@ def is_between_devices(target: Any, source: Any) -> bool:
 
 
 def copy_between_devices(target: Strided, source: Strided) -> bool:
-    """Copy ``source`` to ``target``, an array of another device, if a copy of the memory does so.
+    """Copy ``source`` to ``target``, an array of another device, if a copy of the memory gives the right elements.
 
     Returns:
-        Whether this is so. If not, CuPy needs a kernel, which needs both arrays on the current device.
+        Whether ``source`` was copied. If not, CuPy needs a kernel, which needs both arrays on the current device.
     """
     if target.shape != source.shape or target._host.dtype != source._host.dtype:
         return False

@@ -23,7 +23,7 @@ class OpenBodies:
 
     def __init__(self) -> None:
         self._bodies: list[Body] = []
-        self._changing = False  # whether the capture of the last of them is beginning or ending
+        self._changing = False  # whether the capture of the innermost body is beginning or ending
 
     def __len__(self) -> int:
         return len(self._bodies)

@@ -136,7 +136,7 @@ def empty_pinned(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -
 
 
 def _prepared() -> Callable[[object, object], Any]:
-    """Return the function that makes arrays, of the core; initialise tcuda if it is not initialised yet."""
+    """Return the core's function that makes arrays; initialise tcuda if tcuda is not initialised yet."""
     global _make
     import numpy as np
 
