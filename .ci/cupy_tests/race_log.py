@@ -1,6 +1,7 @@
-"""The log of a process that runs tests under the race detector: a line of JSON for each event, written at once.
+"""The logs of processes that run tests under the race detector, and what several logs tell together.
 
-If the process is killed, its log has the results up to then, and the test in which the process was.
+A log has a line of JSON for each event, which is written at once. If the process is killed, the log has the results up
+to then, and the test in which the process was.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ class Results:
     """What the logs of several processes tell.
 
     Attributes:
-        collected: The number of tests that each process knows.
+        collected: The numbers of tests that the processes have collected; one number if all have the same tests.
+        orders: Hashes of the names of the tests in their order; one hash if all processes have the same order.
+        begins: The times of ``time.monotonic()`` at which the processes began their first tests.
         tests: The number of tests that were checked.
         operations: The number of operations of these tests.
         suppressed: The number of races that suppressions have kept out.

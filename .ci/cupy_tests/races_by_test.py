@@ -2,7 +2,9 @@
 
 The tests may be those of another project, such as CuPy. Several processes can share the tests::
 
-    python -m pytest -p races_by_test --races-log=LOG --races-queue=FILE --races-deadline=SECONDS TESTS
+    python -m pytest -p races_by_test --races-log=LOG --races-queue=FILE --races-deadline=T TESTS
+
+``T`` is a time of ``time.monotonic()``, after which no test begins.
 """
 
 from __future__ import annotations

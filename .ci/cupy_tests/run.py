@@ -2,10 +2,10 @@
 
 CHECKOUT is a folder with CuPy's folder ``tests``, of the version that is installed. The tests of random numbers,
 sorting, linear algebra, FFT, reductions and statistics are run, in a shuffled order that is always the same. Several
-processes take turns. After the given seconds, no further test begins. A test that has not ended when the grace is over
-is killed with its process. The script prints how many of the tests were checked, the races by the operations that make
-them, and the tests that fail under the detector and pass without the detector. The tests that failed are run again
-without the detector, for at most a minute if there is a limit.
+processes take turns. After ``--seconds``, no further test begins. After ``--grace`` more seconds, a process whose test
+has not ended is killed. The tests that failed are run again without the detector, for at most a minute if ``--seconds``
+is given. The script prints how many of the tests were checked, the races by the operations that make them, and the
+tests that fail under the detector and pass without the detector.
 
 The exit status is 1 if there are exact races, if a process crashed, or if a test failed of which it is not known that
 the test fails without the detector too. A file of suppressions (``TCUDA_SANITIZER_SUPPRESSIONS``) explains races.
@@ -54,7 +54,8 @@ class Worker:
     Attributes:
         process: The process.
         log: The log of its tests.
-        output: What the process has printed.
+        output: A file with the text that the process has printed.
+        killed: Whether the process was killed because its test did not end in time.
     """
 
     process: subprocess.Popen[str]

@@ -16,7 +16,7 @@ _SEED = 0
 
 
 class SharedQueue:
-    """The places 0, 1, 2 and so on, of which each process takes the next one, until the time is over.
+    """The numbers 0, 1, 2 and so on, each of which one of several processes takes, until the time is over.
 
     Args:
         path: A file that the processes share.
