@@ -78,6 +78,6 @@ def on_one_core(*processes: int) -> Iterator[None]:
 
 
 def _keep_on(cores: dict[int, set[int]]) -> None:
-    with contextlib.suppress(OSError):  # a sandbox may not allow this, and the benchmark works without
+    with contextlib.suppress(OSError):  # a sandbox may forbid the choice of cores, and the benchmark works without
         for pid, wanted in cores.items():
             os.sched_setaffinity(pid, wanted)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sources import Allocator
 
 _WORK = 4_000_000
-"""The cycles of a work on a stream, about 2 ms, in which the host makes all calls until the next work."""
+"""The cycles of the work of ``spin()``: about 2 ms, in which the host makes all calls until the next work."""
 
 
 class Library(Protocol):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOADER, COMPUTE, COMMUNICATION = range(3)
-"""The streams of a program."""
+"""The numbers of the streams of a program."""
 
 STREAMS = 3
 
@@ -26,7 +26,7 @@ class Player(Protocol):
     """The calls of a library. Streams are numbers, and so are memory and marks."""
 
     def take(self, stream: int, size: int) -> int:
-        """Allocate memory of a stream, and return its number."""
+        """Allocate memory on a stream, and return the number of the memory."""
 
     def use(self, memory: int, stream: int) -> None:
         """Note that another stream works on memory until the memory is freed."""
