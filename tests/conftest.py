@@ -125,7 +125,8 @@ def forked_programs() -> Iterator[ForkedPrograms]:
 def run_forked(request: pytest.FixtureRequest, tmp_path: Path) -> RunPython:
     """Run code as ``run_python`` does, in less time, in a process that has imported tcuda but not used it.
 
-    A ``LD_LIBRARY_PATH`` of a single test takes more time than with ``run_python``.
+    Each value of ``LD_LIBRARY_PATH`` needs a process of its own. So a value that only one test has takes more time than
+    with ``run_python``.
     """
     if os.environ["TCUDA_RUNTIME"] == "cuda":
         run_python: RunPython = request.getfixturevalue("run_python")

@@ -226,7 +226,7 @@ def test_a_pool_of_a_graph_gives_a_stream_no_memory_of_another(program: Program)
 
 
 class TestMemoryThatIsNotUsedAfterTheAdoption:
-    """Such memory still goes to the driver before another stream takes new memory."""
+    """The driver still gets inherited memory back before another stream takes new memory."""
 
     @pytest.fixture
     def program(self, runtime: Runtime) -> Iterator[Program]:

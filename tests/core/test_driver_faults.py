@@ -37,9 +37,9 @@ ENTRIES = (
 )
 MIB = 1 << 20
 ROOM = 192 * MIB
-pytestmark = pytest.mark.alone
-
 LONG = 20_000_000
+
+pytestmark = pytest.mark.alone
 
 
 class Refused(Exception):

@@ -103,8 +103,9 @@ def test_later_work_of_the_source_waits_for_the_copy(xp: Any, arrays: tuple[Any,
     assert source.tolist() == [2] * SIZE
 
 
-def test_a_copy_by_a_third_place_waits_for_pending_work_of_the_target(xp: Any, arrays: tuple[Any, Any]) -> None:
-    """The current device is that of the source, so the copy is on the stream of that device."""
+def test_a_copy_on_the_device_of_the_source_waits_for_pending_work_of_the_target(
+    xp: Any, arrays: tuple[Any, Any]
+) -> None:
     target, source = arrays
     with tcuda.device(1):
         keep_busy(tcuda.default_stream(1))

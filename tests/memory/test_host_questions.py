@@ -172,7 +172,7 @@ class TestKeptBlocks:
         host.ledger.empty_host_cache()
         assert host.held() == 0
 
-    def test_a_snapshot_shows_them_joined(self, host: Host) -> None:
+    def test_a_snapshot_shows_kept_blocks_joined(self, host: Host) -> None:
         kept = [host.block(KIB) for _ in range(10)]
         del kept[:5]
         host.ledger.empty_host_cache()

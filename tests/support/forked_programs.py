@@ -70,7 +70,7 @@ class ForkedPrograms:
         self._servers: dict[str | None, subprocess.Popen[str]] = {}
 
     def run(self, code: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        """Run ``code`` in ``folder`` with the variables of ``environment``, of which imports do not depend."""
+        """Run ``code`` in ``folder`` with the variables of ``environment``, on which imports do not depend."""
         server = self._server(environment.get("LD_LIBRARY_PATH"))
         assert server.stdin is not None
         assert server.stdout is not None
