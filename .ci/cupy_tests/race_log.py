@@ -40,7 +40,7 @@ class RaceLog:
 
 @dataclass
 class Results:
-    """What the logs of several processes tell.
+    """The results of the logs of several processes, together.
 
     Attributes:
         collected: The numbers of tests that the processes have collected; one number if all have the same tests.

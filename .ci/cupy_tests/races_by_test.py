@@ -30,7 +30,7 @@ _running = pytest.StashKey["Running"]()
 
 
 class Running:
-    """The test that runs now, and what is known of it.
+    """The test that runs now, and its result so far.
 
     Attributes:
         failed: Whether a phase of the test has failed.

@@ -1,4 +1,4 @@
-"""The bodies that a graph captures at the moment: which is the innermost, and what a failed change leaves."""
+"""The bodies that a graph captures at the moment: their order, their ends, and the bodies after a failed change."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 //     host [operations per thread] [seed]
 //
 // The program runs with a driver that knows which memory work uses, as emulated devices do, and with a driver that only
-// has events behind all work, as CUDA does. It checks these rules:
+// has events behind all work, as CUDA does. The program checks these rules:
 //   * No block overlaps another block: the program fills each block with a pattern, and checks the pattern at the free.
 //   * No memory is handed out or given back to the driver while work or a graph uses the memory.
 //   * No event is recorded while a thread captures, and the driver is not called under the lock of the allocator.

@@ -248,7 +248,7 @@ template <typename Python, typename Read> FrameMark mark_of(const typename Pytho
 
 enum class Meaning { noted, without_code, unfinished };
 
-// What a frame of Python is in a stack. Sets `noted` to the frame if it belongs there.
+// Reads a frame of Python. `noted` becomes the frame if the result is Meaning::noted: a stack shows no other frames.
 template <typename Python, typename Read> Meaning read_frame(const FrameMark &mark, StackFrame *noted, Read &read) {
     if constexpr (std::is_same_v<Python, Python310>) {
         const auto instruction = static_cast<int>(mark.instruction);

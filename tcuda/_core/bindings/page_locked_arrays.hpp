@@ -20,7 +20,7 @@ public:
     nanobind::object make(nanobind::handle shape, nanobind::handle dtype);
 
 private:
-    // A dtype, and what the program has passed for it.
+    // A dtype, and the object that the program has passed for the dtype.
     struct Kind {
         nanobind::object passed, dtype;
         long long itemsize = 0; // 0 for elements that are Python objects

@@ -48,7 +48,7 @@ class LaunchUses {
 public:
     virtual ~LaunchUses() = default;
 
-    // Whether a launch of this thread may use memory that counts now. Otherwise uses_of() has no uses.
+    // Whether a launch of this thread may use memory that the detector knows now. If not, uses_of() returns no uses.
     virtual bool may_use_memory() const { return true; }
 
     virtual NamedOperation uses_of(const Launch &launch) = 0;
