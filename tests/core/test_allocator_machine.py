@@ -133,7 +133,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.ledger.set_memory_fraction(self.device, ROOM / total)
         self.streams = [0]
         self.ended: list[tuple[int, list[tuple[int, int]]]] = []  # an event behind the last work, and the memory
-        # CUDA gives the handle of a destroyed stream to a new stream. The memory of the old stream is not that of the new.
+        # CUDA gives a new stream the handle of a destroyed stream, whose memory is not that of the new stream.
         self.inherited: dict[int, set[tuple[int, int]]] = {}
         for _ in range(2):
             self.add_stream()
