@@ -165,7 +165,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         stream = self.streams[which % len(self.streams)]
         chosen = (0, 0) if pool >= len(self.pools) else self.pools[pool]
         before = self.mappings()
-        owns = {segment["stream"] for segment in self.segments()}
+        owned = self.ranges_of(stream) - self.inherited.get(stream, set())
         try:
             if chosen != (0, 0):
                 self.ledger.begin_pool(self.device, chosen)
@@ -190,7 +190,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.count(self.live[address], 1)
         after = self.mappings()
         type(self).windows += after[0] > before[0] and after[1:] == before[1:]
-        type(self).adopted += stream not in owns and after == before
+        type(self).adopted += not owned and after == before
         self.no_work_is_left_on(address, got)
 
     @rule(
