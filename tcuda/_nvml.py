@@ -7,7 +7,6 @@ about another GPU under CUDA's default order.
 
 from __future__ import annotations
 
-import _thread
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,6 @@ from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tcuda._process.devices import DeviceArgument
 
 _TEMPERATURE_GPU = 0  # NVML_TEMPERATURE_GPU: the sensor on the die
@@ -195,34 +192,6 @@ class _DriverNotLoadedError(RuntimeError):
     """NVML is installed, and the driver is not loaded."""
 
 
-def _call_in_thread(function: Callable[[], object]) -> None:
-    """Call ``function`` in a new thread, and wait for its end.
-
-    pynvml holds a lock while it counts the users of NVML. A signal handler runs in the main thread, and may ask NVML.
-    If the main thread held the lock, the handler would wait for the code that the handler interrupts.
-    """
-    errors: list[BaseException] = []
-    done = _thread.allocate_lock()
-    done.acquire()
-
-    def call() -> None:
-        try:
-            function()
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            done.release()
-
-    try:
-        _thread.start_new_thread(call, ())
-    except RuntimeError:  # some versions of Python start no thread at the exit
-        call()
-    with done:
-        pass
-    if errors:
-        raise errors[0]
-
-
 class _Session:
     """The initialised NVML and the handles of its devices, both of which last until the process ends."""
 
@@ -230,7 +199,7 @@ class _Session:
         self._nvml = cuda.nvml()
         self._handles: dict[int, Any] = {}
         try:
-            _call_in_thread(self._nvml.nvmlInit)
+            self._nvml.nvmlInit()
         except self._nvml.NVMLError_DriverNotLoaded as error:
             raise _DriverNotLoadedError("cuda driver can't be loaded, is cuda enabled?") from error
         except self._nvml.NVMLError as error:
@@ -238,7 +207,7 @@ class _Session:
 
     def close(self) -> None:
         """End this use of NVML, which counts its uses."""
-        _call_in_thread(self._nvml.nvmlShutdown)
+        self._nvml.nvmlShutdown()
 
     def ask(self, query: str, device: int, *arguments: int) -> Any:
         """Return the answer of NVML's function ``query`` for ``device``."""

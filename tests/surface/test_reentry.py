@@ -11,6 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
+    from tcuda._runtime.protocol import Runtime
 
 PREPARED = """
 import faulthandler, gc, itertools, signal, sys
@@ -120,7 +121,11 @@ print("done")
     ],
 )
 @pytest.mark.parametrize("how", ["finalizing", "interrupting"])
-def test_a_call_can_be_made_in_the_middle_of_the_same_call(output_of: OutputOf, how: str, use: str, work: str) -> None:
+def test_a_call_can_be_made_in_the_middle_of_the_same_call(
+    runtime: Runtime, output_of: OutputOf, how: str, use: str, work: str
+) -> None:
+    if (how, work) == ("interrupting", "new_session") and runtime.name == "cuda":
+        pytest.skip("pynvml holds a lock while it counts its users, so the handler could wait for the code below it")
     assert output_of(f"{PREPARED}{how}({use}, {work}){AFTER}") == "done"
 
 
