@@ -24,8 +24,7 @@ pytestmark = pytest.mark.gpu
 LIMIT = 150
 """Seconds for a program under a tool; without the tool, the program takes a few seconds."""
 
-PROGRAM = """
-import sys
+RACE = """
 import tcuda
 from tcuda import xp
 
@@ -34,7 +33,10 @@ def race():
     with tcuda.stream(tcuda.Stream()):
         y = x * 2  # does not wait for the default stream
     tcuda.synchronize()
-
+"""
+PROGRAM = f"""
+import sys
+{RACE}
 if sys.argv[1] == "unchecked":
     race()
 else:
@@ -42,18 +44,10 @@ else:
         race()
     print("races:", len(report), flush=True)
 """
-PROFILED = """
+PROFILED = f"""
 import json, warnings
 import torch
-import tcuda
-from tcuda import xp
-
-def race():
-    x = xp.ones(1000)
-    with tcuda.stream(tcuda.Stream()):
-        y = x * 2  # does not wait for the default stream
-    tcuda.synchronize()
-
+{RACE}
 def kernels_of_profile():
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities) as profile:
@@ -73,7 +67,7 @@ with warnings.catch_warnings(record=True) as caught:
     with tcuda.sanitizer.check(mode="collect") as later:
         race()
 lines = [str(warning.message) for warning in caught if str(warning.message).startswith("The race detector")]
-print(json.dumps({"around": len(around), "kernels": kernels, "later": len(later), "lines": lines}))
+print(json.dumps({{"around": len(around), "kernels": kernels, "later": len(later), "lines": lines}}))
 """
 
 TOOLS = {

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +26,8 @@
 #include "driver/host_driver.hpp"
 #include "driver/host_memory.hpp"
 #include "host_allocator/host_allocator.hpp"
+#include "random.hpp"
+#include "violation.hpp"
 
 namespace {
 
@@ -41,39 +42,6 @@ constexpr std::size_t most_held = 24;       // blocks that one thread holds
 constexpr std::size_t most_size = 5 * mib;
 constexpr std::size_t most_segment = 32 * mib;
 constexpr int broken = 999;                 // cudaErrorUnknown
-
-std::uint64_t seed = 1;
-const char *run_name = "";
-
-[[noreturn]] __attribute__((format(printf, 1, 2))) void violation(const char *format, ...) {
-    static std::mutex once; // stays locked: only the first violation is printed
-    once.lock();
-    std::printf("host: %s, seed %llu: ", run_name, static_cast<unsigned long long>(seed));
-    va_list arguments;
-    va_start(arguments, format);
-    std::vprintf(format, arguments);
-    va_end(arguments);
-    std::printf("\n");
-    std::fflush(stdout);
-    std::_Exit(1);
-}
-
-// splitmix64
-class Random {
-public:
-    explicit Random(std::uint64_t start) : state_(start * 0xD1B54A32D192ED03ull + 1) {}
-    std::uint64_t operator()() {
-        std::uint64_t x = state_ += 0x9E3779B97F4A7C15ull;
-        x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
-        x = (x ^ x >> 27) * 0x94D049BB133111EBull;
-        return x ^ x >> 31;
-    }
-    std::size_t below(std::size_t bound) { return (*this)() % bound; }
-    bool one_in(std::size_t chances) { return below(chances) == 0; }
-
-private:
-    std::uint64_t state_;
-};
 
 thread_local Random chance(0);
 
@@ -575,7 +543,7 @@ int main(int count, char **arguments) {
     chance = Random(seed);
     Counts all;
     for (const bool knows : {true, false}) {
-        run_name = knows ? "uses" : "events";
+        run_name = knows ? "host, uses" : "host, events";
         const Counts counts = run(knows, operations);
         all.lacks += counts.lacks;
         all.reserves += counts.reserves;

@@ -15,7 +15,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -35,6 +34,8 @@
 #include "ledger/ledger.hpp"
 #include "ledger/library_source.hpp"
 #include "races/race_detector.hpp"
+#include "random.hpp"
+#include "violation.hpp"
 
 namespace {
 
@@ -50,39 +51,6 @@ constexpr std::size_t most_held = 48; // blocks that one thread holds
 constexpr std::size_t most_of_a_ledger = 10000; // operations of a thread on one ledger
 constexpr int gone = 400;             // cudaErrorInvalidResourceHandle
 constexpr int broken = 999;           // cudaErrorUnknown
-
-std::uint64_t seed = 1;
-const char *run_name = "";
-
-[[noreturn]] __attribute__((format(printf, 1, 2))) void violation(const char *format, ...) {
-    static std::mutex once; // stays locked: only the first violation is printed
-    once.lock();
-    std::printf("stress: %s, seed %llu: ", run_name, static_cast<unsigned long long>(seed));
-    va_list arguments;
-    va_start(arguments, format);
-    std::vprintf(format, arguments);
-    va_end(arguments);
-    std::printf("\n");
-    std::fflush(stdout);
-    std::_Exit(1);
-}
-
-// splitmix64
-class Random {
-public:
-    explicit Random(std::uint64_t start) : state_(start * 0xD1B54A32D192ED03ull + 1) {}
-    std::uint64_t operator()() {
-        std::uint64_t x = state_ += 0x9E3779B97F4A7C15ull;
-        x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
-        x = (x ^ x >> 27) * 0x94D049BB133111EBull;
-        return x ^ x >> 31;
-    }
-    std::size_t below(std::size_t bound) { return (*this)() % bound; }
-    bool one_in(std::size_t chances) { return below(chances) == 0; }
-
-private:
-    std::uint64_t state_;
-};
 
 thread_local std::size_t this_thread = threads; // the main thread
 thread_local Random chance(0);
@@ -1373,7 +1341,7 @@ int main(int count, char **arguments) {
     std::uint64_t lacks = 0;
     std::size_t second_addresses = 0, adopted = 0;
     for (const bool expandable : {true, false}) {
-        run_name = expandable ? "expandable segments" : "segments";
+        run_name = expandable ? "stress, expandable segments" : "stress, segments";
         Settings settings;
         settings.expandable_segments = expandable;
         std::size_t round = 0;

@@ -63,7 +63,7 @@ private:
     PyObject *frame_ = nullptr;
 };
 
-// The functions that read frames without the lock. They never change after their first use.
+// The functions that read frames without the lock. The functions never change after their first use.
 struct Reading {
     FrameWalk *walk;
     FrameComparison *has_frames;
