@@ -567,6 +567,15 @@ def test_the_free_of_memory_waits_for_the_device(cupti: Cupti, watched: Watched)
     assert watched.uses() == []
 
 
+def test_the_free_of_no_memory_waits_for_nothing(cupti: Cupti, watched: Watched) -> None:
+    cupti.fill(MAIN)
+    before = watched.steps()
+    cupti.call("cuMemFree_v2", "Q", 0)  # cuRAND and others make this call to get a context
+    assert watched.steps() == before
+    cupti.fill(SIDE)
+    assert [race.kind for race in watched.found()] == ["write after write"]
+
+
 ALLOCATIONS = [
     *((name, "PNP") for name, _ in both_variants("cuMemAllocAsync")),
     *((name, "PNPP") for name, _ in both_variants("cuMemAllocFromPoolAsync")),

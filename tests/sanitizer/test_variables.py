@@ -28,6 +28,17 @@ def race():
     main.synchronize()
 """
 
+FIRST_RACE = """
+import tcuda
+
+with tcuda.sanitizer.check(mode="collect") as report:  # no device is initialised yet
+    x = tcuda.xp.ones(1000)
+    with tcuda.stream(tcuda.Stream()):
+        y = x * 2  # the stream does not wait for the default stream
+    tcuda.synchronize()
+print([race.kind for race in report])
+"""
+
 emulated = pytest.mark.emulated
 
 
@@ -35,6 +46,10 @@ emulated = pytest.mark.emulated
 def program(tmp_path: Path) -> str:
     (tmp_path / "program.py").write_text(RACE)
     return "import program\nprogram.race()\nprint('end')"
+
+
+def test_the_first_operations_of_a_process_race(output_of: OutputOf) -> None:
+    assert output_of(FIRST_RACE).split("\n")[0] == "['read after write']"
 
 
 @pytest.mark.parametrize(

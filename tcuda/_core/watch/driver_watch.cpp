@@ -306,7 +306,7 @@ void DriverWatch::event_about_to_be_destroyed(libcuda::Event event) {
 // The size of memory that is no memory of the ledger is asked.
 void DriverWatch::memory_about_to_be_freed(libcuda::Context context, Address address) {
     const auto device = device_of(context);
-    if (!device || address == 0)
+    if (!device)
         return;
     libcuda::DevicePointer begin = 0;
     std::size_t size = 0;
