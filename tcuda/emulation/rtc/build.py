@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tempfile
 from dataclasses import dataclass
@@ -10,8 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._version import __version__
-from tcuda.emulation.rtc import checks, compiler, headers, launch_bounds, missing_headers, source, support, unsupported
-from tcuda.emulation.rtc.cache import cache
+from tcuda.emulation.rtc import (
+    checks,
+    compiler,
+    headers,
+    launch_bounds,
+    missing_headers,
+    precompiled,
+    source,
+    support,
+    unsupported,
+)
+from tcuda.emulation.rtc.cache import cache, key_of
 from tcuda.emulation.rtc.errors import CompileException, ordered
 from tcuda.emulation.rtc.options import InvalidOption, Options, translate
 
@@ -135,8 +144,7 @@ def build(
 
 
 def _key(request: Request, used: Compiler, checked: bool) -> str:
-    state = hashlib.sha256()
-    parts = (
+    return key_of(
         __version__,
         headers.digest(),
         used.identity,
@@ -151,10 +159,6 @@ def _key(request: Request, used: Compiler, checked: bool) -> str:
         "names",
         *request.names,
     )
-    for part in parts:
-        encoded = part.encode(errors="surrogatepass")
-        state.update(f"{len(encoded)}:".encode() + encoded)
-    return state.hexdigest()
 
 
 def _compiled(request: Request, translated: Options, used: Compiler, checked: bool, folder: Path) -> tuple[bytes, str]:
@@ -165,8 +169,8 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     """
     own = [*(_CLANG if used.is_clang else _GCC)]
     own += [*_WITH_HOST_HEADERS, f"-I{headers.host_folder()}"] if request.has_host_headers else _WITHOUT_HOST_HEADERS
-    own += [f"-I{headers.folder()}", *_LANGUAGE]
-    common = [*own, *translated.arguments()]
+    own += [f"-I{headers.folder()}"]
+    common = [*own, *_LANGUAGE, *translated.arguments()]
     expanded = _expanded(request, common, used, folder)
     _require_supported(request, translated, request.code if expanded is None else expanded)
     path = folder / FILE
@@ -176,7 +180,8 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     recorded = request.recorded and checked
     flags = [*_FLAGS, *(checks.flags(clang=used.is_clang, recorded=recorded) if checked else ())]
     libraries = checks.libraries(clang=used.is_clang, recorded=recorded)
-    apart, objects = support.linked(used, [*own, *flags])
+    apart, objects = support.linked(used, [*own, *_LANGUAGE, *flags])
+    precompiled.place(used, [*own, *translated.language(), *flags, *apart], folder)
     done = used.run(
         [*common, *flags, *apart, "-o", str(library), "-x", "c++", FILE, *objects, *libraries],
         folder,

@@ -22,12 +22,15 @@ LIBRARY = ".so"
 OBJECT = ".o"
 """The end of the name of an object file, with which libraries are linked."""
 
+HEADER = ".gch"
+"""The end of the name of a precompiled header."""
+
 
 class Cache:
-    """Shared libraries and object files in a folder, each under a key.
+    """Shared libraries, object files and precompiled headers in a folder, each under a key.
 
-    A file ends with a hash of its contents, which loaders and linkers ignore. The hash tells whether a file is
-    broken, because the process could end when a broken file is loaded.
+    A file ends with a hash of its contents, which loaders, linkers and compilers ignore. The hash tells whether a file
+    is broken, because the process could end when a broken file is loaded.
 
     Args:
         folder: The folder, which is made if the folder does not exist.
@@ -87,7 +90,7 @@ class Cache:
         for path in self.folder.iterdir():
             with contextlib.suppress(OSError):  # Another process may remove files too.
                 state = path.stat()
-                if stat.S_ISREG(state.st_mode) and path.suffix in (LIBRARY, OBJECT, ".tmp"):
+                if stat.S_ISREG(state.st_mode) and path.suffix in (LIBRARY, OBJECT, HEADER, ".tmp"):
                     files.append((state.st_mtime_ns, state.st_size, path))
         total = sum(size for _, size, _ in files)
         if total <= self._most_bytes:
@@ -99,6 +102,15 @@ class Cache:
                 total -= size
             if total <= self._most_bytes // 2:
                 break
+
+
+def key_of(*parts: str) -> str:
+    """Return the key of a file that depends on all ``parts``."""
+    state = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode(errors="surrogatepass")
+        state.update(f"{len(encoded)}:".encode() + encoded)
+    return state.hexdigest()
 
 
 def cache() -> Cache:

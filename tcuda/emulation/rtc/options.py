@@ -182,10 +182,12 @@ class Options:
 
     def arguments(self) -> list[str]:
         """Return the arguments of the command."""
-        found = [f"-std=c++{self.standard}", "-O0" if self.debug else "-O2", *self.flags]
-        found += ["-g"] if self.debug else []
-        found += ["-w"] if self.quiet else []
-        return [*found, *(f"-I{folder}" for folder in self.include)]
+        quiet = ["-w"] if self.quiet else []
+        return [*self.language(), *self.flags, *quiet, *(f"-I{folder}" for folder in self.include)]
+
+    def language(self) -> list[str]:
+        """Return the arguments that a precompiled header must share with the sources that include the header."""
+        return [f"-std=c++{self.standard}", *(["-O0", "-g"] if self.debug else ["-O2"])]
 
 
 def translate(options: Sequence[str], backend: str = "nvrtc") -> Options:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._version import __version__
 from tcuda.emulation.rtc import headers
-from tcuda.emulation.rtc.cache import OBJECT, cache
+from tcuda.emulation.rtc.cache import OBJECT, cache, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +33,7 @@ def linked(used: Compiler, flags: Sequence[str]) -> tuple[list[str], list[str]]:
     if used.is_clang:
         return [], []
     stored = cache()
-    key = _key(used, flags)
+    key = key_of("support", __version__, headers.digest(), used.identity, *_STANDARD, *flags)
     found = stored.find(key, OBJECT)
     if found is None:
         with tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
@@ -51,11 +50,3 @@ def _compiled(used: Compiler, flags: Sequence[str], folder: Path) -> bytes | Non
     own = [flag for flag in flags if flag != "-shared" and not flag.startswith("-Wl,")]
     done = used.run([*own, *_STANDARD, "-DTCUDA_SUPPORT_ONLY=1", "-c", "-o", str(path), "-x", "c++", _SOURCE], folder)
     return None if done.returncode else path.read_bytes()
-
-
-def _key(used: Compiler, flags: Sequence[str]) -> str:
-    state = hashlib.sha256()
-    for part in ("support", __version__, headers.digest(), used.identity, *_STANDARD, *flags):
-        encoded = part.encode()
-        state.update(f"{len(encoded)}:".encode() + encoded)
-    return state.hexdigest()

@@ -178,7 +178,8 @@ with concurrent.futures.ThreadPoolExecutor(3) as pool:
     print(len(set(pool.map(lambda _: build({KERNEL!r})[0], range(3)))))
 """
     assert output_of(code, TCUDA_CACHE_DIR=str(cache_folder)) == "1"
-    assert sorted(path.suffix for path in cache_folder.iterdir()) == [".o", ".so"]  # the object file is for all kernels
+    # The precompiled header and the object file are for all kernels.
+    assert sorted(path.suffix for path in cache_folder.iterdir()) == [".gch", ".o", ".so"]
 
 
 def test_messages_about_the_source_come_before_messages_about_headers() -> None:

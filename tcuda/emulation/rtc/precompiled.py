@@ -1,0 +1,55 @@
+"""The device language as the compiler keeps it after the compiler has read its headers."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcuda._version import __version__
+from tcuda.emulation.rtc import headers
+from tcuda.emulation.rtc.cache import HEADER, cache, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcuda.emulation.rtc.compiler import Compiler
+
+_NAME = "tcuda/device.h"
+"""The name under which a module includes the device language."""
+
+
+def place(used: Compiler, flags: Sequence[str], folder: Path) -> None:
+    """Put the precompiled header into ``folder``, where the compiler finds the header before the device language.
+
+    The compiler takes a third less time with this header. The header is compiled once and stored in the cache. If a
+    macro of a module does not fit, the compiler reads the device language itself. The same holds for clang, and for a
+    compiler that cannot precompile the header.
+
+    Args:
+        used: The compiler.
+        flags: The flags of the module, without the macros and the folders of the caller.
+        folder: The folder in which the compiler will run.
+    """
+    if used.is_clang:
+        return
+    stored = cache()
+    key = key_of("header", __version__, headers.digest(), used.identity, *flags)
+    found = stored.find(key, HEADER)
+    if found is None:
+        content = _compiled(used, flags)
+        if content is None:
+            return
+        found = stored.store(key, content, HEADER)
+    link = folder / f"{_NAME}{HEADER}"
+    link.parent.mkdir()
+    link.symlink_to(found)
+
+
+def _compiled(used: Compiler, flags: Sequence[str]) -> bytes | None:
+    own = [flag for flag in flags if flag != "-shared" and not flag.startswith("-Wl,")]
+    with tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
+        path = Path(folder) / "device.h.gch"
+        source = headers.folder() / _NAME
+        done = used.run([*own, "-x", "c++-header", "-o", str(path), str(source)], Path(folder))
+        return None if done.returncode else path.read_bytes()

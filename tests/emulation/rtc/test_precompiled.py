@@ -1,0 +1,87 @@
+"""The precompiled header of the device language."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcuda.emulation.rtc import CompileException, build, compiler, precompiled
+from tcuda.emulation.rtc.build import FILE
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Sequence
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.emulated,
+    pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler"),
+]
+
+
+@pytest.fixture
+def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The messages of the compiler about each source: a line ``! header`` for each precompiled header in use."""
+    if compiler.find().is_clang:
+        pytest.skip("clang reads the headers of each module")
+    found: list[str] = []
+    run = compiler.Compiler.run
+
+    def run_and_list(
+        self: compiler.Compiler, arguments: Sequence[str], folder: Path
+    ) -> subprocess.CompletedProcess[str]:
+        done = run(self, ["-H", *arguments], folder)
+        if FILE in arguments:
+            found.append(done.stderr)
+        return done
+
+    monkeypatch.setattr(compiler.Compiler, "run", run_and_list)
+    return found
+
+
+def uses_header(text: str) -> bool:
+    return any(line.startswith("! ") and line.endswith(".gch") for line in text.splitlines())
+
+
+def headers(cache_folder: Path) -> int:
+    return len([path for path in cache_folder.iterdir() if path.suffix == ".gch"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("-DN=1",), ("--std=c++20",), ("-w",), ("--use_fast_math",), ("-G",)],
+    ids=["none", "macro", "standard", "quiet", "fast", "debug"],
+)
+def test_the_compiler_uses_the_header(cache_folder: Path, messages: list[str], options: tuple[str, ...]) -> None:
+    build('extern "C" __global__ void f() {}', options)
+    build('extern "C" __global__ void g() {}', options)
+    assert [uses_header(text) for text in messages] == [True, True]
+    assert headers(cache_folder) == 1
+
+
+@pytest.mark.usefixtures("cache_folder")
+def test_a_macro_that_changes_the_headers_is_not_lost(messages: list[str]) -> None:
+    code = 'extern "C" __global__ void f(float* x) { x[0] = threadIdx.x; }'
+    build(code)
+    with pytest.raises(CompileException, match="threadIdx"):
+        build(code, ("-DthreadIdx=blockIdx.blockIdx",))
+    assert uses_header(messages[0])
+
+
+def test_the_compiler_reads_the_headers_if_they_cannot_be_precompiled(
+    cache_folder: Path, messages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precompiled, "_NAME", "tcuda/no_such_header.h")
+    build('extern "C" __global__ void f() {}')
+    assert [uses_header(text) for text in messages] == [False]
+    assert headers(cache_folder) == 0
+
+
+def test_a_broken_header_is_compiled_again(cache_folder: Path, messages: list[str]) -> None:
+    build('extern "C" __global__ void f() {}')
+    (stored,) = [path for path in cache_folder.iterdir() if path.suffix == ".gch"]
+    stored.write_bytes(stored.read_bytes()[:-1000])
+    build('extern "C" __global__ void g() {}')
+    assert [uses_header(text) for text in messages] == [True, True]
