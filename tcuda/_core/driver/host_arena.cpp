@@ -7,6 +7,8 @@
 #include <iterator>
 #include <new>
 
+#include "driver/host_pointer.hpp"
+
 namespace tcuda {
 namespace {
 
@@ -15,7 +17,6 @@ constexpr std::size_t chunk_size = std::size_t(64) << 20;
 constexpr std::size_t own_chunk = std::size_t(32) << 20; // a block of this size or more gets a chunk for itself
 constexpr std::size_t most_warm = std::size_t(64) << 20; // bytes of free memory that keep their pages
 
-void *pointer(std::uintptr_t address) { return reinterpret_cast<void *>(address); }
 std::size_t rounded(std::size_t size, std::size_t unit) { return (size + unit - 1) / unit * unit; }
 
 // Pages take memory once they are written, so a mapping may be larger than the memory of the machine. A block may not.
@@ -29,7 +30,7 @@ std::size_t memory_of_machine() {
 
 HostArena::~HostArena() {
     for (const auto &[address, chunk] : chunks_)
-        munmap(pointer(address), chunk.size);
+        munmap(host_pointer(address), chunk.size);
 }
 
 std::uintptr_t HostArena::allocate(std::size_t size) {
@@ -105,7 +106,7 @@ bool HostArena::add_chunk(std::size_t size) {
         add_free(address, length);
     } catch (...) {
         chunks_.erase(address);
-        munmap(pointer(address), length);
+        munmap(host_pointer(address), length);
         throw;
     }
     next_offset_ += length;
@@ -135,7 +136,7 @@ void HostArena::discard(std::uintptr_t address, std::size_t size) {
     if (file_ != nullptr)
         file_->discard(offset_of(begin), end - begin);
     else
-        madvise(pointer(begin), end - begin, MADV_DONTNEED);
+        madvise(host_pointer(begin), end - begin, MADV_DONTNEED);
 }
 
 // Gives the pages of all free ranges back, and unmaps the chunks without blocks.
@@ -147,7 +148,7 @@ void HostArena::trim() {
         const auto chunk = chunks_.find(address);
         if (chunk != chunks_.end() && chunk->second.size == size) {
             erase_free(address, size);
-            munmap(pointer(address), size);
+            munmap(host_pointer(address), size);
             chunks_.erase(chunk);
         }
     }

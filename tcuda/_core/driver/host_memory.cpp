@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "driver/host_pointer.hpp"
+
 namespace tcuda {
 namespace {
 
@@ -26,12 +28,10 @@ std::size_t header_of(std::size_t offset) {
     return first_header + (offset - first_physical) / HostMemory::page * sizeof(Header);
 }
 
-void *pointer(std::uintptr_t address) { return reinterpret_cast<void *>(address); }
-
 // Replaces pages by new private pages.
 bool replace(std::uintptr_t address, std::size_t size, int protection) {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    return mmap(pointer(address), size, protection, flags, -1, 0) != MAP_FAILED;
+    return mmap(host_pointer(address), size, protection, flags, -1, 0) != MAP_FAILED;
 }
 
 } // namespace
@@ -40,12 +40,12 @@ HostMemory::HostMemory(std::size_t limit) : limit_(limit), next_offset_(first_ph
 
 HostMemory::~HostMemory() {
     for (const auto &[address, block] : imports_)
-        munmap(pointer(block.mapping.address), block.mapping.size);
+        munmap(host_pointer(block.mapping.address), block.mapping.size);
     for (const auto &[address, size] : reservations_)
-        munmap(pointer(address), size);
+        munmap(host_pointer(address), size);
     for (const Kept &kept : kept_)
         if (kept.how == Return::unreserve)
-            munmap(pointer(kept.range.address), kept.range.size);
+            munmap(host_pointer(kept.range.address), kept.range.size);
     if (in_child())
         return;
     for (const auto &[number, physical] : physical_)
@@ -135,7 +135,7 @@ void HostMemory::give_back() {
         if (how == Return::release)
             arena_->release(range.address, range.size);
         else if (how == Return::unreserve)
-            munmap(pointer(range.address), range.size);
+            munmap(host_pointer(range.address), range.size);
         else if (is_reserved_and_unmapped(range))
             replace(range.address, range.size, PROT_NONE);
     }
@@ -250,7 +250,7 @@ std::uintptr_t HostMemory::import_block(int descriptor, Place place) {
     try {
         imports_.emplace(mapping + before, Import{place.size, {mapping, length}});
     } catch (...) {
-        munmap(pointer(mapping), length);
+        munmap(host_pointer(mapping), length);
         throw;
     }
     return mapping + before;
@@ -261,7 +261,7 @@ bool HostMemory::close_import(std::uintptr_t address) {
     const auto found = imports_.find(address);
     if (found == imports_.end())
         return false;
-    munmap(pointer(found->second.mapping.address), found->second.mapping.size);
+    munmap(host_pointer(found->second.mapping.address), found->second.mapping.size);
     imports_.erase(found);
     return true;
 }
@@ -281,11 +281,11 @@ bool HostMemory::reserve(std::size_t size, std::uintptr_t *address) {
     *address = (start + page - 1) / page * page;
     if (*address > start)
         munmap(memory, *address - start);
-    munmap(pointer(*address + size), start + page - *address);
+    munmap(host_pointer(*address + size), start + page - *address);
     try {
         reservations_.emplace(*address, size);
     } catch (...) {
-        munmap(pointer(*address), size);
+        munmap(host_pointer(*address), size);
         throw;
     }
     return true;
@@ -302,7 +302,7 @@ bool HostMemory::unreserve(std::uintptr_t address, std::size_t size) {
         kept_.reserve(kept_.size() + 1);
         keep(Return::unreserve, address, size);
     } else {
-        munmap(pointer(address), size);
+        munmap(host_pointer(address), size);
     }
     reservations_.erase(found);
     return true;

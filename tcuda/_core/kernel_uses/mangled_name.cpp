@@ -6,6 +6,8 @@
 #include <memory>
 #include <string_view>
 
+#include "kernel_uses/words.hpp"
+
 namespace tcuda::kernel_uses {
 namespace {
 
@@ -21,14 +23,6 @@ std::string demangled(const std::string &name) {
     int status = 0;
     const std::unique_ptr<char, Freed> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status));
     return status == 0 && text != nullptr ? std::string(text.get()) : std::string();
-}
-
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && text.front() == ' ')
-        text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ')
-        text.remove_suffix(1);
-    return text;
 }
 
 // The types between the last pair of parentheses, which are the parameters of the function.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "kernel_uses/words.hpp"
+
 namespace tcuda::kernel_uses::ptx {
 namespace {
 
@@ -11,8 +13,6 @@ bool is_harmless(std::string_view name) {
     return name == "vprintf" || name == "free" || name == "__assertfail" || name == "__assert_fail" ||
            name == "cudaGetLastError" || name == "__trap";
 }
-
-bool starts_with(std::string_view word, std::string_view begin) { return word.substr(0, begin.size()) == begin; }
 
 } // namespace
 

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "kernel_uses/words.hpp"
+
 namespace tcuda::kernel_uses::ptx {
 namespace {
 
@@ -31,8 +33,6 @@ private:
     std::string_view parts_[most];
     std::size_t count_ = 0;
 };
-
-bool starts_with(std::string_view word, std::string_view begin) { return word.substr(0, begin.size()) == begin; }
 
 // The bytes of a type such as `u64`; 0 if the word is no type.
 unsigned bytes_of(std::string_view type) {

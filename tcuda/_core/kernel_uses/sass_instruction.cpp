@@ -2,16 +2,12 @@
 
 #include <algorithm>
 
+#include "kernel_uses/words.hpp"
+
 namespace tcuda::kernel_uses {
 namespace {
 
-constexpr std::string_view blanks = " \t\r";
 constexpr std::size_t most_operands = 32;
-
-std::string_view trimmed(std::string_view text) {
-    const std::size_t begin = text.find_first_not_of(blanks);
-    return begin == text.npos ? std::string_view() : text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
-}
 
 bool take(std::string_view &text, std::string_view prefix) {
     if (text.substr(0, prefix.size()) != prefix)

@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <set>
 
+#include "kernel_uses/words.hpp"
+
 namespace tcuda::kernel_uses {
 namespace {
 
-constexpr std::string_view blanks = " \t\r";
 constexpr std::size_t most_instructions = 1 << 20;
 constexpr std::size_t widest = 8; // registers that one instruction loads
-
-std::string_view trimmed(std::string_view text) {
-    const std::size_t begin = text.find_first_not_of(blanks);
-    return begin == text.npos ? std::string_view() : text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
-}
 
 // The word behind `directive`, up to a comma or a blank.
 std::string_view argument(std::string_view line, std::string_view directive) {

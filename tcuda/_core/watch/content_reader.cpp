@@ -17,8 +17,7 @@ using races::AccessKind;
 using races::Dimension;
 using races::RaceDetector;
 
-// The types of nodes and of memory in cuda.h
-constexpr int kernel_type = 0, child_type = 4, wait_type = 6, record_type = 7;
+// The types of memory in cuda.h
 constexpr int memory_of_host = 1, array_memory = 3;
 
 constexpr int most_depth = 64; // of child graphs in child graphs
@@ -110,14 +109,14 @@ GraphContent ContentReader::read(libcuda::Graph graph) {
         int type = -1;
         if (questions_.node_type == nullptr || questions_.node_type(handle, &type) != success)
             type = -1;
-        if (type == child_type) {
+        if (type == libcuda::node_type_graph) {
             ends[number] = add_child(&content, child_of(handle), handle, before);
             continue;
         }
         GraphContent::Node node = node_of(handle, type);
-        if (type == record_type && node.event != 0)
+        if (type == libcuda::node_type_record && node.event != 0)
             recorded[node.event] = content.nodes.size();
-        const auto record = type == wait_type ? recorded.find(node.event) : recorded.end();
+        const auto record = type == libcuda::node_type_wait ? recorded.find(node.event) : recorded.end();
         if (record != recorded.end())
             before.push_back(record->second); // the node waits for the record in the same launch
         std::sort(before.begin(), before.end());
@@ -186,13 +185,13 @@ GraphContent::Node ContentReader::node_of(libcuda::GraphNode handle, int type) {
     GraphContent::Node node;
     node.handle = handle;
     node.type = type;
-    if (type == record_type) {
+    if (type == libcuda::node_type_record) {
         if (questions_.recorded_event == nullptr || questions_.recorded_event(handle, &node.event) != success)
             node.event = 0;
         node.kept.name = "event record";
         return node;
     }
-    if (type == wait_type) {
+    if (type == libcuda::node_type_wait) {
         if (questions_.awaited_event == nullptr || questions_.awaited_event(handle, &node.event) != success)
             node.event = 0;
         node.kept.name = "event wait";
@@ -204,7 +203,7 @@ GraphContent::Node ContentReader::node_of(libcuda::GraphNode handle, int type) {
     }
     const WithoutNotes without_notes;
     std::vector<RaceDetector::NamedUse> uses;
-    if (type == kernel_type) {
+    if (type == libcuda::node_type_kernel) {
         libcuda::KernelNode kernel{};
         if (questions_.kernel_node != nullptr && questions_.kernel_node(handle, &kernel) == success) {
             const NamedOperation operation = launches_.uses_of(launch_of(kernel));

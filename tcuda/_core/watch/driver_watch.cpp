@@ -6,6 +6,7 @@
 
 #include "watch/relaxed_questions.hpp"
 #include "watch/use_list.hpp"
+#include "watch/version.hpp"
 
 namespace tcuda::watch {
 namespace {
@@ -16,12 +17,6 @@ using races::Dimension;
 // Attributes of a pointer and types of memory in cuda.h
 constexpr int attribute_memory_type = 2, attribute_is_managed = 8;
 constexpr unsigned memory_type_host = 1;
-
-// A number that no watch has had.
-std::uint64_t next_version() {
-    static std::atomic<std::uint64_t> last{0};
-    return last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
 
 // The event that stands for the last write of an address by a stream. Handles of events are even numbers.
 std::uintptr_t event_of(Address address) { return static_cast<std::uintptr_t>(address) << 1 | 1; }

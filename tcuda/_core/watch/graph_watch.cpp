@@ -14,7 +14,6 @@ using races::GraphPlan;
 using races::RaceDetector;
 
 constexpr int capture_active = 1; // CU_STREAM_CAPTURE_STATUS_ACTIVE
-constexpr int wait_type = 6; // CU_GRAPH_NODE_TYPE_WAIT_EVENT
 
 // The place in a capture at which a stream is.
 struct CapturePlace {
@@ -179,7 +178,7 @@ private:
             const GraphContent::Node &node = content_.nodes[place];
             places_.emplace(node.handle, place);
             if (node.event != 0)
-                (node.type == wait_type ? waits_ : records_).push_back(node.event);
+                (node.type == libcuda::node_type_wait ? waits_ : records_).push_back(node.event);
         }
     }
 

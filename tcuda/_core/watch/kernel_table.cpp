@@ -6,6 +6,7 @@
 #include "driver/status.hpp"
 #include "kernel_uses/mangled_name.hpp"
 #include "watch/relaxed_questions.hpp"
+#include "watch/version.hpp"
 
 namespace tcuda::watch {
 namespace {
@@ -13,19 +14,12 @@ namespace {
 using kernel_uses::KernelUse;
 using kernel_uses::Parameter;
 
-constexpr std::size_t word = sizeof(Address);
 constexpr std::size_t most_parameters = 1 << 13; // more than any kernel has
 
 struct Layout {
     std::vector<Parameter> parameters;
     bool known = false;
 };
-
-// A number that no table has had.
-std::uint64_t next_version() {
-    static std::atomic<std::uint64_t> last{0};
-    return last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
 
 // The driver knows the parameters of every kernel. Other knowledge counts only where the driver cannot be asked.
 Layout layout_of(libcuda::Function function, const KernelUse &use, const KernelQuestions &questions) {

@@ -9,6 +9,8 @@
 
 namespace tcuda::watch {
 
+constexpr std::size_t word = sizeof(std::uint64_t); // bytes of a pointer in the parameters of a launch
+
 // Where the knowledge of a kernel comes from.
 enum class UseSource : std::uint8_t { nothing, description, ptx, sass, name };
 

@@ -25,7 +25,6 @@ using races::RaceDetector;
 using races::Region;
 using LiveRange = RaceDetector::LiveRange;
 
-constexpr std::size_t word = sizeof(Address);
 constexpr int most_dimensions = 64; // more than any array has
 
 // No device and no driver maps memory below the first address or from the second address on.
