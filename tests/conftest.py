@@ -48,6 +48,12 @@ LONG = frozenset(json.loads((DATA / "long_tests.json").read_text()))
 """The tests that take long. Only ``--long`` or the name of a file on the command line runs these tests."""
 
 
+def pytest_collection_finish() -> None:
+    """Hide the modules and the collected tests from the garbage collector, because many tests collect garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--long") or any(".py" in argument for argument in config.args):
         return

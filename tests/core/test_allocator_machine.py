@@ -460,7 +460,7 @@ def test_random_calls_keep_blocks_apart_and_statistics_right(source: str) -> Non
     machine: Any = type("Machine", (AllocatorMachine,), chosen)
     case = machine.TestCase
     case.settings = settings(
-        max_examples=examples(60),
+        max_examples=examples(40),
         stateful_step_count=60,
         deadline=None,
         derandomize=True,

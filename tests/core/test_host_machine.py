@@ -169,7 +169,7 @@ class HostMachine(RuleBasedStateMachine):
 def test_random_calls_hand_out_no_memory_in_use_and_lose_none(runtime: Any, forgets: bool) -> None:
     case = type("Machine", (HostMachine,), {"forgets": forgets}).TestCase
     case.settings = settings(
-        max_examples=examples(100),
+        max_examples=examples(60),
         stateful_step_count=50,
         deadline=None,
         derandomize=True,
