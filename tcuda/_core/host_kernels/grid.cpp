@@ -59,7 +59,7 @@ bool Grid::begin() {
 
 // Takes all memory that the launch needs, because code on a fiber must not throw.
 void Grid::prepare() {
-    stacks_ = Stacks::take();
+    stacks_ = ThreadStacks::take();
     fibers_.reset(new Fiber[threads_]);
     fiber_of_.assign(threads_, nullptr);
     meetings_.reserve(threads_);
@@ -91,7 +91,7 @@ void Grid::end() {
         std::fflush(stdout);
     if (recorder_ != nullptr)
         std::fill_n(interface_.records, abi::record_count, abi::Record{});
-    Stacks::give(std::move(stacks_));
+    ThreadStacks::give(std::move(stacks_));
     module_.release();
 }
 

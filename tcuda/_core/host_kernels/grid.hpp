@@ -14,7 +14,7 @@
 #include "host_kernels/fiber.hpp"
 #include "host_kernels/launch_memory.hpp"
 #include "host_kernels/loaded_module.hpp"
-#include "host_kernels/stacks.hpp"
+#include "host_kernels/thread_stacks.hpp"
 #include <tcuda_abi.h>
 
 namespace tcuda {
@@ -179,7 +179,7 @@ private:
     std::unique_ptr<AccessRecorder> recorder_;
     abi::Range covered_{};  // the memory around the access that the recorder does not cover yet
     bool uncovered_ = false; // whether a fiber waits until the recorder covers its access
-    std::unique_ptr<Stacks> stacks_;
+    std::unique_ptr<ThreadStacks> stacks_;
     std::unique_ptr<Fiber[]> fibers_; // one for each thread
     std::size_t fibers_used_ = 0;
     // The fiber of each thread, by rank, from the first wait of the thread. The entry of a thread that has returned

@@ -1,4 +1,4 @@
-#include "host_kernels/stacks.hpp"
+#include "host_kernels/thread_stacks.hpp"
 
 #include <sys/mman.h>
 
@@ -13,7 +13,7 @@ namespace {
 // daemon thread may end a launch after the end of main().
 struct Kept {
     std::mutex mutex;
-    std::unique_ptr<Stacks> stacks;
+    std::unique_ptr<ThreadStacks> stacks;
 };
 
 Kept &kept() {
@@ -23,7 +23,7 @@ Kept &kept() {
 
 } // namespace
 
-std::unique_ptr<Stacks> Stacks::take() {
+std::unique_ptr<ThreadStacks> ThreadStacks::take() {
     {
         const std::lock_guard<std::mutex> lock(kept().mutex);
         if (kept().stacks != nullptr)
@@ -33,19 +33,19 @@ std::unique_ptr<Stacks> Stacks::take() {
     void *memory = mmap(nullptr, count * stride, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory == MAP_FAILED)
         throw std::bad_alloc();
-    return std::unique_ptr<Stacks>(new Stacks(static_cast<char *>(memory)));
+    return std::unique_ptr<ThreadStacks>(new ThreadStacks(static_cast<char *>(memory)));
 }
 
-void Stacks::give(std::unique_ptr<Stacks> stacks) {
+void ThreadStacks::give(std::unique_ptr<ThreadStacks> stacks) {
     if (stacks == nullptr)
         return;
     const std::lock_guard<std::mutex> lock(kept().mutex);
     std::swap(kept().stacks, stacks);
 }
 
-Stacks::~Stacks() { munmap(memory_, count * stride); }
+ThreadStacks::~ThreadStacks() { munmap(memory_, count * stride); }
 
-void Stacks::guard_up_to(std::size_t needed) {
+void ThreadStacks::guard_up_to(std::size_t needed) {
     for (; guarded_ < needed; ++guarded_)
         mprotect(memory_ + guarded_ * stride, guard, PROT_NONE);
 }

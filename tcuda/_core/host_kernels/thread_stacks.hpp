@@ -8,20 +8,20 @@ namespace tcuda {
 
 // Room for the stacks of 1,024 threads, reserved in one piece. Pages that no thread has touched take no memory. Below
 // each stack is a page without access, which stops a thread that needs more.
-class Stacks {
+class ThreadStacks {
 public:
     static constexpr std::size_t count = 1024;
     // A thread of a GPU has 512 KiB of local memory. The functions that a kernel calls need more.
     static constexpr std::size_t size = std::size_t(576) << 10;
 
     // Takes stacks that an earlier launch has given back, or reserves new ones. Throws std::bad_alloc.
-    static std::unique_ptr<Stacks> take();
+    static std::unique_ptr<ThreadStacks> take();
     // Keeps the stacks for a later launch. Does nothing without stacks.
-    static void give(std::unique_ptr<Stacks> stacks);
+    static void give(std::unique_ptr<ThreadStacks> stacks);
 
-    ~Stacks();
-    Stacks(const Stacks &) = delete;
-    Stacks &operator=(const Stacks &) = delete;
+    ~ThreadStacks();
+    ThreadStacks(const ThreadStacks &) = delete;
+    ThreadStacks &operator=(const ThreadStacks &) = delete;
 
     char *begin() const { return memory_; }
     char *end() const { return memory_ + count * stride; }
@@ -37,7 +37,7 @@ private:
     // processor's caches.
     static constexpr std::size_t stride = size + guard;
 
-    explicit Stacks(char *memory) : memory_(memory) {}
+    explicit ThreadStacks(char *memory) : memory_(memory) {}
 
     char *const memory_;
     std::size_t guarded_ = 0;
