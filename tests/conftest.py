@@ -57,7 +57,7 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--long") or any(".py" in argument for argument in config.args):
         return
-    long = [item for item in items if item.nodeid.partition("[")[0] in LONG]
+    long = [item for item in items if item.nodeid in LONG or item.nodeid.partition("[")[0] in LONG]
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in set(long)]

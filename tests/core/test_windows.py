@@ -109,6 +109,7 @@ class TestAWindow:
         write(program.runtime, window, bytes([9] * 8))
         assert [read(program.runtime, address, 1)[0] for address in (blocks[1], blocks[3])] == [2, 4]
 
+    @pytest.mark.alone
     def test_waits_for_nothing(self, program: Program, blocks: list[int]) -> None:
         program.keep_busy(program.stream)
         program.free(blocks[0], blocks[2])

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tcuda.demo.checkpoint import Checkpoint
     from tcuda.demo.result import Loss, Result
 
+pytestmark = pytest.mark.alone
+
 WORKERS = min(2, tcuda.device_count())
 FEW = digits.Digits(DIGITS.train[:160], DIGITS.test)
 """Five batches in an epoch."""

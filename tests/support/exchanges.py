@@ -18,6 +18,7 @@ def arrays() -> tuple[Any, Any]:
     """Return two arrays of float32 that hold 0, after the kernels of the exchange were compiled."""
     xp = tcuda.xp
     source, target = xp.zeros(SIZE, dtype="float32"), xp.zeros(SIZE, dtype="float32")
+    source.fill(1)  # a kernel, and not a fill with zeros; to load a kernel would wait for a busy stream
     source.fill(0)
     xp.add(source, 0, out=target)
     float(target.min())

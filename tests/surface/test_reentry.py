@@ -115,7 +115,7 @@ print("done")
     ("use", "work"),
     [
         ("a_stream", "new_streams"),
-        ("new_session", "new_session"),
+        pytest.param("new_session", "new_session", marks=pytest.mark.alone),
         ("new_capture", "new_capture"),
         ("an_operation", "an_operation"),
     ],
