@@ -48,12 +48,6 @@ LONG = frozenset(json.loads((DATA / "long_tests.json").read_text()))
 """The tests that take long. Only ``--long`` or the name of a file on the command line runs these tests."""
 
 
-def pytest_collection_finish() -> None:
-    """Hide the modules and the collected tests from the garbage collector, because many tests collect garbage."""
-    gc.collect()
-    gc.freeze()
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--long") or any(".py" in argument for argument in config.args):
         return
@@ -67,6 +61,13 @@ _OURS = (str(REPOSITORY / "tests"), str(REPOSITORY / "tcuda"))
 
 RACES_ON_PURPOSE: dict[str, str] = json.loads((DATA / "races_on_purpose.json").read_text())
 """The tests, files and folders that the race detector does not check, each with the reason."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_objects_for_the_garbage_collector() -> None:
+    """Hide what earlier modules have left from the garbage collector, because a capture of a graph collects garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
