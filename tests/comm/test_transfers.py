@@ -92,6 +92,7 @@ def test_a_copy_waits_for_the_streams_of_both_devices_and_the_target_waits_for_t
     source, target = on(0, np.ones(100)), on(1, np.zeros(100))
     here, there, bystander = tcuda.Stream(0), tcuda.Stream(1), tcuda.Stream(1)
     transfers.copy(target, source)  # the first copy enables the access to the other device, which takes long
+    let_pass(bystander)  # the race detector reads the code of a kernel when the driver loads the kernel
     for _ in each_busy(here, there):
         with tcuda.stream(here), tcuda.stream(there):
             transfers.copy(target, source)

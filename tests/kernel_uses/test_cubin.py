@@ -174,6 +174,37 @@ os._exit(7 if codes == {{5}} else 8)
     assert _status(code, tmp_path) == 7
 
 
+def test_forks_during_the_first_analysis(lister: str, tmp_path: Path) -> None:
+    """A child of a fork finds all tables of the analysis, also if another thread was making its first analysis."""
+    code = f"""
+import os, signal, threading
+from tcuda import _core
+cubin = bytes.fromhex({CUBIN.hex()!r})
+def complete():
+    return _core.uses_of_cubin(cubin, None, {lister!r})["fill"][2]
+def failures():
+    first = threading.Thread(target=complete)
+    first.start()
+    children = []
+    while first.is_alive() and len(children) < 60:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            os._exit(5 if complete() else 6)
+        children.append(child)
+    first.join()
+    return sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 5 for child in children)
+for _ in range(20):
+    fresh = os.fork()
+    if fresh == 0:
+        os._exit(failures())
+    if os.waitpid(fresh, 0)[1]:
+        os._exit(8)
+os._exit(7)
+"""
+    assert _status(code, tmp_path) == 7
+
+
 def _status(code: str, folder: Path) -> int:
     return subprocess.run([sys.executable, "-c", code], cwd=folder, timeout=120, check=False).returncode
 

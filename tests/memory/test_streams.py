@@ -289,6 +289,7 @@ class TestFreeMemory:
         tcuda.empty_cache()
         assert tcuda.memory_reserved() == reserved
 
+    @pytest.mark.alone
     @pytest.mark.parametrize(
         ("trim", "busy", "more"),
         [("always", False, 0), ("always", True, SIZE), ("needed", False, SIZE)],

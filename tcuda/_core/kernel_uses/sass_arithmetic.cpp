@@ -11,33 +11,38 @@ namespace tcuda::kernel_uses {
 namespace {
 
 using Term = SassThread::Term;
-using Names = std::set<std::string_view>; // tables are never freed: kernels may be launched while the process exits
+using Names = std::set<std::string_view>;
+
+// The tables are made when the library is loaded: a fork while a thread makes a table would leave the table unfinished in
+// the child. The tables are never freed, because kernels may be launched while the process exits.
 
 // Most instructions exist for general registers (IADD3) and for uniform ones (UIADD3).
+const Names &names_with_uniform_ones =
+    *new Names{"MOV",  "IADD",  "IADD3", "VIADD", "IMAD", "LEA",  "SEL", "SHF",    "LOP3",  "PRMT", "SGXT",
+               "BMSK", "ISETP", "PLOP3", "FLO",   "POPC", "BREV", "LDC", "VIMNMX", "IMNMX", "IABS"};
+
+const Names &names_without_result =
+    *new Names{"ISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "FCHK", "R2P", "NOP", "UFSETP", "VSETP"};
+
+const Names &names_of_numbers =
+    *new Names{"S2R",   "CS2R",  "VOTE",  "VOTEU", "MATCH", "POPC",  "FLO",  "BREV", "BMSK", "MUFU", "I2F",
+               "I2FP",  "I2I",   "I2IP",  "F2I",   "F2F",   "F2FP",  "IMMA", "BMMA", "QMMA", "OMMA", "HGMMA",
+               "IGMMA", "QGMMA", "DGMMA", "BGMMA", "IDP",   "IDP4A", "IABS", "P2R",  "LEPC", "BMOV", "B2R",
+               "ELECT", "S2UR",  "UI2F",  "UF2F",  "UF2FP", "LDTM",  "QSPC", "SYNCS"};
+
 std::string_view general_name(std::string_view name) {
-    static const Names &names =
-        *new Names{"MOV",  "IADD",  "IADD3", "VIADD", "IMAD", "LEA",  "SEL", "SHF",    "LOP3",  "PRMT", "SGXT",
-                   "BMSK", "ISETP", "PLOP3", "FLO",   "POPC", "BREV", "LDC", "VIMNMX", "IMNMX", "IABS"};
     if (name == "LDCU")
         return "LDC";
-    return name.size() > 1 && name[0] == 'U' && names.count(name.substr(1)) > 0 ? name.substr(1) : name;
+    const bool is_uniform = name.size() > 1 && name[0] == 'U' && names_with_uniform_ones.count(name.substr(1)) > 0;
+    return is_uniform ? name.substr(1) : name;
 }
 
 // Whether an instruction writes no register.
-bool writes_nothing(std::string_view name) {
-    static const Names &names =
-        *new Names{"ISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "FCHK", "R2P", "NOP", "UFSETP", "VSETP"};
-    return names.count(name) > 0;
-}
+bool writes_nothing(std::string_view name) { return names_without_result.count(name) > 0; }
 
 // Whether the result of an instruction is never part of an address: floating-point numbers, counts, special registers.
 bool gives_number(std::string_view name) {
-    static const Names &names =
-        *new Names{"S2R",   "CS2R",  "VOTE",  "VOTEU", "MATCH", "POPC",  "FLO",  "BREV", "BMSK", "MUFU", "I2F",
-                   "I2FP",  "I2I",   "I2IP",  "F2I",   "F2F",   "F2FP",  "IMMA", "BMMA", "QMMA", "OMMA", "HGMMA",
-                   "IGMMA", "QGMMA", "DGMMA", "BGMMA", "IDP",   "IDP4A", "IABS", "P2R",  "LEPC", "BMOV", "B2R",
-                   "ELECT", "S2UR",  "UI2F",  "UF2F",  "UF2FP", "LDTM",  "QSPC", "SYNCS"};
-    if (names.count(name) > 0)
+    if (names_of_numbers.count(name) > 0)
         return true;
     return name != "FSEL" && name != "FSWZ" && (name[0] == 'F' || name[0] == 'D' || name[0] == 'H');
 }

@@ -12,48 +12,47 @@ struct Meaning {
     bool to_shared = false, unknown = false;
 };
 
-const std::unordered_map<std::string_view, Meaning> &meanings() {
-    using Table = std::unordered_map<std::string_view, Meaning>;
-    // Never freed: kernels may be launched while the process exits.
-    static const Table &table = *new Table{
-        {"LDG", {Space::any, Kind::read, 0}},
-        {"LD", {Space::any, Kind::read, 0}},
-        {"LDGMC", {Space::any, Kind::read, 0, false, true}},
-        {"LDGSTS", {Space::any, Kind::read, 1, true}},
-        {"STG", {Space::any, Kind::write, 0}},
-        {"ST", {Space::any, Kind::write, 0}},
-        {"ATOM", {Space::any, Kind::both, 0}},
-        {"ATOMG", {Space::any, Kind::both, 0}},
-        {"RED", {Space::any, Kind::both, 0}},
-        {"REDG", {Space::any, Kind::both, 0}},
-        {"LDS", {Space::shared, Kind::read, 0}},
-        {"LDSM", {Space::shared, Kind::read, 0}},
-        {"STS", {Space::shared, Kind::write, 0}},
-        {"STSM", {Space::shared, Kind::write, 0}},
-        {"STAS", {Space::shared, Kind::write, 0}},
-        {"ATOMS", {Space::shared, Kind::both, 0}},
-        {"REDAS", {Space::shared, Kind::both, 0}},
-        {"LDL", {Space::stack, Kind::read, 0}},
-        {"STL", {Space::stack, Kind::write, 0}},
-        {"UTMALDG", {Space::map, Kind::read, 1, true}},
-        {"UTMASTG", {Space::map, Kind::write, 1}},
-        {"UTMAREDG", {Space::map, Kind::both, 1}},
-        {"UBLKRED", {Space::any, Kind::both, 0}},
-        // These fetch into a cache, or order accesses.
-        {"CCTL", {Space::none, Kind::none, 0}},
-        {"CCTLL", {Space::none, Kind::none, 0}},
-        {"UTMAPF", {Space::none, Kind::none, 0}},
-        {"UTMACCTL", {Space::none, Kind::none, 0}},
-        {"UBLKPF", {Space::none, Kind::none, 0}},
-        {"SYNCS", {Space::none, Kind::none, 0}},
-        {"ARRIVES", {Space::none, Kind::none, 0}},
-        {"LDTM", {Space::none, Kind::none, 0}},
-        {"STTM", {Space::none, Kind::none, 0}},
-        {"UTCBAR", {Space::none, Kind::none, 0}},
-        {"UTCATOMSWS", {Space::none, Kind::none, 0}},
-    };
-    return table;
-}
+using Meanings = std::unordered_map<std::string_view, Meaning>;
+
+// Made when the library is loaded: a fork while a thread makes the table would leave the table unfinished in the child.
+// Never freed: kernels may be launched while the process exits.
+const Meanings &meanings = *new Meanings{
+    {"LDG", {Space::any, Kind::read, 0}},
+    {"LD", {Space::any, Kind::read, 0}},
+    {"LDGMC", {Space::any, Kind::read, 0, false, true}},
+    {"LDGSTS", {Space::any, Kind::read, 1, true}},
+    {"STG", {Space::any, Kind::write, 0}},
+    {"ST", {Space::any, Kind::write, 0}},
+    {"ATOM", {Space::any, Kind::both, 0}},
+    {"ATOMG", {Space::any, Kind::both, 0}},
+    {"RED", {Space::any, Kind::both, 0}},
+    {"REDG", {Space::any, Kind::both, 0}},
+    {"LDS", {Space::shared, Kind::read, 0}},
+    {"LDSM", {Space::shared, Kind::read, 0}},
+    {"STS", {Space::shared, Kind::write, 0}},
+    {"STSM", {Space::shared, Kind::write, 0}},
+    {"STAS", {Space::shared, Kind::write, 0}},
+    {"ATOMS", {Space::shared, Kind::both, 0}},
+    {"REDAS", {Space::shared, Kind::both, 0}},
+    {"LDL", {Space::stack, Kind::read, 0}},
+    {"STL", {Space::stack, Kind::write, 0}},
+    {"UTMALDG", {Space::map, Kind::read, 1, true}},
+    {"UTMASTG", {Space::map, Kind::write, 1}},
+    {"UTMAREDG", {Space::map, Kind::both, 1}},
+    {"UBLKRED", {Space::any, Kind::both, 0}},
+    // These fetch into a cache, or order accesses.
+    {"CCTL", {Space::none, Kind::none, 0}},
+    {"CCTLL", {Space::none, Kind::none, 0}},
+    {"UTMAPF", {Space::none, Kind::none, 0}},
+    {"UTMACCTL", {Space::none, Kind::none, 0}},
+    {"UBLKPF", {Space::none, Kind::none, 0}},
+    {"SYNCS", {Space::none, Kind::none, 0}},
+    {"ARRIVES", {Space::none, Kind::none, 0}},
+    {"LDTM", {Space::none, Kind::none, 0}},
+    {"STTM", {Space::none, Kind::none, 0}},
+    {"UTCBAR", {Space::none, Kind::none, 0}},
+    {"UTCATOMSWS", {Space::none, Kind::none, 0}},
+};
 
 // Textures and surfaces: the memory behind them is unknown here.
 bool uses_texture(std::string_view name) {
@@ -73,8 +72,8 @@ const Operand *memory_operand(const Instruction &instruction, int index) {
 } // namespace
 
 std::optional<MemoryUse> memory_use_of(const Instruction &instruction) {
-    const auto found = meanings().find(instruction.name);
-    if (found != meanings().end()) {
+    const auto found = meanings.find(instruction.name);
+    if (found != meanings.end()) {
         const Meaning &meaning = found->second;
         const Operand *address = memory_operand(instruction, meaning.address);
         return MemoryUse{meaning.space, meaning.kind, address, meaning.to_shared,
