@@ -56,6 +56,11 @@ class Compiler:
         )
 
 
+def without_linking(flags: Sequence[str]) -> list[str]:
+    """Return the flags that concern the compiler, and not the linker."""
+    return [flag for flag in flags if flag != "-shared" and not flag.startswith("-Wl,")]
+
+
 def find(environ: Mapping[str, str] = os.environ) -> Compiler:
     """Return the compiler in the variable ``CXX``, or else the first of ``c++``, ``g++`` and ``clang++``.
 

@@ -1,4 +1,4 @@
-"""The device language as the compiler keeps it after the compiler has read its headers."""
+"""The precompiled header of the device language."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tcuda._version import __version__
 from tcuda.emulation.rtc import headers
 from tcuda.emulation.rtc.cache import HEADER, cache, key_of
+from tcuda.emulation.rtc.compiler import without_linking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,9 +48,8 @@ def place(used: Compiler, flags: Sequence[str], folder: Path) -> None:
 
 
 def _compiled(used: Compiler, flags: Sequence[str]) -> bytes | None:
-    own = [flag for flag in flags if flag != "-shared" and not flag.startswith("-Wl,")]
     with tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
         path = Path(folder) / "device.h.gch"
         source = headers.folder() / _NAME
-        done = used.run([*own, "-x", "c++-header", "-o", str(path), str(source)], Path(folder))
+        done = used.run([*without_linking(flags), "-x", "c++-header", "-o", str(path), str(source)], Path(folder))
         return None if done.returncode else path.read_bytes()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tcuda._version import __version__
 from tcuda.emulation.rtc import headers
 from tcuda.emulation.rtc.cache import OBJECT, cache, key_of
+from tcuda.emulation.rtc.compiler import without_linking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +48,8 @@ def linked(used: Compiler, flags: Sequence[str]) -> tuple[list[str], list[str]]:
 def _compiled(used: Compiler, flags: Sequence[str], folder: Path) -> bytes | None:
     (folder / _SOURCE).touch()
     path = folder / "support.o"
-    own = [flag for flag in flags if flag != "-shared" and not flag.startswith("-Wl,")]
-    done = used.run([*own, *_STANDARD, "-DTCUDA_SUPPORT_ONLY=1", "-c", "-o", str(path), "-x", "c++", _SOURCE], folder)
+    done = used.run(
+        [*without_linking(flags), *_STANDARD, "-DTCUDA_SUPPORT_ONLY=1", "-c", "-o", str(path), "-x", "c++", _SOURCE],
+        folder,
+    )
     return None if done.returncode else path.read_bytes()
