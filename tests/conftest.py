@@ -15,6 +15,7 @@ import pytest
 
 from support.folders import DATA, REPOSITORY
 from support.forked_programs import ForkedPrograms
+from support.garbage import collect_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -220,11 +221,14 @@ def allocator_as_found(runtime: Runtime) -> Iterator[None]:
         gc.collect()
     tcuda.empty_cache()
     before = state()
-    yield
-    tcuda.empty_cache()
-    if state() != before:
-        gc.collect()
+
+    def is_as_before() -> bool:
         tcuda.empty_cache()
+        return state() == before
+
+    yield
+    if not is_as_before():
+        collect_until(is_as_before)
     assert state() == before
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import tcuda
 from support.folders import DATA
+from support.garbage import collect_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -437,10 +438,7 @@ class TestCollecting:
                         xp.empty(1 << 50, "B")
                     tcuda.empty_cache()
                 del kept
-                for _ in range(1000):
-                    gc.collect()  # does nothing while another thread collects
-                    if usage.current == 0:
-                        break
+                collect_until(lambda: usage.current == 0)
             assert usage.current == 0
             assert usage.allocations == 180
         finally:
