@@ -14,7 +14,7 @@ template <typename Parameters> void allocate(const SeenCall &call) {
 
 void free(const SeenCall &call) {
     const libcuda::DevicePointer address = call.as<Free>().address;
-    if (address == 0) // libraries make this call to get a context, and the driver waits for nothing
+    if (address == 0) // libraries make this call to get a context; by CUDA's documentation, the call does nothing else
         return;
     if (call.entered)
         call.watch.memory_about_to_be_freed(call.context, address);
