@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sources import Allocator
 
 REPLAYS = 5
-"""The number of timed replays; the result is their median."""
+"""The number of timed replays, in the steady state and after the cache was emptied; the result is their median."""
 
 EVENTS_OF_SPIN = 400
 """A busy stream gets a kernel of 2 ms before so many events, which take less time than the kernel."""
@@ -56,7 +56,9 @@ def replayed(source: str, workload: str, *, busy: bool) -> Replayed:
     driver_allocations = allocator.driver_allocations() if allocator.driver_allocations else None
     steady_reserved = max(first, _peak_reserved(allocator, events, busy=busy))
     calls = allocator.driver_calls() if allocator.driver_calls else None
-    steady_seconds = _seconds(allocator, events, allocator.allocate, allocator.free, busy=busy)
+    steady_seconds = statistics.median(
+        _seconds(allocator, events, allocator.allocate, allocator.free, busy=busy) for _ in range(REPLAYS)
+    )
     if calls is not None and allocator.driver_calls is not None:
         calls = allocator.driver_calls() - calls
     arrays = workload in COLD

@@ -21,9 +21,9 @@ class Replayed(NamedTuple):
         events: The number of allocations and frees in the workload.
         busy: Whether the stream had work all the time.
         steady_reserved: The peak of the bytes that the allocator held in the first two replays, with nothing cleared.
-        steady_seconds: The time of the third replay, without a clear before.
-        steady_driver_calls: The number of calls that took memory from the driver or gave memory back in the third
-            replay; None if the allocator does not count them.
+        steady_seconds: The median time of the third and later replays, without a clear before.
+        steady_driver_calls: The number of calls that took memory from the driver or gave memory back in these replays;
+            None if the allocator does not count them.
     """
 
     source: str

@@ -94,6 +94,6 @@ def test_replay_holds_no_more_memory_than_the_policy_promises(workload: str, bus
 @pytest.mark.parametrize(
     "workload", [*WORKLOADS, *(pytest.param(name, marks=pytest.mark.emulated) for name in PROGRAMS)]
 )
-def test_replay_calls_no_driver_in_the_third_replay(workload: str, busy: bool) -> None:
+def test_replay_calls_no_driver_in_the_third_and_later_replays(workload: str, busy: bool) -> None:
     """On a GPU, the moment at which one stream is done with the memory of another differs from play to play."""
     assert replays("tcuda", busy=busy)[workload].steady_driver_calls == 0

@@ -139,13 +139,14 @@ def pool_id(value: Any, name: str) -> tuple[int, int]:
     Raises:
         TypeError: ``value`` is not a pair of integers from 0 to 2**64 - 1.
     """
-    is_pair = isinstance(value, tuple) and len(value) == 2 and all(isinstance(number, int) for number in value)
-    if not is_pair or min(value) < 0 or max(value) >= 1 << 64:
-        raise TypeError(
-            f"{name} must be what graph_pool_handle(), MemPool.id or the pool() of a CUDAGraph returned, or None; got "
-            f"{value!r}"
-        )
-    return value  # type: ignore[no-any-return]
+    if isinstance(value, tuple) and len(value) == 2:
+        first, second = value
+        if isinstance(first, int) and isinstance(second, int) and 0 <= first < 1 << 64 and 0 <= second < 1 << 64:
+            return value
+    raise TypeError(
+        f"{name} must be what graph_pool_handle(), MemPool.id or the pool() of a CUDAGraph returned, or None; got "
+        f"{value!r}"
+    )
 
 
 def function(value: Any, name: str) -> Callable[..., Any]:

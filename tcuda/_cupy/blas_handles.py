@@ -18,15 +18,16 @@ class BlasHandles:
         self._kept: dict[tuple[threading.Thread, int], object] = {}
 
     def keep_handle_of_thread(self) -> None:
-        """Make the handle of this thread and device, keep it, and let go the handles of threads that have ended.
+        """Make the handle of this thread and device, and keep it.
 
-        No capture may be in progress.
+        A new handle lets the handles of threads that have ended go. No capture may be in progress.
         """
-        for ended in [owner for owner in self._kept if not owner[0].is_alive()]:
+        owner = threading.current_thread(), cupy.cuda.runtime.getDevice()
+        if owner in self._kept:
+            return
+        for ended in [known for known in self._kept if not known[0].is_alive()]:
             del self._kept[ended]
         device = cupy.cuda.Device()
         device.cublas_handle  # noqa: B018  # makes the handle
-        owner = threading.current_thread(), int(device.id)
-        if owner not in self._kept:
-            # Without a function that destroys, CuPy returns the object that destroys the handle at its own end.
-            self._kept[owner] = device._get_handle("cublas_handles", None, None)
+        # Without a function that destroys, CuPy returns the object that destroys the handle at its own end.
+        self._kept[owner] = device._get_handle("cublas_handles", None, None)

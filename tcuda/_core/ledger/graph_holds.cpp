@@ -20,7 +20,7 @@ public:
         // address, the search gives up as soon as sorting all blocks takes no longer.
         if (ordered_.empty() && live_.are_aligned()) {
             Address begin = address / unit * unit;
-            for (std::size_t steps = std::max(live_.size(), fewest_steps); steps != 0; --steps, begin -= unit) {
+            for (std::size_t steps = live_.size(); steps != 0; --steps, begin -= unit) {
                 if (Block *block = live_.find(begin))
                     return address - begin < block->size ? block : nullptr;
                 if (!live_.may_contain(begin))
@@ -40,8 +40,6 @@ public:
     }
 
 private:
-    static constexpr std::size_t fewest_steps = 1000;
-
     const LiveBlocks &live_;
     std::vector<Block *> ordered_; // empty until an address needs all blocks in order
 };
