@@ -4,7 +4,7 @@ For each workload and allocator, the tool prints the time of an allocation, the 
 as a multiple of the peak of the live memory, and the number of allocations from the driver. The memory is measured in
 the first replay of a process that has done nothing else. The time is measured in replays that begin with an empty
 cache. The steady figures are those of a program that repeats itself: the peak of the first two replays, and the time of
-an event and the calls of the driver in the third replay, with nothing cleared between. With ``--busy``, the stream has
+an event and the calls of the driver in later replays, with nothing cleared between. With ``--busy``, the stream has
 work all the time, as in training. The figures of a program on several streams include the time of its waits.
 """
 
