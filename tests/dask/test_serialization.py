@@ -131,6 +131,7 @@ def test_the_work_of_the_stream_of_the_array_is_waited_for_and_no_other_work(xp:
     with tcuda.stream(own):
         tcuda._sleep(1)
         array = xp.zeros(10)
+        array += 0  # the first launch loads the kernel, which would wait for the other stream
     serialize(array)  # the first call imports modules, which may take long
     with tcuda.stream(other):
         tcuda._sleep(1_000_000_000)

@@ -129,6 +129,7 @@ def test_a_batch_may_have_all_digits() -> None:
     assert Config(batch_size=len(DIGITS.train)).batch_size == len(DIGITS.train)
 
 
+@pytest.mark.alone
 def test_result_has_the_memory_of_each_device() -> None:
     tcuda.empty_cache()
     free, total = tcuda.mem_get_info(0)
