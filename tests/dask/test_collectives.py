@@ -107,7 +107,7 @@ def test_a_worker_without_the_plugin_says_so(thread_cluster: Callable[..., Clien
 
 def test_the_death_of_a_worker_ends_the_collectives_of_the_others() -> None:
     with local_cluster(2, workers_per_device=2, dashboard_address=":0") as cluster, Client(cluster) as client:
-        for task in (workers.die_on_rank_1, workers.join_and_die_on_rank_1):
+        for task in (workers.die_on_rank_1, workers.die_before_rank_0_sends, workers.join_and_die_on_rank_1):
             client.wait_for_workers(2, timeout=30)
             waiting, dying = group(client).submit(client, task)
             error = waiting.exception(timeout=30)

@@ -102,6 +102,17 @@ def die_on_rank_1(group: Group) -> None:
         communicator.all_reduce(tcuda.xp.ones(3))
 
 
+def die_before_rank_0_sends(group: Group) -> None:
+    """Let the rank 0 send to the rank 1 after the scheduler has reported the death of its worker."""
+    with group.join(30) as communicator:
+        if communicator.rank == 1:
+            os._exit(1)
+        mailbox = communicator._mailbox
+        with mailbox._changed:
+            assert mailbox._changed.wait_for(lambda: mailbox._gone, timeout=30)
+        communicator.all_reduce(tcuda.xp.ones(3))
+
+
 def join_and_die_on_rank_1(group: Group) -> None:
     """Let the rank 0 wait for the rank 1 to join, whose worker dies."""
     if get_worker().address == group.addresses[1]:
