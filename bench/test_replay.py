@@ -22,9 +22,13 @@ SOURCES = present()
 beside_torch = pytest.mark.skipif("torch" not in SOURCES, reason="torch is not installed or sees no GPU")
 
 
-@functools.cache
 def replays(source: str, *, busy: bool = False) -> dict[str, Replayed]:
     """Return the results of the replays of all workloads through ``source``, by workload."""
+    return _replays(source, busy)
+
+
+@functools.cache  # has an entry for each spelling of the same arguments, so only replays() calls this function
+def _replays(source: str, busy: bool) -> dict[str, Replayed]:
     return {each.workload: each for each in replay(source, list(NAMES), busy=busy)}
 
 

@@ -51,8 +51,8 @@ class Capture:
         self.device = device
         self.number = number
         self.states: dict[PhiloxState, Any] = {}
-        # All of them, because nobody knows yet whose streams will take part. Listing an empty WeakSet takes ten times
-        # longer than asking for its length.
+        # All of them, because nobody knows yet whose streams will take part. Listing an empty WeakSet takes more than
+        # ten times as long as asking for its length.
         self.events: list[Any] = list(green_contexts) if len(green_contexts) else []
         self.host_memory: list[Any] = []
         self.bodies: list[int] = []

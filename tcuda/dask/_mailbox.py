@@ -117,8 +117,8 @@ class Mailbox:
         await asyncio.gather(*(self._send_to(rank, step, call, message) for rank, message in outgoing.items()))
 
     async def _send_to(self, rank: int, step: int, call: str, message: Any) -> None:
-        # Dask ends a connection that is being made when the worker dies. But a connection that begins after the death
-        # is tried again until Dask's timeout, which is 30 s.
+        # If the worker dies while Dask connects to it, the attempt ends. An attempt that begins after the death goes on
+        # until Dask's timeout, which is 30 s by default.
         with self._changed:
             if rank in self._gone:
                 raise self._error(rank)
