@@ -14,6 +14,8 @@ from tcuda.emulation import xp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from support.fixture_types import OutputOf
+
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("runtime")]
 
 OPERATORS = [
@@ -277,3 +279,36 @@ def test_elements_that_no_kernel_knows_are_refused_every_time() -> None:
             with pytest.raises(ValueError, match="Unsupported dtype"):
                 operate()
         assert (large + large).dtype == np.float64
+
+
+# Python frees the current device and the current stream of a thread before it runs the last finalizers of the thread.
+AT_THE_END_OF_A_THREAD = """
+import threading
+import tcuda
+from tcuda import xp
+
+kept, seen = threading.local(), set()
+
+class Last:
+    def __del__(self):
+        made = [{"device": 0, "streams": number} for number in range(300)]
+        del made  # dictionaries in freed memory, and again freed
+        array = xp.ones(3)
+        seen.add((array.device.id, tcuda.current_device(), str(array + 1)))
+
+def work():
+    tcuda.set_device(tcuda.device_count() - 1)
+    xp.ones(3)
+    kept.last = Last()
+
+for _ in range(20):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+print(*seen)
+"""
+
+
+@pytest.mark.parametrize("malloc", ["debug", "pymalloc"])
+def test_a_finalizer_may_compute_at_the_end_of_its_thread(fresh_output_of: OutputOf, malloc: str) -> None:
+    assert fresh_output_of(AT_THE_END_OF_A_THREAD, PYTHONMALLOC=malloc) == "(0, 0, '[2. 2. 2.]')"

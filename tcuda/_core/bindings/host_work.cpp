@@ -13,38 +13,15 @@ namespace {
 
 PyObject *device_name = nullptr, *streams_name = nullptr, *ptr_name = nullptr, *dict_name = nullptr;
 
-// The dictionaries of two `threading.local` objects in one thread. Python takes 40 ns to find a dictionary. The
-// dictionaries live as long as the objects and the thread. The numbers of threads of Python and of HostWork::use() are not reused.
-struct LocalDicts {
-    PyObject *thread = nullptr, *streams = nullptr; // borrowed references
-    std::uint64_t number = 0;
-    unsigned use = 0;
-
-    // False with a Python error set if that fails.
-    bool find(const nb::object &thread_object, const nb::object &streams_object, unsigned now) {
-        const std::uint64_t current = PyThreadState_GetID(PyThreadState_Get());
-        if (current == number && now == use)
-            return true;
-        use = 0;
-        const Owned of_thread(PyObject_GetAttr(thread_object.ptr(), dict_name));
-        const Owned of_streams(of_thread ? PyObject_GetAttr(streams_object.ptr(), dict_name) : nullptr);
-        thread = of_thread.get();
-        streams = of_streams.get();
-        number = current;
-        use = streams == nullptr ? 0 : now;
-        return streams != nullptr;
-    }
-};
-
-thread_local LocalDicts dicts;
-
 } // namespace
 
 void HostWork::use(nb::object times, nb::object acquire, nb::object release, nb::object thread, nb::object streams,
                    nb::object default_stream, nb::dict created, nb::tuple obstacles, long long launch,
                    long long bytes_per_nanosecond, long long operations_per_nanosecond, long long multiprocessors) {
     static unsigned uses = 0;
-    use_ = ++uses;
+    locals_name_ = nb::steal(PyUnicode_FromFormat("tcuda.locals.%u", ++uses));
+    if (!locals_name_.is_valid())
+        nb::raise_python_error();
     times_ = &nb::cast<const HostTimes &>(times);
     times_object_ = std::move(times);
     acquire_ = std::move(acquire);
@@ -63,14 +40,14 @@ void HostWork::use(nb::object times, nb::object acquire, nb::object release, nb:
 bool HostWork::begin(Begun *begun) const {
     if (times_ == nullptr || has_obstacle())
         return false;
-    LocalDicts &found = dicts;
-    if (!found.find(thread_, streams_, use_))
+    PyObject *const locals = this->locals();
+    if (locals == nullptr)
         return false;
-    PyObject *const device = PyDict_GetItemWithError(found.thread, device_name);
+    PyObject *const device = PyDict_GetItemWithError(PyTuple_GetItem(locals, 0), device_name);
     if (device == nullptr && PyErr_Occurred())
         return false;
     begun->device = device == nullptr ? 0 : static_cast<int>(PyLong_AsLongLong(device)); // a new thread has device 0
-    return begun->device >= 0 && find_stream(begun, found.streams);
+    return begun->device >= 0 && find_stream(begun, PyTuple_GetItem(locals, 1));
 }
 
 bool HostWork::end(PyObject *timeline, long long bytes, long long operations) const {
@@ -85,6 +62,22 @@ bool HostWork::end(PyObject *timeline, long long bytes, long long operations) co
     if (error != nullptr)
         set_exception(error);
     return occupied && released;
+}
+
+// The dictionaries of `thread_` and `streams_` in this thread, as a pair: a borrowed reference. Null if there is none,
+// or if a Python error is set. Python takes 40 ns to find a dictionary, so the thread keeps the pair beside them: the end
+// of the thread drops all of them at once, and finalizers that run later in that thread find new ones.
+PyObject *HostWork::locals() const {
+    PyObject *const of_all = PyThreadState_GetDict();
+    if (of_all == nullptr)
+        return nullptr;
+    PyObject *const known = PyDict_GetItemWithError(of_all, locals_name_.ptr());
+    if (known != nullptr || PyErr_Occurred())
+        return known;
+    const Owned of_thread(PyObject_GetAttr(thread_.ptr(), dict_name));
+    const Owned of_streams(of_thread ? PyObject_GetAttr(streams_.ptr(), dict_name) : nullptr);
+    const Owned pair(of_streams ? PyTuple_Pack(2, of_thread.get(), of_streams.get()) : nullptr);
+    return pair && PyDict_SetItem(of_all, locals_name_.ptr(), pair.get()) == 0 ? pair.get() : nullptr;
 }
 
 bool HostWork::has_obstacle() const {

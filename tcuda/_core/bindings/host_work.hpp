@@ -46,12 +46,13 @@ public:
     bool end(PyObject *timeline, long long bytes, long long operations) const;
 
 private:
+    PyObject *locals() const;
     bool has_obstacle() const;
     bool find_stream(Begun *begun, PyObject *streams) const;
 
     nanobind::object times_object_, acquire_, release_, thread_, streams_, default_stream_, created_, obstacles_;
     const HostTimes *times_ = nullptr; // null without a runtime
-    unsigned use_ = 0; // the number of the last call of use() of all objects
+    nanobind::object locals_name_; // in the dictionary of a thread
     long long launch_ = 0, bytes_per_nanosecond_ = 1, operations_per_nanosecond_ = 1, multiprocessors_ = 1;
 };
 
