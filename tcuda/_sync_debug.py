@@ -213,7 +213,7 @@ class SyncCounter:
             ``"file"`` and ``"line"``, the place in the program; ``"count"``, how often the call has waited.
         """
         with _lock:
-            rows = sorted((-count, *place) for place, count in self._counts.items())
+            rows = sorted((-count, *place) for place, count in dict(self._counts).items())
         return [{"call": call, "file": file, "line": line, "count": -count} for count, file, line, call in rows]
 
     def __enter__(self) -> Self:

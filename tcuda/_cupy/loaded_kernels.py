@@ -97,7 +97,7 @@ def living(module_type: type[Any]) -> dict[int, LoadedSource]:
     """
     handles = {module.ptr for module in gc.get_objects() if type(module) is module_type}
     with _lock:
-        for gone in [handle for handle in _sources if handle not in handles]:
+        for gone in [handle for handle in list(_sources) if handle not in handles]:
             del _sources[gone]
         return dict(_sources)
 

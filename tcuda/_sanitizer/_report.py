@@ -87,7 +87,7 @@ class Report:
     def suppressed(self) -> int:
         """The number of races that suppressions have kept out of the report."""
         with self._lock:
-            return sum(tally.count for tally in self._suppressed.values())
+            return sum(tally.count for tally in list(self._suppressed.values()))
 
     def count(self, race: Race) -> int:
         """Return how often a race of this report has happened.

@@ -136,7 +136,7 @@ def _frames_of_threads() -> Iterator[FrameType]:
 
 def _find(variables: Mapping[str, Any], device: int, handle: int) -> StreamName | None:
     """Return the name of the stream among ``variables``, or in a list, a dict or an object among ``variables``."""
-    named = [(name, value) for name, value in list(variables.items()) if name.isidentifier()]
+    named = [(name, value) for name, value in dict(variables).items() if name.isidentifier()]
     for name, value in named:
         if _is(value, device, handle):
             return StreamName(name, is_tcudas=_is_tcudas(type(value)))
@@ -154,11 +154,11 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{place}]", item) for place, item in enumerate(value[:_MOST_ITEMS]))
     elif kind is dict:
         if len(value) <= _MOST_ITEMS:
-            yield from ((f"[{key!r}]", item) for key, item in list(value.items()) if isinstance(key, (str, int)))
+            yield from ((f"[{key!r}]", item) for key, item in dict(value).items() if isinstance(key, (str, int)))
     elif kind.__module__ != "builtins" and not isinstance(value, type):
         attributes = _attributes(value)
         if type(attributes) is dict and len(attributes) <= _MOST_ITEMS:
-            yield from ((f".{name}", item) for name, item in list(attributes.items()))
+            yield from ((f".{name}", item) for name, item in dict(attributes).items())
 
 
 def _attributes(value: Any) -> Any:

@@ -137,7 +137,7 @@ class Leases:
     def holds_any(self, holder: Hashable) -> bool:
         """Return whether ``holder`` holds any memory."""
         with self._lock:
-            return any(holder in lease.holds for lease in self._by_number.values())
+            return any(holder in lease.holds for lease in list(self._by_number.values()))
 
     def drop(self, holder: Hashable) -> None:
         """End everything that ``holder`` holds."""
@@ -158,7 +158,7 @@ class Leases:
     def on_the_way(self) -> int:
         """Return the number of messages that no process has received yet."""
         with self._lock:
-            return sum(len(lease.on_the_way) for lease in self._by_number.values())
+            return sum(len(lease.on_the_way) for lease in list(self._by_number.values()))
 
     def withdraw(self, memory: Any = None) -> int:
         """End the messages that no process has received yet, and return their number.

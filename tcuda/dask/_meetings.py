@@ -118,7 +118,7 @@ class Meetings(SchedulerPlugin):
 
     def remove_worker(self, scheduler: Scheduler, worker: str, **kwargs: Any) -> None:
         """Let the meetings of ``worker`` fail, or tell their other ranks."""
-        for group, meeting in list(self._open.items()):
+        for group, meeting in dict(self._open).items():
             if worker in meeting.addresses:
                 self._fail(group, RuntimeError(f"The worker {worker} of the group {group} has gone."))
         for meeting in list(self._begun.values()):

@@ -41,7 +41,7 @@ class MemoryPool:
 
     def empty_cache(self, device: int) -> None:
         """Give the free memory of ``device`` back."""
-        for (of, _, _), spare in list(self._free.items()):  # A copy, because other threads may add to the dictionary.
+        for (of, _, _), spare in dict(self._free).items():  # Other threads and finalizers may add to the dictionary.
             if of == device:
                 with contextlib.suppress(IndexError):
                     while True:

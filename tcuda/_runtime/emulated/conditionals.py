@@ -137,7 +137,7 @@ class ConditionalNodes:
     def add(self, node: ConditionalNode) -> Conditional:
         """Add a new node and return its handles."""
         if len(self._nodes) >= self._most:
-            self._nodes = {handle: known for handle, known in self._nodes.items() if known() is not None}
+            self._nodes = {handle: known for handle, known in dict(self._nodes).items() if known() is not None}
             self._most = max(_FEWEST, 2 * len(self._nodes))
         made = Conditional(self._handles.new(), self._handles.new())
         self._nodes[made.handle] = self._nodes[made.body] = weakref.ref(node)

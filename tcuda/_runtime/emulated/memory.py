@@ -124,13 +124,13 @@ class Memory:
         found = self._variable_at(ptr)
         if found is not None:
             return found
-        for start, length in list(self.page_locked.items()):
+        for start, length in dict(self.page_locked).items():
             if start <= ptr < start + length:
                 return None, start, start + length
         return None
 
     def _variable_at(self, ptr: int) -> tuple[EmulatedDevice, int, int] | None:
-        for start, (device, size) in self._variables.items():
+        for start, (device, size) in dict(self._variables).items():
             if start <= ptr < start + size:
                 return device, start, start + size
         return None
@@ -154,7 +154,7 @@ class Memory:
         """
         if ptr == 0 or size == 0:
             raise failure(Status.INVALID_VALUE, call)
-        if any(ptr < start + length and start < ptr + size for start, length in list(self.page_locked.items())):
+        if any(ptr < start + length and start < ptr + size for start, length in dict(self.page_locked).items()):
             raise failure(Status.HOST_MEMORY_ALREADY_REGISTERED, call)
         self.page_locked[ptr] = size
 
@@ -171,7 +171,7 @@ class Memory:
 
     def is_registered(self, ptr: int, size: int) -> bool:
         """Return whether ``size`` bytes of host memory at ``ptr`` are page-locked."""
-        return any(start <= ptr and ptr + size <= start + length for start, length in list(self.page_locked.items()))
+        return any(start <= ptr and ptr + size <= start + length for start, length in dict(self.page_locked).items())
 
     def plan_set(self, ptr: int, value: int, size: int, call: Call) -> Callable[[], object]:
         """Return a function that fills memory of a device with ``value``.

@@ -345,7 +345,7 @@ class EmulatedRuntime:
         The result is None for a null pointer and for memory that a graph keeps.
         """
         graphs = [*self._graphs.values(), *(capture.graph for capture in self._captures.in_progress)]
-        graphs += [executable.graph for executable in self._executables.values()]
+        graphs += [executable.graph for executable in list(self._executables.values())]
         if not ptr or any(ptr in graph.allocated for graph in graphs):
             return None
         block = None if self.races.detector is None else self._memory.block_from(ptr)
@@ -926,7 +926,7 @@ class EmulatedRuntime:
         with self._lock:
             call = "cudaGraphInstantiate({:#x}, {})", graph, flags
             captured = self._graph(graph, call)
-            if any(captured.bodies()) and any(known.graph is captured for known in self._executables.values()):
+            if any(captured.bodies()) and any(known.graph is captured for known in list(self._executables.values())):
                 raise failure(Status.INVALID_VALUE, call)  # only one executable of such a graph may exist
             if not has_legal_bodies(captured, self._can_use):
                 raise failure(Status.INVALID_VALUE, call)
@@ -1058,7 +1058,7 @@ class EmulatedRuntime:
     def announceStreams(self, ledger: _core.Ledger) -> None:
         """Tell ``ledger`` of every stream that exists, and later of every stream that is created or destroyed."""
         self._ledger = ledger
-        for handle, timeline in self._streams.created.items():
+        for handle, timeline in dict(self._streams.created).items():
             ledger.stream_created(timeline.device, handle)
 
     def watchRaces(self, detector: _core.RaceDetector | None) -> None:

@@ -110,7 +110,7 @@ class Schedule:
 
     def of_device(self, device: int) -> list[Operation]:
         """Return the pending operations of ``device``; the caller holds the lock."""
-        return [operation for operation in self._pending.values() if operation.device == device]
+        return [operation for operation in list(self._pending.values()) if operation.device == device]
 
     def order(self, dependencies: Sequence[Iterable[int]]) -> list[int]:
         """Return an order of operations that are done together.

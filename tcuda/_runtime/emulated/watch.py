@@ -84,7 +84,7 @@ class Watch:
         if detector is not None:
             if page_locked:
                 self._host = HostWatch(detector, page_locked)
-            for timeline in self._streams.created.values():
+            for timeline in list(self._streams.created.values()):
                 detector.stream_created(timeline.device, timeline.handle, timeline.blocking)
         self.detectors[:] = [] if detector is None else [detector]
         self.detector = detector

@@ -162,7 +162,7 @@ class PinnedMemoryPool:
 
     def n_free_blocks(self) -> int:
         """Return the number of blocks that are not in use."""
-        return sum(map(len, self._spare.values()))
+        return sum(map(len, list(self._spare.values())))
 
 
 def _from_tcuda(size: int) -> PinnedMemoryPointer:
