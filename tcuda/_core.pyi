@@ -1,5 +1,6 @@
 import enum
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Protocol, TypeAlias, TypeVar
 
@@ -8,6 +9,7 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
 _Memory = TypeVar("_Memory", bound="OwnedMemory")
 
 class _CurrentStream(Protocol):  # the same protocol as in tcuda._backend, which imports this module
@@ -995,6 +997,22 @@ class HostWork:
     def end(self, timeline: Any, bytes: int, operations: int = 0) -> None:
         """End work that has moved ``bytes`` bytes, and has done ``operations`` floating-point operations."""
 
+class QuietCalls:
+    """Calls functions of NumPy, which give no warnings of floating-point errors then.
+
+    Args:
+        silence: Called with ``silent`` before a function.
+        silent: The argument of ``silence``.
+        restore: Called after a function with the result of ``silence``.
+    """
+
+    def __init__(self, silence: Callable[[Any], Any], silent: Any, restore: Callable[[Any], object]) -> None: ...
+    def __call__(self, function: Callable[..., _T], /, *args: Any, **kwargs: Any) -> _T:
+        """Return what ``function`` returns."""
+
+def set_variable(variable: ContextVar[_T], value: _T) -> Token[_T]:
+    """Set a context variable. Meanwhile the garbage collector does not run."""
+
 def host_operation(
     function: Callable[..., Any],
     inputs: int,
@@ -1002,9 +1020,7 @@ def host_operation(
     fallback: Callable[..., Any],
     kinds: dict[Any, np.dtype[Any]],
     failed: Callable[[Callable[..., Any], Exception], object],
-    silence: Callable[[Any], Any],
-    silent: Any,
-    restore: Callable[[Any], object],
+    quiet: QuietCalls,
     work: HostWork,
     arrays: HostArrays,
 ) -> Callable[..., Any]:
@@ -1018,9 +1034,7 @@ def host_operation(
         kinds: For a function of each element, the dtype of the output by the dtypes of the inputs. A Python scalar has
             its type in place of a dtype. For another function, the dtypes of the input.
         failed: Called with ``function`` and its error, in whose place the function may raise another error.
-        silence: Called with ``silent`` before ``function``.
-        silent: The argument of ``silence``.
-        restore: Called after ``function`` with the result of ``silence``.
+        quiet: Calls ``function``.
         work: Begins and ends the work.
         arrays: The arrays.
     """

@@ -15,6 +15,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from tcuda._arguments import text
+from tcuda._core import set_variable
 from tcuda._process import races
 from tcuda._process.fork import call_in_child
 from tcuda._sanitizer._description import race_of, stacks_of
@@ -84,7 +85,7 @@ class ActiveCheck:
             self._before = races.operations()
             self.report._begin_counting(self._operations)
             note_lost_errors()
-        _entered.set((*(check for check in _entered.get() if check in _active), self))
+        set_variable(_entered, (*(check for check in _entered.get() if check in _active), self))
 
     def end(self) -> None:
         """End the check, and stop the detector if this was the last check. A second call does nothing.
@@ -108,7 +109,7 @@ class ActiveCheck:
             if not _active:
                 stop_noting()
                 races.stop()
-        _entered.set(tuple(check for check in _entered.get() if check in _active))
+        set_variable(_entered, tuple(check for check in _entered.get() if check in _active))
 
     @property
     def is_active(self) -> bool:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tcuda import _core
+
 
 class _Settings:
     """NumPy's treatment of floating-point errors, with the methods of a context variable."""
@@ -28,8 +30,10 @@ def _variable() -> tuple[contextvars.ContextVar[Any] | _Settings, Any]:
     return changed[0] if len(changed) == 1 else (_Settings(), None)
 
 
-treatment, IGNORED = _variable()
-"""``treatment.set(IGNORED)`` turns the warnings off, and ``treatment.reset()`` undoes that with the returned token.
+_treatment, _IGNORED = _variable()
 
-``numpy.errstate`` does the same, but makes the value anew in each call, which takes longer than a small operation.
+quietly = _core.QuietCalls(_treatment.set, _IGNORED, _treatment.reset)
+"""``quietly(function, *args, **kwargs)`` calls a function of NumPy, which gives no warnings then.
+
+``numpy.errstate`` does the same, but makes the treatment anew in each call, which takes longer than a small operation.
 """

@@ -13,7 +13,7 @@ from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, call_when_ready, cuda, is_initialized
 from tcuda._process.ledger import ledger
 from tcuda.emulation import accesses, active_trace, memory, selected_elements
-from tcuda.emulation.floating_point import IGNORED, treatment
+from tcuda.emulation.floating_point import quietly
 from tcuda.emulation.operands import Operands, Results, StandIns, alias_of, parts
 from tcuda.emulation.strided import ARRAYS, KINDS, NUMBERS, Strided, too_large
 
@@ -221,9 +221,7 @@ def at_once(
         fallback,
         _KINDS_OF_REDUCED if kinds is None else kinds,
         _raise_too_large,
-        treatment.set,
-        IGNORED,
-        treatment.reset,
+        quietly,
         WORK,
         ARRAYS,
     )
@@ -379,14 +377,11 @@ def _called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
 
 def _quietly(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call the NumPy function ``function`` as :func:`_called` does, without warnings of floating-point errors."""
-    before = treatment.set(IGNORED)
     try:
-        return function(*args, **kwargs)
+        return quietly(function, *args, **kwargs)
     except (MemoryError, ValueError) as error:
         _raise_too_large(function, error)
         raise
-    finally:
-        treatment.reset(before)
 
 
 def _raise_too_large(function: Callable[..., Any], error: Exception) -> None:

@@ -17,6 +17,7 @@ from tcuda.emulation import (
     refusals,
     structured,
 )
+from tcuda.emulation.floating_point import quietly
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.signatures import Setting
 from tcuda.emulation.strided import NUMBERS, Strided, shortened
@@ -180,8 +181,7 @@ class ufunc:
                             self._kinds[tuple(kinds)] = dtypes[0]
                         return dtypes
         samples = [np.empty(0, value.dtype) if isinstance(value, Strided) else value for value in inputs]
-        with np.errstate(all="ignore"):
-            results = function(*samples, **options)
+        results = quietly(function, *samples, **options)
         return [np.asarray(result).dtype for result in (results if function.nout > 1 else (results,))]
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:

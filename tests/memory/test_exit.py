@@ -457,7 +457,7 @@ class TestCollecting:
         for _ in range(30):
             Node()
             xp.empty(1000, "B")
-        gc.collect()
+        collect_until(lambda: len(made) == 30)
         assert made == [2000] * 30
 
     def test_a_callback_of_a_weak_reference_may_free_and_allocate(self, xp: Any) -> None:

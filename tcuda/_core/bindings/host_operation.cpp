@@ -9,6 +9,7 @@
 #include "bindings/owned_memory.hpp"
 #include "bindings/python_calls.hpp"
 #include "bindings/python_ledger.hpp"
+#include "bindings/quiet_calls.hpp"
 #include "bindings/raised.hpp"
 
 namespace nb = nanobind;
@@ -17,9 +18,10 @@ namespace tcuda {
 namespace {
 
 // The functions and objects of one operation; _core.pyi explains them.
-enum Held { function, fallback, kinds, failed, silence, silent, restore, work_owner, arrays_owner, held_count };
+enum Held { function, fallback, kinds, failed, quiet_owner, work_owner, arrays_owner, held_count };
 
 struct HostOperation : Callable<held_count> {
+    const QuietCalls *quiet;
     const HostWork *work;
     const HostArrays *arrays;
     Py_ssize_t inputs;
@@ -152,18 +154,10 @@ private:
 
     // Calls the function of NumPy without its warnings. New reference; null with a Python error set if that fails.
     PyObject *compute(PyObject *const *arguments, std::size_t count, PyObject *names) const {
-        PyObject *const *const held = operation_.held;
-        const Owned before(call(held[silence], held[silent]));
-        if (!before)
-            return nullptr;
-        Owned computed(PyObject_Vectorcall(held[function], arguments, count, names));
-        Raised raised;
-        if (!computed)
-            raised.take();
-        if (!done(call(held[restore], before.get())))
-            raised.take();
-        if (!raised.set_again())
-            return computed.release();
+        PyObject *const computed = operation_.quiet->call(
+            [&] { return PyObject_Vectorcall(operation_.held[function], arguments, count, names); });
+        if (computed != nullptr)
+            return computed;
         translate();
         return nullptr;
     }
@@ -224,17 +218,18 @@ void bind_host_operation(nb::module_ &module) {
         nb::raise_python_error();
     module.def(
         "host_operation",
-        [type = nb::steal(type)](nb::object function, Py_ssize_t inputs, bool reduces, nb::object fallback, nb::dict kinds,
-                                 nb::object failed, nb::object silence, nb::object silent, nb::object restore,
-                                 const HostWork &work, const HostArrays &arrays) {
+        [type = nb::steal(type)](nb::object function, Py_ssize_t inputs, bool reduces, nb::object fallback,
+                                 nb::dict kinds, nb::object failed, const QuietCalls &quiet, const HostWork &work,
+                                 const HostArrays &arrays) {
             if (inputs > most_inputs)
                 throw nb::value_error("host_operation() takes functions of at most three inputs");
             PyObject *const self = Callable<held_count>::make(
                 type.ptr(), call_operation,
-                {function.ptr(), fallback.ptr(), kinds.ptr(), failed.ptr(), silence.ptr(), silent.ptr(), restore.ptr(),
-                 nb::find(work).ptr(), nb::find(arrays).ptr()});
+                {function.ptr(), fallback.ptr(), kinds.ptr(), failed.ptr(), nb::find(quiet).ptr(), nb::find(work).ptr(),
+                 nb::find(arrays).ptr()});
             if (self == nullptr)
                 nb::raise_python_error();
+            HostOperation::of(self)->quiet = &quiet;
             HostOperation::of(self)->work = &work;
             HostOperation::of(self)->arrays = &arrays;
             HostOperation::of(self)->inputs = inputs;
@@ -242,7 +237,7 @@ void bind_host_operation(nb::module_ &module) {
             return nb::steal(self);
         },
         nb::arg("function"), nb::arg("inputs"), nb::arg("reduces"), nb::arg("fallback"), nb::arg("kinds"),
-        nb::arg("failed"), nb::arg("silence"), nb::arg("silent"), nb::arg("restore"), nb::arg("work"), nb::arg("arrays"));
+        nb::arg("failed"), nb::arg("quiet"), nb::arg("work"), nb::arg("arrays"));
 }
 
 } // namespace tcuda

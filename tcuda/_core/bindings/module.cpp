@@ -22,6 +22,7 @@
 #include "bindings/owned_memory.hpp"
 #include "bindings/page_locked_arrays.hpp"
 #include "bindings/page_locked_memory.hpp"
+#include "bindings/quiet_calls.hpp"
 #include "bindings/races_module.hpp"
 #include "bindings/random_module.hpp"
 #include "bindings/kernel_uses_module.hpp"
@@ -50,6 +51,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_host_arrays(module);
     tcuda::bind_host_times(module);
     tcuda::bind_host_work(module);
+    tcuda::bind_quiet_calls(module);
     tcuda::bind_host_operation(module);
     tcuda::bind_host_creation(module);
     tcuda::bind_stacks(module);

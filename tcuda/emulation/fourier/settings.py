@@ -6,6 +6,7 @@ import contextvars
 import warnings
 from typing import Any, NoReturn
 
+from tcuda._core import set_variable
 from tcuda.emulation.fourier.plan_cache import PlanCache, get_plan_cache
 
 
@@ -29,7 +30,7 @@ class Config:
     @enable_nd_planning.setter
     def enable_nd_planning(self, value: bool) -> None:
         self._warn()
-        self._enable_nd_planning.set(value)
+        set_variable(self._enable_nd_planning, value)
 
     @staticmethod
     def _warn() -> None:
@@ -46,7 +47,7 @@ class Config:
 
     @use_multi_gpus.setter
     def use_multi_gpus(self, value: bool) -> None:
-        self._use_multi_gpus.set(bool(value))
+        set_variable(self._use_multi_gpus, bool(value))
 
     @property
     def devices(self) -> tuple[int, ...] | None:
@@ -67,7 +68,7 @@ class Config:
         devices = tuple(range(gpus) if isinstance(gpus, int) else gpus)
         if len(devices) < 2:
             raise ValueError(f"Must use at least 2 GPUs; got {len(devices)}.")
-        self._devices.set(devices)
+        set_variable(self._devices, devices)
 
     def get_plan_cache(self) -> PlanCache:
         """Return the cache of plans of this thread for the current device."""

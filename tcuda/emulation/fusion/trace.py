@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda.emulation.active_trace import tracing
+from tcuda.emulation.floating_point import quietly
 from tcuda.emulation.fusion.placeholders import Array, Variable
 from tcuda.emulation.fusion.program import Place, Program, Shape, Step
 from tcuda.emulation.kernels.parts.array_layouts import broadcast_shape
@@ -106,8 +107,8 @@ class FusionTrace:
             self.program.count = place
             placeholders.append(None if arg is None else self._placeholder(_sample_of(arg), False))
         self.program.count = len(args)
-        with tracing(self), np.errstate(all="ignore"):
-            result = function(*placeholders)
+        with tracing(self):
+            result = quietly(function, *placeholders)
         self._finish(result)
         return self.program
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._runtime.emulated import costs
+from tcuda.emulation.floating_point import quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,21 +83,20 @@ class Operation:
         return time.get(self.collective, costs.pipeline)(whole, ranks)
 
     def _reduced(self, given: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        with np.errstate(all="ignore"):
-            if self.op != _AVERAGE:
-                return functools.reduce(_UFUNCS[self.op], given)
-            # NCCL multiplies floating-point numbers before the sum, and divides integers after the sum, towards zero.
-            if self.dtype.kind == "f":
-                part = self.dtype.type(1 / len(given))
-                return functools.reduce(np.add, [array * part for array in given])
-            total = functools.reduce(np.add, given)
-            count = self.dtype.type(len(given))
-            whole: npt.NDArray[Any] = (total - np.fmod(total, count)) // count
-            return whole
+        if self.op != _AVERAGE:
+            return functools.reduce(_UFUNCS[self.op], given)
+        # NCCL multiplies floating-point numbers before the sum, and divides integers after the sum, towards zero.
+        if self.dtype.kind == "f":
+            part = self.dtype.type(1 / len(given))
+            return functools.reduce(np.add, [array * part for array in given])
+        total = functools.reduce(np.add, given)
+        count = self.dtype.type(len(given))
+        whole: npt.NDArray[Any] = (total - np.fmod(total, count)) // count
+        return whole
 
 
 def _to_all(operation: Operation, given: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-    return [operation._reduced(given)] * len(given)
+    return [quietly(operation._reduced, given)] * len(given)
 
 
 def _copied(operation: Operation, given: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
@@ -108,7 +108,7 @@ def _gathered(operation: Operation, given: Sequence[npt.NDArray[Any]]) -> list[n
 
 
 def _scattered(operation: Operation, given: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-    return np.split(operation._reduced(given), len(given))
+    return np.split(quietly(operation._reduced, given), len(given))
 
 
 _RESULTS: dict[str, Callable[[Operation, Sequence[npt.NDArray[Any]]], list[npt.NDArray[Any]]]] = {
