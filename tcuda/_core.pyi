@@ -164,9 +164,12 @@ class GreenContexts:
     def work_queue_concurrency(self, device: int) -> tuple[int, int]:
         """Return a status, and the driver's own limit of concurrent streams (``cuDeviceGetDevResource``)."""
     def create_stream(self, context: int, flags: int, priority: int) -> tuple[int, int]:
-        """Return a status, and a new stream of ``context`` (``cuGreenCtxStreamCreate``)."""
-    def destroy(self, context: int, streams: Sequence[int]) -> int:
-        """Wait for ``streams``, destroy them and ``context``, and return a status (``cuGreenCtxDestroy``)."""
+        """Return a status, and a new stream of ``context`` (``cuGreenCtxStreamCreate``).
+
+        The stream ends with the context.
+        """
+    def destroy(self, context: int) -> int:
+        """Wait for the streams of ``context``, destroy them and ``context``, and return a status."""
 
 class CudaGraphs:
     """Calls for graphs and captures that CuPy lacks, made through the driver; each returns a status first.

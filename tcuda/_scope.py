@@ -25,6 +25,15 @@ def undone_by(undo: Callable[[Any], object]) -> Callable[[F], F]:
     return lambda method: mended(method, undo)
 
 
+def require_depth(calls: int = 20) -> None:
+    """Raise a ``RecursionError`` if so many nested calls are impossible here, which an undo may need.
+
+    An undo that is called a few calls below the limit could fail like the change before.
+    """
+    if calls:
+        require_depth(calls - 1)
+
+
 class Scope(contextlib.ContextDecorator, abc.ABC):
     """A context manager for one scope, and a decorator of functions, each call of which is a scope of its own.
 

@@ -13,6 +13,7 @@ from tcuda import _core
 from tcuda._backend import backend_of
 from tcuda._process.fork import call_in_child
 from tcuda._process.ledger import ledger_if_any
+from tcuda._scope import undone_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +40,7 @@ _runtime: Runtime | None = None
 
 
 def start(on_race: Callable[[_core.Race], object], refused: Callable[[RuntimeError], bool]) -> None:
-    """Start the detector, unless a detector is started already.
+    """Start the detector, unless a detector is started already. A call that raises must be followed by :func:`stop`.
 
     Args:
         on_race: The function that is called with every race: on emulated devices in the thread of the operation that
@@ -54,10 +55,9 @@ def start(on_race: Callable[[_core.Race], object], refused: Callable[[RuntimeErr
     with _lock:
         if _started is not None:
             return
-        made = _core.RaceDetector(on_race)
+        _started = _Started(_core.RaceDetector(on_race), refused)
         if _runtime is not None:
-            _attach(_runtime, made)
-        _started = _Started(made, refused)
+            _attach(_runtime)
 
 
 def is_started() -> bool:
@@ -69,15 +69,9 @@ def stop() -> None:
     """Detach the detector from the runtime and the ledger; without a detector, do nothing."""
     global _is_attached, _started
     with _lock:
-        if _started is None:
-            return
-        if _is_attached:
-            assert _runtime is not None
-            backend_of(_runtime).watch_kernels(False)
-            _runtime.watchRaces(None)
-            _started.detector.detach()
-            _is_attached = False
-        _started = None
+        if _started is not None:
+            _detach(_runtime)
+            _started = None
 
 
 def deliver() -> None:
@@ -122,7 +116,7 @@ def attach(cuda: Runtime, backend: Backend) -> None:
             return
         started = _started
         try:
-            _attach(cuda, started.detector)
+            _attach(cuda)
             return
         except RuntimeError as error:
             refusal = error
@@ -130,20 +124,28 @@ def attach(cuda: Runtime, backend: Backend) -> None:
         raise refusal
 
 
-def _attach(cuda: Runtime, made: _core.RaceDetector) -> None:
+def _detach(cuda: Runtime | None) -> None:
+    """Undo :func:`_attach`, also one that has raised."""
+    global _is_attached
+    if _is_attached:
+        assert cuda is not None
+        assert _started is not None
+        backend_of(cuda).watch_kernels(False)
+        cuda.watchRaces(None)
+        _started.detector.detach()
+        _is_attached = False
+
+
+@undone_by(_detach)
+def _attach(cuda: Runtime) -> None:
     global _is_attached
     ledger = ledger_if_any()
     assert ledger is not None
-    cuda.watchRaces(made)
-    library = backend_of(cuda)
-    try:
-        library.watch_kernels(True)
-        made.attach(ledger)
-    except BaseException:
-        library.watch_kernels(False)
-        cuda.watchRaces(None)
-        raise
-    _is_attached = True
+    assert _started is not None
+    _is_attached = True  # first, because a signal handler may raise
+    cuda.watchRaces(_started.detector)
+    backend_of(cuda).watch_kernels(True)
+    _started.detector.attach(ledger)
 
 
 def _forget_in_child() -> None:

@@ -28,7 +28,7 @@ from tcuda._runtime.protocol import (
     GRAPH_DOT_VERBOSE,
     STREAM_LEGACY,
 )
-from tcuda._scope import undone_by
+from tcuda._scope import require_depth, undone_by
 from tcuda._status import Status
 from tcuda._warnings import stacklevel
 from tcuda.graphs._body import BOOL, give_streams_back
@@ -178,6 +178,7 @@ class CUDAGraph:
             >>> x
             array([1., 1., 1.])
         """
+        require_depth()
         if self._captured or self._capture is not None:
             raise RuntimeError(
                 "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance, "

@@ -17,6 +17,7 @@ from tcuda._process.lazy import cuda, init
 from tcuda._process.ledger import ledger, ledger_if_any
 from tcuda._process.streams import make_current
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING
+from tcuda._scope import undone_by
 from tcuda._warnings import stacklevel
 from tcuda.streams._current import current_stream
 from tcuda.streams._rings import LAST
@@ -70,9 +71,11 @@ class GreenContext:
         2000.0
     """
 
-    __slots__ = ("__weakref__", "_parent", "_share")
+    __slots__ = ("__weakref__", "_is_leaving", "_parent", "_set", "_share")
 
     _parent: _Stream | None  # the stream that was current before set_context()
+    _set: tuple[_Stream, _Stream] | None  # during set_context(), what was current on the device of the context, and here
+    _is_leaving: bool  # whether pop_context() has begun to change what is current
     _share: _Share
 
     def __init__(self) -> None:
@@ -137,7 +140,8 @@ class GreenContext:
                 )
         require_no_capture("GreenContext.create()", device=index)
         self = object.__new__(GreenContext)
-        self._parent = None
+        self._parent = self._set = None
+        self._is_leaving = False
         self._share = _Share(index, count, scope, limit)
         return self
 
@@ -190,6 +194,22 @@ class GreenContext:
         """
         return self._share.stream()
 
+    def _undo_set(self) -> None:
+        """Undo the changes of a :meth:`set_context` that raised."""
+        if self._set is None:
+            return
+        on_device, parent = self._set
+        self._forget_parent()
+        make_current(on_device)
+        make_current(parent)
+        self._set = None
+
+    def _forget_parent(self) -> None:
+        self._parent = None
+        if self in _thread.contexts[-1:]:
+            _thread.contexts.pop()
+
+    @undone_by(_undo_set)
     def set_context(self) -> None:
         """Make a stream of the context the current stream (``torch``). Deprecated: use :meth:`Stream`.
 
@@ -215,10 +235,21 @@ class GreenContext:
         parent = current_stream()
         inner = self._share.stream()
         inner.wait_event(parent.record_event())
+        self._set = current_stream(self.device_id), parent
         make_current(inner)
-        self._parent = parent
         _thread.contexts.append(self)
+        self._parent = parent
+        self._set = None
 
+    def _leave(self) -> None:
+        """Complete a :meth:`pop_context` that has begun to change what is current."""
+        if self._is_leaving:
+            if self._parent is not None:
+                make_current(self._parent)
+            self._forget_parent()
+            self._is_leaving = False
+
+    @undone_by(_leave)
     def pop_context(self) -> None:
         """Make the stream current again that was current before :meth:`set_context`. Deprecated: use :meth:`Stream`.
 
@@ -250,9 +281,8 @@ class GreenContext:
             )
         require_no_capture("GreenContext.pop_context()", device=self.device_id)
         parent.wait_event(current_stream().record_event())
-        make_current(parent)
-        self._parent = None
-        _thread.contexts.pop()
+        self._is_leaving = True
+        self._leave()
 
     __reduce__ = refusing(
         "copy or pickle", "its share of a device belongs to one process. Make another one with GreenContext.create()."
@@ -293,25 +323,20 @@ class _Share:
         return stream
 
     def _create(self, turn: int) -> int:
-        # No lock is held, because finalizers and signal handlers may run meanwhile.
+        # No lock is held, because finalizers and signal handlers may run meanwhile. A stream that they replace, or that
+        # is lost because they raise, ends with the context.
         made = cuda.greenCtxStreamCreate(self._handle, STREAM_NON_BLOCKING, 0)
-        known = ledger()
-        known.stream_created(self.device, made)
-        handle = self._streams.setdefault(turn, made)
-        if handle != made:  # another caller has created a stream for the same turn meanwhile
-            known.stream_about_to_be_destroyed(self.device, made)
-            cuda.streamDestroy(made)
-        return handle
+        ledger().stream_created(self.device, made)
+        return self._streams.setdefault(turn, made)
 
     def _release(self) -> None:
         if self._handle == 0:  # CUDA has not made the context
             return
         known = ledger_if_any()
-        streams = list(self._streams.values())
         if known is not None:
-            for stream in streams:
+            for stream in list(self._streams.values()):
                 known.stream_about_to_be_destroyed(self.device, stream)
-        cuda.greenCtxDestroy(self._handle, streams)
+        cuda.greenCtxDestroy(self._handle)
 
     __del__ = finalizer(_release)
 

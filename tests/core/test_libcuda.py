@@ -275,8 +275,10 @@ assert contexts.create_stream(201, 1, 0)[0] == 719
 log()
 for name in ("synchronize", "stream_destroy", "green_destroy"):
     stub.stub_fail(name.encode())
-    assert contexts.destroy(201, [301, 302]) == 719, name
-    assert log() == ["synchronize 301", "stream_destroy 301", "synchronize 302", "stream_destroy 302",
+    one, other = (contexts.create_stream(201, 1, 0)[1] for _ in range(2))
+    log()
+    assert contexts.destroy(201) == 719, name
+    assert log() == [f"synchronize {one}", f"stream_destroy {one}", f"synchronize {other}", f"stream_destroy {other}",
                      "green_destroy 201"]
 print("done")
 """
@@ -286,7 +288,10 @@ print("done")
         code = """
 assert contexts.create_stream(201, 1, -2) == (0, 301)
 assert log() == ["green_stream 201 1 18446744073709551614"]
-assert contexts.destroy(201, []) == 0
+assert contexts.destroy(201) == 0
+assert log() == ["synchronize 301", "stream_destroy 301", "green_destroy 201"]
+assert contexts.destroy(201) == 0
+assert log() == ["green_destroy 201"]
 assert stub.stub_mode() == 0  # the thread has its own capture mode again
 print("done")
 """

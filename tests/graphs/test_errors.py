@@ -14,6 +14,7 @@ from support.sizes import MIB
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from support.fixture_types import OutputOf
     from tcuda._runtime.protocol import Runtime
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
@@ -304,3 +305,40 @@ class TestExceptions:
         with pytest.raises(tcuda.OutOfMemoryError), tcuda.graph(graph):
             xp.empty(2 * total, xp.uint8)
         assert nothing_captures()
+
+
+NEAR_THE_LIMIT = """
+import sys, warnings
+import tcuda
+
+warnings.simplefilter("ignore", UserWarning)  # the graphs are empty, which is a warning
+
+def capture():
+    made.append(tcuda.CUDAGraph())
+    with tcuda.graph(made[-1]):
+        pass
+
+def dive(calls, work):
+    if calls:
+        dive(calls - 1, work)
+    else:
+        work()
+
+made = []
+capture()
+raised = 0
+for calls in range(sys.getrecursionlimit() - 120, sys.getrecursionlimit()):
+    try:
+        dive(calls, capture)
+    except RecursionError:
+        raised += 1
+    assert tcuda.current_stream() == tcuda.default_stream(), calls
+    assert not tcuda._process.captures.captures, calls
+    made[-1].reset()
+    capture()
+print(raised > 10)
+"""
+
+
+def test_a_capture_near_the_limit_of_nested_calls_leaves_nothing(output_of: OutputOf) -> None:
+    assert output_of(NEAR_THE_LIMIT) == "True"

@@ -16,7 +16,8 @@ PROGRAM = """
 import faulthandler, gc, random, signal, sys, warnings
 faulthandler.dump_traceback_later(110, exit=True)
 import tcuda
-from tcuda._process import lazy
+from tcuda._process import lazy, races
+from tcuda.streams import _green_context
 from tcuda._process.captures import captures as in_progress
 from tcuda.graphs import _body
 
@@ -101,6 +102,24 @@ def capture():
             made._abandon_capture()
             raise
 
+def check():
+    with tcuda.sanitizer.check(mode="collect"):
+        pass
+
+def set_context(made=[]):
+    if not made:
+        made.append(tcuda.GreenContext.create(num_sms=2))
+    green, = made
+    try:
+        green.set_context()
+        green.pop_context()
+    except Interrupt:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if green._parent is not None:  # the context is set, or not left
+            assert tcuda.current_stream() != tcuda.default_stream()
+            green.pop_context()
+        raise
+
 def state():
     devices = range(tcuda.device_count())
     return (
@@ -110,6 +129,8 @@ def state():
         tcuda._process.ledger.ledger().caching,
         [tcuda.initial_seed(), usage._active],
         [capture.number for capture in in_progress],
+        [races.is_started(), races._is_attached],
+        len(_green_context._thread.contexts),
         [runtime.streamIsCapturing(taken.cuda_stream) for taken in (near, far, tcuda.graph.default_capture_stream)],
         nothing_entered(),
     )
@@ -134,8 +155,10 @@ def strike(work, times):
     for _ in range(10):
         work()
     longest = 3 * (time.perf_counter() - start) / 10
+    # Python drops the exception of a handler that runs in a finalizer.
+    sys.unraisablehook = lambda _: signal.setitimer(signal.ITIMER_REAL, longest)
     before, wrong, struck = state(), [], 0
-    gc.disable()  # Python drops the exception of a handler that runs in a finalizer
+    gc.disable()
     while struck < times:
         try:
             signal.setitimer(signal.ITIMER_REAL, random.uniform(2e-6, longest))
@@ -179,6 +202,8 @@ import time
         ("graph", 300),
         ("bodies", 100),
         ("capture", 1000),
+        ("check", 2000),
+        ("set_context", 2000),
     ],
 )
 def test_a_scope_undoes_its_changes_if_a_signal_handler_raises(
@@ -186,3 +211,27 @@ def test_a_scope_undoes_its_changes_if_a_signal_handler_raises(
 ) -> None:
     code = f"{PROGRAM}\nwrong = strike({work}, {times})\nprint(len(wrong), *wrong[:3])"
     assert fresh_output_of(code) == "0"
+
+
+@pytest.mark.emulated
+def test_no_stream_of_a_context_is_lost_if_a_signal_handler_raises(fresh_output_of: OutputOf) -> None:
+    code = """
+from tcuda import _runtime
+created = _runtime.runtime()._streams.created
+before = len(created)
+signal.signal(signal.SIGALRM, handle)
+random.seed(1)
+for _ in range(500):
+    contexts = [tcuda.GreenContext.create(num_sms=2) for _ in range(10)]
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(2e-6, 5e-4))
+        for context in contexts * 3:
+            context.Stream()
+        while True:
+            pass
+    except Interrupt:
+        pass
+    contexts = context = None
+print(len(created) - before)
+"""
+    assert fresh_output_of(PROGRAM + code) == "0"

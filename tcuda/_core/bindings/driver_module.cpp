@@ -143,7 +143,7 @@ void bind_driver(nb::module_ &module) {
              nb::arg("limit"))
         .def("work_queue_concurrency", work_queue_concurrency, nb::arg("device"))
         .def("create_stream", create_green_stream, nb::arg("context"), nb::arg("flags"), nb::arg("priority"))
-        .def("destroy", &GreenContexts::destroy, nb::arg("context"), nb::arg("streams"),
+        .def("destroy", &GreenContexts::destroy, nb::arg("context"),
              nb::call_guard<nb::gil_scoped_release>());
 }
 

@@ -60,10 +60,24 @@ int GreenContexts::work_queue_concurrency(int device, unsigned *limit) const {
 
 int GreenContexts::create_stream(libcuda::GreenContext context, unsigned flags, int priority, libcuda::Stream *made) {
     const std::lock_guard lock(mutex_);
-    return calls_.create_stream(made, context, flags, priority);
+    std::vector<libcuda::Stream> &streams = made_[context];
+    streams.reserve(streams.size() + 1);
+    const int status = calls_.create_stream(made, context, flags, priority);
+    if (status == success)
+        streams.push_back(*made);
+    return status;
 }
 
-int GreenContexts::destroy(libcuda::GreenContext context, const std::vector<libcuda::Stream> &streams) {
+int GreenContexts::destroy(libcuda::GreenContext context) {
+    std::vector<libcuda::Stream> streams;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = made_.find(context);
+        if (found != made_.end()) {
+            streams.swap(found->second);
+            made_.erase(found);
+        }
+    }
     const RelaxedCaptures relaxed(captures_); // the object of the context may die during a capture of another stream
     int first = success;
     const auto note = [&first](int status) { first = first == success ? status : first; };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "driver/libcuda.hpp"
@@ -24,18 +25,20 @@ public:
     // The streams with concurrent work for which a driver of CUDA 13.1 or later has work queues.
     int work_queue_concurrency(int device, unsigned *limit) const;
 
+    // Makes a stream, which ends with the context. May throw std::bad_alloc.
     int create_stream(libcuda::GreenContext context, unsigned flags, int priority, libcuda::Stream *made);
 
     // Waits for the streams of the context, and destroys the streams and the context. The first failure is returned,
     // and ends nothing.
-    int destroy(libcuda::GreenContext context, const std::vector<libcuda::Stream> &streams);
+    int destroy(libcuda::GreenContext context);
 
 private:
     const libcuda::ContextCalls &contexts_;
     const libcuda::StreamCalls &streams_;
     const libcuda::CaptureCalls &captures_;
     const libcuda::GreenContextCalls &calls_;
-    std::mutex mutex_;
+    std::mutex mutex_; // guards the streams, too
+    std::unordered_map<libcuda::GreenContext, std::vector<libcuda::Stream>> made_;
 };
 
 } // namespace tcuda

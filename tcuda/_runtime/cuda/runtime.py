@@ -174,9 +174,9 @@ class CudaRuntime:
         _check(status, "cuGreenCtxCreate({}, {}, {}, {})", device, multiprocessors, scope, limit)
         return context, count
 
-    def greenCtxDestroy(self, context: int, streams: Sequence[int]) -> None:
-        """Wait for ``streams`` of ``context``, and destroy them and ``context`` (``cuGreenCtxDestroy``)."""
-        _check(self._green_contexts.destroy(context, list(streams)), "cuGreenCtxDestroy({:#x})", context)
+    def greenCtxDestroy(self, context: int) -> None:
+        """Wait for the streams of ``context``, and destroy them and ``context`` (``cuGreenCtxDestroy``)."""
+        _check(self._green_contexts.destroy(context), "cuGreenCtxDestroy({:#x})", context)
 
     def greenCtxStreamCreate(self, context: int, flags: int, priority: int) -> int:
         """Return a new stream of ``context`` (``cuGreenCtxStreamCreate``)."""

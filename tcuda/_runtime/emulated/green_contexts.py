@@ -30,10 +30,12 @@ class GreenContext:
     Attributes:
         device: The index of the device.
         multiprocessors: The number of multiprocessors.
+        streams: The handles of the streams of the context. The streams may not exist yet, or no longer.
     """
 
     device: int
     multiprocessors: int
+    streams: list[int]
 
 
 class GreenContexts:
@@ -59,7 +61,7 @@ class GreenContexts:
             raise failure(Status.INVALID_VALUE, call)
         whole = multiprocessors or MULTIPROCESSORS
         handle = self._handles.new()
-        made = self._made[handle] = GreenContext(device, -(-whole // _GROUP) * _GROUP)
+        made = self._made[handle] = GreenContext(device, -(-whole // _GROUP) * _GROUP, [])
         return handle, made.multiprocessors
 
     def of_stream(self, handle: int, flags: int, call: Call) -> GreenContext:
@@ -73,14 +75,15 @@ class GreenContexts:
             raise failure(Status.INVALID_VALUE, call)
         return found
 
-    def remove(self, handle: int, call: Call) -> None:
-        """Remove the context ``handle``.
+    def remove(self, handle: int, call: Call) -> list[int]:
+        """Remove the context ``handle``, and return the handles of its streams.
 
         Raises:
             AcceleratorError: No context has the handle (400).
         """
-        self._find(handle, call)
+        streams = self._find(handle, call).streams
         del self._made[handle]
+        return streams
 
     def _find(self, handle: int, call: Call) -> GreenContext:
         found = self._made.get(handle)

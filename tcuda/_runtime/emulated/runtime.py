@@ -378,12 +378,13 @@ class EmulatedRuntime:
     def streamCreateWithPriority(self, flags: int, priority: int) -> int:
         if flags not in (STREAM_DEFAULT, STREAM_NON_BLOCKING):
             raise failure(Status.INVALID_VALUE, ("cudaStreamCreateWithPriority({}, {})", flags, priority))
-        return self._new_stream(self.thread.device, flags, priority, costs.MULTIPROCESSORS)
+        return self._new_stream(self.thread.device, flags, priority, costs.MULTIPROCESSORS, [])
 
-    def _new_stream(self, device: int, flags: int, priority: int, multiprocessors: int) -> int:
+    def _new_stream(self, device: int, flags: int, priority: int, multiprocessors: int, streams: list[int]) -> int:
         least, greatest = STREAM_PRIORITY_RANGE
         with self._lock:
             handle = self._handles.new()
+            streams.append(handle)  # first, because a signal handler may raise
             level = min(least, max(greatest, priority))
             timeline = Timeline(handle, device, flags, level, self.clock.now(), multiprocessors)
             self._streams.add(timeline)
@@ -476,17 +477,18 @@ class EmulatedRuntime:
         with self._lock:
             return self._green_contexts.create(device, multiprocessors, scope, limit, call)
 
-    def greenCtxDestroy(self, context: int, streams: Sequence[int]) -> None:
+    def greenCtxDestroy(self, context: int) -> None:
         with self._lock:
-            self._green_contexts.remove(context, ("cuGreenCtxDestroy({:#x})", context))
+            streams = self._green_contexts.remove(context, ("cuGreenCtxDestroy({:#x})", context))
         for stream in streams:
-            self.streamDestroy(stream)
+            if stream in self._streams.created:
+                self.streamDestroy(stream)
 
     def greenCtxStreamCreate(self, context: int, flags: int, priority: int) -> int:
         call = "cuGreenCtxStreamCreate({:#x}, {}, {})", context, flags, priority
         with self._lock:
             found = self._green_contexts.of_stream(context, flags, call)
-        return self._new_stream(found.device, flags, priority, found.multiprocessors)
+        return self._new_stream(found.device, flags, priority, found.multiprocessors, found.streams)
 
     # Operations on streams
 

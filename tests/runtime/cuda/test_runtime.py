@@ -117,7 +117,7 @@ def test_the_status_of_a_call_for_green_contexts_is_an_error_with_the_call() -> 
     vars(runtime)["_green_contexts"] = answers
     for call, status, text in (
         (lambda: runtime.greenCtxCreate(1, 8, -1, 0), 2, "cuGreenCtxCreate(1, 8, -1, 0)"),
-        (lambda: runtime.greenCtxDestroy(5, [6]), 719, "cuGreenCtxDestroy(0x5)"),
+        (lambda: runtime.greenCtxDestroy(5), 719, "cuGreenCtxDestroy(0x5)"),
         (lambda: runtime.greenCtxStreamCreate(5, 1, -1), 400, "cuGreenCtxStreamCreate(0x5, 1, -1)"),
         (lambda: runtime.deviceGetWorkQueueConcurrency(3), 801, "cuDeviceGetDevResource(3)"),
     ):

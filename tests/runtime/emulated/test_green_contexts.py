@@ -60,7 +60,7 @@ def test_kernels_and_memsets_of_a_stream_have_its_share(r: EmulatedRuntime) -> N
         (101, lambda r, _: r.deviceGetWorkQueueConcurrency(2)),
         (1, lambda r, context: r.greenCtxStreamCreate(context, STREAM_DEFAULT, 0)),
         (400, lambda r, context: r.greenCtxStreamCreate(context + 1, STREAM_NON_BLOCKING, 0)),
-        (400, lambda r, context: r.greenCtxDestroy(context + 1, [])),
+        (400, lambda r, context: r.greenCtxDestroy(context + 1)),
     ],
 )
 def test_wrong_calls_have_a_status(
@@ -68,13 +68,13 @@ def test_wrong_calls_have_a_status(
 ) -> None:
     context, _ = r.greenCtxCreate(0, 2, -1, 0)
     assert status_of(lambda: call(r, context)) == status
-    r.greenCtxDestroy(context, [])
+    r.greenCtxDestroy(context)
 
 
 def test_a_destroyed_context_has_destroyed_its_streams(r: EmulatedRuntime) -> None:
     context, _ = r.greenCtxCreate(1, 2, -1, 0)
     streams = [r.greenCtxStreamCreate(context, STREAM_NON_BLOCKING, 0) for _ in range(2)]
     assert [r.streamQuery(stream) for stream in streams] == [0, 0]
-    r.greenCtxDestroy(context, streams)
+    r.greenCtxDestroy(context)
     assert [status_of(lambda: r.streamSynchronize(stream)) for stream in streams] == [400, 400]  # noqa: B023
-    assert status_of(lambda: r.greenCtxDestroy(context, [])) == 400
+    assert status_of(lambda: r.greenCtxDestroy(context)) == 400
