@@ -112,7 +112,7 @@ def destroy_unused() -> None:
     with _lock:
         while _opened:
             destroy_event(_opened.popitem()[1])
-    for spare in list(_spare.values()):
+    for spare in _spare.copy().values():
         while spare:
             try:
                 event = spare.pop()

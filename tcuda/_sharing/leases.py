@@ -137,13 +137,13 @@ class Leases:
     def holds_any(self, holder: Hashable) -> bool:
         """Return whether ``holder`` holds any memory."""
         with self._lock:
-            return any(holder in lease.holds for lease in self._by_number.values())
+            return any(holder in lease.holds for lease in self._by_number.copy().values())
 
     def drop(self, holder: Hashable) -> None:
         """End everything that ``holder`` holds."""
         ended = []
         with self._lock:
-            for lease in list(self._by_number.values()):
+            for lease in self._by_number.copy().values():
                 if lease.holds.pop(holder, None) is not None:
                     self._end_if_unused(lease)
                     ended.append(lease)
@@ -158,7 +158,7 @@ class Leases:
     def on_the_way(self) -> int:
         """Return the number of messages that no process has received yet."""
         with self._lock:
-            return sum(len(lease.on_the_way) for lease in self._by_number.values())
+            return sum(len(lease.on_the_way) for lease in self._by_number.copy().values())
 
     def withdraw(self, memory: Any = None) -> int:
         """End the messages that no process has received yet, and return their number.
@@ -169,9 +169,9 @@ class Leases:
         ended: list[Lease] = []
         received: list[Callable[[], object]] = []
         with self._lock:
-            for lease in list(self._by_number.values()):
+            for lease in self._by_number.copy().values():
                 if lease.on_the_way and (memory is None or lease.shared.memory is memory):
-                    received += lease.on_the_way.values()
+                    received += lease.on_the_way.copy().values()
                     lease.on_the_way.clear()
                     self._end_if_unused(lease)
                     ended.append(lease)

@@ -114,7 +114,7 @@ def close_idle(*, also_young: bool = False) -> None:
     """
     with _lock:
         now = time.monotonic()
-        for key, end in list(_idle.items()):
+        for key, end in _idle.copy().items():
             if also_young or end <= now:
                 with contextlib.suppress(AcceleratorError):
                     _mappings[key]._unmap()

@@ -118,10 +118,10 @@ class Meetings(SchedulerPlugin):
 
     def remove_worker(self, scheduler: Scheduler, worker: str, **kwargs: Any) -> None:
         """Let the meetings of ``worker`` fail, or tell their other ranks."""
-        for group, meeting in list(self._open.items()):
+        for group, meeting in self._open.copy().items():
             if worker in meeting.addresses:
                 self._fail(group, RuntimeError(f"The worker {worker} of the group {group} has gone."))
-        for meeting in list(self._begun.values()):
+        for meeting in self._begun.copy().values():
             if worker in meeting.addresses:
                 self._tell(meeting, meeting.addresses.index(worker), f"its worker {worker} has gone", None)
 
