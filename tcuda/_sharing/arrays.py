@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda._process.lazy import backend, cuda
-from tcuda._sharing import messages
-from tcuda._sharing.connections import connection_to
+from tcuda._sharing import connections, messages
 from tcuda._sharing.leases import leases
 from tcuda._sharing.messages import Message
 from tcuda._sharing.server import server
@@ -91,8 +90,7 @@ def rebuild_event(runtime: str, device: bytes, handle: bytes, owner: Address, le
         if not isinstance(event, Event):
             raise RuntimeError("The event is gone: its message was received before, or was withdrawn.")
         return event
-    connection = connection_to(owner)
-    connection.claim(lease, number)
+    connection, _ = connections.claim(owner, lease, number)
     try:
         return Event.from_ipc_handle(index, handle)
     finally:

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
     from tcuda._sharing.wire import Address
 
+_NO_WISH = "descriptors", 0, 0, 0
+"""A request that asks for nothing, and is answered."""
+
+_MOST_LEASES = wire.LARGEST // 64
+"""The number of leases in one message: a lease and its count have at most 64 digits and signs."""
+
 
 class Connection:
     """The connection to one owner of memory. Any thread may call any method.
@@ -39,6 +45,7 @@ class Connection:
         self._connected = connected
         self._lock = threading.RLock()
         self._requests = itertools.count(1)
+        self._answers: dict[int, tuple[list[Any], list[int]] | None] = {}  # of the requests that calls wait for
         self._claims: dict[int, int] = {}  # the leases of the claims that are not answered yet, by request
 
     def claim(self, lease: int, message: int, count: int = 0) -> list[int]:
@@ -106,12 +113,12 @@ class Connection:
 
     def release(self, leases: dict[int, int]) -> None:
         """Hold the memory of each lease that many times less; the call does not wait."""
+        left = iter(leases.items())
         with self._lock:
             self.held -= sum(leases.values())
-            if self.ended:
-                return
             try:
-                wire.send(self._connected, [0, "release", list(leases.items())])
+                while not self.ended and (released := list(itertools.islice(left, _MOST_LEASES))):
+                    wire.send(self._connected, [0, "release", released])
             except OSError:
                 self._end()
 
@@ -128,22 +135,29 @@ class Connection:
         self._connected.close()
 
     def _request(self, *message: Any) -> tuple[list[Any], list[int]]:
-        """Send a request, and return the answer with its descriptors."""
+        """Send a request, and return the answer with its descriptors.
+
+        A finalizer may make a request in the middle of another request of its thread, and so read the answer to it.
+        """
         if self.ended:
             raise ended(self.owner)
         number = next(self._requests)
+        self._answers[number] = None
         if message[0] == "claim":
             self._claims[number] = message[1]
         try:
             wire.send(self._connected, [number, *message])
-            while True:
-                (answered, *answer), descriptors = wire.receive(self._connected)
-                if answered == number:
-                    break
-                self._note(answered, answer, descriptors)
+            while (found := self._answers[number]) is None:
+                self._read()
+            if any(answer for other, answer in self._answers.items() if other != number):
+                # The request in whose middle this one was made may be about to wait for the answer that was read here.
+                wire.send(self._connected, [next(self._requests), *_NO_WISH])
         except (OSError, EOFError) as error:
             self._end()
             raise ended(self.owner) from error
+        finally:
+            del self._answers[number]
+        answer, descriptors = found
         self._claims.pop(number, None)
         if answer[0] == "failed":
             raise RuntimeError(f"The process {self.owner.pid} cannot share the memory: {answer[1]}")
@@ -151,20 +165,21 @@ class Connection:
 
     def _read_notices(self) -> None:
         """Read what the owner has sent without being asked."""
-        if self.ended:
-            return
-        self._connected.setblocking(False)
         try:
-            while True:
-                (answered, *answer), descriptors = wire.receive(self._connected)
-                self._note(answered, answer, descriptors)
+            while not self.ended:
+                self._read(wait=False)
         except BlockingIOError:
             pass
         except (OSError, EOFError):
             self._end()
-        finally:
-            if not self.ended:
-                self._connected.setblocking(True)
+
+    def _read(self, *, wait: bool = True) -> None:
+        """Read the next message of the owner."""
+        (request, *answer), descriptors = wire.receive(self._connected, wait=wait)
+        if request in self._answers:
+            self._answers[request] = answer, descriptors
+        else:
+            self._note(request, answer, descriptors)
 
     def _note(self, request: int, answer: list[Any], descriptors: list[int]) -> None:
         """Handle a notice of the owner, or the answer to a request that an exception such as Ctrl-C has ended."""
@@ -187,9 +202,8 @@ class Connection:
         with _lock:
             if _connections.get(self.owner) is self:
                 del _connections[self.owner]
-        waiting = list(self.when_received.values())
-        self.when_received.clear()
-        for when_received in waiting:
+        waiting, self.when_received = self.when_received, {}
+        for when_received in waiting.values():
             when_received()
 
 
@@ -211,6 +225,20 @@ def connection_to(owner: Address) -> Connection:
         if known is None:
             known = _connections[owner] = Connection(owner, _connect(owner))
         return known
+
+
+def claim(owner: Address, lease: int, message: int, count: int = 0) -> tuple[Connection, list[int]]:
+    """Do :meth:`Connection.claim` on the connection to ``owner``, and return the connection and the descriptors.
+
+    Raises:
+        RuntimeError: The process has ended, belongs to another user, cannot be seen from this process, has freed the
+            memory, or cannot give a descriptor.
+    """
+    while True:
+        connection = connection_to(owner)
+        with connection._lock:
+            if not connection.ended:  # another thread may have closed the connection, which was not used
+                return connection, connection.claim(lease, message, count)
 
 
 def _connect(owner: Address) -> socket.socket:

@@ -171,7 +171,7 @@ class Leases:
         with self._lock:
             for lease in list(self._by_number.values()):
                 if lease.on_the_way and (memory is None or lease.shared.memory is memory):
-                    received += lease.on_the_way.values()
+                    received += list(lease.on_the_way.values())
                     lease.on_the_way.clear()
                     self._end_if_unused(lease)
                     ended.append(lease)

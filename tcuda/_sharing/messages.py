@@ -13,8 +13,7 @@ from tcuda._process.captures import capture_on, captures, require_no_capture
 from tcuda._process.devices import exchange_device
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import STREAM_LEGACY, STREAM_PER_THREAD
-from tcuda._sharing import events, mappings, segments
-from tcuda._sharing.connections import connection_to
+from tcuda._sharing import connections, events, mappings, segments
 from tcuda._sharing.leases import leases
 from tcuda._sharing.received import Loan, Received
 from tcuda._sharing.segments import HANDLE, Place, SharedBlock
@@ -165,10 +164,9 @@ def _receive(message: Message, device: int, stream: Any) -> Any:
         return memory
     place = message.place
     assert place is not None
-    connection = connection_to(message.owner)
     segment = place.segment
     wanted = 0 if segment.kind == HANDLE or mappings.is_open(message.owner, device, segment) else len(segment.pieces)
-    descriptors = connection.claim(message.lease, message.number, wanted)
+    connection, descriptors = connections.claim(message.owner, message.lease, message.number, wanted)
     try:
         _require_end_of(message.sender, failed)
         mapping = mappings.open_segment(
@@ -214,7 +212,7 @@ def _require_end_of(sender: Address, failed: str | None) -> None:
     if failed is None:
         return
     try:
-        connection_to(sender)
+        connections.connection_to(sender)
     except RuntimeError:
         return
     raise RuntimeError(
@@ -235,8 +233,7 @@ def discard(message: Message) -> None:
         leases.take_back(message.lease, message.number)
         return
     try:
-        connection = connection_to(message.owner)
-        connection.claim(message.lease, message.number)
+        connection, _ = connections.claim(message.owner, message.lease, message.number)
     except RuntimeError:
         return  # there is nothing to end
     connection.release({message.lease: 1})

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import os
 import selectors
 import socket
 import threading
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _EXIT_TIMEOUT = 5.0
+_PAUSE = 0.1
+"""The seconds between two attempts to accept a connection in a process without free file descriptors."""
+
+_NOTHING_FREE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_LONGEST_ERROR = 4096
 
 
 class _Receiver:
@@ -34,13 +41,21 @@ class _Receiver:
             none.
 
     Attributes:
-        unsent: Messages that the socket did not take yet.
+        unsent: Messages that the socket did not take yet, each with its descriptors, which belong to the message.
+        waits: Whether the selector waits until the socket takes the next message.
     """
 
     def __init__(self, connected: socket.socket, process: int | None) -> None:
         self.connected = connected
         self.process = process
-        self.unsent: deque[list[Any]] = deque()
+        self.unsent: deque[tuple[list[Any], list[int]]] = deque()
+        self.waits = False
+
+    def close(self) -> None:
+        """Close the socket, and drop the messages that it did not take."""
+        self.connected.close()
+        while self.unsent:
+            _close(self.unsent.popleft()[1])
 
 
 class Server:
@@ -59,6 +74,7 @@ class Server:
         self._receivers: set[_Receiver] = set()
         self._calls: deque[Callable[[], object]] = deque()
         self._stopping = False
+        self._pause_ends: float | None = None
         self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
         self._selector.register(self._wakes, selectors.EVENT_READ, self._wake)
         self._thread = threading.Thread(target=self._run, name="tcuda sharing", daemon=True)
@@ -82,7 +98,7 @@ class Server:
     def close(self) -> None:
         """Close all descriptors: of a thread that ends, so that no receiver waits for it, and in a forked child."""
         for receiver in self._receivers:
-            receiver.connected.close()
+            receiver.close()
             if receiver.process is not None:
                 os.close(receiver.process)
         for inherited in (self._listening, self._wakes, self._waker, self._selector):
@@ -102,7 +118,8 @@ class Server:
         while not self._stopping:
             # A call waits for the sockets that were readable before the call, so the calls are taken first.
             calls = [self._calls.popleft() for _ in range(len(self._calls))]
-            ready = self._selector.select(0 if calls else None)
+            pause = self._pause_left()
+            ready = self._selector.select(0 if calls else pause)
             for key, _ in ready:
                 key.data()
             if calls:
@@ -122,7 +139,10 @@ class Server:
     def _accept(self) -> None:
         try:
             connected, _ = self._listening.accept()
-        except OSError:  # the receiver has gone, or this process has too many open files
+        except OSError as error:  # the receiver has gone, or this process has too many open files
+            if error.errno in _NOTHING_FREE:
+                self._selector.unregister(self._listening)
+                self._pause_ends = time.monotonic() + _PAUSE
             return
         if wire.user_of(connected) != os.geteuid():
             connected.close()
@@ -135,8 +155,21 @@ class Server:
         if process is not None:
             self._selector.register(process, selectors.EVENT_READ, lambda: self._end(receiver))
 
+    def _pause_left(self) -> float | None:
+        """Return the seconds until this process accepts connections again; None if it accepts them now."""
+        if self._pause_ends is None:
+            return None
+        left = self._pause_ends - time.monotonic()
+        if left > 0:
+            return left
+        self._pause_ends = None
+        self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+        return None
+
     def _serve(self, receiver: _Receiver) -> None:
-        """Answer one message of ``receiver``."""
+        """Send what the socket of ``receiver`` did not take before, and answer one message."""
+        if receiver.waits:
+            self._flush(receiver)
         if receiver.connected.fileno() < 0:  # closed since the selector has seen it
             return
         try:
@@ -146,19 +179,16 @@ class Server:
         except (EOFError, OSError, ValueError):
             self._hang_up(receiver)
             return
-        for descriptor in descriptors:
-            os.close(descriptor)
+        _close(descriptors)
         request, *asked = message
         try:
             answer, attached = self._answer(receiver, asked)
         except Exception as error:  # the receiver raises the error
-            answer, attached = ["failed", str(error)], []
-        try:
-            if request:
-                self._send(receiver, [request, *answer], attached)
-        finally:
-            for descriptor in attached:
-                os.close(descriptor)
+            answer, attached = ["failed", str(error)[:_LONGEST_ERROR]], []
+        if request:
+            self._send(receiver, [request, *answer], attached)
+        else:
+            _close(attached)
 
     def _answer(self, receiver: _Receiver, message: list[Any]) -> tuple[list[Any], list[int]]:
         match message:
@@ -189,15 +219,27 @@ class Server:
         return [] if shared is None else shared.descriptors(first, min(count, wire.MOST_DESCRIPTORS))
 
     def _send(self, receiver: _Receiver, message: list[Any], descriptors: list[int]) -> None:
+        """Send a message, now or when the socket takes it; the descriptors are closed then."""
+        receiver.unsent.append((message, descriptors))
+        if not receiver.waits:
+            self._flush(receiver)
+
+    def _flush(self, receiver: _Receiver) -> None:
+        """Send the messages that the socket of ``receiver`` takes."""
+        unsent = receiver.unsent
         try:
-            while receiver.unsent:
-                wire.send(receiver.connected, receiver.unsent[0])
-                receiver.unsent.popleft()
-            wire.send(receiver.connected, message, descriptors)
+            while unsent:
+                wire.send(receiver.connected, *unsent[0])
+                _close(unsent.popleft()[1])
         except BlockingIOError:
-            receiver.unsent.append(message)
-        except OSError:
+            pass
+        except (OSError, ValueError):
             self._hang_up(receiver)
+            return
+        if receiver.waits != bool(unsent):
+            receiver.waits = bool(unsent)
+            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if unsent else 0)
+            self._selector.modify(receiver.connected, wanted, lambda: self._serve(receiver))
 
     def notify(self, receiver: _Receiver, number: int) -> None:
         """Tell ``receiver`` that a message that it has sent on is received; called by any thread."""
@@ -219,7 +261,7 @@ class Server:
             self._end(receiver)
         elif receiver.connected.fileno() >= 0:
             self._selector.unregister(receiver.connected)
-            receiver.connected.close()
+            receiver.close()
 
     def _end(self, receiver: _Receiver) -> None:
         if receiver not in self._receivers:
@@ -227,7 +269,7 @@ class Server:
         self._receivers.discard(receiver)
         if receiver.connected.fileno() >= 0:
             self._selector.unregister(receiver.connected)
-            receiver.connected.close()
+            receiver.close()
         if receiver.process is not None:
             self._selector.unregister(receiver.process)
             os.close(receiver.process)
@@ -244,6 +286,11 @@ class _Notice:
 
     def __call__(self) -> None:
         self._server.notify(self._receiver, self.number)
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _descriptor_of(process: int) -> int | None:

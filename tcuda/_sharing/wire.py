@@ -11,10 +11,13 @@ import socket
 import struct
 from typing import Any, NamedTuple
 
-_LARGEST = 1 << 16
+LARGEST = 1 << 16
+"""The number of bytes of the largest message."""
+
 MOST_DESCRIPTORS = 128
 """The number of file descriptors in one message; Linux takes 253."""
 
+_ROOM = socket.CMSG_SPACE(MOST_DESCRIPTORS * array.array("i").itemsize)
 _PEER = struct.Struct("iII")
 
 
@@ -85,8 +88,14 @@ def process_of(connected: socket.socket) -> int:
 
 
 def send(connected: socket.socket, message: list[Any], descriptors: list[int] | None = None) -> None:
-    """Send ``message``, whose members JSON can write, with ``descriptors``, which stay open here."""
+    """Send ``message``, whose members JSON can write, with ``descriptors``, which stay open here.
+
+    Raises:
+        ValueError: The message is too large: the other end would get a part of it.
+    """
     data = json.dumps(message, separators=(",", ":")).encode("ascii")
+    if len(data) > LARGEST:
+        raise ValueError(f"a message has {len(data)} bytes; the most are {LARGEST}")
     if descriptors:
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
         connected.sendmsg([data], [rights], socket.MSG_NOSIGNAL)
@@ -94,26 +103,37 @@ def send(connected: socket.socket, message: list[Any], descriptors: list[int] | 
         connected.send(data, socket.MSG_NOSIGNAL)
 
 
-def receive(connected: socket.socket) -> tuple[list[Any], list[int]]:
+def receive(connected: socket.socket, *, wait: bool = True) -> tuple[list[Any], list[int]]:
     """Return the next message and its descriptors, which belong to the caller.
 
+    Args:
+        connected: The socket.
+        wait: Wait for a message.
+
     Raises:
+        BlockingIOError: There is no message, and the call does not wait.
         EOFError: The other end is closed.
+        ValueError: The message is not one of this module.
     """
     try:
-        data, descriptors, _, _ = socket.recv_fds(connected, _LARGEST, MOST_DESCRIPTORS)
+        # Not socket.recv_fds(), which ignores the flags.
+        data, attached, _, _ = connected.recvmsg(LARGEST, _ROOM, 0 if wait else socket.MSG_DONTWAIT)
     except ConnectionResetError as error:
         raise EOFError from error
     if not data:
         raise EOFError
+    received = array.array("i")
+    for _, _, rights in attached:  # nothing else is attached to messages
+        received.frombytes(rights[: len(rights) - len(rights) % received.itemsize])
+    descriptors = received.tolist()
     try:
         message = json.loads(data)
         if not isinstance(message, list) or not message:
             raise ValueError(f"A message is a list; got {data[:80]!r}.")
-    except ValueError:
+    except (ValueError, RecursionError) as error:
         for descriptor in descriptors:
             os.close(descriptor)
-        raise
+        raise ValueError(str(error)) from error
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
     return message, descriptors

@@ -184,7 +184,7 @@ class Mailboxes:
 
     def close_all(self, reason: str) -> None:
         """Let all threads that wait for a message raise an error."""
-        for mailbox in self._open.values():
+        for mailbox in list(self._open.values()):
             mailbox.close(reason)
 
     def deliver(self, meeting: str, step: int, sender: int, call: str, message: Any) -> bool:

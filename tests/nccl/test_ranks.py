@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import pickle
+import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +18,8 @@ import pytest
 import tcuda
 from support.device_arrays import on_each, read
 from tcuda import nccl, xp
+from tcuda.emulation.nccl import door, meeting, member
+from tcuda.emulation.nccl.door import Hello, address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -172,8 +177,6 @@ def test_ranks_that_call_different_collectives_get_an_error() -> None:
 
 @pytest.mark.emulated
 def test_a_rank_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tcuda.emulation.nccl import meeting
-
     monkeypatch.setattr(meeting, "TIMEOUT", 0.05)
     with pytest.raises(RuntimeError, match=r"NCCL Error 6.*\n(The ranks \[1\]|The other ranks) have not"):
         nccl.init_rank(2, nccl.unique_id(), 0)
@@ -321,23 +324,75 @@ def test_the_death_of_a_process_interrupts_a_collective(start: Callable[..., sub
 
 
 @pytest.mark.emulated
-def test_a_stranger_at_the_address_of_the_meeting_is_not_admitted() -> None:
-    import socket
+def test_the_death_of_a_process_that_has_forked_is_an_error_of_the_others(
+    start: Callable[..., subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meeting, "TIMEOUT", 30)
+    fork = """
+import os, warnings
 
-    from tcuda.emulation.nccl import meeting, wire
+warnings.simplefilter("ignore")
+if not os.fork():
+    sys.stdin.read()  # lives on
+    os._exit(0)
+print("joined", flush=True)
+sys.stdin.read()
+"""
+    uid = nccl.unique_id()
+    process = start(fork, uid, 2, 0)
+    communicator = nccl.init_rank(2, uid, 1)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "joined\n"
+    process.kill()
+    with pytest.raises(RuntimeError, match=r"NCCL Error 6.*\nA rank of the clique is gone|reset by peer|Broken pipe"):
+        nccl.all_reduce([xp.zeros(4)], comms=communicator)
 
+
+NONSENSE = {
+    "silence": b"",
+    "little": b"x",
+    "a list": b"\0\0\0\2" + bytes(8) + b"[]",
+    "deep": b"\0\0\xff\xff" + bytes(8) + b"[" * 65_535,
+    "much": b"\0\0\0\2" + (1 << 62).to_bytes(8, "big") + b"{}",
+    "another proof": Hello(1, 2, 5, 0).packed(bytes(128)),
+}
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("said", NONSENSE.values(), ids=NONSENSE)
+def test_a_stranger_at_the_address_of_the_meeting_changes_nothing(said: bytes) -> None:
     uid = nccl.unique_id()
     results: list[Any] = []
     first = threading.Thread(target=lambda: results.append(nccl.init_rank(2, uid, 0)), daemon=True)
     first.start()
-    stranger = socket.socket(socket.AF_UNIX)
-    while stranger.connect_ex(meeting.address(uid)):
-        pass
-    wire.send(stranger, {"rank": 1, "ranks": 2, "proof": meeting.proof(bytes(128), 1), "process": 0, "device": 5})
-    with pytest.raises(RuntimeError, match="NCCL Error 6"):
-        wire.receive(stranger)
-    stranger.close()
+    strangers = [socket.socket(socket.AF_UNIX) for _ in range(100)]
+    for stranger in strangers:
+        while stranger.connect_ex(address(uid)):
+            pass
+        with contextlib.suppress(ConnectionError):
+            stranger.sendall(said)
     with tcuda.device(1):
         communicator = nccl.init_rank(2, uid, 1)
     first.join(60)
     assert (communicator.rank, results[0].rank) == (1, 0)
+    for stranger in strangers:  # all are sent away, at the latest when the ranks have met
+        stranger.settimeout(60)
+        with contextlib.suppress(ConnectionError):
+            assert stranger.recv(1) == b""
+        stranger.close()
+
+
+@pytest.mark.emulated
+def test_processes_of_other_users_do_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    uid = nccl.unique_id()
+    meeting.Meeting(1, uid)
+    with monkeypatch.context() as patch:
+        patch.setattr(door, "user_of", lambda connection: os.geteuid() + 1)
+        with pytest.raises(RuntimeError, match="NCCL Error 6"):
+            member.Member(1, uid, 1, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(member, "user_of", lambda connection: os.geteuid() + 1)
+        with pytest.raises(RuntimeError, match="Rank 0 is a process of another user"):
+            member.Member(1, uid, 1, 0)
+    with pytest.raises(RuntimeError, match="NCCL Error 5"):  # so the meeting still waits, and refuses this rank
+        member.Member(2, uid, 1, 0)

@@ -16,6 +16,7 @@ from tcuda._sharing.server import server
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.fixture_types import OutputOf
     from tcuda._sharing.connections import Connection
 
 
@@ -150,7 +151,7 @@ def test_an_interrupted_claim_holds_nothing(
     lease, message = leases.send(Files(), calls.clear)
     other, later = leases.send(Files(), calls.clear)
 
-    def interrupted(connected: Any) -> Any:
+    def interrupted(connected: Any, **options: Any) -> Any:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -164,6 +165,34 @@ def test_an_interrupted_claim_holds_nothing(
     connection.release({other: 1})
 
 
+def test_an_answer_that_is_too_long_ends_the_connection() -> None:
+    connected = wire.connect(server().address)
+    wire.send(connected, ["r" * 65_500, "unknown"])
+    with pytest.raises(EOFError):
+        wire.receive(connected)
+    connected.close()
+    server().settle()
+
+
+def test_a_request_in_the_middle_of_a_request(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease, message = leases.send(Files(), lambda: None)
+    connection.claim(lease, message)
+    found: list[int] = []
+
+    def with_finalizer(*args: Any, **options: Any) -> Any:
+        if not found:
+            found.append(0)
+            found[0] = connection.forward(lease, lambda: None)  # as a finalizer may do, which sends an array on
+        return wire.receive(*args, **options)
+
+    monkeypatch.setattr(connections, "wire", types.SimpleNamespace(send=wire.send, receive=with_finalizer))
+    connection.claim(lease, 0)
+    assert leases.take_back(lease, found[0]) is not None
+    connection.release({lease: 2})
+    server().settle()
+    assert leases.find(lease) is None
+
+
 def test_a_connection_that_ends_holds_nothing(calls: list[str]) -> None:
     lease, message = leases.send(Files(), calls.clear)
     connected = wire.connect(server().address)
@@ -175,9 +204,10 @@ def test_a_connection_that_ends_holds_nothing(calls: list[str]) -> None:
     assert leases.find(lease) is None
 
 
-def test_nonsense_ends_the_connection() -> None:
+@pytest.mark.parametrize("nonsense", [b"nonsense", b"[]", b"[" * 60_000], ids=["text", "empty", "deep"])
+def test_nonsense_ends_the_connection(nonsense: bytes) -> None:
     connected = wire.connect(server().address)
-    connected.send(b"nonsense")
+    connected.send(nonsense)
     with pytest.raises(EOFError):
         wire.receive(connected)
     connected.close()
@@ -187,3 +217,127 @@ def test_a_process_that_does_not_exist() -> None:
     absent = wire.Address("tcuda-1-none", 1)
     with pytest.raises(RuntimeError, match="the process 1, whose memory it is in, has ended"):
         connections.connection_to(absent)
+
+
+MANY_NOTICES = """
+import threading
+from tcuda._sharing.connections import connection_to
+from tcuda._sharing.leases import leases
+from tcuda._sharing.server import server
+
+class Nothing:
+    def __init__(self):
+        self.memory = object()
+
+    def descriptors(self, first, count):
+        return []
+
+def work():
+    connection = connection_to(server().address)
+    lease, message = leases.send(Nothing(), list)
+    connection.claim(lease, message)
+    received = []
+    sent_on = [connection.forward(lease, lambda number=number: received.append(number)) for number in range(3000)]
+    for message in sent_on:
+        leases.take_back(lease, message)
+    server().settle()
+    connection.claim(*leases.send(Nothing(), list))
+    print(received == list(range(3000)))
+
+thread = threading.Thread(target=work, daemon=True)
+thread.start()
+thread.join(30)
+"""
+
+
+def test_a_receiver_that_reads_no_notices_gets_its_next_answer(output_of: OutputOf) -> None:
+    assert output_of(MANY_NOTICES) == "True"
+
+
+def test_a_receiver_gets_the_descriptors_of_an_answer_that_waits(connection: Connection) -> None:
+    lease, message = leases.send(Files(), lambda: None)
+    connection.claim(lease, message)
+    for number in [connection.forward(lease, lambda: None) for _ in range(1000)]:
+        leases.take_back(lease, number)  # the notices fill the socket
+    server().settle()
+    received = connection.descriptors(lease, 5)
+    assert [int(os.pread(descriptor, 10, 0)) for descriptor in received] == list(range(5))
+    for descriptor in received:
+        os.close(descriptor)
+    connection.release({lease: 1})
+
+
+def test_many_leases_are_released_at_once(connection: Connection) -> None:
+    before = leases.count()
+    held = []
+    for _ in range(8000):  # the numbers of all of them do not fit into one message
+        lease, message = leases.send(Files(), lambda: None)
+        connection.claim(lease, message)
+        held.append(lease)
+    connection.release(dict.fromkeys(held, 1))
+    server().settle()
+    assert leases.count() == before
+
+
+def test_a_message_that_is_too_long_is_refused_by_the_sender() -> None:
+    connected = wire.connect(server().address)
+    with pytest.raises(ValueError, match="a message has 70012 bytes; the most are 65536"):
+        wire.send(connected, [1, "claim", "x" * 69_998])
+    connected.close()
+
+
+def test_a_claim_while_another_thread_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    lease, message = leases.send(Files(), lambda: None)
+    real = connections.connection_to
+    closed = []
+
+    def found_and_closed(owner: wire.Address) -> Connection:
+        connection = real(owner)
+        if not closed:
+            closed.append(connection.close_if_unused())
+        return connection
+
+    monkeypatch.setattr(connections, "connection_to", found_and_closed)
+    connection, _ = connections.claim(server().address, lease, message)
+    assert closed == [True]
+    connection.release({lease: 1})
+    assert connection.close_if_unused()
+
+
+FULL_TABLE = """
+import resource, socket, threading, time
+from tcuda._sharing import wire
+from tcuda._sharing.leases import leases
+from tcuda._sharing.server import Server, server
+
+times, third = [], threading.Event()
+accept = Server._accept
+
+def counted(self):
+    times.append(time.monotonic())
+    if len(times) == 3:
+        third.set()
+    accept(self)
+
+Server._accept = counted
+
+class Nothing:
+    def __init__(self):
+        self.memory = object()
+
+lease, message = leases.send(Nothing(), list)
+address = server().address
+server().settle()
+connected = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (connected.fileno() + 1, hard))
+connected.connect(b"\\0" + address.name.encode())
+assert third.wait(30)
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+wire.send(connected, [1, "claim", lease, message, 0])
+print(times[2] - times[0] > 0.1, wire.receive(connected)[0])
+"""
+
+
+def test_a_process_without_free_descriptors_tries_to_accept_now_and_then(output_of: OutputOf) -> None:
+    assert output_of(FULL_TABLE) == "True [1, True]"

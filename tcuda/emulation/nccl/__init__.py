@@ -15,9 +15,9 @@ import numpy as np
 
 from tcuda._errors import NcclError
 from tcuda._runtime.emulated.accesses import READ, READ_AND_WRITE, WRITE, span
-from tcuda.emulation.nccl.meeting import INVALID_USAGE
 from tcuda.emulation.nccl.member import Member, exchange
 from tcuda.emulation.nccl.operation import Operation
+from tcuda.emulation.nccl.wire import INVALID_USAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

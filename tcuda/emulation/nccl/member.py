@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._errors import NcclError
 from tcuda._process.fork import call_in_child
+from tcuda._sharing.wire import user_of
 from tcuda.emulation.nccl import meeting, wire
+from tcuda.emulation.nccl.door import Hello, address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,17 +51,10 @@ class Member:
         self.ranks = ranks
         if rank == 0:
             meeting.Meeting(ranks, uid)
-        self.connection = _connected(meeting.address(uid))
+        self.connection = _connected(address(uid))
         _connections.add(self.connection)
-        hello = {
-            "rank": rank,
-            "ranks": ranks,
-            "device": device,
-            "process": os.getpid(),
-            "proof": meeting.proof(uid, rank),
-        }
         try:
-            wire.send(self.connection, hello)
+            wire.send_bytes(self.connection, Hello(rank, ranks, device, os.getpid()).packed(uid))
             wire.receive(self.connection)
         except BaseException:
             self.connection.close()
@@ -113,14 +108,14 @@ def exchange(members: Sequence[Member], operation: Operation, given: Sequence[by
     return [got[place] for place in range(len(members))]
 
 
-def _connected(address: str) -> Any:
-    """Return a connection to ``address``, as soon as rank 0 listens there."""
+def _connected(place: str) -> Any:
+    """Return a connection to the address ``place``, as soon as rank 0 listens there."""
     deadline = time.monotonic() + meeting.TIMEOUT
     while True:
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(meeting.TIMEOUT)
         try:
-            connection.connect(address)
+            connection.connect(place)
         except (ConnectionRefusedError, BlockingIOError):  # rank 0 does not listen, or many knock at once
             connection.close()
             if time.monotonic() > deadline:
@@ -128,7 +123,10 @@ def _connected(address: str) -> Any:
                 raise NcclError(wire.REMOTE_ERROR, reason) from None
             time.sleep(_POLL)
         else:
-            return connection
+            if user_of(connection) == os.geteuid():
+                return connection
+            connection.close()
+            raise NcclError(wire.REMOTE_ERROR, "Rank 0 is a process of another user.")
 
 
 def _close() -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _LENGTHS = struct.Struct("!IQ")
 """The lengths of the header and of the bytes."""
 
-REMOTE_ERROR = 6
+INTERNAL_ERROR, INVALID_USAGE, REMOTE_ERROR = 3, 5, 6
 
 
 def send(connection: socket.socket, header: dict[str, Any], payload: bytes | memoryview = b"") -> None:
@@ -24,10 +24,19 @@ def send(connection: socket.socket, header: dict[str, Any], payload: bytes | mem
         NcclError: The other side is gone, or takes no message for the timeout of the connection.
     """
     text = json.dumps(header).encode()
+    send_bytes(connection, _LENGTHS.pack(len(text), len(payload)) + text)
+    if payload:
+        send_bytes(connection, payload)
+
+
+def send_bytes(connection: socket.socket, content: bytes | memoryview) -> None:
+    """Send bytes without a header.
+
+    Raises:
+        NcclError: The other side is gone, or takes no bytes for the timeout of the connection.
+    """
     try:
-        connection.sendall(_LENGTHS.pack(len(text), len(payload)) + text)
-        if payload:
-            connection.sendall(payload)
+        connection.sendall(content)
     except OSError as error:
         raise NcclError(REMOTE_ERROR, f"The connection to the other ranks failed: {error}.") from error
 
