@@ -6,18 +6,27 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
 
 static atomic_llong bytes_in_use; /* atomic, because several threads may call at the same time */
 
-/* Memory of a GPU comes from the CUDA driver. Memory of an emulated device comes from the host. */
-static int emulated(void) {
-    const char *runtime = getenv("TCUDA_RUNTIME");
-    return runtime != NULL && strcmp(runtime, "emulated") == 0;
+static void *driver(const char *function) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    return library == NULL ? NULL : dlsym(library, function);
 }
 
-static void *driver(const char *function) { return dlsym(dlopen("libcuda.so.1", RTLD_NOW), function); }
+/* Memory of a GPU comes from the CUDA driver. Memory of an emulated device comes from the host. On a GPU, the device of an
+ * allocation has a context, which is current in the calling thread. A process with emulated devices has no such context.
+ * The answer is asked once, because all devices of a process are of one kind. */
+static int emulated(void) {
+    static atomic_int known; /* 1 on a GPU, 2 on emulated devices */
+    if (atomic_load(&known) == 0) {
+        int (*current_context)(void **) = (int (*)(void **))driver("cuCtxGetCurrent");
+        void *context = NULL;
+        atomic_store(&known, current_context != NULL && current_context(&context) == 0 && context != NULL ? 1 : 2);
+    }
+    return atomic_load(&known) == 2;
+}
 
 /* Returns `size` bytes for use on `stream` (a cudaStream_t) of `device`, the current device; NULL if memory is short. */
 void *example_alloc(ssize_t size, int device, void *stream) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -177,3 +178,45 @@ def test_the_end_of_the_watch_gives_the_signal_back(array: np.ndarray[Any, Any])
     _core.end_watch_of_pages()
     array[:] = 1
     assert len(seen.accesses) == 1
+
+
+LATER_HANDLER = """
+import ctypes, faulthandler, signal, numpy
+from tcuda import _core
+memory = numpy.zeros(1 << 16, numpy.uint8)
+begin = memory.ctypes.data
+seen = []
+def watch():
+    _core.watch_pages([(begin, begin + memory.nbytes, True)], lambda address, write: seen.append(address - begin))
+watch()
+faulthandler.enable()  # takes the signal
+"""
+
+
+def test_an_access_is_noticed_although_faulthandler_has_taken_the_signal(run_python: RunPython) -> None:
+    done = run_python(LATER_HANDLER + "print(memory[9000], seen)\nwatch()\nprint(memory[9001], seen)")
+    assert (done.returncode, done.stdout) == (0, "0 [9000]\n0 [9000, 9001]\n"), done.stderr
+
+
+def test_an_access_is_noticed_after_faulthandler_has_given_the_signal_back(run_python: RunPython) -> None:
+    done = run_python(LATER_HANDLER + "faulthandler.disable()\nprint(memory[9000], seen)")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 [9000]\n", "")
+
+
+@pytest.mark.parametrize("again", ["", "watch()", "watch()\n_core.end_watch_of_pages()"])
+def test_a_crash_under_a_later_faulthandler_is_reported_once(run_python: RunPython, again: str) -> None:
+    done = run_python(LATER_HANDLER + f"{again}\nctypes.string_at(8)")
+    assert done.returncode == -signal.SIGSEGV
+    assert done.stderr.count("Segmentation fault") == 1
+    assert "string_at" in done.stderr
+
+
+@pytest.mark.parametrize("again", ["", "watch()"])
+def test_a_crash_after_the_end_of_a_later_faulthandler_ends_the_process(run_python: RunPython, again: str) -> None:
+    done = run_python(LATER_HANDLER + f"{again}\nfaulthandler.disable()\nctypes.string_at(8)")
+    assert (done.returncode, done.stderr) == (-signal.SIGSEGV, "")
+
+
+def test_a_signal_that_the_program_raises_ends_the_process(run_python: RunPython) -> None:
+    done = run_python(LATER_HANDLER + "faulthandler.disable()\nsignal.raise_signal(signal.SIGSEGV)")
+    assert (done.returncode, done.stderr) == (-signal.SIGSEGV, "")

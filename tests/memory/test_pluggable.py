@@ -637,7 +637,18 @@ class PythonFunctions:
         return _CUDAAllocator(_core.LibrarySource(*addresses, self._functions))
 
 
-def test_the_example_of_the_documentation_works(tmp_path: Path, output_of: OutputOf) -> None:
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param("", id="by a variable"),
+        pytest.param(
+            "import os, tcuda.emulation\nos.environ.pop('TCUDA_RUNTIME', None)\ntcuda.emulation.enable()\n",
+            id="in code",
+            marks=pytest.mark.emulated,
+        ),
+    ],
+)
+def test_the_example_of_the_documentation_works(tmp_path: Path, output_of: OutputOf, chosen: str) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("needs a C compiler, and there is no cc")
@@ -646,7 +657,8 @@ def test_the_example_of_the_documentation_works(tmp_path: Path, output_of: Outpu
     assert f"\n{command}\n" in (REPOSITORY / "docs/memory.md").read_text()
     (tmp_path / "pluggable_allocator.c").write_text(source)
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
-    program = """
+    program = f"""
+{chosen}
 import ctypes, tcuda
 from tcuda import xp
 allocator = tcuda.CUDAPluggableAllocator("./pluggable_allocator.so", "example_alloc", "example_free")

@@ -3,12 +3,14 @@
 #include <csignal>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <mutex>
 #include <system_error>
+#include <utility>
 
 #if defined(__linux__) && defined(__x86_64__)
 #include <ucontext.h>
@@ -28,6 +30,39 @@ bool is_write(const void *context) noexcept {
     (void)context;
     return false;
 #endif
+}
+
+// The code of this thread that signals have interrupted and that has not gone on yet.
+unsigned interruptions() noexcept {
+    unsigned count = 0;
+    _Unwind_Backtrace(
+        [](_Unwind_Context *context, void *counted) {
+            int interrupted = 0;
+            _Unwind_GetIPInfo(context, &interrupted);
+            *static_cast<unsigned *>(counted) += interrupted != 0 ? 1 : 0;
+            return _URC_NO_REASON;
+        },
+        &count);
+    return count;
+}
+
+// Whether the signal comes from a call, and not from an access.
+bool is_sent(const siginfo_t *info) noexcept { return info->si_code <= 0; }
+
+bool is_mapped(void *address) noexcept {
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    unsigned char state;
+    return mincore(reinterpret_cast<void *>(reinterpret_cast<std::uintptr_t>(address) / page * page), 1, &state) == 0;
+}
+
+// The signal of this thread that is passed on to another handler now.
+thread_local const siginfo_t *passed = nullptr;
+
+// Whether another handler has sent the signal: a handler that was installed later, such as that of Python's
+// faulthandler, may install the handler before again, and raise the signal that it got.
+bool is_handed_on(const siginfo_t *info) noexcept {
+    const bool may_be_access = passed == nullptr || !is_sent(passed);
+    return may_be_access && info->si_code == SI_TKILL && info->si_pid == getpid() && interruptions() > 1;
 }
 
 // The whole pages of `ranges`, in order and without overlaps.
@@ -94,9 +129,11 @@ public:
 
     void resume() noexcept {
         const std::lock_guard<std::mutex> held(mutex_);
-        if (--pauses_ == 0)
-            for (const WatchedRange &range : watched_)
-                protect(range);
+        if (--pauses_ != 0 || watched_.empty())
+            return;
+        try_to_install();
+        for (const WatchedRange &range : watched_)
+            protect(range);
     }
 
     // False if the address is not watched.
@@ -120,23 +157,40 @@ public:
         return true;
     }
 
-    // Calls the handler that was there before.
+    // Calls the handler that was there before. That handler may pass the signal on to this one, if it was installed later
+    // than this one and this one was installed again since. The signal then goes to the first handler.
     void pass_on(int number, siginfo_t *info, void *context) {
         struct sigaction before;
         {
             const std::lock_guard<std::mutex> held(mutex_);
-            before = before_;
+            before = passed == nullptr ? before_ : first_;
         }
+        const siginfo_t *const outer = std::exchange(passed, info);
+        call(before, number, info, context);
+        passed = outer;
+        if (info->si_code == SEGV_MAPERR && !is_mapped(info->si_addr))
+            handed_on(); // the handler does nothing any more, as that of Python's faulthandler after its end
+    }
+
+    // A later handler has taken itself away.
+    void handed_on() noexcept {
+        const std::lock_guard<std::mutex> held(mutex_);
+        before_ = first_;
+    }
+
+private:
+    static void call(const struct sigaction &before, int number, siginfo_t *info, void *context) {
         if ((before.sa_flags & SA_SIGINFO) != 0) {
             before.sa_sigaction(number, info, context);
         } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
             std::signal(number, SIG_DFL); // the access is made again, and ends the process
+            if (is_sent(info))
+                std::raise(number);
         } else {
             before.sa_handler(number);
         }
     }
 
-private:
     // A range that the program has given back to the system has no pages: both functions then change nothing.
     static void protect(const WatchedRange &range) noexcept {
         mprotect(reinterpret_cast<void *>(range.begin), range.end - range.begin, range.reads ? PROT_NONE : PROT_READ);
@@ -147,13 +201,16 @@ private:
 
     // Installs the handler, also again if another library has installed its own since.
     void install();
+    bool try_to_install() noexcept;
     void uninstall() noexcept;
 
     std::mutex mutex_;
     Ranges watched_;
     PageWatch::Seen seen_ = nullptr;
     int pauses_ = 0;
-    struct sigaction before_ {};
+    struct sigaction before_ {}; // the handler that was installed last before this one
+    struct sigaction first_ {};  // the handler that was there when this one was installed first
+    bool has_first_ = false;
 };
 
 // Never destroyed, because the handler may run until the process ends.
@@ -171,6 +228,8 @@ void handler(int number, siginfo_t *info, void *context) {
         unknown = 0;
     } else if (forbidden && address != unknown) {
         unknown = address; // try once more: another thread may have ended the watch of this address just now
+    } else if (is_handed_on(info)) {
+        state().handed_on(); // the access is made again, and its signal comes here: this handler is installed again
     } else {
         unknown = 0;
         state().pass_on(number, info, context);
@@ -179,22 +238,32 @@ void handler(int number, siginfo_t *info, void *context) {
 }
 
 void State::install() {
+    if (!try_to_install())
+        throw std::system_error(errno, std::generic_category(), "the handler of SIGSEGV");
+}
+
+bool State::try_to_install() noexcept {
     struct sigaction now {};
     if (sigaction(SIGSEGV, nullptr, &now) == 0 && now.sa_sigaction == handler)
-        return;
+        return true;
     struct sigaction ours {};
     ours.sa_sigaction = handler;
     sigemptyset(&ours.sa_mask);
     // The function that is told may touch other watched memory, so the signal is not blocked meanwhile.
     ours.sa_flags = SA_SIGINFO | SA_NODEFER;
     if (sigaction(SIGSEGV, &ours, &before_) != 0)
-        throw std::system_error(errno, std::generic_category(), "the handler of SIGSEGV");
+        return false;
+    if (!std::exchange(has_first_, true))
+        first_ = before_;
+    return true;
 }
 
 void State::uninstall() noexcept {
     struct sigaction now {};
-    if (sigaction(SIGSEGV, nullptr, &now) == 0 && now.sa_sigaction == handler)
-        sigaction(SIGSEGV, &before_, nullptr);
+    if (sigaction(SIGSEGV, nullptr, &now) != 0 || now.sa_sigaction != handler)
+        return;
+    sigaction(SIGSEGV, &before_, nullptr);
+    has_first_ = before_.sa_sigaction != first_.sa_sigaction; // a later handler may still hand signals on to this one
 }
 
 } // namespace

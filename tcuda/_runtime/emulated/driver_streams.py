@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from tcuda._status import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tcuda._runtime.emulated.clock import Clock
     from tcuda._runtime.emulated.host_uses import HostUses
     from tcuda._runtime.emulated.memory import Memory
@@ -158,7 +160,7 @@ class DriverStreams:
             return 0 if self._streams.capture_beside(timeline) is None else _SOME_CAPTURE
         return 0 if timeline.capture is None else timeline.capture.number
 
-    def _finished(self, ready: int, operation: Operation | None) -> int:
+    def _finished(self, ready: int, operations: Iterable[Operation | None]) -> int:
         """Return whether work is complete, as a status."""
         return self._status(ready)
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import TypeAlias
 
 Range: TypeAlias = tuple[int, int]
 """The address and the size of memory."""
@@ -15,13 +12,14 @@ class HostHold:
     """The memory that a captured operation uses, for as long as the object lives.
 
     Args:
-        holds: The ranges of all such objects, by their numbers.
-        ranges: The memory.
+        living: The numbers of all such objects that live.
+        number: The number of the object.
     """
 
-    def __init__(self, holds: dict[int, tuple[Range, ...]], ranges: Iterable[Range]) -> None:
-        self._holds = holds
-        holds[id(self)] = tuple(ranges)
+    def __init__(self, living: set[int], number: int) -> None:
+        self._living = living
+        self._number = number
+        living.add(number)
 
     def __del__(self) -> None:
-        self._holds.pop(id(self), None)
+        self._living.discard(self._number)

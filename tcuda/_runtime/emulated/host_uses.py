@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import itertools
+from collections import deque
+from typing import TYPE_CHECKING
 
+from tcuda._runtime.emulated.address_ranges import AddressRanges
 from tcuda._runtime.emulated.host_holds import HostHold
 
 if TYPE_CHECKING:
@@ -12,21 +15,44 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.clock import Clock
     from tcuda._runtime.emulated.host_holds import Range
     from tcuda._runtime.emulated.schedule import Operation
+    from tcuda._runtime.emulated.timeline import Timeline
 
 
-class _Use(NamedTuple):
-    """A use of memory: its time, and the operation in the late schedule."""
+class _Use:
+    """The uses of a range of memory.
 
-    ptr: int
-    size: int
-    ready: int
-    operation: Operation | None
+    Attributes:
+        ready: The time at which all work is complete.
+        last: The last operation of each stream in the late schedule, in the order of the uses. A stream does its work
+            in order, so this operation stands for all work of the stream.
+        holds: The numbers of the objects that keep the range in use.
+    """
+
+    __slots__ = ("holds", "last", "ready")
+
+    def __init__(self) -> None:
+        self.ready = 0
+        self.last: dict[Timeline, Operation] = {}
+        self.holds: set[int] = set()
+
+    def add(self, ready: int, last: dict[Timeline, Operation], holds: set[int]) -> None:
+        """Add later uses."""
+        if ready > self.ready:
+            self.ready = ready
+        for timeline, operation in last.items():
+            self.last.pop(timeline, None)
+            while (oldest := next(iter(self.last), None)) is not None and self.last[oldest].done:
+                del self.last[oldest]
+            self.last[timeline] = operation
+        if holds:
+            self.holds |= holds
 
 
 class HostUses:
     """The uses of the page-locked memory of the allocator. The caller of each method holds the lock of the clock.
 
-    Memory that the program has page-locked itself is not the allocator's, and its uses are not noted.
+    Memory that the program has page-locked itself is not the allocator's, and its uses are not noted. The uses of
+    ranges that overlap are noted as one: memory of one block is free only if all of the block is.
 
     Args:
         clock: The clock.
@@ -34,60 +60,91 @@ class HostUses:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._segments: dict[int, int] = {}
-        self._uses: list[_Use] = []
-        self._holds: dict[int, tuple[Range, ...]] = {}
+        self._segments: AddressRanges[None] = AddressRanges()
+        self._uses: AddressRanges[_Use] = AddressRanges()
+        self._visits: deque[tuple[int, _Use]] = deque()
+        """The address of each use, in the order in which the uses are looked at to forget those that are complete."""
+        self._living: set[int] = set()
+        self._numbers = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._uses)
 
     def begin(self, ptr: int, size: int) -> None:
         """Take note of a segment of the allocator."""
-        self._segments[ptr] = size
+        self._segments.add(ptr, ptr + size, None)
 
     def end(self, ptr: int) -> None:
         """Forget a segment of the allocator."""
-        self._segments.pop(ptr, None)
+        self._segments.remove(ptr)
 
-    def _is_allocated(self, ptr: int) -> bool:
-        return any(start <= ptr < start + size for start, size in list(self._segments.items()))
-
-    def add(self, ranges: Iterable[Range], ready: int, operation: Operation | None) -> None:
+    def add(self, ranges: Iterable[Range], timeline: Timeline, ready: int) -> None:
         """Take note of the use of ``ranges`` by work.
 
         Args:
             ranges: The memory.
+            timeline: The stream of the work, which is the last work of the stream.
             ready: The time at which the work is complete.
-            operation: The operation that does the work in the late schedule.
         """
-        own = [each for each in ranges if self._is_allocated(each[0])]
-        if not own:
-            return
-        now = self._clock.now()
-        # A program that never frees page-locked memory asks for no use, so complete uses are forgotten here too.
-        if len(self._uses) >= 64:
-            self._uses = [each for each in self._uses if each.ready > now or not _is_done(each.operation)]
-        self._uses += [_Use(ptr, size, ready, operation) for ptr, size in own]
+        operation = timeline.last
+        last = {} if operation is None or operation.done else {timeline: operation}
+        for range_ in ranges:
+            self._add(range_, ready, last, set())
 
     def hold(self, ranges: Iterable[Range]) -> HostHold:
         """Return an object that keeps ``ranges`` in use while it lives."""
-        return HostHold(self._holds, ranges)
+        hold = HostHold(self._living, number := next(self._numbers))
+        for range_ in ranges:
+            self._add(range_, 0, {}, {number})
+        return hold
 
-    def in_use(self, ptr: int, size: int, finished: Callable[[int, Operation | None], bool]) -> bool:
+    def in_use(self, ptr: int, size: int, finished: Callable[[int, Iterable[Operation]], bool]) -> bool:
         """Return whether work or a graph uses a part of the memory.
 
         Args:
             ptr: The address.
             size: The number of bytes.
-            finished: A function that returns whether work is complete, given its time and its operation.
+            finished: A function that returns whether work is complete, given its time and its operations.
         """
-        for ranges in list(self._holds.values()):
-            if any(start < ptr + size and ptr < start + length for start, length in ranges):
+        for use in self._uses.overlapping(ptr, ptr + size):
+            if self._is_held(use.value) or not finished(use.value.ready, [*use.value.last.values()]):
                 return True
-        complete = [use for use in self._uses if use.ptr < ptr + size and ptr < use.ptr + use.size]
-        if not all(finished(use.ready, use.operation) for use in complete):
-            return True
-        gone = set(map(id, complete))
-        self._uses = [use for use in self._uses if id(use) not in gone]
+            self._uses.remove(use.begin)
         return False
 
+    def _add(self, range_: Range, ready: int, last: dict[Timeline, Operation], holds: set[int]) -> None:
+        begin, end = range_[0], sum(range_)
+        if self._segments.at(begin) is None:
+            return
+        known = self._uses.overlapping(begin, end)
+        if len(known) == 1 and known[0].begin <= begin and end <= known[0].end:
+            known[0].value.add(ready, last, holds)
+            return
+        self._forget_complete()
+        use = _Use()
+        for each in known:
+            self._uses.remove(each.begin)
+            use.add(each.value.ready, each.value.last, each.value.holds)
+            begin, end = min(begin, each.begin), max(end, each.end)
+        use.add(ready, last, holds)
+        self._uses.add(begin, end, use)
+        self._visits.append((begin, use))
 
-def _is_done(operation: Operation | None) -> bool:
-    return operation is None or operation.done
+    def _forget_complete(self) -> None:
+        """Look at two uses, so that a program that frees no memory keeps no more uses than twice those in progress."""
+        for _ in range(2):
+            if not self._visits:
+                return
+            begin, use = self._visits.popleft()
+            known = self._uses.at(begin)
+            if known is None or known.value is not use:
+                continue
+            last = use.last.values()
+            if use.ready > self._clock.now() or self._is_held(use) or not all(operation.done for operation in last):
+                self._visits.append((begin, use))
+            else:
+                self._uses.remove(begin)
+
+    def _is_held(self, use: _Use) -> bool:
+        use.holds &= self._living
+        return bool(use.holds)

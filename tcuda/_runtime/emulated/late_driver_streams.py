@@ -69,7 +69,8 @@ class LateDriverStreams(DriverStreams):
 
     def query(self, device: int, event: int) -> int:
         """Return whether ``event`` is complete, as a status."""
-        status = self._finished(*self._events.get(event, (0, None)))
+        ready, operation = self._events.get(event, (0, None))
+        status = self._finished(ready, [operation])
         if status == Status.SUCCESS:
             self._completed(event)
         return status
@@ -90,7 +91,7 @@ class LateDriverStreams(DriverStreams):
     def query_stream(self, device: int, stream: int) -> int:
         """Return whether ``stream`` is idle, as a status."""
         timeline = self._timeline(device, stream)
-        status = self._finished(timeline.ready, timeline.last)
+        status = self._finished(timeline.ready, [timeline.last])
         if status == Status.SUCCESS and self._races.detector is not None:
             self._races.finished(timeline)
         return status
@@ -107,8 +108,8 @@ class LateDriverStreams(DriverStreams):
             self._settle(self._schedule().of_device(device))
         return Status.SUCCESS
 
-    def _finished(self, ready: int, operation: Operation | None) -> int:
+    def _finished(self, ready: int, operations: Iterable[Operation | None]) -> int:
         status = self._status(ready)
-        if status == Status.SUCCESS and not self._settle([operation]):
+        if status == Status.SUCCESS and not self._settle(operations):
             return Status.NOT_READY
         return status

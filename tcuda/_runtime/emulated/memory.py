@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tcuda import _core
 from tcuda._runtime.emulated import costs
 from tcuda._runtime.emulated.accesses import READ, WRITE, rows
+from tcuda._runtime.emulated.address_ranges import AddressRanges
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.protocol import (
     MEMCPY_DEFAULT,
@@ -80,27 +81,25 @@ class Copy(NamedTuple):
 class Memory:
     """The memory of all devices, and the page-locked memory of the host.
 
-    A garbage collection may free page-locked memory while a method runs, so the methods look at copies of the ranges.
-
     Args:
         devices: The devices.
 
     Attributes:
-        page_locked: The size of each page-locked range of the host, by address.
+        page_locked: The page-locked ranges of the host.
     """
 
     def __init__(self, devices: Sequence[EmulatedDevice]) -> None:
         self._devices = devices
-        self.page_locked: dict[int, int] = {}
-        self._variables: dict[int, tuple[EmulatedDevice, int]] = {}
+        self.page_locked: AddressRanges[None] = AddressRanges()
+        self._variables: AddressRanges[EmulatedDevice] = AddressRanges()
 
     def owner(self, ptr: int) -> EmulatedDevice | None:
         """Return the device on which ``ptr`` lies, None for memory of the host."""
         for device in self._devices:
             if device.memory.block_at(ptr) is not None:
                 return device
-        found = self._variable_at(ptr) if self._variables else None
-        return None if found is None else found[0]
+        found = self._variables.at(ptr) if self._variables else None
+        return None if found is None else found.value
 
     def devices_of(self, addresses: Iterable[int]) -> set[int]:
         """Return the devices on which ``addresses`` lie."""
@@ -109,7 +108,7 @@ class Memory:
 
     def add_variable(self, ptr: int, size: int, device: EmulatedDevice) -> None:
         """Take note of a global variable of a module of ``device``."""
-        self._variables[ptr] = device, size
+        self._variables.add(ptr, ptr + size, device)
 
     def range_at(self, ptr: int) -> tuple[EmulatedDevice | None, int, int] | None:
         """Return the owner, the beginning and the end of the memory at ``ptr``, if a device can reach the memory.
@@ -121,19 +120,11 @@ class Memory:
             block = device.memory.block_at(ptr)
             if block is not None:
                 return device, block[0], sum(block)
-        found = self._variable_at(ptr)
-        if found is not None:
-            return found
-        for start, length in dict(self.page_locked).items():
-            if start <= ptr < start + length:
-                return None, start, start + length
-        return None
-
-    def _variable_at(self, ptr: int) -> tuple[EmulatedDevice, int, int] | None:
-        for start, (device, size) in dict(self._variables).items():
-            if start <= ptr < start + size:
-                return device, start, start + size
-        return None
+        variable = self._variables.at(ptr)
+        if variable is not None:
+            return variable.value, variable.begin, variable.end
+        locked = self.page_locked.at(ptr)
+        return None if locked is None else (None, locked.begin, locked.end)
 
     def free(self, ptr: int, call: Call) -> EmulatedDevice:
         """Free the block that starts at ``ptr`` and return its device.
@@ -154,9 +145,9 @@ class Memory:
         """
         if ptr == 0 or size == 0:
             raise failure(Status.INVALID_VALUE, call)
-        if any(ptr < start + length and start < ptr + size for start, length in dict(self.page_locked).items()):
+        if self.page_locked.overlapping(ptr, ptr + size):
             raise failure(Status.HOST_MEMORY_ALREADY_REGISTERED, call)
-        self.page_locked[ptr] = size
+        self.page_locked.add(ptr, ptr + size, None)
 
     def unregister(self, ptr: int, call: Call) -> int:
         """Undo :meth:`register` and return the size of the range.
@@ -164,14 +155,15 @@ class Memory:
         Raises:
             AcceleratorError: No page-locked range starts at ``ptr`` (713).
         """
-        size = self.page_locked.pop(ptr, None)
-        if size is None:
+        removed = self.page_locked.remove(ptr)
+        if removed is None:
             raise failure(Status.HOST_MEMORY_NOT_REGISTERED, call)
-        return size
+        return removed.end - removed.begin
 
     def is_registered(self, ptr: int, size: int) -> bool:
         """Return whether ``size`` bytes of host memory at ``ptr`` are page-locked."""
-        return any(start <= ptr and ptr + size <= start + length for start, length in dict(self.page_locked).items())
+        locked = self.page_locked.at(ptr)
+        return locked is not None and ptr + size <= locked.end
 
     def plan_set(self, ptr: int, value: int, size: int, call: Call) -> Callable[[], object]:
         """Return a function that fills memory of a device with ``value``.

@@ -358,7 +358,7 @@ class EmulatedRuntime:
         timeline = self._streams.find(stream, call)
         end = self._run(timeline, self._copying(copy), call)
         if copy.host and timeline.capture is None:
-            self._host_uses.add(copy.host, end, timeline.last)
+            self._host_uses.add(copy.host, timeline, end)
         if copy.host_waits:
             self.clock.wait_until(end)
             if self.races.detector is not None and timeline.capture is None:
@@ -1020,7 +1020,7 @@ class EmulatedRuntime:
             start, end = executable.complete(self._streams.times.start(timeline))
             timeline.ready = end
             if executable.host:
-                self._host_uses.add(executable.host, end, executable.last)
+                self._host_uses.add(executable.host, timeline, end)
             if end > start:
                 self.devices[timeline.device].activity.append((start, end))
             if self.races.detector is not None:
@@ -1065,7 +1065,8 @@ class EmulatedRuntime:
 
     def watchRaces(self, detector: _core.RaceDetector | None) -> None:
         with self._lock:
-            self.races.begin(detector, self._memory.page_locked)
+            page_locked = {each.begin: each.end - each.begin for each in self._memory.page_locked.copy()}
+            self.races.begin(detector, page_locked)
 
     def memoryDriver(self) -> _core.Driver:
         return _core.HostDriver([device.memory for device in self.devices], self._driver_streams())
