@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import selected_elements
+from tcuda.emulation import arithmetic, selected_elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -88,6 +90,8 @@ def _of_numpy(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
 # functions below run on the host, on NumPy arrays. The stubs of NumPy are too narrow for their arguments.
 
 _np: Any = np
+_PLACE_OF_DDOF = 4
+"""The place of ``ddof`` among the arguments of ``var`` and ``std`` after the array."""
 
 
 def _argmax(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
@@ -104,6 +108,21 @@ def _nanargmax(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, kee
 
 def _nanargmin(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     return _place(_np.nanargmin(a, _one(axis), out, keepdims=keepdims), dtype, out)
+
+
+def _unwarned(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the NumPy function ``function`` without its warning of a mean or a variance of too few elements."""
+    of_some = function in (np.nanmean, np.nanvar, np.nanstd, np.nanmedian)
+
+    @functools.wraps(function)
+    def reduce(a: Any, *args: Any, **options: Any) -> Any:
+        if a.size and not of_some and not options.get("ddof") and len(args) < _PLACE_OF_DDOF:
+            return function(a, *args, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return function(a, *args, **options)
+
+    return reduce
 
 
 def _one(axis: Any) -> Any:
@@ -260,6 +279,7 @@ def _around_ellipsis(term: Any) -> tuple[Sequence[Any], Sequence[Any]]:
 IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.argmax: _argmax,
     np.argmin: _argmin,
+    np.clip: arithmetic.clip,
     np.corrcoef: _corrcoef,
     np.einsum: einsum,
     np.linalg.eigh: _eigh,
@@ -277,5 +297,9 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.repeat: _repeat,
     np.roots: _roots,
     np.unpackbits: _unpackbits,
+    **{
+        function: _unwarned(function)
+        for function in (np.mean, np.median, np.nanmean, np.nanmedian, np.nanstd, np.nanvar, np.std, np.var)
+    },
 }
 """Functions of the host that behave like CuPy's functions, by the NumPy functions that behave differently."""

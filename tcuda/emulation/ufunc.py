@@ -8,6 +8,7 @@ import numpy as np
 
 from tcuda.emulation import (
     active_trace,
+    arithmetic,
     array_interface,
     catalogue,
     creation,
@@ -55,6 +56,7 @@ class ufunc:
 
     def __init__(self, function: np.ufunc) -> None:
         self._function = function
+        self._compute = arithmetic.of_device(function)
         self.__name__ = self.name = function.__name__
         self.__doc__ = function.__doc__
         self.__module__ = "tcuda.emulation.xp"
@@ -66,7 +68,7 @@ class ufunc:
         """The type of the result by the types of the inputs, for functions with one result."""
         self.apply = self._apply_any
         if function.signature is None and function.nout == 1 and function.nin <= numpy_work.MOST_INPUTS:
-            self.apply = numpy_work.at_once(function, self._apply_any, function.nin, self._kinds)
+            self.apply = numpy_work.at_once(self._compute, self._apply_any, function.nin, self._kinds)
 
     @property
     def types(self) -> list[str]:
@@ -152,7 +154,10 @@ class ufunc:
         for place, result in zip(missing, fresh, strict=True):
             results[place] = result
         everything = {**options, "out": tuple(results)}
-        numpy_work.launch(function, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True)
+        told = function, inputs, everything
+        numpy_work.launch(
+            self._compute, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True, told=told
+        )
         return results[0] if len(results) == 1 else tuple(results)
 
     def _dtypes(self, inputs: Sequence[Any], options: Mapping[str, Any]) -> Sequence[np.dtype[Any]]:
@@ -181,7 +186,7 @@ class ufunc:
                         return dtypes
         samples = [np.empty(0, value.dtype) if isinstance(value, Strided) else value for value in inputs]
         with np.errstate(all="ignore"):
-            results = function(*samples, **options)
+            results = self._compute(*samples, **options)
         return [np.asarray(result).dtype for result in (results if function.nout > 1 else (results,))]
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
