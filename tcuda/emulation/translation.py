@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import arithmetic, selected_elements
+from tcuda.emulation import accesses, arithmetic, casts, selected_elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -125,6 +125,34 @@ def _unwarned(function: Callable[..., Any]) -> Callable[..., Any]:
     return reduce
 
 
+def _summing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the NumPy function ``function`` of an array, which casts the elements to ``dtype`` first."""
+
+    @functools.wraps(function)
+    def reduce(a: Any, axis: Any = None, dtype: Any = None, *args: Any, **options: Any) -> Any:
+        return function(a if dtype is None else casts.fitting(a, np.dtype(dtype)), axis, dtype, *args, **options)
+
+    return reduce
+
+
+def _storing(function: Callable[..., Any], place: int, name: str) -> Callable[..., Any]:
+    """Return the NumPy function ``function``, which casts the argument ``name`` and writes it to its first argument."""
+
+    @functools.wraps(function)
+    def store(target: Any, *args: Any, **options: Any) -> None:
+        values = list(args)
+        if len(values) >= place:
+            values[place - 1] = casts.fitting(values[place - 1], target.dtype)
+        elif name in options:
+            options[name] = casts.fitting(options[name], target.dtype)
+        function(target, *values, **options)
+
+    for table in (selected_elements.SELECTIONS, accesses.PARTIAL):
+        if function in table:
+            table[store] = table[function]  # type: ignore[assignment]
+    return store
+
+
 def _one(axis: Any) -> Any:
     return axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
 
@@ -183,7 +211,7 @@ def _pinv(a: Any, rcond: Any = 1e-15) -> Any:
 
 
 def _put(a: Any, ind: Any, v: Any, mode: Any = "wrap") -> None:
-    np.put(a, ind, v, mode)
+    np.put(a, ind, casts.fitting(v, a.dtype), mode)
 
 
 selected_elements.enter_put(_put)
@@ -280,6 +308,7 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.argmax: _argmax,
     np.argmin: _argmin,
     np.clip: arithmetic.clip,
+    np.copyto: casts.copyto,
     np.corrcoef: _corrcoef,
     np.einsum: einsum,
     np.linalg.eigh: _eigh,
@@ -297,6 +326,18 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.repeat: _repeat,
     np.roots: _roots,
     np.unpackbits: _unpackbits,
+    **{
+        function: _storing(function, place, name)
+        for function, place, name in (
+            (np.fill_diagonal, 1, "val"),
+            (np.place, 2, "vals"),
+            (np.put_along_axis, 2, "values"),
+        )
+    },
+    **{
+        function: _summing(function)
+        for function in (np.cumprod, np.cumsum, np.nancumprod, np.nancumsum, np.nanprod, np.nansum, np.prod, np.sum)
+    },
     **{
         function: _unwarned(function)
         for function in (np.mean, np.median, np.nanmean, np.nanmedian, np.nanstd, np.nanvar, np.std, np.var)

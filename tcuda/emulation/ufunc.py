@@ -10,6 +10,7 @@ from tcuda.emulation import (
     active_trace,
     arithmetic,
     array_interface,
+    casts,
     catalogue,
     creation,
     flops,
@@ -155,8 +156,9 @@ class ufunc:
             results[place] = result
         everything = {**options, "out": tuple(results)}
         told = function, inputs, everything
+        compute = casts.unsafely(self._compute) if options.get("casting") == "unsafe" else self._compute
         numpy_work.launch(
-            self._compute, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True, told=told
+            compute, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True, told=told
         )
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -197,7 +199,7 @@ class ufunc:
         _require_array(array)
         along = _AXIS.admit(axis)
         return numpy_work.call(
-            self._function.reduce, (array, along, dtype), {"out": _single(out), "keepdims": keepdims}
+            self._function.reduce, (_cast(array, dtype), along, dtype), {"out": _single(out), "keepdims": keepdims}
         )
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -207,13 +209,13 @@ class ufunc:
             return self._function.accumulate(array, axis, dtype, out)
         _require_array(array)
         along = _AXIS.admit(axis)
-        return numpy_work.call(self._function.accumulate, (array, along, dtype), {"out": _single(out)})
+        return numpy_work.call(self._function.accumulate, (_cast(array, dtype), along, dtype), {"out": _single(out)})
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Reduce the slices of ``array`` that start at ``indices`` (``numpy.ufunc.reduceat``)."""
         self._require("reduceat", catalogue.REDUCING_SLICES)
         _require_array(array)
-        arguments = (array, indexing.array_of_indices(indices), _AXIS.admit(axis), dtype)
+        arguments = (_cast(array, dtype), indexing.array_of_indices(indices), _AXIS.admit(axis), dtype)
         return numpy_work.call(self._function.reduceat, arguments, {"out": _single(out)})
 
     def outer(self, A: Any, B: Any, **kwargs: Any) -> Any:  # noqa: N803  # CuPy's names
@@ -278,6 +280,13 @@ def require_operands(operands: Sequence[Any]) -> Sequence[Any]:
 def _require_array(operand: Any) -> None:
     if not isinstance(operand, Strided):
         raise AttributeError(f"a method of a universal function takes an array of the device, not {type(operand)}.")
+
+
+def _cast(array: Strided, dtype: Any) -> Strided:
+    """Return ``array`` with integers of ``dtype``, if the elements are other numbers."""
+    if dtype is None or np.dtype(dtype).kind not in "iu" or array.dtype.kind not in "fc":
+        return array
+    return creation.astype(array, dtype)
 
 
 def _single(out: Any) -> Any:

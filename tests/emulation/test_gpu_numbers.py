@@ -6,9 +6,9 @@ import warnings
 
 import numpy as np
 import pytest
-from support.gpu_numbers import MEASURED, SPECIAL, same
 
 import tcuda
+from support.gpu_numbers import MEASURED, SPECIAL, same
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -127,3 +127,102 @@ def test_arrays_are_shifted_by_any_count(xp, key):
         for count, expected in zip(MEASURED["counts"], MEASURED["shifts"][key][direction], strict=True):
             if limits.min <= count <= limits.max:
                 assert shift(value, xp.asarray([count], dtype)).tolist() == [expected], (direction, count)
+
+
+def _special(dtype):
+    with np.errstate(over="ignore"):
+        return np.asarray([float(text) for text in MEASURED["values"]]).astype(dtype)
+
+
+def _assigned(xp, values, dtype):
+    target = xp.zeros(values.shape, dtype)
+    target[...] = values
+    return target
+
+
+def _assigned_by_indices(xp, values, dtype):
+    target = xp.zeros(values.shape, dtype)
+    target[xp.arange(values.size)] = values
+    return target
+
+
+def _copied(xp, values, dtype):
+    target = xp.zeros(values.shape, dtype)
+    xp.copyto(target, values, casting="unsafe")
+    return target
+
+
+def _put(xp, values, dtype):
+    target = xp.zeros(values.shape, dtype)
+    target.put(xp.arange(values.size), values)
+    return target
+
+
+def _fused(xp, values, dtype):
+    def converted(x):
+        return x.astype(dtype)
+
+    return xp.fuse(converted)(values)
+
+
+def _filled(xp, values, dtype):
+    target = xp.zeros(values.shape, dtype)
+    for place in range(values.size):
+        target[place : place + 1].fill(values[place])
+    return target
+
+
+CASTS = {
+    "astype": lambda xp, values, dtype: values.astype(dtype),
+    "asarray": lambda xp, values, dtype: xp.asarray(values, dtype),
+    "strided": lambda xp, values, dtype: xp.repeat(values, 2)[::2].astype(dtype),
+    "assignment": _assigned,
+    "indices": _assigned_by_indices,
+    "copyto": _copied,
+    "put": _put,
+    "fuse": _fused,
+    "fill": _filled,
+    "sum": lambda xp, values, dtype: values[:, None].sum(axis=1, dtype=dtype),
+    "cumsum": lambda xp, values, dtype: xp.cumsum(values[:, None], axis=1, dtype=dtype)[:, 0],
+    "add.reduce": lambda xp, values, dtype: xp.add.reduce(values[:, None], axis=1, dtype=dtype),
+}
+
+
+@pytest.mark.parametrize("key", MEASURED["astype"])
+@pytest.mark.parametrize("cast", CASTS)
+def test_casts_give_the_nearest_number_of_32_or_64_bits(xp, cast, key):
+    source, _, target = key.partition("->")
+    if cast in ("sum", "add.reduce", "cumsum") and target == "bool":
+        return
+    found = CASTS[cast](xp, xp.asarray(_special(source)), np.dtype(target))
+    assert found.dtype == target
+    assert found.get().tolist() == MEASURED["astype"][key]
+
+
+@pytest.mark.parametrize("target", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_results_are_cast_to_the_type_of_an_output(xp, target):
+    values = xp.asarray(_special("float64"))
+    out = xp.zeros(values.shape, target)
+    assert xp.positive(values, out=out, casting="unsafe") is out
+    assert out.get().tolist() == MEASURED["astype"][f"float64->{target}"]
+    assert xp.add(values, xp.zeros_like(values), out, casting="unsafe").tolist() == out.tolist()
+
+
+def test_a_cast_may_overwrite_its_source(xp):
+    values = xp.asarray([np.nan, 1e10, -1.5], np.float32)
+    values.view(np.int32)[...] = values
+    assert values.view(np.int32).tolist() == [0, 2**31 - 1, -1]
+
+
+def test_the_real_parts_of_complex_numbers_are_cast(xp):
+    with pytest.warns(np.exceptions.ComplexWarning):
+        found = xp.asarray([1e10 + 1j, -2.5]).astype(np.int32)
+    assert found.tolist() == [2**31 - 1, -2]
+
+
+def test_numbers_that_fit_are_cut(xp):
+    values = np.array([2147483647.5, -2147483648.5, 4294967295.5, 9.2e18, -0.5, 2.5])
+    assert xp.asarray(values[[0, 1, 4, 5]]).astype(np.int32).tolist() == [2147483647, -2147483648, 0, 2]
+    assert xp.asarray(values[[0, 2, 4, 5]]).astype(np.uint32).tolist() == [2147483647, 4294967295, 0, 2]
+    assert xp.asarray(values[[3, 4, 5]]).astype(np.uint64).tolist() == [9200000000000000000, 0, 2]
+    assert xp.asarray([2147483520.0], np.float32).astype(np.int32).tolist() == [2147483520]

@@ -15,7 +15,7 @@ SPECIAL = [float(text) for text in MEASURED["special"]]
 
 
 def same(found: Any, expected: Any) -> bool:
-    """Return whether two arrays of the host have the same numbers, with the signs of zeros and NaN at the same places."""
+    """Return whether two arrays of the host have the same numbers, signs of zeros, and NaN at the same places."""
     found, expected = np.asarray(found), np.asarray(expected)
     if found.dtype.kind == "c":
         return same(found.real, expected.real) and same(found.imag, expected.imag)

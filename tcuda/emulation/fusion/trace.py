@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import arithmetic
+from tcuda.emulation import arithmetic, casts
 from tcuda.emulation.active_trace import tracing
 from tcuda.emulation.fusion.placeholders import Array, Variable
 from tcuda.emulation.fusion.program import Place, Program, Shape, Step
@@ -350,7 +350,8 @@ class FusionTrace:
 
 
 def _as_type(value: Any, dtype: np.dtype[Any]) -> Any:
-    return np.asarray(value).astype(dtype)[()] if not isinstance(value, np.ndarray) else value.astype(dtype)
+    cast = casts.fitting(np.asarray(value), dtype).astype(dtype, copy=False)
+    return cast if isinstance(value, np.ndarray) else cast[()]
 
 
 def _loop_of(function: np.ufunc, samples: Sequence[Any]) -> str:
