@@ -211,6 +211,8 @@ def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
     if isinstance(function, functools.partial):
         return (), ""
     if isinstance(function, types.FunctionType):  # a closure, which may hold arrays, must not get into a cache
+        if hasattr(function, "__wrapped__"):
+            return _parameters(function.__wrapped__)
         code = function.__code__
         names = code.co_varnames
         rest = names[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & inspect.CO_VARARGS else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation import array_interface, dlpack, filling, numpy_work, structured, transfer
+from tcuda.emulation import array_interface, casts, dlpack, filling, numpy_work, structured, transfer
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.strided import Strided, supported
 
@@ -248,7 +248,7 @@ def _from_array(source: Strided, dtype: npt.DTypeLike | None, copy: bool | None,
     target = empty_like(source, kind, order)
     casting = {"casting": "unsafe"}
     numpy_work.launch(
-        np.copyto, (target, source), casting, reads=[source], fresh=[target], rehearsed=not numpy_work.capturing()
+        casts.copyto, (target, source), casting, reads=[source], fresh=[target], rehearsed=not numpy_work.capturing()
     )
     return target
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import array_interface, numpy_work, structured
+from tcuda.emulation import array_interface, casts, numpy_work, structured
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -48,4 +48,4 @@ def scalar(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _fill(a: npt.NDArray[Any], value: Any) -> None:
-    np.copyto(a, value, casting="unsafe")
+    casts.copyto(a, value, "unsafe")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import active_trace, creation, numpy_work
+from tcuda.emulation import active_trace, arithmetic, casts, creation, numpy_work
 from tcuda.emulation.functions import FUNCTIONS, IMPLEMENTATIONS
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.strided import Strided
@@ -96,7 +96,7 @@ class _Scalars:
 
     def call_ufunc(self, function: np.ufunc, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call the NumPy function ``function``."""
-        return function(*args, **kwargs)
+        return arithmetic.of_device(function)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"a vectorized function works with scalars, which have no {name}()")
@@ -170,7 +170,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any) -> Any:
 
 
 def _set_where(target: npt.NDArray[Any], condition: Any, value: Any) -> None:
-    np.copyto(target, value, casting="unsafe", where=condition)
+    casts.copyto(target, value, "unsafe", condition)
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 _MANY = 1 << 24
 _REDUCTIONS: dict[Function, Function] = {
-    getattr(np, name): getattr(np.ndarray, name)
+    IN_PLACE_OF.get(getattr(np, name), getattr(np, name)): getattr(np.ndarray, name)
     for name in ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var")
 }
 """Functions that give one number for one array, and the methods of NumPy's arrays that do the same in less time."""

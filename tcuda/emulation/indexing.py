@@ -10,6 +10,7 @@ from tcuda._process.lazy import cuda
 from tcuda.emulation import (
     accesses,
     array_interface,
+    casts,
     catalogue,
     creation,
     numpy_work,
@@ -186,7 +187,7 @@ def _select(a: npt.NDArray[Any], index: tuple[Any, ...]) -> npt.NDArray[Any]:
 
 
 def _assign(a: npt.NDArray[Any], index: tuple[Any, ...], value: Any) -> None:
-    a[index] = value
+    a[index] = casts.fitting(value, a.dtype)
 
 
 def _indexed(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Regions:

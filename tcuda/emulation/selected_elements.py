@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda.emulation import casts
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -128,7 +130,7 @@ def _spread(function: Callable[..., Selected]) -> Callable[[Sequence[Any], Mappi
 SELECTIONS[np.put_along_axis] = _spread(_put_along_axis)
 SELECTIONS[np.place] = _spread(_place)
 SELECTIONS[np.putmask] = _spread(_putmask)
-SELECTIONS[np.copyto] = _spread(_copyto)
+SELECTIONS[casts.copyto] = _spread(_copyto)
 SELECTIONS[np.choose] = _spread(_choose)
 
 
@@ -146,7 +148,7 @@ def depends_on_contents(function: Callable[..., Any], args: Sequence[Any], kwarg
     """Return whether the contents of arrays decide which elements ``function`` uses."""
     if function not in SELECTIONS:
         return False
-    if function is np.copyto:
+    if function is casts.copyto:
         return "where" in kwargs or len(args) > 3
     if SELECTIONS[function] is _at_index:
         return any(hasattr(item, "shape") for item in args[1])

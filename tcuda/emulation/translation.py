@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import selected_elements
+from tcuda.emulation import accesses, arithmetic, casts, selected_elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -88,6 +90,8 @@ def _of_numpy(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
 # functions below run on the host, on NumPy arrays. The stubs of NumPy are too narrow for their arguments.
 
 _np: Any = np
+_PLACE_OF_DDOF = 4
+"""The place of ``ddof`` among the arguments of ``var`` and ``std`` after the array."""
 
 
 def _argmax(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
@@ -104,6 +108,49 @@ def _nanargmax(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, kee
 
 def _nanargmin(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     return _place(_np.nanargmin(a, _one(axis), out, keepdims=keepdims), dtype, out)
+
+
+def _unwarned(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the NumPy function ``function`` without its warning of a mean or a variance of too few elements."""
+    of_some = function in (np.nanmean, np.nanvar, np.nanstd, np.nanmedian)
+
+    @functools.wraps(function)
+    def reduce(a: Any, *args: Any, **options: Any) -> Any:
+        if a.size and not of_some and not options.get("ddof") and len(args) < _PLACE_OF_DDOF:
+            return function(a, *args, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return function(a, *args, **options)
+
+    return reduce
+
+
+def _summing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the NumPy function ``function`` of an array, which casts the elements to ``dtype`` first."""
+
+    @functools.wraps(function)
+    def reduce(a: Any, axis: Any = None, dtype: Any = None, *args: Any, **options: Any) -> Any:
+        return function(a if dtype is None else casts.fitting(a, np.dtype(dtype)), axis, dtype, *args, **options)
+
+    return reduce
+
+
+def _storing(function: Callable[..., Any], place: int, name: str) -> Callable[..., Any]:
+    """Return the NumPy function ``function``, which casts the argument ``name`` and writes it to its first argument."""
+
+    @functools.wraps(function)
+    def store(target: Any, *args: Any, **options: Any) -> None:
+        values = list(args)
+        if len(values) >= place:
+            values[place - 1] = casts.fitting(values[place - 1], target.dtype)
+        elif name in options:
+            options[name] = casts.fitting(options[name], target.dtype)
+        function(target, *values, **options)
+
+    for table in (selected_elements.SELECTIONS, accesses.PARTIAL):
+        if function in table:
+            table[store] = table[function]  # type: ignore[assignment]
+    return store
 
 
 def _one(axis: Any) -> Any:
@@ -164,7 +211,7 @@ def _pinv(a: Any, rcond: Any = 1e-15) -> Any:
 
 
 def _put(a: Any, ind: Any, v: Any, mode: Any = "wrap") -> None:
-    np.put(a, ind, v, mode)
+    np.put(a, ind, casts.fitting(v, a.dtype), mode)
 
 
 selected_elements.enter_put(_put)
@@ -260,6 +307,8 @@ def _around_ellipsis(term: Any) -> tuple[Sequence[Any], Sequence[Any]]:
 IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.argmax: _argmax,
     np.argmin: _argmin,
+    np.clip: arithmetic.clip,
+    np.copyto: casts.copyto,
     np.corrcoef: _corrcoef,
     np.einsum: einsum,
     np.linalg.eigh: _eigh,
@@ -277,5 +326,21 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.repeat: _repeat,
     np.roots: _roots,
     np.unpackbits: _unpackbits,
+    **{
+        function: _storing(function, place, name)
+        for function, place, name in (
+            (np.fill_diagonal, 1, "val"),
+            (np.place, 2, "vals"),
+            (np.put_along_axis, 2, "values"),
+        )
+    },
+    **{
+        function: _summing(function)
+        for function in (np.cumprod, np.cumsum, np.nancumprod, np.nancumsum, np.nanprod, np.nansum, np.prod, np.sum)
+    },
+    **{
+        function: _unwarned(function)
+        for function in (np.mean, np.median, np.nanmean, np.nanmedian, np.nanstd, np.nanvar, np.std, np.var)
+    },
 }
 """Functions of the host that behave like CuPy's functions, by the NumPy functions that behave differently."""

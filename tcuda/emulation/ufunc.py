@@ -8,7 +8,9 @@ import numpy as np
 
 from tcuda.emulation import (
     active_trace,
+    arithmetic,
     array_interface,
+    casts,
     catalogue,
     creation,
     flops,
@@ -56,6 +58,7 @@ class ufunc:
 
     def __init__(self, function: np.ufunc) -> None:
         self._function = function
+        self._compute = arithmetic.of_device(function)
         self.__name__ = self.name = function.__name__
         self.__doc__ = function.__doc__
         self.__module__ = "tcuda.emulation.xp"
@@ -67,7 +70,7 @@ class ufunc:
         """The type of the result by the types of the inputs, for functions with one result."""
         self.apply = self._apply_any
         if function.signature is None and function.nout == 1 and function.nin <= numpy_work.MOST_INPUTS:
-            self.apply = numpy_work.at_once(function, self._apply_any, function.nin, self._kinds)
+            self.apply = numpy_work.at_once(self._compute, self._apply_any, function.nin, self._kinds)
 
     @property
     def types(self) -> list[str]:
@@ -153,7 +156,11 @@ class ufunc:
         for place, result in zip(missing, fresh, strict=True):
             results[place] = result
         everything = {**options, "out": tuple(results)}
-        numpy_work.launch(function, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True)
+        told = function, inputs, everything
+        compute = casts.unsafely(self._compute) if options.get("casting") == "unsafe" else self._compute
+        numpy_work.launch(
+            compute, inputs, everything, reads=arrays, writes=given, fresh=fresh, rehearsed=True, told=told
+        )
         return results[0] if len(results) == 1 else tuple(results)
 
     def _dtypes(self, inputs: Sequence[Any], options: Mapping[str, Any]) -> Sequence[np.dtype[Any]]:
@@ -181,7 +188,7 @@ class ufunc:
                             self._kinds[tuple(kinds)] = dtypes[0]
                         return dtypes
         samples = [np.empty(0, value.dtype) if isinstance(value, Strided) else value for value in inputs]
-        results = quietly(function, *samples, **options)
+        results = quietly(self._compute, *samples, **options)
         return [np.asarray(result).dtype for result in (results if function.nout > 1 else (results,))]
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
@@ -192,7 +199,7 @@ class ufunc:
         _require_array(array)
         along = _AXIS.admit(axis)
         return numpy_work.call(
-            self._function.reduce, (array, along, dtype), {"out": _single(out), "keepdims": keepdims}
+            self._function.reduce, (_cast(array, dtype), along, dtype), {"out": _single(out), "keepdims": keepdims}
         )
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -202,13 +209,13 @@ class ufunc:
             return self._function.accumulate(array, axis, dtype, out)
         _require_array(array)
         along = _AXIS.admit(axis)
-        return numpy_work.call(self._function.accumulate, (array, along, dtype), {"out": _single(out)})
+        return numpy_work.call(self._function.accumulate, (_cast(array, dtype), along, dtype), {"out": _single(out)})
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Reduce the slices of ``array`` that start at ``indices`` (``numpy.ufunc.reduceat``)."""
         self._require("reduceat", catalogue.REDUCING_SLICES)
         _require_array(array)
-        arguments = (array, indexing.array_of_indices(indices), _AXIS.admit(axis), dtype)
+        arguments = (_cast(array, dtype), indexing.array_of_indices(indices), _AXIS.admit(axis), dtype)
         return numpy_work.call(self._function.reduceat, arguments, {"out": _single(out)})
 
     def outer(self, A: Any, B: Any, **kwargs: Any) -> Any:  # noqa: N803  # CuPy's names
@@ -273,6 +280,13 @@ def require_operands(operands: Sequence[Any]) -> Sequence[Any]:
 def _require_array(operand: Any) -> None:
     if not isinstance(operand, Strided):
         raise AttributeError(f"a method of a universal function takes an array of the device, not {type(operand)}.")
+
+
+def _cast(array: Strided, dtype: Any) -> Strided:
+    """Return ``array`` with integers of ``dtype``, if the elements are other numbers."""
+    if dtype is None or np.dtype(dtype).kind not in "iu" or array.dtype.kind not in "fc":
+        return array
+    return creation.astype(array, dtype)
 
 
 def _single(out: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda.emulation import arithmetic, casts
 from tcuda.emulation.active_trace import tracing
 from tcuda.emulation.floating_point import quietly
 from tcuda.emulation.fusion.placeholders import Array, Variable
@@ -49,10 +50,6 @@ def _imag(val: Any) -> Any:
     return np.copy(np.imag(val))
 
 
-def _clipped(a: Any, a_min: Any, a_max: Any) -> Any:
-    return np.clip(a, a_min, a_max)
-
-
 def _copied(a: Any) -> Any:
     return np.copy(a)
 
@@ -60,7 +57,7 @@ def _copied(a: Any) -> Any:
 _ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "angle": np.angle,
     "around": _rounded,
-    "clip": _clipped,
+    "clip": arithmetic.clip,
     "copy": _copied,
     "i0": np.i0,
     "imag": _imag,
@@ -294,6 +291,8 @@ class FusionTrace:
                 function = functools.partial(_into, function)
             elif self.program.plain and any(type(sample) in _PYTHON for sample in samples):
                 function = functools.partial(_with_types, function, _loop_of(function, samples))
+            else:
+                function = arithmetic.of_device(function)
         made = function(*samples, **options)
         is_array = any(isinstance(placeholder, Array) for placeholder in placeholders)
         fresh = [
@@ -352,7 +351,8 @@ class FusionTrace:
 
 
 def _as_type(value: Any, dtype: np.dtype[Any]) -> Any:
-    return np.asarray(value).astype(dtype)[()] if not isinstance(value, np.ndarray) else value.astype(dtype)
+    cast = casts.fitting(np.asarray(value), dtype).astype(dtype, copy=False)
+    return cast if isinstance(value, np.ndarray) else cast[()]
 
 
 def _loop_of(function: np.ufunc, samples: Sequence[Any]) -> str:
@@ -380,13 +380,14 @@ def _holds(dtype: np.dtype[Any], sample: Any) -> bool:
 
 def _with_types(function: np.ufunc, types: str, /, *args: Any, **options: Any) -> Any:
     typed = [np.asarray(arg).astype(kind, copy=False)[()] for arg, kind in zip(args, types, strict=True)]
-    return function(*typed, **options)
+    return arithmetic.of_device(function)(*typed, **options)
 
 
 def _into(function: np.ufunc, /, *args: Any, **options: Any) -> tuple[Any, ...]:
     """Call ``function`` with outputs after its inputs, and return the outputs that were not given."""
     outs = args[function.nin :]
-    made = function(*args[: function.nin], out=outs + (None,) * (function.nout - len(outs)), **options)
+    compute = arithmetic.of_device(function)
+    made = compute(*args[: function.nin], out=outs + (None,) * (function.nout - len(outs)), **options)
     return made[len(outs) :] if isinstance(made, tuple) else ()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import numpy_work
+from tcuda.emulation import casts, numpy_work
 from tcuda.emulation.cupyx.scipy import catalogue
 from tcuda.emulation.functions import IMPLEMENTATIONS, named
 from tcuda.emulation.strided import Strided
@@ -74,5 +74,5 @@ def _computed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _into(output: Strided, result: Any) -> Any:
     """Copy ``result`` to ``output``, and return ``output``."""
-    numpy_work.modify(np.copyto, (output, result), {"casting": "unsafe"})
+    numpy_work.modify(casts.copyto, (output, result), {"casting": "unsafe"})
     return output
