@@ -239,16 +239,16 @@ class GraphLauncher:
         """
 
 class HostModule:
-    """A private copy, with its own variables, of a shared library that the C++ compiler has made of CUDA C++ source.
+    """A load, with its own variables, of a shared library that the C++ compiler has made of CUDA C++ source.
 
     Args:
-        path: The path of the library. The folder must be writable, because the copy is made there.
+        library: The bytes of the library.
 
     Raises:
         RuntimeError: The library cannot be loaded, or was made by another version of tcuda.
     """
 
-    def __init__(self, path: str) -> None: ...
+    def __init__(self, library: bytes) -> None: ...
     def function(self, name: str) -> HostFunction | None:
         """Return the kernel that the source lists as ``name``, or whose symbol is ``name``."""
     def symbol(self, name: str) -> tuple[int, int] | None:

@@ -5,11 +5,13 @@ The rule reads names of files only, because a stack may come from another machin
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from pathlib import Path
 
 _PACKAGE = f"{Path(__file__).parent}{os.sep}"  # The folder of tcuda, which may be outside of site-packages.
+_FOLDER = re.compile(r"[/\\]tcuda(?=[/\\])")
 _EXAMPLE = f"demo{os.sep}"  # The example program, which is a user of tcuda like any other program.
 _MACHINERY = re.compile(
     r"[/\\](?:site|dist)-packages[/\\]"
@@ -29,9 +31,28 @@ def is_user_code(filename: str) -> bool:
 
     Python's own modules, tcuda, CuPy, NumPy and torch are no such programs. The demo of tcuda is one.
     """
-    if filename.startswith(_PACKAGE):
-        return filename.startswith(_EXAMPLE, len(_PACKAGE))
+    own = _name_in_package(filename)
+    if own is not None:
+        return own.startswith(_EXAMPLE)
     return is_python(filename) and not _MACHINERY.search(filename)
+
+
+def _name_in_package(filename: str) -> str | None:
+    """Return the name of a file of tcuda in the folder of tcuda; None if the file is no file of tcuda.
+
+    The folder may be that of this tcuda, or the folder of a clone on another machine.
+    """
+    if filename.startswith(_PACKAGE):
+        return filename[len(_PACKAGE) :]
+    ends = (filename[found.end() + 1 :].replace("\\", os.sep) for found in _FOLDER.finditer(filename))
+    return next((end for end in ends if end in _files()), None)
+
+
+@functools.cache
+def _files() -> frozenset[str]:
+    """The names of tcuda's Python files in the folder of tcuda."""
+    folder = Path(__file__).parent
+    return frozenset(str(path.relative_to(folder)) for path in folder.rglob("*.py"))
 
 
 __all__ = ["is_python", "is_user_code"]

@@ -29,6 +29,11 @@ SITE = "/usr/lib/python3.12/site-packages"
         f"{SITE}/tcuda/demo/network.py",
         "/home/ada/numpy/train.py",
         network.__file__,
+        "/home/ada/clone/tcuda/demo/network.py",
+        "/home/ada/tcuda/train.py",
+        "/home/ada/tcuda/tests/test_demo.py",
+        "/home/ada/tcuda/memory_of_mine/allocator.py",
+        "/home/ada/my_tcuda/emulation/memory.py",
     ],
 )
 def test_programs_and_installed_programs_are_the_users_code(filename: str) -> None:
@@ -56,6 +61,9 @@ def test_programs_and_installed_programs_are_the_users_code(filename: str) -> No
         "allocator.cpp",
         str(PACKAGE / "memory" / "__init__.py"),
         str(PACKAGE / "cli" / "demo.py"),
+        "/home/ada/clone/tcuda/emulation/memory.py",
+        "/home/ada/tcuda/tcuda/memory/__init__.py",
+        "C:\\ada\\tcuda\\cli\\demo.py",
     ],
 )
 def test_libraries_and_native_code_are_not_the_users_code(filename: str) -> None:

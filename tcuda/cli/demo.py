@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> None:
 
     on_workers = demo_workers.are_given(options)
     start = demo_workers.trainer(options, screen) if on_workers else _trainer(config, screen)
-    with start as train, _page_of_memory(options.memory_viz):
+    with start as train, _page_of_memory(options.memory_viz, screen):
         if checkpoint:
             report.show_resumed(screen, checkpoint, path)
         with report.progress(screen, config, checkpoint) as on_epoch:
@@ -152,7 +152,7 @@ def _trainer(config: Config, screen: Console) -> Iterator[Callable[..., Result]]
 
 
 @contextlib.contextmanager
-def _page_of_memory(output: Path | None) -> Iterator[None]:
+def _page_of_memory(output: Path | None, screen: Console) -> Iterator[None]:
     """Record the memory history of the scope and write a page of it at the end; do nothing if ``output`` is None.
 
     Raises:
@@ -170,3 +170,4 @@ def _page_of_memory(output: Path | None) -> Iterator[None]:
     finally:
         tcuda.memory._record_memory_history(None)
     output.write_text(page(snapshot, title="tcuda demo"), encoding="utf-8")
+    report.show_page(screen, output)

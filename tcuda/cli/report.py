@@ -52,6 +52,11 @@ def show_saved(console: Console, checkpoint: Checkpoint, path: Path) -> None:
     console.print(f"saved after epoch {checkpoint.epoch} to {path}")
 
 
+def show_page(console: Console, path: Path) -> None:
+    """Print the file to which the page of the memory was written."""
+    console.print(f"page of the memory written to {path}", soft_wrap=True)
+
+
 def show_resumed(console: Console, checkpoint: Checkpoint, path: Path) -> None:
     """Print the epoch of ``checkpoint`` and the file from which the training goes on."""
     console.print(f"resumed after epoch {checkpoint.epoch} from {path}")

@@ -11,8 +11,6 @@ from tcuda.emulation import synchronization
 from tcuda.emulation._runtime_error import with_cupys_error
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
 
@@ -64,9 +62,7 @@ class Device:
         _entered.devices.append(previous)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         cuda.setDevice(_entered.devices.pop())
 
     @with_cupys_error

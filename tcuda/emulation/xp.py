@@ -95,6 +95,8 @@ def __dir__() -> list[str]:
     return sorted([*_TABLE, "get_array_module", "testing"])
 
 
+__all__ = __dir__()  # The module has names of its own too, which an import of all names must not bind.
+
 for _name in catalogue.CREATION:
     _TABLE[_name].__module__ = __name__  # The functions are pickled by their public names.
 

@@ -188,6 +188,17 @@ def test_demo_says_where_it_could_not_save(tmp_path: Path, capsys: pytest.Captur
     assert capsys.readouterr().err == f"tcuda demo: No such file or directory: {str(path)!r}\n"
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_demo_says_that_the_page_was_written(
+    as_json: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--epochs", "1", "--memory-viz", "page.html", *["--json"] * as_json]) == 0
+    output = capsys.readouterr()
+    said = output.err if as_json else output.out
+    assert said.splitlines()[-1] == "page of the memory written to page.html"
+
+
 def test_demo_writes_a_page_of_its_memory_and_stops_recording(tmp_path: Path) -> None:
     output = tmp_path / "page.html"
     assert main(["demo", "--epochs", "1", "--memory-viz", str(output)]) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import os
 import resource
 import signal
 import threading
@@ -132,8 +133,8 @@ except RuntimeError as error:
 
 
 @functools.cache
-def library(recorded: bool = False) -> str:
-    return str(build(SOURCE, recorded=recorded)[0])
+def library(recorded: bool = False) -> bytes:
+    return build(SOURCE, recorded=recorded)[0]
 
 
 @pytest.fixture(params=["plain", "recorded"])
@@ -629,11 +630,13 @@ def test_only_variables_of_the_source_are_found(module: HostModule, name: str) -
     assert module.symbol(name) is None
 
 
-def test_a_file_that_is_no_module_is_refused_and_leaves_no_copy(tmp_path: Any) -> None:
-    path = tmp_path / "wrong.so"
-    path.write_bytes(b"wrong")
+def test_bytes_that_are_no_library_are_refused() -> None:
     with pytest.raises(RuntimeError, match="invalid ELF header|file too short"):
-        HostModule(str(path))
-    assert [found.name for found in tmp_path.iterdir()] == ["wrong.so"]
-    with pytest.raises(RuntimeError, match=r"missing\.so: No such file"):
-        HostModule(str(tmp_path / "missing.so"))
+        HostModule(b"wrong")
+
+
+def test_loads_keep_no_descriptor_and_are_different_libraries() -> None:
+    descriptors = os.listdir("/proc/self/fd")
+    loaded = [HostModule(library()) for _ in range(20)]
+    assert os.listdir("/proc/self/fd") == descriptors
+    assert len({module.symbol("variable") for module in loaded}) == 20

@@ -54,7 +54,7 @@ _PAGE = 1 << 14
 
 @functools.cache
 def module(recorded: bool) -> HostModule:
-    return HostModule(str(build(SOURCE, recorded=recorded)[0]))
+    return HostModule(build(SOURCE, recorded=recorded)[0])
 
 
 def launched(name: str, *args: Any, threads: int = 1, complete: bool = True, most: int = 1000) -> list[Any]:

@@ -49,7 +49,20 @@ def test_a_workflow_has_only_known_keys_and_needs_only_jobs_that_exist(name: str
         assert ("uses" in job) != ({"runs-on", "steps", "timeout-minutes"} <= set(job))
         for step in job.get("steps", ()):
             assert ("uses" in step) != ("run" in step)
-            assert re.fullmatch(r"[\w-]+/[\w-]+@\S+", step.get("uses", "a/b@c"))
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_actions_are_pinned_by_commits_whose_versions_are_written_beside(name: str) -> None:
+    # A tag or a branch of another repository may be moved to other code.
+    for line in re.findall(r"^[ -]*uses: *(.*)$", WORKFLOWS[name].read_text(), re.MULTILINE):
+        assert line.startswith("./") or re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_job_that_may_write_installs_nothing(name: str) -> None:
+    for job in _jobs(name).values():
+        if "write" in job.get("permissions", {}).values():
+            assert "install" not in " ".join(step.get("run", "") for step in job.get("steps", ()))
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)

@@ -233,3 +233,13 @@ def test_errors_of_the_driver_and_the_compiler_have_cupys_types(xp, cuda):
 @pytest.mark.emulated
 def test_libraries_that_emulated_devices_do_not_need_are_not_available(cuda):
     assert not any((cuda.cub.available, cuda.cutensor.available, cuda.thrust.available))
+
+
+@pytest.mark.multigpu
+def test_the_exit_of_a_device_takes_any_arguments(cuda):
+    for arguments in ((), (None,), (None, None, None), (1, 2, 3, 4)):
+        device = cuda.Device(1)
+        device.__enter__()
+        assert cuda.get_device_id() == 1
+        assert device.__exit__(*arguments) is None
+        assert cuda.get_device_id() == 0

@@ -28,6 +28,14 @@ def test_every_listed_name_exists():
     assert xp.linalg.LinAlgError is np.linalg.LinAlgError
 
 
+def test_an_import_of_all_names_binds_the_names_of_cupy_and_no_others():
+    found = {}
+    exec("from tcuda.emulation.xp import *", found)
+    assert found.pop("__builtins__")
+    assert sorted(found) == [name for name in dir(xp) if not name.startswith("_")]
+    assert found["testing"] is xp.testing
+
+
 @pytest.mark.parametrize(
     "name",
     # These names need a compiler, belong elsewhere, or are NumPy's and not CuPy's.

@@ -221,3 +221,20 @@ def test_other_headers_of_libcuxx_are_refused_with_advice(header: str, xp: Any) 
     message = str(error_of(xp, f"#include <{header}>"))
     assert message.startswith(f"kernel.cu:1: error: a header of CUDA's C++ libraries ({header}) is not supported")
     assert "<cuda/std/type_traits> and <cuda/std/utility>" in message
+
+
+@pytest.mark.emulated  # On CUDA, this backend needs nvcc.
+@pytest.mark.parametrize("header", ["stdlib.h", "cstdlib"])
+def test_the_standard_library_of_the_host_has_the_absolute_values_of_the_device_language(header: str, xp: Any) -> None:
+    expression = 'std::abs(-3) + std::abs(-4l) + std::abs(-5ll) + std::abs(-0.5) + abs(-0.25f) + atoi("7")'
+    assert stored(xp, expression, f"#include <{header}>", backend="nvcc") == 19.75
+
+
+def test_the_header_of_arrays_declares_the_small_floating_point_numbers(xp: Any) -> None:
+    before = """
+#include <cupy/carray.cuh>
+template <typename T> struct Size { static const int value = 1; };
+template <> struct Size<float16> { static const int value = 2; };
+template <> struct Size<bfloat16> { static const int value = 3; };
+"""
+    assert stored(xp, "10 * Size<float16>::value + Size<bfloat16>::value", before) == 23

@@ -70,6 +70,19 @@ def test_a_browser_shows_the_timeline(show: Callable[..., Document]) -> None:
 
 
 @needs_browser
+@pytest.mark.parametrize(("reserved", "highest"), [(4, 4), (10, 10), (11, 4), (100, 4)])
+def test_the_timeline_has_room_for_the_reserved_memory_only_beside_the_bands(
+    reserved: int, highest: int, show: Callable[..., Document]
+) -> None:
+    blocks = [block(BASE, 4 * MIB), block(BASE + 4 * MIB, (reserved - 4) * MIB, "inactive")]
+    trace = [event("segment_alloc", BASE, reserved * MIB), alloc(BASE, 4 * MIB)]
+    document = show(snapshot(segment(BASE, *blocks[: 1 + (reserved > 4)]), traces=[trace]))
+    shown = document.attribute("timeline", "data-highest")
+    assert shown is not None
+    assert float(shown) == pytest.approx(1.04 * highest * MIB)
+
+
+@needs_browser
 def test_a_browser_shows_the_segments(show: Callable[..., Document]) -> None:
     document = show(two_devices(), "#segments/0")
     assert document.attribute("tab-segments", "aria-selected") == "true"

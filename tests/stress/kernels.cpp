@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -49,14 +51,14 @@ std::string packed(const void *memory, int number) {
 
 class Worker {
 public:
-    Worker(std::vector<std::unique_ptr<LoadedModule>> &modules, const char *path, unsigned seed)
-        : modules_(modules), path_(path), chance_(seed) {}
+    Worker(std::vector<std::unique_ptr<LoadedModule>> &modules, const std::string &library, unsigned seed)
+        : modules_(modules), library_(library), chance_(seed) {}
 
     void work(int launches) {
         for (int done = 0; done < launches; ++done) {
             launch(*modules_[below(modules_.size())]);
             if (below(100) == 0)
-                LoadedModule loaded(path_);
+                LoadedModule loaded(library_);
         }
     }
 
@@ -162,7 +164,7 @@ private:
     }
 
     std::vector<std::unique_ptr<LoadedModule>> &modules_;
-    const char *const path_;
+    const std::string &library_;
     std::mt19937 chance_;
 };
 
@@ -175,12 +177,14 @@ int main(int count, char **arguments) {
     const unsigned seed = count > 3 ? static_cast<unsigned>(std::atoi(arguments[3])) : 1;
     std::printf("kernels: %d launches per thread, seed %u\n", launches, seed);
     std::fflush(stdout);
+    std::ifstream file(arguments[1], std::ios::binary);
+    const std::string library((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     std::vector<std::unique_ptr<LoadedModule>> modules;
     for (int made = 0; made < 3; ++made)
-        modules.push_back(std::make_unique<LoadedModule>(arguments[1]));
+        modules.push_back(std::make_unique<LoadedModule>(library));
     std::vector<std::thread> threads;
     for (unsigned number = 0; number < 4; ++number)
-        threads.emplace_back([&, number] { Worker(modules, arguments[1], seed * 4 + number).work(launches); });
+        threads.emplace_back([&, number] { Worker(modules, library, seed * 4 + number).work(launches); });
     for (std::thread &thread : threads)
         thread.join();
     return 0;

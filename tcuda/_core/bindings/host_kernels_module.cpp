@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -91,9 +92,10 @@ struct HostFunction {
 struct HostModule {
     std::shared_ptr<LoadedModule> module;
 
-    explicit HostModule(const std::string &path) {
+    explicit HostModule(const nb::bytes &library) {
+        const std::string_view content(library.c_str(), library.size());
         const nb::gil_scoped_release released;
-        module = std::make_shared<LoadedModule>(path);
+        module = std::make_shared<LoadedModule>(content);
     }
 
     nb::object function(const std::string &name) const {
@@ -208,7 +210,7 @@ void bind_host_kernels(nb::module_ &module) {
         .def_prop_ro("argument_bytes", &HostFunction::argument_bytes);
 
     nb::class_<HostModule>(module, "HostModule")
-        .def(nb::init<const std::string &>(), nb::arg("path"))
+        .def(nb::init<const nb::bytes &>(), nb::arg("library"))
         .def("function", &HostModule::function, nb::arg("name"))
         .def("symbol", &HostModule::symbol, nb::arg("name"))
         .def_prop_ro("kernels", &HostModule::kernels);

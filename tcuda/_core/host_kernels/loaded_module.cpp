@@ -1,72 +1,57 @@
 #include "host_kernels/loaded_module.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <link.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
 namespace tcuda {
 namespace {
 
-[[noreturn]] void fail(const std::string &path) { throw std::runtime_error(path + ": " + std::strerror(errno)); }
+constexpr unsigned close_on_exec = 1; // MFD_CLOEXEC, which old C libraries do not define
 
+[[noreturn]] void fail() { throw std::runtime_error(std::string("a library of kernels: ") + std::strerror(errno)); }
+
+// A file in memory, which needs neither a disk with free space nor a folder from which libraries can be executed.
 class File {
 public:
-    File(const std::string &path, int descriptor) : path_(path), descriptor_(descriptor) {
+    explicit File(std::string_view content)
+        : descriptor_(static_cast<int>(syscall(SYS_memfd_create, "tcuda kernels", close_on_exec))) {
         if (descriptor_ < 0)
-            fail(path_);
+            fail();
+        while (!content.empty()) {
+            const ssize_t written = write(descriptor_, content.data(), content.size());
+            if (written < 0 && errno != EINTR) {
+                const int error = errno;
+                close(descriptor_);
+                errno = error;
+                fail();
+            }
+            content.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
+        }
     }
     ~File() { close(descriptor_); }
     File(const File &) = delete;
     File &operator=(const File &) = delete;
-    int descriptor() const { return descriptor_; }
-    const std::string &path() const { return path_; }
+
+    // The dynamic linker takes a name that it knows for the same library, and a later file may have the same
+    // descriptor. So each call returns another spelling of the path.
+    std::string new_path() const {
+        static std::atomic<std::uint64_t> count{0};
+        std::string spelling = "/proc/self/";
+        for (std::uint64_t rest = ++count; rest != 0; rest /= 2)
+            spelling += rest % 2 == 0 ? "/" : "./";
+        return spelling + "fd/" + std::to_string(descriptor_);
+    }
 
 private:
-    const std::string path_;
     const int descriptor_;
 };
-
-void copy(const File &source, const File &target) {
-    char buffer[1 << 16];
-    while (const ssize_t size = read(source.descriptor(), buffer, sizeof buffer)) {
-        if (size < 0)
-            fail(source.path());
-        for (ssize_t done = 0; done < size;) {
-            const ssize_t written = write(target.descriptor(), buffer + done, static_cast<std::size_t>(size - done));
-            if (written < 0)
-                fail(target.path());
-            done += written;
-        }
-    }
-}
-
-// A file that is removed at the end of the scope.
-struct Unlink {
-    const std::string &path;
-    ~Unlink() { unlink(path.c_str()); }
-};
-
-// The dynamic linker loads a file only once, but loads a copy of the file once more.
-void *load_copy(const std::string &path) {
-    const File original(path, open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    std::string name = path + ".XXXXXX";
-    const int descriptor = mkostemp(name.data(), O_CLOEXEC);
-    const Unlink unlinked{name};
-    {
-        const File copied(name, descriptor);
-        copy(original, copied);
-    }
-    void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr)
-        throw std::runtime_error(dlerror());
-    return library;
-}
 
 struct Search {
     std::uintptr_t inside;
@@ -92,11 +77,15 @@ int visit(dl_phdr_info *info, std::size_t, void *data) {
 
 } // namespace
 
-LoadedModule::LoadedModule(const std::string &path) : library_(load_copy(path)) {
+LoadedModule::LoadedModule(std::string_view content) {
+    const File file(content);
+    library_ = dlopen(file.new_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library_ == nullptr)
+        throw std::runtime_error(dlerror());
     interface_ = static_cast<const abi::Module *>(dlsym(library_, "tcuda_module"));
     if (interface_ == nullptr || interface_->version != abi::version) {
         dlclose(library_);
-        throw std::runtime_error(path + " was not made by this version of tcuda");
+        throw std::runtime_error("the library of kernels was not made by this version of tcuda");
     }
     Search search{reinterpret_cast<std::uintptr_t>(interface_), {}};
     dl_iterate_phdr(visit, &search);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -15,7 +16,7 @@
 
 namespace tcuda {
 
-// A private copy of the library, so that every load has global variables of its own.
+// A load of the library, with global variables of its own.
 //
 // The threads of a grid share the global variables of the module. So one grid at a time uses the module.
 class LoadedModule {
@@ -25,8 +26,8 @@ public:
         std::size_t size;
     };
 
-    // Throws std::runtime_error with the text of the dynamic linker.
-    explicit LoadedModule(const std::string &path);
+    // Loads the library from its bytes. Throws std::runtime_error with the text of the dynamic linker.
+    explicit LoadedModule(std::string_view content);
     ~LoadedModule();
     LoadedModule(const LoadedModule &) = delete;
     LoadedModule &operator=(const LoadedModule &) = delete;

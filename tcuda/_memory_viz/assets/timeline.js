@@ -26,6 +26,7 @@ const timeline = (() => {
     explain();
     byId("timeline").dataset.peak = device.peakBytes;
     byId("timeline").dataset.peakEvent = device.peak;
+    byId("timeline").dataset.highest = whole().y1;
   }
 
   function setAxis(axis) {
@@ -40,8 +41,8 @@ const timeline = (() => {
     const { device, positions } = state;
     const peak = Math.max(device.peakBytes, 1);
     // If much more memory is reserved than allocated, the line of reserved memory would leave no room for the bands.
-    const reserved = Math.min(device.reservedPeak, 2.5 * peak);
-    return { x0: positions[0], x1: positions[positions.length - 1], y0: 0, y1: 1.04 * Math.max(peak, reserved) };
+    const highest = device.reservedPeak <= 2.5 * peak ? Math.max(peak, device.reservedPeak) : peak;
+    return { x0: positions[0], x1: positions[positions.length - 1], y0: 0, y1: 1.04 * highest };
   }
 
   function showEverything() {

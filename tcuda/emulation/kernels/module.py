@@ -22,7 +22,6 @@ from tcuda.emulation.rtc import CompileException, global_variables, launch_bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tcuda._runtime.emulated import EmulatedRuntime
 
@@ -33,12 +32,12 @@ class Module:
     """A module on the current device, with global variables of its own.
 
     Args:
-        path: The path of the shared library.
+        library: The shared library.
         build: Builds the library again, as :func:`tcuda.emulation.rtc.build`.
         source: The source.
         names: The name expressions for which the library is built.
         checks: The checks of the kernels.
-        recorded: Whether launches of the library at ``path`` can note every access.
+        recorded: Whether launches of ``library`` can note every access.
 
     Attributes:
         device: The index of the device.
@@ -51,18 +50,17 @@ class Module:
 
     def __init__(
         self,
-        path: Path,
-        build: Callable[..., tuple[Path, str]],
+        library: bytes,
+        build: Callable[..., tuple[bytes, str]],
         source: str,
         names: tuple[str, ...],
         checks: rtc.Checks,
         *,
         recorded: bool,
     ) -> None:
-        library = path.read_bytes()
         self._build = build
         self._checks = checks
-        self._host = _core.HostModule(str(path))
+        self._host = _core.HostModule(library)
         self._recorded = self._host if recorded else None
         self._incomplete = False
         self.source = source
@@ -112,7 +110,7 @@ class Module:
             return found
         if self._recorded is None and not self._globals:
             try:
-                self._recorded = _core.HostModule(str(self._build(recorded=True)[0]))
+                self._recorded = _core.HostModule(self._build(recorded=True)[0])
             except (CompileException, RuntimeError):
                 self._recorded = self._host  # A program must not fail because a detector watches.
                 self._incomplete = True
@@ -211,17 +209,17 @@ def load(
         if backend not in ("nvrtc", "nvcc"):
             raise ValueError(f"Invalid backend {backend}")
         build = functools.partial(rtc.build, code, options, names, backend, jitify=jitify)
-        path, messages, recorded = _built(build, watched=checks.memory and _runtime.races.detector is not None)
+        library, messages, recorded = _built(build, watched=checks.memory and _runtime.races.detector is not None)
         if log is not None:
             log.write(messages)
-        module = Module(path, build, code, names, checks, recorded=recorded)
+        module = Module(library, build, code, names, checks, recorded=recorded)
         with _lock:
             module = _loaded.setdefault(key, module)
     return module
 
 
-def _built(build: Callable[..., tuple[Path, str]], *, watched: bool) -> tuple[Path, str, bool]:
-    """Return the path of the library, the messages of the compiler, and whether launches can note every access."""
+def _built(build: Callable[..., tuple[bytes, str]], *, watched: bool) -> tuple[bytes, str, bool]:
+    """Return the library, the messages of the compiler, and whether launches can note every access."""
     if watched:
         with contextlib.suppress(CompileException):  # The usual library tells whether the source is wrong.
             return *build(recorded=True), True

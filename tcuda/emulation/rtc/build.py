@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import tempfile
 from dataclasses import dataclass
@@ -65,6 +67,15 @@ _LANGUAGE = ("-include", "tcuda/device.h")
 _WITH_HOST_HEADERS = ("-DTCUDA_HOST_HEADERS=1",)
 _WITHOUT_HOST_HEADERS = ("-nostdinc", "-nostdinc++")
 _ERROR = re.compile(r"^([^:\s]+):\d+(?::\d+)?: (?:fatal )?error:", re.MULTILINE)
+_IN_SOURCE = re.compile(rf":\d+(?::\d+)?: (?:fatal )?error:|^{FILE}: error:", re.MULTILINE)
+_PASSING = tuple(
+    os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO)
+)
+"""The errors of the system after which the compiler may accept the same source later."""
+
+_refused: dict[str, str] = {}
+"""The messages of the compiler about each source that it has refused in this process, by the key of the library."""
+
 _KEPT = ("__global__", "__shared__", "__launch_bounds__")
 """The macros of the headers that must stay visible when the preprocessor decides which kernels a source has."""
 
@@ -107,10 +118,11 @@ def build(
     *,
     jitify: bool = False,
     recorded: bool = False,
-) -> tuple[Path, str]:
-    """Return the path of the shared library of ``code``, and the messages of the compiler.
+) -> tuple[bytes, str]:
+    """Return the shared library of ``code``, and the messages of the compiler.
 
-    The messages are empty if the library was in the cache.
+    The messages are empty if the library was in the cache. A source that the compiler has refused is refused again
+    without the compiler.
 
     Args:
         code: The source.
@@ -138,9 +150,18 @@ def build(
     found = stored.find(key) if stable else None
     if found is not None:
         return found, ""
+    if stable and key in _refused:
+        raise request.failure(_refused[key])
     with tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
-        library, messages = _compiled(request, translated, used, checked, Path(folder))
-        return stored.store(key, library), messages
+        try:
+            library, messages = _compiled(request, translated, used, checked, Path(folder))
+        except CompileException as error:
+            if _IN_SOURCE.search(str(error)) and not any(text in str(error) for text in _PASSING):
+                _refused[key] = str(error)
+            raise
+    if stable:
+        stored.store(key, library)
+    return library, messages
 
 
 def _key(request: Request, used: Compiler, checked: bool) -> str:
@@ -180,7 +201,7 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     recorded = request.recorded and checked
     flags = [*_FLAGS, *(checks.flags(clang=used.is_clang, recorded=recorded) if checked else ())]
     libraries = checks.libraries(clang=used.is_clang, recorded=recorded)
-    apart, objects = support.linked(used, [*own, *_LANGUAGE, *flags])
+    apart, objects = support.linked(used, [*own, *_LANGUAGE, *flags], folder)
     precompiled.place(used, [*own, *translated.language(), *flags, *apart], folder)
     done = used.run(
         [*common, *flags, *apart, "-o", str(library), "-x", "c++", FILE, *objects, *libraries],

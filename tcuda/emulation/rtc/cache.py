@@ -1,19 +1,22 @@
-"""The folder of compiled kernels, which all processes of a user share."""
+"""The compiled kernels that all processes of a user share."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import hashlib
 import os
-import shutil
+import re
+import secrets
 import stat
-import tempfile
+import warnings
 from pathlib import Path
 
+from tcuda._warnings import stacklevel
+from tcuda.emulation.rtc import owned_folder
+
 MOST_BYTES = 1 << 30
-"""The size of the folder above which the least recently used kernels are removed, until half of the size is left."""
+"""The size of the folder above which the least recently used files are removed, until half of the size is left."""
 
 _MARK = b"tcuda-kernel-1\0\0"
 LIBRARY = ".so"
@@ -25,83 +28,135 @@ OBJECT = ".o"
 HEADER = ".gch"
 """The end of the name of a precompiled header."""
 
+_FILE = re.compile(r"[0-9a-f]{64}\.(?:so|o|gch)(?:\.[0-9a-f]{16}\.tmp)?")
+"""The names of the files that this module makes. Other files in the folder are never touched."""
 
-class Cache:
-    """Shared libraries, object files and precompiled headers in a folder, each under a key.
 
-    A file ends with a hash of its contents, which loaders, linkers and compilers ignore. The hash tells whether a file
-    is broken, because the process could end when a broken file is loaded.
+class Folder:
+    """Shared libraries, object files and precompiled headers in a folder, each under a key of :func:`key_of`.
+
+    A file ends with a hash of its contents, which tells whether the file is broken. The folder is opened anew for each
+    file, and only if no other user can write to the folder.
 
     Args:
-        folder: The folder, which is made if the folder does not exist.
+        start: The absolute path of a folder that is trusted, and made if the folder does not exist.
+        steps: The names of the folders below ``start``.
         most_bytes: The size of the folder above which old files are removed.
-
-    Raises:
-        OSError: The folder cannot be made or written.
     """
 
-    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):  # For root, the permission bits allow every folder.
-            pass
-        self.folder = folder
+    def __init__(self, start: Path, steps: tuple[str, ...], most_bytes: int = MOST_BYTES) -> None:
+        self.path = start.joinpath(*steps)
+        self._start = start
+        self._steps = steps
         self._most_bytes = most_bytes
 
-    def find(self, key: str, suffix: str = LIBRARY) -> Path | None:
-        """Return the path of the file for ``key``; None if no file exists for ``key``, or if the file is broken."""
-        path = self._path(key, suffix)
+    def find(self, key: str, suffix: str = LIBRARY) -> bytes | None:
+        """Return the content for ``key``; None if no file exists for ``key``, or if the file is broken."""
         try:
-            content = path.read_bytes()
+            with owned_folder.opened(self._start, self._steps, make=False) as folder:
+                content = _read(folder, f"{key}{suffix}")
         except OSError:
             return None
         end = len(content) - len(_MARK) - hashlib.sha256().digest_size
         if end < 0 or content[end:] != _MARK + hashlib.sha256(content[:end]).digest():
             return None
-        with contextlib.suppress(OSError):
-            os.utime(path)  # The removal of old files looks at this time.
-        return path
+        return content[:end]
 
-    def store(self, key: str, content: bytes, suffix: str = LIBRARY) -> Path:
-        """Store ``content`` under ``key``, and return the path of the file.
+    def store(self, key: str, content: bytes, suffix: str = LIBRARY) -> None:
+        """Store ``content`` under ``key``.
 
         Raises:
-            OSError: The file cannot be written.
+            OSError: The folder or the file cannot be written, or another user could change the folder.
         """
-        path = self._path(key, suffix)
-        # Another process sees either the whole file or no file.
-        handle, name = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content + _MARK + hashlib.sha256(content).digest())
-            Path(name).replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
-        self._trim(path)
-        return path
+        name = f"{key}{suffix}"
+        self._start.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with owned_folder.opened(self._start, self._steps, make=True) as folder:
+            _write(folder, name, content + _MARK + hashlib.sha256(content).digest())
+            self._trim(folder, name)
 
-    def _path(self, key: str, suffix: str) -> Path:
-        return self.folder / f"{key}{suffix}"
-
-    def _trim(self, newest: Path) -> None:
+    def _trim(self, folder: int, newest: str) -> None:
         """Remove the least recently used files if the folder is too large."""
         files = []
-        for path in self.folder.iterdir():
-            with contextlib.suppress(OSError):  # Another process may remove files too.
-                state = path.stat()
-                if stat.S_ISREG(state.st_mode) and path.suffix in (LIBRARY, OBJECT, HEADER, ".tmp"):
-                    files.append((state.st_mtime_ns, state.st_size, path))
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if _FILE.fullmatch(entry.name):
+                    with contextlib.suppress(OSError):  # Another process may remove files too.
+                        state = entry.stat(follow_symlinks=False)
+                        if stat.S_ISREG(state.st_mode):
+                            files.append((state.st_mtime_ns, state.st_size, entry.name))
         total = sum(size for _, size, _ in files)
         if total <= self._most_bytes:
             return
-        for _, size, path in sorted(files):
-            if path != newest:
+        for _, size, name in sorted(files):
+            if name != newest:
                 with contextlib.suppress(OSError):
-                    path.unlink()
+                    os.unlink(name, dir_fd=folder)
                 total -= size
             if total <= self._most_bytes // 2:
                 break
+
+
+def _read(folder: int, name: str) -> bytes:
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with open(descriptor, "rb") as file:
+        content = file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+        with contextlib.suppress(OSError):
+            os.utime(descriptor)  # The removal of old files looks at this time.
+    return content
+
+
+def _write(folder: int, name: str, content: bytes) -> None:
+    # Another process sees either the whole file or no file.
+    partial = f"{name}.{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(partial, flags, 0o600, dir_fd=folder)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(partial, dir_fd=folder)
+        raise
+
+
+class Cache:
+    """A folder of compiled kernels, and the memory of this process for what the folder cannot hold.
+
+    Args:
+        folder: The folder; None if the user has none.
+    """
+
+    def __init__(self, folder: Folder | None) -> None:
+        self.folder = folder
+        self._memory: dict[str, bytes] = {}
+
+    def find(self, key: str, suffix: str = LIBRARY) -> bytes | None:
+        """Return what is stored under ``key``; None if nothing is."""
+        found = self._memory.get(f"{key}{suffix}")
+        return found if found is not None or self.folder is None else self.folder.find(key, suffix)
+
+    def store(self, key: str, content: bytes, suffix: str = LIBRARY) -> None:
+        """Store ``content`` under ``key``.
+
+        Warns:
+            RuntimeWarning: The folder cannot be used. The warning comes once.
+        """
+        try:
+            if self.folder is None:
+                raise FileNotFoundError("this user has no home folder")
+            self.folder.store(key, content, suffix)
+        except OSError as error:
+            warned = bool(self._memory)
+            self._memory[f"{key}{suffix}"] = content
+            if not warned:
+                place = "" if self.folder is None else f" in {str(self.folder.path)!r}"
+                warnings.warn(
+                    f"tcuda cannot keep compiled kernels{place}, so each process compiles its kernels again: {error}. "
+                    "Set TCUDA_CACHE_DIR to a folder of yours with free space.",
+                    RuntimeWarning,
+                    stacklevel=stacklevel(),
+                )
 
 
 def key_of(*parts: str) -> str:
@@ -114,30 +169,20 @@ def key_of(*parts: str) -> str:
 
 
 def cache() -> Cache:
-    """Return the cache in the folder ``TCUDA_CACHE_DIR``, or else in the user's folder for caches.
+    """Return the cache in a folder in ``TCUDA_CACHE_DIR``, or else in the user's folder for caches.
 
-    If the folder cannot be written, the kernels are stored in a temporary folder of this process. The same holds if
-    another user could write to the user's folder. A folder in ``TCUDA_CACHE_DIR`` is trusted.
+    ``TCUDA_CACHE_DIR`` is trusted, and several users may share it, because each user has a folder of their own in it.
     """
-    chosen = os.environ.get("TCUDA_CACHE_DIR", "")
-    return _opened(chosen, os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", ""), os.getpid())
+    home = os.path.expanduser("~")  # noqa: PTH111: pathlib raises an error if there is no home folder.
+    return _of(os.environ.get("TCUDA_CACHE_DIR", ""), os.environ.get("XDG_CACHE_HOME", ""), home, os.geteuid())
 
 
 @functools.lru_cache(maxsize=8)
-def _opened(chosen: str, xdg: str, home: str, process: int) -> Cache:
-    with contextlib.suppress(OSError, RuntimeError):
-        if chosen:
-            return Cache(Path(chosen).absolute())
-        base = Path(xdg) if xdg and Path(xdg).is_absolute() else Path("~/.cache").expanduser()
-        opened = Cache(base / "tcuda" / "kernels")
-        state = opened.folder.stat()
-        if state.st_uid == os.geteuid() and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return opened
-    private = tempfile.mkdtemp(prefix="tcuda-kernels-")
-    atexit.register(_remove, private, process)
-    return Cache(Path(private))
-
-
-def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # A forked process uses the folder of its own.
-        shutil.rmtree(folder, ignore_errors=True)
+def _of(chosen: str, xdg: str, home: str, user: int) -> Cache:
+    if chosen:
+        return Cache(Folder(Path(chosen).absolute(), (f"tcuda-kernels-{user}",)))
+    base = Path(xdg) if Path(xdg).is_absolute() else Path(home, ".cache")
+    if not base.is_absolute():
+        return Cache(None)
+    root, *steps = (base / "tcuda" / "kernels").parts
+    return Cache(Folder(Path(root), tuple(steps)))

@@ -41,10 +41,14 @@ def place(used: Compiler, flags: Sequence[str], folder: Path) -> None:
         content = _compiled(used, flags)
         if content is None:
             return
-        found = stored.store(key, content, HEADER)
-    link = folder / f"{_NAME}{HEADER}"
-    link.parent.mkdir()
-    link.symlink_to(found)
+        stored.store(key, content, HEADER)
+        found = content
+    path = folder / f"{_NAME}{HEADER}"
+    path.parent.mkdir()
+    try:
+        path.write_bytes(found)
+    except OSError:  # Without space for the header, the compiler reads the device language itself.
+        path.unlink(missing_ok=True)
 
 
 def _compiled(used: Compiler, flags: Sequence[str]) -> bytes | None:

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from tcuda.emulation.rtc.compiler import Compiler
 
 _SOURCE = "support.cu"
+_OBJECT = "support.o"
 _STANDARD = ("-std=c++17", "-O2")
 
 
-def linked(used: Compiler, flags: Sequence[str]) -> tuple[list[str], list[str]]:
+def linked(used: Compiler, flags: Sequence[str], folder: Path) -> tuple[list[str], list[str]]:
     """Return the flags of a module that has these functions in an object file, and the arguments after its source.
 
     The compiler takes a third less time for such a module. The object file is compiled once and stored in the cache.
@@ -30,6 +31,7 @@ def linked(used: Compiler, flags: Sequence[str]) -> tuple[list[str], list[str]]:
     Args:
         used: The compiler.
         flags: The flags of all modules with these checks and these headers, without the options of the caller.
+        folder: The folder in which the compiler will run, which gets a copy of the object file.
     """
     if used.is_clang:
         return [], []
@@ -37,17 +39,19 @@ def linked(used: Compiler, flags: Sequence[str]) -> tuple[list[str], list[str]]:
     key = key_of("support", __version__, headers.digest(), used.identity, *_STANDARD, *flags)
     found = stored.find(key, OBJECT)
     if found is None:
-        with tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
-            content = _compiled(used, flags, Path(folder))
-            if content is None:
-                return [], []
-            found = stored.store(key, content, OBJECT)
-    return ["-DTCUDA_SUPPORT_APART=1"], ["-x", "none", str(found)]
+        with tempfile.TemporaryDirectory(prefix="tcuda-compile-") as own:
+            content = _compiled(used, flags, Path(own))
+        if content is None:
+            return [], []
+        stored.store(key, content, OBJECT)
+        found = content
+    (folder / _OBJECT).write_bytes(found)
+    return ["-DTCUDA_SUPPORT_APART=1"], ["-x", "none", _OBJECT]
 
 
 def _compiled(used: Compiler, flags: Sequence[str], folder: Path) -> bytes | None:
     (folder / _SOURCE).touch()
-    path = folder / "support.o"
+    path = folder / _OBJECT
     done = used.run(
         [*without_linking(flags), *_STANDARD, "-DTCUDA_SUPPORT_ONLY=1", "-c", "-o", str(path), "-x", "c++", _SOURCE],
         folder,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,10 +14,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, in which compiled kernels are stored."""
-    folder = tmp_path / "kernels"
-    monkeypatch.setenv("TCUDA_CACHE_DIR", str(folder))
-    return folder
+    """A folder that is made for the first compiled kernel."""
+    monkeypatch.setenv("TCUDA_CACHE_DIR", str(tmp_path / "kernels"))
+    return tmp_path / "kernels" / f"tcuda-kernels-{os.geteuid()}"
 
 
 @pytest.fixture(scope="module")

@@ -2,3 +2,6 @@
 #pragma once
 
 #include "tcuda/carray.h"
+
+class float16;
+class bfloat16;
