@@ -76,7 +76,7 @@ void Grid::prepare() {
     memory_.admit_own({shared, shared + launch_.shared_bytes});
     memory_.admit_own({shared + abi::shared_capacity, library.end});
     std::fill_n(interface_.slots, abi::slot_count, abi::Span{});
-    *interface_.services = {this, wait_for_block, exchange, converge, pause, resolve, fail};
+    *interface_.services = {this, wait_for_block, exchange, converge, pause, step, resolve, fail};
     *interface_.block_dim = launch_.block;
     *interface_.grid_dim = launch_.grid;
     *interface_.dynamic_shared_size = launch_.shared_bytes;
@@ -112,6 +112,7 @@ Grid::Outcome Grid::run() {
     {
         // The watch ends before the module is given to other launches, because an interruption writes to the module.
         const Watch watch(*this);
+        const FaultGuard guard(*this, stacks_->begin(), stacks_->end());
         outcome = run_blocks();
     }
     if (outcome == Outcome::fault)
@@ -223,7 +224,7 @@ inline void Grid::make_current(Fiber *fiber) {
 
 // In a fiber: lets the next fiber run, or goes back to the scheduler if no fiber can run. The processor predicts a
 // switch from fiber to fiber better than two switches by way of the scheduler.
-inline void Grid::leave() {
+inline void Grid::go_on() {
     Fiber *fiber = current_;
     Fiber *next = next_fiber();
     if (next == nullptr) {
@@ -246,7 +247,7 @@ inline void Grid::wait(Fiber::Wait reason, FiberQueue *queue) {
     ++waiting_;
     if (queue != nullptr)
         queue->push(fiber);
-    leave();
+    go_on();
 }
 
 inline void Grid::release(Fiber *fiber) {
@@ -274,7 +275,7 @@ void Grid::run_threads(void *grid) {
         if (self.fiber_of_[fiber->rank] == fiber)
             self.fiber_of_[fiber->rank] = nullptr;
         self.spare_.push(fiber);
-        self.leave();
+        self.go_on();
     }
 }
 
@@ -451,14 +452,23 @@ void Grid::pause(void *grid) {
     self.yield();
 }
 
+// Before an access to a volatile variable: each thread makes one such access before any thread makes the next. So the
+// lanes of a warp see what the other lanes have written before.
+void Grid::step(void *grid, bool write) {
+    static_cast<Grid *>(grid)->progress_ |= write;
+    pause(grid);
+}
+
 void Grid::look_at_clock() {
     const auto now = std::chrono::steady_clock::now();
     const unsigned started = interface_.cursor->started;
     if (std::exchange(progress_, false) || std::exchange(last_started_, started) != started)
         last_progress_ = now;
     else if (now - last_progress_ > launch_.patience)
-        fail(this, "timeout", "threads of the block spin, and no thread of the block returns or reaches a barrier", "",
-             0, "");
+        fail(this, "timeout",
+             "threads of the block spin, and no thread of the block returns, reaches a barrier or writes a volatile "
+             "variable",
+             "", 0, "");
 }
 
 // In a fiber: lets all other threads of the block that can go on run before this thread.
@@ -601,6 +611,50 @@ std::string Grid::reason_of(const Fiber &fiber) {
     default:
         return "__activemask()";
     }
+}
+
+// In the handler of a signal. The thread is never resumed, so its stack is free for leave().
+char *Grid::note(const RefusedInstruction &refused) noexcept {
+    refused_ = refused;
+    return stacks_->top(static_cast<std::size_t>(current_ - fibers_.get()));
+}
+
+// In a fiber, after its code was refused.
+void Grid::leave() {
+    using Reason = RefusedInstruction::Reason;
+    const std::uintptr_t address = refused_.address;
+    const auto at = static_cast<unsigned long long>(address);
+    switch (refused_.reason) {
+    case Reason::access:
+        if (stacks_->guards(address)) {
+            std::snprintf(text_, sizeof text_, "the thread needs more than the %zu KiB of its stack, or an index of a local array is wrong",
+                          ThreadStacks::size >> 10);
+            fail(this, "trap", text_, "", 0, "");
+        }
+        std::snprintf(text_, sizeof text_, "Invalid access at %#llx", at);
+        fail(this, address == 0 ? "trap" : "memory", text_, "", 0, ""); // A GPU reports the address 0 like __trap().
+        break;
+    case Reason::no_address:
+        fail(this, "memory", "Invalid access at a number that is too large for an address", "", 0, "");
+        break;
+    case Reason::alignment:
+        fail(this, "misaligned", "Misaligned access to a vector", "", 0, "");
+        break;
+    case Reason::call:
+        std::snprintf(text_, sizeof text_,
+                      "no code is at %#llx, where the kernel goes on: a pointer to a function is wrong, or a write beyond "
+                      "a local array has changed the place to return to",
+                      at);
+        fail(this, "trap", text_, "", 0, "");
+        break;
+    case Reason::division:
+        fail(this, "divide", "division of an integer by zero, or the quotient of two integers overflows", "", 0, "");
+        break;
+    case Reason::instruction:
+        fail(this, "trap", "the kernel reaches code that has no meaning, such as __builtin_trap()", "", 0, "");
+        break;
+    }
+    __builtin_unreachable();
 }
 
 // Describes where the threads wait when no thread can go on.

@@ -11,6 +11,7 @@
 
 #include "host_kernels/access_recorder.hpp"
 #include "host_kernels/context.hpp"
+#include "host_kernels/fault_guard.hpp"
 #include "host_kernels/fiber.hpp"
 #include "host_kernels/launch_memory.hpp"
 #include "host_kernels/loaded_module.hpp"
@@ -53,7 +54,7 @@ struct Fault {
 //
 // The order of the threads is the same in every run, unless a thread spins without a pause. A block begins when the
 // block before has ended. DESIGN.md has the exceptions, and says which code may run on a fiber.
-class Grid {
+class Grid : private FaultGuard::Owner {
 public:
     enum class Outcome { done, access, fault, interrupted };
 
@@ -120,8 +121,12 @@ private:
     static const unsigned long long *exchange(void *grid, unsigned mask, unsigned long long value, unsigned *present);
     static unsigned converge(void *grid, const void *site);
     static void pause(void *grid);
+    static void step(void *grid, bool write);
     static abi::Span resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write);
     static void fail(void *grid, const char *kind, const char *text, const char *file, int line, const char *function);
+
+    char *note(const RefusedInstruction &refused) noexcept override;
+    [[noreturn]] void leave() override;
 
     bool begin();
     void prepare();
@@ -134,7 +139,7 @@ private:
     Fiber *spare_fiber();
     void make_current(Fiber *fiber);
     void wait(Fiber::Wait reason, FiberQueue *queue);
-    void leave();
+    void go_on();
     void yield();
     void interrupt_thread(bool may_yield);
     bool take_interruption();
@@ -210,7 +215,8 @@ private:
         const char *kind, *text, *file, *function;
         int line;
     } failure_{};
-    char text_[96];
+    RefusedInstruction refused_{};
+    char text_[192];
     Fault fault_;
     abi::Index thread_{};
 };

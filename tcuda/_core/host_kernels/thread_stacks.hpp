@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace tcuda {
@@ -28,6 +29,11 @@ public:
     char *bottom(std::size_t place) const { return memory_ + place * stride + guard; }
     // The tops are staggered: tops at the same place of each page would use the same few lines of the cache.
     char *top(std::size_t place) const { return memory_ + (place + 1) * stride - place * 7 % 32 * 128; }
+    // Whether the address is in a page below a stack.
+    bool guards(std::uintptr_t address) const {
+        const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(memory_);
+        return offset < count * stride && offset % stride < guard;
+    }
     // Makes the guard pages of the first `needed` stacks.
     void guard_up_to(std::size_t needed);
 

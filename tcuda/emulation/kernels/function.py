@@ -32,6 +32,7 @@ _STATUSES = {
     "assert": Status.ASSERT,
     "bounds": Status.ILLEGAL_ADDRESS,
     "deadlock": Status.LAUNCH_TIMEOUT,
+    "memory": Status.ILLEGAL_ADDRESS,
     "misaligned": Status.MISALIGNED_ADDRESS,
     "timeout": Status.LAUNCH_TIMEOUT,
 }

@@ -171,8 +171,8 @@ def _key(request: Request, used: Compiler, checked: bool) -> str:
         used.identity,
         str(checked),
         *_FLAGS,
-        *checks.flags(clang=False, recorded=request.recorded),
-        *checks.flags(clang=True, recorded=request.recorded),
+        *checks.flags(request.code, memory=checked, clang=False, recorded=request.recorded),
+        *checks.flags(request.code, memory=checked, clang=True, recorded=request.recorded),
         request.backend,
         str(request.jitify),
         request.code,
@@ -193,18 +193,18 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     own += [f"-I{headers.folder()}"]
     common = [*own, *_LANGUAGE, *translated.arguments()]
     expanded = _expanded(request, common, used, folder)
-    _require_supported(request, translated, request.code if expanded is None else expanded)
+    compiled = request.code if expanded is None else expanded
+    _require_supported(request, translated, compiled)
     path = folder / FILE
-    listed = source.kernels(request.code if expanded is None else expanded)
+    listed = source.kernels(compiled)
     path.write_text(source.prepared(request.code) + _registrations(listed, request.names), "utf-8", "surrogatepass")
     library = folder / "kernel.so"
-    recorded = request.recorded and checked
-    flags = [*_FLAGS, *(checks.flags(clang=used.is_clang, recorded=recorded) if checked else ())]
-    libraries = checks.libraries(clang=used.is_clang, recorded=recorded)
+    added = checks.flags(compiled, memory=checked, clang=used.is_clang, recorded=request.recorded)
+    flags = [*_FLAGS, *added]
     apart, objects = support.linked(used, [*own, *_LANGUAGE, *flags], folder)
     precompiled.place(used, [*own, *translated.language(), *flags, *apart], folder)
     done = used.run(
-        [*common, *flags, *apart, "-o", str(library), "-x", "c++", FILE, *objects, *libraries],
+        [*common, *flags, *apart, "-o", str(library), "-x", "c++", FILE, *objects, *checks.libraries(added)],
         folder,
     )
     messages = _messages(done.stderr)

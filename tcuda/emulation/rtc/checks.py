@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _VARIABLE = "TCUDA_EMULATED_CHECKS"
 _NAMES = ("memory", "barriers")
@@ -21,18 +22,29 @@ _GCC = (
     # On x86, the division of the least integer by -1 ends the process. -fwrapv keeps sums and products unchecked.
     "-fsanitize=signed-integer-overflow",
     "-fno-sanitize-recover=bounds,integer-divide-by-zero,signed-integer-overflow",
+    "-fstack-protector-strong",  # finds writes beyond a local array through a pointer
 )
-_GCC_RECORDED = (
-    "-fsanitize=thread",
-    # The functions of the headers take the place of the library of this sanitizer, which would replace functions of
-    # the whole process.
-    "-nodefaultlibs",
+_WITHOUT_LIBRARIES = "-nodefaultlibs"
+# Each access to memory calls a function, and an access to a volatile variable calls another function. The functions of
+# the headers take the place of the library of this sanitizer, which would replace functions of the whole process.
+_EACH = ("-fsanitize=thread", "--param=tsan-distinguish-volatile=1", _WITHOUT_LIBRARIES)
+_GCC_EACH = (
+    *_EACH,
     # The compiler adds no checks to the copies that take the place of calls of these functions.
     "-fno-builtin-memcpy",
     "-fno-builtin-memmove",
     "-fno-builtin-memset",
     "-fno-builtin-memcmp",
     *_GCC[4:],
+)
+_GCC_STEPS = (*_EACH, "-DTCUDA_UNCHECKED=1")
+_VOLATILE = re.compile(r"\bvolatile\b")
+# The type of a pointer says which addresses are possible, also where the compiler reads an object in parts. Programs
+# with classes get slower by this check. Types without parts need no such check: see checks.h.
+_ALIGNMENT = ("-fsanitize=alignment", "-fno-sanitize-recover=alignment")
+_WITH_PARTS = re.compile(
+    r"\b(?:(?:u?(?:char|short|int|long|longlong)|float|double)[24](?:_\w+)?|(?:__)?(?:half|nv_bfloat16)2"
+    r"|\w*[cC]omplex\w*(?!\.)|__align__|__builtin_align__|alignas|aligned)\b"
 )
 _CLANG = (
     "-fsanitize=kernel-address",
@@ -85,19 +97,25 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
     return Checks(memory="memory" in words, barriers="error" if "barriers" in words else "nothing")
 
 
-def flags(*, clang: bool, recorded: bool = False) -> tuple[str, ...]:
-    """Return the flags that add the checks of memory.
+def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False) -> tuple[str, ...]:
+    """Return the flags that add the checks, and the steps of volatile accesses.
 
     Args:
+        code: The source. The flags depend on the types that the source names.
+        memory: Whether accesses to memory are checked.
         clang: Whether the compiler is clang, and not gcc.
         recorded: Whether every access has a check, so that a launch can note what the kernel reads and writes. The
             usual flags leave out the check of an access after a check of the same memory.
     """
-    if recorded:
-        return _CLANG_RECORDED if clang else _GCC_RECORDED
-    return _CLANG if clang else _GCC
+    if clang:
+        used = (_CLANG_RECORDED if recorded else _CLANG) if memory else ()
+    elif _VOLATILE.search(code) or (recorded and memory):
+        used = _GCC_EACH if memory else _GCC_STEPS
+    else:
+        used = _GCC if memory else ()
+    return (*used, *_ALIGNMENT) if memory and _WITH_PARTS.search(code) else used
 
 
-def libraries(*, clang: bool, recorded: bool) -> tuple[str, ...]:
-    """Return the flags that name the libraries which :func:`flags` leaves out."""
-    return _DEFAULT_LIBRARIES if recorded and not clang else ()
+def libraries(flags: Sequence[str]) -> tuple[str, ...]:
+    """Return the flags that name the libraries which ``flags`` leave out."""
+    return _DEFAULT_LIBRARIES if _WITHOUT_LIBRARIES in flags else ()

@@ -8,7 +8,7 @@ namespace abi {
 // No header of the host is included: programs for NVRTC define names such as `int64_t` themselves.
 using Address = __UINTPTR_TYPE__;
 
-constexpr unsigned version = 3;
+constexpr unsigned version = 4;
 constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
 constexpr unsigned slot_count = 64;          // a power of two
 constexpr unsigned page_shift = 12;
@@ -75,6 +75,7 @@ struct Services {
     const unsigned long long *(*exchange)(void *grid, unsigned mask, unsigned long long value, unsigned *present);
     unsigned (*converge)(void *grid, const void *site);
     void (*pause)(void *grid);
+    void (*step)(void *grid, bool write); // comes before an access to a volatile variable
     // Returns the memory that contains an access, or does not return.
     Span (*resolve)(void *grid, Address address, unsigned long long size, bool write);
     // Does not return.

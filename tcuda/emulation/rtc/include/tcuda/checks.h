@@ -14,8 +14,7 @@ extern "C" {
 #define TCUDA_ALIGNED_CHECK(name, type, size, write)                                                                   \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place) {                                                             \
         const auto address = (tcuda::abi::Address)place;                                             \
-        if (__builtin_expect(address % (size < 8 ? size : 8) != 0, 0))                                                 \
-            tcuda::fail_misaligned(address, size, write);                                                              \
+        tcuda::check_alignment(address, size, write);                                                                  \
         tcuda::check(address, size, write);                                                                            \
     }
 #define TCUDA_RANGE_CHECK(name, type, write)                                                                           \
@@ -26,7 +25,7 @@ extern "C" {
 #ifdef __SANITIZE_THREAD__
 
 // gcc passes -fsanitize=thread for a launch that records accesses, because with -fsanitize=kernel-address gcc leaves out
-// the check of a write after a read of the same memory.
+// the check of a write after a read of the same memory. Sources with volatile variables get -fsanitize=thread too.
 #define TCUDA_CHECKS_OF(size)                                                                                          \
     TCUDA_ALIGNED_CHECK(__tsan_read##size, void *, size, false)                                                        \
     TCUDA_ALIGNED_CHECK(__tsan_write##size, void *, size, true)                                                        \
@@ -39,6 +38,27 @@ TCUDA_CHECKS_OF(4)
 TCUDA_CHECKS_OF(8)
 TCUDA_CHECKS_OF(16)
 #undef TCUDA_CHECKS_OF
+// Accesses to volatile variables
+#define TCUDA_STEP(name, size, write)                                                                                  \
+    TCUDA_HIDDEN void __tsan_##name(void *);                                                                           \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_volatile_##name(void *address) {                                        \
+        tcuda::step(write);                                                                                            \
+        __tsan_##name(address);                                                                                        \
+    }                                                                                                                  \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_unaligned_volatile_##name(void *address) {                              \
+        tcuda::step(write);                                                                                            \
+        tcuda::check((tcuda::abi::Address)address, size, write);                                                       \
+    }
+#define TCUDA_STEPS(size)                                                                                              \
+    TCUDA_STEP(read##size, size, false)                                                                                \
+    TCUDA_STEP(write##size, size, true)
+TCUDA_STEPS(1)
+TCUDA_STEPS(2)
+TCUDA_STEPS(4)
+TCUDA_STEPS(8)
+TCUDA_STEPS(16)
+#undef TCUDA_STEPS
+#undef TCUDA_STEP
 TCUDA_RANGE_CHECK(__tsan_read_range, void *, false)
 TCUDA_RANGE_CHECK(__tsan_write_range, void *, true)
 TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_vptr_update(void **address, void *) {

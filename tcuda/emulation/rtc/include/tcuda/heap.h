@@ -9,10 +9,11 @@ namespace tcuda {
 
 struct HeapBlock {
     size_t size;  // includes the header
-    size_t used;
+    size_t used;  // heap_mark, or 0
 };
 
 constexpr size_t heap_size = 8u << 20;
+constexpr size_t heap_mark = 0x75736564;
 alignas(16) static unsigned char heap_bytes[heap_size];
 
 }  // namespace tcuda
@@ -38,7 +39,7 @@ TCUDA_OF_MODULE void *tcuda_heap_allocate(size_t size) noexcept {
                 *rest = {block->size - needed, 0};
                 block->size = needed;
             }
-            block->used = 1;
+            block->used = heap_mark;
             return block + 1;
         }
         offset += block->size;
@@ -47,7 +48,17 @@ TCUDA_OF_MODULE void *tcuda_heap_allocate(size_t size) noexcept {
 }
 
 TCUDA_OF_MODULE void tcuda_heap_release(void *address) noexcept {
-    if (address) static_cast<tcuda::HeapBlock *>(address)[-1].used = 0;
+    using namespace tcuda;
+    if (!address) return;
+    const size_t place = static_cast<unsigned char *>(address) - heap_bytes - sizeof(HeapBlock);
+    HeapBlock *block = static_cast<HeapBlock *>(address) - 1;
+    if (place > heap_size - sizeof(HeapBlock) || place % 16 != 0 || block->used != heap_mark) {
+        static char text[128];
+        __builtin_snprintf(text, sizeof text, "free() or delete of %p, which malloc() or new has not returned, or which is free",
+                           address);
+        fail("trap", text);
+    }
+    block->used = 0;
 }
 
 TCUDA_OF_MODULE void *tcuda_heap_allocate_zeros(size_t count, size_t size) noexcept {

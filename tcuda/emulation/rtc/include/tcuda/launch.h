@@ -7,7 +7,8 @@
 #define TCUDA_UNSANITIZED __attribute__((no_sanitize("address", "kernel-address", "thread", "undefined")))
 #else
 #define TCUDA_UNSANITIZED                                                                                              \
-    __attribute__((no_sanitize("address", "kernel-address", "thread", "bounds", "integer-divide-by-zero")))
+    __attribute__((no_sanitize("address", "kernel-address", "thread", "alignment", "bounds",                           \
+                               "integer-divide-by-zero")))
 #endif
 #define TCUDA_HIDDEN __attribute__((visibility("hidden")))
 #ifdef TCUDA_SUPPORT_ONLY
@@ -78,6 +79,12 @@ inline __attribute__((noinline)) unsigned live_lanes() {
 
 inline void pause() { services.pause(services.grid); }
 
+// Comes before an access to a volatile variable. Variables of the module are initialised before the first launch.
+inline TCUDA_UNSANITIZED void step(bool write) {
+    if (services.step != nullptr)
+        services.step(services.grid, write);
+}
+
 // Shared memory
 
 inline void *dynamic_shared() {
@@ -110,15 +117,6 @@ inline unsigned dynamic_shared_size() { return shared_size; }
     fail("misaligned", text);
 }
 
-__attribute__((format(printf, 1, 2))) inline int print(const char *format, ...) {
-    printed = true;
-    __builtin_va_list arguments;
-    __builtin_va_start(arguments, format);
-    const int written = __builtin_vprintf(format, arguments);
-    __builtin_va_end(arguments);
-    return written;
-}
-
 // Accesses to memory: the compiler calls the functions of checks.h before each access.
 
 inline TCUDA_UNSANITIZED abi::Span &slot_of(abi::Address address) {
@@ -146,6 +144,13 @@ inline TCUDA_UNSANITIZED __attribute__((noinline, cold)) void resolve(abi::Addre
     slot_of(address) = services.resolve(services.grid, address, size, write);
 }
 
+#ifndef TCUDA_UNCHECKED
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_alignment(abi::Address address, unsigned size,
+                                                                             bool write) {
+    if (__builtin_expect(address % (size < 8 ? size : 8) != 0, 0))
+        fail_misaligned(address, size, write);
+}
+
 inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(abi::Address address, unsigned long long size,
                                                                    bool write) {
     // Most accesses are to the variables of the module, which lie before the dynamic shared memory.
@@ -156,6 +161,10 @@ inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(abi::Address 
     if (__builtin_expect(offset >= slot.bytes || slot.bytes - offset < size, 0))
         resolve(address, size, write);
 }
+#else // The compiler calls the functions of checks.h only for the steps.
+inline TCUDA_UNSANITIZED void check_alignment(abi::Address, unsigned, bool) {}
+inline TCUDA_UNSANITIZED void check(abi::Address, unsigned long long, bool) {}
+#endif
 
 // Kernels
 
@@ -314,7 +323,7 @@ const tcuda::abi::Module tcuda_module = {
 #endif
 
 #ifndef TCUDA_SUPPORT_APART
-// The beginning of the data that the compiler passes to a handler of -fsanitize=bounds and of
+// The beginning of the data that the compiler passes to a handler of -fsanitize=alignment, -fsanitize=bounds and
 // -fsanitize=integer-divide-by-zero.
 struct tcuda_check_data {
     const char *file;
@@ -324,6 +333,23 @@ struct tcuda_check_data {
         char name[1];
     } *type;
 };
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __stack_chk_fail() {
+    tcuda::fail("bounds", "a write beyond a local array has changed other memory of its function");
+}
+struct tcuda_alignment_data {
+    tcuda_check_data check;
+    unsigned char log_of_alignment, use; // The use is 0 for a read, 1 for a write, or another number.
+};
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_type_mismatch_v1_abort(tcuda_alignment_data *data,
+                                                                          tcuda::abi::Address address) {
+    static char text[256];
+    __builtin_snprintf(text, sizeof text, "Misaligned %s of %s at %#llx, which is no multiple of %u",
+                       data->use == 0   ? "read"
+                       : data->use == 1 ? "write"
+                                        : "use",
+                       data->check.type->name, static_cast<unsigned long long>(address), 1u << data->log_of_alignment);
+    tcuda::fail("misaligned", text, data->check.file, int(data->check.line));
+}
 TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_out_of_bounds_abort(tcuda_check_data *data,
                                                                        tcuda::abi::Address index) {
     static char text[256];

@@ -24,7 +24,8 @@ int tcuda_host_memcmp(const void *, const void *, size_t) noexcept __asm__("memc
 
 }  // extern "C"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(TCUDA_UNCHECKED)
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TCUDA_CHECKED 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(kernel_address_sanitizer)

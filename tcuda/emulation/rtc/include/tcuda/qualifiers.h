@@ -28,6 +28,9 @@
 #define __inline_hint__
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __attribute__((aligned(n)))
+// Leaves out the checks of the alignment of references. The caller has checked an address when the caller makes the
+// reference. With the checks, local objects would stay in memory.
+#define TCUDA_ANY_ALIGNMENT __attribute__((no_sanitize("alignment")))
 #define __nv_pure__ __attribute__((pure))
 #define __cdecl
 
