@@ -1,9 +1,11 @@
-"""Files that the user names: reading without waiting for a pipe, and a test for writing before long work begins."""
+"""Files that the user names: reading without waiting for a pipe, writing, and a test for that before long work begins."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import secrets
 import stat
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,35 @@ def read_regular_file(path: str | Path, most: int) -> bytes:
     return content
 
 
+def replace_file(path: str | Path, data: bytes) -> None:
+    """Write ``data`` to a file, which has its old content until the new content is complete.
+
+    Args:
+        path: The path of the file. A new file has the permissions that the umask of the process leaves, and another one
+            keeps its permissions.
+        data: The new content.
+
+    Raises:
+        OSError: The file cannot be written. The file has its old content.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    # The name is random, and the file is new: nobody can plant a link there, and no other process has the same name.
+    temporary = os.path.join(folder, f".tcuda.{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            with contextlib.suppress(FileNotFoundError):
+                os.fchmod(descriptor, stat.S_IMODE(os.stat(path).st_mode))
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)  # After a power cut, the new name must not stand for a file without content.
+        os.replace(temporary, os.path.join(folder, name))
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
 def require_writable(path: Path) -> None:
     """Raise an error if a file cannot be written at ``path``, as far as that can be known without writing.
 
@@ -53,8 +84,19 @@ def require_writable(path: Path) -> None:
             raise _error(errno.EACCES, path)
 
 
+def require_replaceable(path: Path) -> None:
+    """Raise an error if :func:`replace_file` cannot write ``path``, as far as that can be known without writing.
+
+    Raises:
+        OSError: As for :func:`require_writable`, or the permission to make files in the folder is missing.
+    """
+    require_writable(path)
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise _error(errno.EACCES, path)
+
+
 def _error(number: int, path: Path) -> OSError:
     return OSError(number, os.strerror(number), str(path))
 
 
-__all__ = ["read_regular_file", "require_writable"]
+__all__ = ["read_regular_file", "replace_file", "require_replaceable", "require_writable"]

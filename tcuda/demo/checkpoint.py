@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
 import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from tcuda._files import read_regular_file, require_writable
+from tcuda._files import read_regular_file, replace_file, require_replaceable
 from tcuda.demo.config import DECIDING, Config
 from tcuda.demo.result import Epoch
 from tcuda.demo.shapes import parameter_count
@@ -86,11 +84,7 @@ class Checkpoint:
         Raises:
             OSError: ``path``, or a temporary file beside it, cannot be written.
         """
-        require_writable(path)
-        try:
-            require_writable(_temporary(path))
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(path)) from error
+        require_replaceable(path)
 
     def save(self, path: Path) -> None:
         """Write the checkpoint to the file ``path``, which has its old content until the new content is complete.
@@ -109,16 +103,9 @@ class Checkpoint:
             "loss": numpy.array([epoch.loss for epoch in self.epochs], numpy.float64),
             "accuracy": numpy.array([epoch.accuracy for epoch in self.epochs], numpy.float64),
         }
-        temporary = _temporary(path)
-        try:
-            with temporary.open("wb") as file:
-                numpy.savez(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())  # After a power cut, the new name must not stand for a file without content.
-            temporary.replace(path)
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+        content = io.BytesIO()
+        numpy.savez(content, **arrays)
+        replace_file(path, content.getvalue())
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -154,11 +141,6 @@ class Checkpoint:
         scores = zip(loss.tolist(), accuracy.tolist(), strict=True)
         epochs = tuple(Epoch(number, *score) for number, score in enumerate(scores, start=1))
         return cls(config, parameters, velocity, _checked(arrays["rng_state"], numpy.uint8, 16), epochs)
-
-
-def _temporary(path: Path) -> Path:
-    """Return the path of the temporary file, which replaces the file at ``path`` when it is complete."""
-    return path.with_name(f".tcuda-demo.{os.getpid()}.tmp")
 
 
 def _require_small(content: bytes) -> None:

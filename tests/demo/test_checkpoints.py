@@ -101,6 +101,15 @@ def test_failed_save_does_not_change_the_file(tmp_path: Path, monkeypatch: pytes
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_saving_follows_no_link_that_somebody_has_planted(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / f".tcuda-demo.{os.getpid()}.tmp").symlink_to(victim)
+    small_checkpoint().save(tmp_path / "file.npz")
+    assert victim.read_text() == "precious"
+    assert Checkpoint.load(tmp_path / "file.npz").epoch == 2
+
+
 def test_failed_save_to_a_folder_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError):
