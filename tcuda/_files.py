@@ -1,4 +1,4 @@
-"""Files that the user names: reading without waiting for a pipe, writing, and a test for that before long work begins."""
+"""Files that the user names: reading without waiting for a pipe, and writing, with a test for that before long work."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import errno
 import os
 import secrets
 import stat
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 
 def read_regular_file(path: str | Path, most: int) -> bytes:
@@ -45,21 +42,21 @@ def replace_file(path: str | Path, data: bytes) -> None:
     Raises:
         OSError: The file cannot be written. The file has its old content.
     """
-    folder, name = os.path.split(os.path.abspath(path))
+    path = Path(path)
     # The name is random, and the file is new: nobody can plant a link there, and no other process has the same name.
-    temporary = os.path.join(folder, f".tcuda.{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".tcuda.{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
-        with open(descriptor, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             with contextlib.suppress(FileNotFoundError):
-                os.fchmod(descriptor, stat.S_IMODE(os.stat(path).st_mode))
+                os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
             file.write(data)
             file.flush()
             os.fsync(descriptor)  # After a power cut, the new name must not stand for a file without content.
-        os.replace(temporary, os.path.join(folder, name))
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            temporary.unlink()
         raise
 
 
