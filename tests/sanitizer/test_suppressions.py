@@ -231,8 +231,8 @@ except ValueError as error:
 """
     for switch in ("0", "1"):
         assert fresh_output_of(code, TCUDA_SANITIZER_SUPPRESSIONS="/dev/zero", TCUDA_SANITIZER=switch) == (
-            "TCUDA_SANITIZER_SUPPRESSIONS names a file of which no suppressions are read, '/dev/zero': it is not a regular "
-            "file."
+            "TCUDA_SANITIZER_SUPPRESSIONS names a file of which no suppressions are read, '/dev/zero': it is not a "
+            "regular file."
         )
 
 
