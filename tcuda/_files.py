@@ -60,6 +60,21 @@ def replace_file(path: str | Path, data: bytes) -> None:
         raise
 
 
+def write_file(path: str | Path, data: bytes) -> None:
+    """Write ``data`` to a file that the user names: by :func:`replace_file`, if nothing speaks against that.
+
+    A pipe, a device, the target of a link, and a file in a folder without permission are written in place.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    path = Path(path)
+    if path.is_symlink() or (path.exists() and not path.is_file()) or not os.access(path.parent, os.W_OK | os.X_OK):
+        path.write_bytes(data)
+    else:
+        replace_file(path, data)
+
+
 def require_writable(path: Path) -> None:
     """Raise an error if a file cannot be written at ``path``, as far as that can be known without writing.
 
@@ -96,4 +111,4 @@ def _error(number: int, path: Path) -> OSError:
     return OSError(number, os.strerror(number), str(path))
 
 
-__all__ = ["read_regular_file", "replace_file", "require_replaceable", "require_writable"]
+__all__ = ["read_regular_file", "replace_file", "require_replaceable", "require_writable", "write_file"]

@@ -12,7 +12,7 @@ import sys
 import threading
 import traceback
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -144,9 +144,13 @@ def _take_first_path(entry: str) -> None:
 
 
 def _run_script(path: str) -> None:
-    loader = SourceFileLoader("__main__", path)
+    loader: SourceFileLoader | SourcelessFileLoader = SourcelessFileLoader("__main__", path)
     with io.open_code(path) as file:
-        code = loader.source_to_code(file.read(), path)
+        content = file.read()
+    code = pkgutil.read_code(io.BytesIO(content))
+    if code is None:  # the file is no compiled one of this version of Python
+        loader = SourceFileLoader("__main__", path)
+        code = loader.source_to_code(content, path)
     main = _new_main(path)
     main.__loader__ = loader
     _execute(code, main)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tcuda._files import replace_file, require_replaceable
+from tcuda._files import replace_file, require_replaceable, write_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +61,35 @@ def test_a_write_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.
         replace_file(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_and_a_pipe_are_written_in_place(tmp_path: Path) -> None:
+    target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(target)
+    for content in (b"new", b"again"):
+        write_file(link, content)
+        assert link.is_symlink()
+        assert target.read_bytes() == content
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_file(pipe, b"new")
+        assert os.read(reader, 10) == b"new"
+    finally:
+        os.close(reader)
+
+
+def test_a_file_of_the_user_is_written_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    write_file(path, b"old")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _: os.write(-1, b""))
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            write_file(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+    write_file(path, b"new")
+    assert path.read_bytes() == b"new"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

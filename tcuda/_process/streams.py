@@ -66,10 +66,11 @@ def handle_and_device(stream: StreamLike) -> tuple[int, int]:
         return stream.cuda_stream, stream.device_index  # type: ignore[union-attr]
     except AttributeError:
         pass
+    handle = None
     if hasattr(stream, "__cuda_stream__"):
         _, handle = stream.__cuda_stream__()
-    else:
-        handle = getattr(stream, "ptr", None)  # CuPy before 14
+    elif hasattr(stream, "wait_event") or not hasattr(stream, "record"):  # CuPy before 14; its events have `ptr` too
+        handle = getattr(stream, "ptr", None)
     if not isinstance(handle, int):
         raise RuntimeError(
             "expected stream to be a torch.Stream or torch.cuda.Stream object, or rather a stream of tcuda, CuPy or "

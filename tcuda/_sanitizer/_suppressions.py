@@ -24,6 +24,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 VARIABLE = "TCUDA_SANITIZER_SUPPRESSIONS"
 _KEYS = ("file", "line", "function")
 _MOST_LINES = 1 << 31
+_MOST_BYTES = 1 << 24
 
 _lock = threading.RLock()
 _in_force: tuple[suppress, ...] = ()
@@ -207,16 +208,20 @@ def read_suppressions(environment: Any = os.environ) -> None:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: A line of the file has no condition, or a condition that is not known.
+        ValueError: The file is a pipe or a device, or too large, or a line of the file has no condition, or a condition
+            that is not known.
     """
     path = environment.get(VARIABLE)
     if not path or path in _of_file:
         return
+    from tcuda._files import read_regular_file  # here, because the import takes long
+
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123  # the import of pathlib takes long
-            lines = file.read().splitlines()
+        lines = read_regular_file(path, _MOST_BYTES).decode().splitlines()
     except OSError as error:
         raise type(error)(error.errno, f"{VARIABLE} names a file that cannot be read: {error.strerror}", path) from None
+    except ValueError as error:
+        raise ValueError(f"{VARIABLE} names a file of which no suppressions are read, {path!r}: {error}.") from None
     read = []
     for number, line in enumerate(lines, 1):
         condition = _condition_of(line, f"{path}:{number}")

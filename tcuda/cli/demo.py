@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tcuda
-from tcuda._files import require_writable
+from tcuda._files import require_writable, write_file
 from tcuda.cli import demo_workers, report
 from tcuda.cli.terminal import console
 from tcuda.demo import digits
@@ -169,5 +169,5 @@ def _page_of_memory(output: Path | None, screen: Console) -> Iterator[None]:
         snapshot = tcuda.memory._snapshot()
     finally:
         tcuda.memory._record_memory_history(None)
-    output.write_text(page(snapshot, title="tcuda demo"), encoding="utf-8")
+    write_file(output, page(snapshot, title="tcuda demo").encode())
     report.show_page(screen, output)

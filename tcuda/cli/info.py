@@ -12,6 +12,7 @@ import numpy
 
 import tcuda
 from tcuda._runtime import runtime
+from tcuda.cli.messages import printable
 from tcuda.cli.terminal import console, memory, print_table
 
 if TYPE_CHECKING:
@@ -154,10 +155,10 @@ def _show(screen: Console, facts: Mapping[str, Any]) -> None:
         "environment": environment or "nothing set",
     }
     for name, value in lines.items():
-        screen.print(f"{name:<14} {value}", soft_wrap=True)
+        screen.print(f"{name:<14} {printable(value)}", soft_wrap=True)
     screen.print()
     if facts["problem"]:
-        screen.print(f"There is no device. {facts['problem']}", soft_wrap=True)
+        screen.print(f"There is no device. {printable(facts['problem'])}", soft_wrap=True)
         return
     print_table(
         screen,

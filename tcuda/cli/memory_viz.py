@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcuda._files import require_writable
+from tcuda._files import require_writable, write_file
 from tcuda.cli.terminal import console, memory, print_table
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     require_writable(output)
     found, stacks = devices(read_snapshot(options.file))
     compared = _comparisons(found, stacks, options.compare) if options.compare else None
-    output.write_text(render(found, stacks, options.file.name, compared), encoding="utf-8")
+    write_file(output, render(found, stacks, options.file.name, compared).encode())
     print(f"{output}: {_summary(found)}")
     if words := peak_sentence(busiest(found), stacks):
         print(words)

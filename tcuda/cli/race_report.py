@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
+from tcuda._files import write_file
 from tcuda._race_viz import render
 from tcuda.cli.defaults import STDOUT
 from tcuda.cli.messages import printable
@@ -51,11 +52,11 @@ class Output:
         if self.json == STDOUT:
             print(_json(report), file=self.stdout, flush=True)
         elif self.json is not None:
-            (self.folder / self.json).write_text(_json(report) + "\n", encoding="utf-8")
+            write_file(self.folder / self.json, (_json(report) + "\n").encode())
             written.append(self.json)
         if self.html is not None:
             title = " ".join(report["program"]["arguments"])
-            (self.folder / self.html).write_text(render(report, title), encoding="utf-8")
+            write_file(self.folder / self.html, render(report, title).encode())
             written.append(str(self.html))
         if is_open:
             for path in written:

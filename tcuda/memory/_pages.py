@@ -75,7 +75,7 @@ def _save(filename: str | os.PathLike[str], snapshot: object, title: str, *, wit
     # These imports take long.
     from pathlib import Path
 
-    from tcuda._files import require_writable
+    from tcuda._files import require_writable, write_file
     from tcuda._memory_viz import checked, page
 
     path = Path(os.fsdecode(filename))
@@ -87,6 +87,6 @@ def _save(filename: str | os.PathLike[str], snapshot: object, title: str, *, wit
     if not with_history:
         content["device_traces"] = []
         content["host_trace"] = []
-    path.write_text(page(content, title), encoding="utf-8")
+    write_file(path, page(content, title).encode())
     if is_picture:
         warnings.warn(f"tcuda writes a page of HTML instead of an SVG picture: {path}", stacklevel=stacklevel())

@@ -31,7 +31,7 @@ def require_collection(arrays: Any) -> None:
     """
     if isinstance(arrays, (list, tuple)):
         return
-    if not isinstance(arrays, Container) or hasattr(arrays, "dtype"):
+    if not isinstance(arrays, Container) or isinstance(arrays, (str, bytes)) or hasattr(arrays, "dtype"):
         raise TypeError(f"Inputs should be a collection of tensors; got {a_kind(arrays)}.")  # torch's sentence
 
 

@@ -368,9 +368,18 @@ def _as_long(value: Any, name: str) -> int:
 
 
 def seed_of_environment() -> int | None:
-    """Return the seed in ``CUPY_SEED``, which CuPy reads too; None if the variable is not set."""
+    """Return the seed in ``CUPY_SEED``, which CuPy reads too; None if the variable is not set.
+
+    Raises:
+        ValueError: The variable is not an integer.
+    """
     text = os.environ.get("CUPY_SEED")
-    return None if text is None else int(text)
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        raise ValueError(
+            f"CUPY_SEED must be an integer, such as CUPY_SEED=7; got {text!r}. Correct or remove the variable."
+        ) from None
 
 
 def seed_of(seed: Any) -> int:

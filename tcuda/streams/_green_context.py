@@ -74,7 +74,7 @@ class GreenContext:
     __slots__ = ("__weakref__", "_is_leaving", "_parent", "_set", "_share")
 
     _parent: _Stream | None  # the stream that was current before set_context()
-    _set: tuple[_Stream, _Stream] | None  # during set_context(), what was current on the device of the context, and here
+    _set: tuple[_Stream, _Stream] | None  # during set_context(), the streams that were current on both devices
     _is_leaving: bool  # whether pop_context() has begun to change what is current
     _share: _Share
 

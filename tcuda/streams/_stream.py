@@ -275,6 +275,8 @@ class Stream(_core.StreamMethods):
             record = event.record
         except AttributeError:
             refuse_event(event)
+        if hasattr(event, "wait_event"):  # streams have record() too
+            refuse_event(event)
         record(self)
         return event
 

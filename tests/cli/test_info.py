@@ -51,6 +51,14 @@ def test_info_is_plain_text_without_a_terminal(capsys: pytest.CaptureFixture[str
     assert all(line.isascii() and line.isprintable() for line in lines)
 
 
+def test_info_prints_no_control_characters(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("TCUDA_OF_A_TEST", "\x1b[31mred\x07\r")
+    assert main(["info"]) == 0
+    output = capsys.readouterr().out
+    assert r"TCUDA_OF_A_TEST=\x1b[31mred\x07" in output
+    assert output.replace("\n", "").isprintable()
+
+
 def test_info_on_emulated_devices(tcuda_command: Any) -> None:
     done = tcuda_command(
         "info", "--json", TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES="3", CUDA_VISIBLE_DEVICES="2,0,1"

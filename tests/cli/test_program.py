@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import re
 import subprocess
 import sys
@@ -77,6 +78,7 @@ def make(folder: Path) -> None:
     (package / "__init__.py").write_text("")
     (package / "__main__.py").write_text(SEES)
     (package / "module.py").write_text(SEES)
+    py_compile.compile(str(folder / "sees.py"), str(folder / "compiled.pyc"), doraise=True)
     (folder / "link.py").symlink_to(package / "module.py")
     with zipfile.ZipFile(folder / "archive.zip", "w") as archive:
         archive.writestr("__main__.py", SEES)
@@ -90,6 +92,7 @@ def make(folder: Path) -> None:
         ["package"],
         ["package/module.py", "x"],
         ["link.py"],
+        ["compiled.pyc", "x"],
         ["archive.zip", "--help"],
         ["-m", "sees", "-m", "x"],
         ["-m", "package", "x"],

@@ -297,6 +297,17 @@ def test_a_program_may_change_its_folder_and_its_files(sanitize: Sanitize, tmp_p
     assert (done.returncode, len(json.loads(done.stdout)["races"]) > 0) == (1, True)
 
 
+@pytest.mark.parametrize("name", ["page.html", "report.json"])
+def test_a_full_disk_leaves_the_old_report(sanitize: Sanitize, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("old")
+    limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+    done = sanitize(RACY + limit, options=[f"--{name[-4:]}={name}", "program.py"])
+    assert "File too large" in done.stderr
+    assert done.returncode != 0
+    assert (tmp_path / name).read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "program.py"])
+
+
 @pytest.mark.parametrize("end", ["", "import os; os._exit(0)"], ids=["return", "os._exit"])
 @pytest.mark.parametrize("option", ["--html=/dev/full", "--json=/dev/full"])
 def test_the_summary_is_shown_if_a_file_cannot_be_written(option: str, end: str, sanitize: Sanitize) -> None:

@@ -28,6 +28,8 @@ def host() -> Any:
 REFUSED: dict[str, tuple[Callable[[Arrays], object], type[Exception], str]] = {
     # The beginnings of the messages are torch's.
     "array": (lambda t: nccl.all_reduce(t[0]), TypeError, "Inputs should be a collection of tensors"),
+    "text": (lambda t: nccl.reduce(""), TypeError, "Inputs should be a collection of tensors; got"),
+    "bytes": (lambda t: nccl.all_reduce(b"ab"), TypeError, "Inputs should be a collection of tensors; got"),
     "iterator": (lambda t: nccl.all_reduce(iter(t)), TypeError, "Inputs should be a collection of tensors"),
     "output": (lambda t: nccl.all_gather(t, t[0]), TypeError, "Inputs should be a collection of tensors"),
     "no array": (lambda t: nccl.all_reduce([t[0], 3]), TypeError, r"expected Tensor at 1 \(got int\)"),
@@ -228,6 +230,7 @@ def test_the_version_and_the_unique_ids_are_those_of_a_library() -> None:
     assert (major, minor) >= (2, 8)
     assert patch >= 0
     assert nccl.SUM == 0
+    assert {name for name in dir(nccl) if not name.startswith("_")} == {*nccl.__all__, "SUM"}
     uids = {nccl.unique_id() for _ in range(3)}
     assert len(uids) == 3
     assert all(isinstance(uid, bytes) and len(uid) == 128 for uid in uids)

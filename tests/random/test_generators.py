@@ -514,6 +514,18 @@ class TestBeforeInitialisation:
         assert output_of(code) != output_of(code)
         assert output_of(code, CUPY_SEED="31") == "31"
 
+    def test_a_seed_of_the_environment_that_is_no_number_is_refused(self, output_of: OutputOf) -> None:
+        code = """
+            import tcuda
+            try:
+                tcuda.initial_seed()
+            except ValueError as error:
+                print(error)
+        """
+        assert output_of(dedented(code), CUPY_SEED="x") == (
+            "CUPY_SEED must be an integer, such as CUPY_SEED=7; got 'x'. Correct or remove the variable."
+        )
+
     def test_a_seed_may_be_set_by_the_array_module_first(self, output_of: OutputOf) -> None:
         code = "import tcuda; xp = tcuda.xp; xp.random.seed(8); print(tcuda.initial_seed())"
         assert output_of(code) == "8"

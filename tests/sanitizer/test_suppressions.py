@@ -16,6 +16,8 @@ from tcuda.sanitizer import CUDASanitizerErrors, Report, check, suppress, suppre
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.fixture_types import OutputOf
+
 pytestmark = pytest.mark.emulated
 
 FILE = Path(__file__).name
@@ -217,6 +219,21 @@ def test_a_missing_file_is_named(file: Path) -> None:
     ) as caught:
         run()
     assert caught.value.filename == str(file)
+
+
+def test_a_device_that_never_ends_is_refused(fresh_output_of: OutputOf) -> None:
+    code = """
+try:
+    import tcuda
+    tcuda.sanitizer.check(mode="collect").begin()
+except ValueError as error:
+    print(error)
+"""
+    for switch in ("0", "1"):
+        assert fresh_output_of(code, TCUDA_SANITIZER_SUPPRESSIONS="/dev/zero", TCUDA_SANITIZER=switch) == (
+            "TCUDA_SANITIZER_SUPPRESSIONS names a file of which no suppressions are read, '/dev/zero': it is not a "
+            "regular file."
+        )
 
 
 def test_other_arrays_of_the_same_place_are_told() -> None:

@@ -242,9 +242,7 @@ class TestStreams:
 
 
 class TestLifetimes:
-    def test_the_context_ends_with_the_last_of_its_object_and_streams(
-        self, destroyed: list[int], xp: Any
-    ) -> None:
+    def test_the_context_ends_with_the_last_of_its_object_and_streams(self, destroyed: list[int], xp: Any) -> None:
         context = GreenContext.create(num_sms=2)
         first, second = context.Stream(), context.Stream()
         del context, first
@@ -311,9 +309,7 @@ class TestLifetimes:
         gc.collect()
         assert len(destroyed) == 1
 
-    def test_a_context_may_die_during_a_capture_of_another_library(
-        self, destroyed: list[int], runtime: Any
-    ) -> None:
+    def test_a_context_may_die_during_a_capture_of_another_library(self, destroyed: list[int], runtime: Any) -> None:
         context = GreenContext.create(num_sms=2)
         context.Stream()
         other = tcuda.Stream().cuda_stream

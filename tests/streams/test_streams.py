@@ -302,6 +302,21 @@ class TestWaiting:
         with pytest.raises(RuntimeError, match="expected stream to be a"):
             tcuda.Stream().wait_stream(bad)
 
+    def test_an_event_is_no_stream(self, xp: Any) -> None:
+        side = tcuda.Stream()
+        for event in (tcuda.Event(), side.record_event(), xp.cuda.Event()):
+            for function in (side.wait_stream, tcuda.set_stream, tcuda.stream, tcuda.Event().record):
+                with pytest.raises(RuntimeError, match="expected stream to be a"):
+                    function(event)
+        assert tcuda.current_stream() == tcuda.default_stream()
+
+    def test_a_stream_is_no_event(self, xp: Any) -> None:
+        side = tcuda.Stream()
+        for stream in (side, tcuda.Stream(), xp.cuda.Stream(), ForeignStream(side.cuda_stream)):
+            for function in (side.record, side.record_event, side.wait_event):
+                with pytest.raises(RuntimeError, match="expected event to be a"):
+                    function(stream)
+
 
 class TestCurrent:
     def test_the_first_current_stream_is_the_default_stream(self) -> None:

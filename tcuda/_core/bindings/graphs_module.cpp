@@ -3,6 +3,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include "bindings/containers.hpp"
 #include "bindings/python_launcher.hpp"
 #include "driver/status.hpp"
 #include "graphs/conditional_nodes.hpp"
@@ -44,7 +45,7 @@ nb::tuple add_conditional(ConditionalNodes &nodes, libcuda::Stream stream, int k
 nb::tuple read_nodes(const NodeReader &reader, libcuda::Graph graph) {
     std::vector<NodeFacts> nodes;
     const int status = reader.read(graph, &nodes);
-    nb::list facts;
+    nb::list facts = new_list();
     if (status == success)
         for (const NodeFacts &node : nodes)
             facts.append(nb::make_tuple(node.type, node.number, nb::bytes(node.kernel.data(), node.kernel.size()),

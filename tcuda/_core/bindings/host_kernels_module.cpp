@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/containers.hpp"
 #include "host_kernels/grid.hpp"
 #include "host_kernels/loaded_module.hpp"
 
@@ -38,7 +39,7 @@ std::uint64_t item_of(const Region &region) { return region.axes == 0 ? 1 : regi
 std::pair<nb::tuple, nb::tuple> layout_of(const Region &region) {
     if (region.axes == 0)
         return {nb::make_tuple(region.run), nb::make_tuple(1)};
-    nb::list lengths, strides;
+    nb::list lengths = new_list(), strides = new_list();
     for (unsigned axis = region.axes; axis-- != 0;) {
         lengths.append(region.lengths[axis]);
         strides.append(region.strides[axis]);
@@ -62,7 +63,7 @@ nb::list regions_of_items(const nb::bytes &places, std::uint64_t itemsize, std::
     }
     if (end != 0)
         builder.add(start, end);
-    nb::list found;
+    nb::list found = new_list();
     for (const Region &region : builder.take()) {
         const auto [lengths, strides] = layout_of(region);
         found.append(nb::make_tuple(region.address, item_of(region), lengths, strides, builder.exact()));
@@ -78,7 +79,7 @@ struct HostFunction {
     std::string name() const { return kernel->name; }
 
     nb::list parameters() const {
-        nb::list found;
+        nb::list found = new_list();
         for (unsigned place = 0; place < kernel->parameter_count; ++place) {
             const abi::Parameter &parameter = kernel->parameters[place];
             found.append(nb::make_tuple(std::string(1, parameter.kind), parameter.size, parameter.offset));
@@ -137,7 +138,7 @@ public:
     }
 
     nb::list accesses(const std::vector<std::uintptr_t> &cuts, std::size_t most) const {
-        nb::list found;
+        nb::list found = new_list();
         if (grid_.recorder() == nullptr)
             return found;
         std::vector<RecordedRegion> regions;

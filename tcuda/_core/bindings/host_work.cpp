@@ -65,8 +65,8 @@ bool HostWork::end(PyObject *timeline, long long bytes, long long operations) co
 }
 
 // The dictionaries of `thread_` and `streams_` in this thread, as a pair: a borrowed reference. Null if there is none,
-// or if a Python error is set. Python takes 40 ns to find a dictionary, so the thread keeps the pair beside them: the end
-// of the thread drops all of them at once, and finalizers that run later in that thread find new ones.
+// or if a Python error is set. Python takes 40 ns to find a dictionary, so the thread keeps the pair beside them. The
+// end of the thread drops all of them at once, and finalizers that run later in that thread find new ones.
 PyObject *HostWork::locals() const {
     PyObject *const of_all = PyThreadState_GetDict();
     if (of_all == nullptr)

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/containers.hpp"
 #include "bindings/python_launch_reader.hpp"
 #include "kernel_uses/kernel_use.hpp"
 #include "watch/kernel_table.hpp"
@@ -79,7 +80,7 @@ void make_table(KernelTable *place, nb::object of_ptx, nb::object of_cubin) {
 
 nb::dict sizes(KernelTable &table) {
     const KernelTable::Sizes sizes = table.sizes();
-    nb::dict made;
+    nb::dict made = new_dict();
     made["modules"] = sizes.modules;
     made["functions"] = sizes.functions;
     made["cubins"] = sizes.cubins;

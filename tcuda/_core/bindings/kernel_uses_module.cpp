@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/containers.hpp"
 #include "kernel_uses/cubin_uses.hpp"
 #include "kernel_uses/mangled_name.hpp"
 #include "kernel_uses/ptx_uses.hpp"
@@ -36,7 +37,7 @@ nb::object decoded(const std::string &text) {
 }
 
 nb::tuple tuple_of(const KernelUse &use) {
-    nb::list parameters, pointers;
+    nb::list parameters = new_list(), pointers = new_list();
     for (const auto &parameter : use.parameters)
         parameters.append(nb::make_tuple(parameter.offset, parameter.size));
     for (const auto &pointer : use.pointers)
@@ -46,7 +47,7 @@ nb::tuple tuple_of(const KernelUse &use) {
 }
 
 nb::dict dict_of(const KernelUses &uses) {
-    nb::dict found;
+    nb::dict found = new_dict();
     for (const auto &[name, use] : uses)
         found[decoded(name)] = tuple_of(use);
     return found;

@@ -8,6 +8,7 @@
 
 #include "bindings/array_addresses.hpp"
 #include "bindings/array_type.hpp"
+#include "bindings/containers.hpp"
 #include "bindings/kernel_function.hpp"
 #include "bindings/kernel_parameters.hpp"
 #include "kernels/kernel_launcher.hpp"
@@ -32,7 +33,7 @@ void make_parameters(KernelParameters *self, const std::vector<PythonParameter> 
 }
 
 nb::list list_of(const KernelParameters &parameters) {
-    nb::list found;
+    nb::list found = new_list();
     for (const Parameter &parameter : parameters.list())
         found.append(nb::make_tuple(nb::str(reinterpret_cast<const char *>(&parameter.kind), 1), parameter.size,
                                     parameter.offset));

@@ -2,13 +2,15 @@
 
 #include <new>
 
+#include "bindings/containers.hpp"
+
 namespace nb = nanobind;
 
 namespace tcuda {
 namespace {
 
 nb::dict facts_of(const OutOfMemory &failure) {
-    nb::dict facts;
+    nb::dict facts = new_dict();
     facts["device"] = failure.device;
     facts["requested"] = failure.requested;
     facts["total"] = failure.total;

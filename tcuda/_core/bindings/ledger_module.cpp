@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "bindings/containers.hpp"
 #include "bindings/cupy_face.hpp"
 #include "bindings/interruption.hpp"
 #include "bindings/ledger_errors.hpp"
@@ -32,7 +33,9 @@ using Self = PythonLedger;
 // A time in which no event is recorded for page-locked memory, because a stream is about to capture.
 class ExpectedCapture {
 public:
-    explicit ExpectedCapture(HostAllocator &host) : host_(host) { host_.begin_capture(); }
+    explicit ExpectedCapture(PythonLedger &ledger) : owner_(nb::find(ledger)), host_(ledger.ledger.host()) {
+        host_.begin_capture();
+    }
     ~ExpectedCapture() { end(); }
     ExpectedCapture(const ExpectedCapture &) = delete;
     ExpectedCapture &operator=(const ExpectedCapture &) = delete;
@@ -44,6 +47,7 @@ public:
     }
 
 private:
+    const nb::object owner_; // nb::keep_alive ends the process where there is no memory
     HostAllocator &host_;
     bool ended_ = false;
 };
@@ -73,7 +77,7 @@ CaptureId begin_capture(Self &self, PoolId id, int device, Stream stream) {
 
 // The streams that this thread can name, each once.
 nb::list streams_of(const Sharing &sharing) {
-    nb::list handles;
+    nb::list handles = new_list();
     std::vector<Stream> seen;
     for (const Stream key : sharing.streams) {
         Stream handle;
@@ -250,8 +254,7 @@ void bind_ledger(nb::module_ &module) {
              },
              nb::arg("device"), nb::arg("id"), nb::arg("use") = 0)
         // Captures
-        .def("expect_capture", [](Self &self) { return std::make_unique<ExpectedCapture>(self.ledger.host()); },
-             nb::keep_alive<0, 1>())
+        .def("expect_capture", [](Self &self) { return std::make_unique<ExpectedCapture>(self); })
         .def("begin_capture", begin_capture, nb::arg("id"), nb::arg("device"), nb::arg("stream"))
         .def("end_capture",
              [](Self &self, CaptureId capture) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/containers.hpp"
 #include "library_calls/import_table.hpp"
 #include "library_calls/interception.hpp"
 #include "library_calls/signature.hpp"
@@ -40,7 +41,7 @@ void look_again() {
 }
 
 nb::dict counts() {
-    nb::dict counts;
+    nb::dict counts = new_dict();
     const auto &signatures = library_calls::signatures();
     for (std::size_t function = 0; function < signatures.size(); ++function)
         if (const std::uint64_t calls = library_calls::calls_of(function))
@@ -79,13 +80,13 @@ const char *kind_name(kernel_uses::Kind kind) {
 
 // The notes of the thread, the innermost ones first.
 nb::list notes() {
-    nb::list scopes;
+    nb::list scopes = new_list();
     for (const watch::CallNotes *scope = watch::innermost_notes(); scope; scope = scope->outer) {
-        nb::list all;
+        nb::list all = new_list();
         for (const watch::NotedMemory &memory : scope->memory) {
             nb::object shape = nb::none();
             if (memory.extent_known) {
-                nb::list dimensions;
+                nb::list dimensions = new_list();
                 for (const races::Dimension &dimension : memory.region.shape())
                     dimensions.append(nb::make_tuple(dimension.count, dimension.stride));
                 shape = nb::make_tuple(memory.region.itemsize(), dimensions);

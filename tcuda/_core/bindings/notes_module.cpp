@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "bindings/containers.hpp"
 #include "bindings/noted_calls.hpp"
 #include "bindings/python_notes.hpp"
 #include "bindings/use_reader.hpp"
@@ -23,7 +24,7 @@ void make_notes(PythonNotes *self, nb::handle accesses) {
 }
 
 nb::tuple described(const watch::NotedMemory &memory) {
-    nb::list counts, strides;
+    nb::list counts = new_list(), strides = new_list();
     for (const races::Dimension &dimension : memory.region.shape()) {
         counts.append(dimension.count);
         strides.append(dimension.stride);
@@ -35,9 +36,9 @@ nb::tuple described(const watch::NotedMemory &memory) {
 
 // The notes of this thread, the innermost first.
 nb::list current_notes() {
-    nb::list made;
+    nb::list made = new_list();
     for (const watch::CallNotes *notes = watch::innermost_notes(); notes != nullptr; notes = notes->outer) {
-        nb::list memory;
+        nb::list memory = new_list();
         for (const watch::NotedMemory &noted : notes->memory)
             memory.append(described(noted));
         made.append(nb::make_tuple(nb::str(notes->name.c_str(), notes->name.size()), memory, notes->exclusive));

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/containers.hpp"
 #include "bindings/python_race_detector.hpp"
 #include "bindings/python_stacks.hpp"
 #include "bindings/use_reader.hpp"
@@ -109,10 +110,10 @@ Launch launch_of(libcuda::Function function, const std::optional<std::string> &n
 }
 
 nb::list tuples_of(const RaceDetector::NamedUses &uses) {
-    nb::list made;
+    nb::list made = new_list();
     for (const RaceDetector::NamedUse &named : uses) {
         const races::Region &region = named.use.region;
-        nb::list counts, strides;
+        nb::list counts = new_list(), strides = new_list();
         for (const races::Dimension &dimension : region.shape()) {
             counts.append(dimension.count);
             strides.append(dimension.stride);
@@ -155,7 +156,7 @@ watch::WatchedStream watched(int device, Stream stream) { return {device, key_of
 
 nb::dict sizes(PythonGraphWatch &self) {
     const GraphWatch::Sizes sizes = self.graphs.sizes();
-    nb::dict made;
+    nb::dict made = new_dict();
     made["executables"] = sizes.executables;
     made["captured_nodes"] = sizes.captured_nodes;
     return made;

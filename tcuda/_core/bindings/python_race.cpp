@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "bindings/containers.hpp"
 #include "bindings/python_stacks.hpp"
 #include "driver/stream_key.hpp"
 
@@ -26,7 +27,7 @@ nb::object frames(StackId stack) {
 Stream shown(Stream key) { return (key & 1) == 0 ? key : per_thread_stream; }
 
 nb::tuple region_of(const PythonRaceAccess &self) {
-    nb::list counts, strides;
+    nb::list counts = new_list(), strides = new_list();
     for (const races::Dimension &dimension : self.access.shape) {
         counts.append(dimension.count);
         strides.append(dimension.stride);
@@ -65,9 +66,9 @@ nb::object allocation_of(const PythonRace &self, const std::optional<RaceAllocat
 } // namespace
 
 nb::list list_of(const std::vector<RecentStep> &steps) {
-    nb::list list;
+    nb::list list = new_list();
     for (const RecentStep &step : steps) {
-        nb::dict made;
+        nb::dict made = new_dict();
         made["number"] = step.number;
         made["kind"] = kind_of(step);
         made["device"] = step.device;

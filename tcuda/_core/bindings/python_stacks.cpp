@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "bindings/containers.hpp"
 #include "bindings/cpython_functions.hpp"
 #include "bindings/frame_layout.hpp"
 #include "bindings/python_lock.hpp"
@@ -39,7 +40,9 @@ public:
     // Whether this thread is noting its stack already: a garbage collection has called the core.
     static bool busy() { return busy_; }
 
+    // Fewer frames if there is no memory for an object of a frame.
     const StackFrames &note() {
+        const bool had_error = PyErr_Occurred() != nullptr;
         frame_ = reinterpret_cast<PyObject *>(PyEval_GetFrame());
         Py_XINCREF(frame_);
         while (frame_ != nullptr) {
@@ -50,6 +53,8 @@ public:
             PyObject *const back = cpython.frame_back(frame_);
             Py_DECREF(std::exchange(frame_, back));
         }
+        if (!had_error && PyErr_Occurred() != nullptr)
+            PyErr_Clear();
         return frames();
     }
 
@@ -178,7 +183,7 @@ except StopIteration:
 )";
     bool right = true;
     int compared = 0;
-    nb::dict names;
+    nb::dict names = new_dict();
     names["compare"] = nb::cpp_function([&] {
         ++compared;
         right = right && both_walks_agree();

@@ -24,6 +24,8 @@ int PythonStreams::call(std::uint64_t *result, Entry entry, Arguments... argumen
                 return status;
             Interruption::keep(error);
         } catch (const nb::cast_error &) {
+            if (PyErr_Occurred()) // there is no memory for the conversion
+                Interruption::keep(nb::python_error());
             return unknown_error;
         }
     }

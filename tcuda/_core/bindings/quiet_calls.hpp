@@ -9,8 +9,8 @@
 namespace tcuda {
 
 // Up to Python 3.11, the garbage collector may run in the middle of a change of a context variable. A finalizer that
-// changes the context of the thread meanwhile frees what the change reads. So with such a Python a call runs in a copy of
-// the context: the call may be a finalizer's, and leaves the context of the thread alone. Code in the call sees the
+// changes the context of the thread meanwhile frees what the change reads. So with such a Python a call runs in a copy
+// of the context: the call may be a finalizer's, and leaves the context of the thread alone. Code in the call sees the
 // variables of the program; a change that such code makes ends with the call.
 class QuietCalls {
 public:

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/containers.hpp"
 #include "bindings/pending_races.hpp"
 #include "bindings/python_race.hpp"
 #include "bindings/python_race_detector.hpp"
@@ -127,7 +128,7 @@ nb::object ranges_in_use(Self &self) {
     const auto ranges = self.detector.ranges_in_use();
     if (!ranges)
         return nb::none();
-    nb::list made;
+    nb::list made = new_list();
     for (const WatchedRange &range : *ranges)
         made.append(nb::make_tuple(range.begin, range.end, range.reads));
     return made;
@@ -135,7 +136,7 @@ nb::object ranges_in_use(Self &self) {
 
 nb::dict sizes(Self &self) {
     const RaceDetector::Sizes sizes = self.detector.sizes();
-    nb::dict made;
+    nb::dict made = new_dict();
     made["operations"] = sizes.operations;
     made["intervals"] = sizes.intervals;
     made["accesses"] = sizes.accesses;
@@ -147,7 +148,7 @@ nb::dict sizes(Self &self) {
 }
 
 nb::list races_of(Self &self) {
-    nb::list made;
+    nb::list made = new_list();
     for (const auto &race : self.detector.races())
         made.append(PythonRace{race});
     return made;

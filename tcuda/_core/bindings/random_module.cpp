@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "bindings/buffer.hpp"
+#include "bindings/containers.hpp"
 #include "bindings/work_notes.hpp"
 #include "random/captured_state.hpp"
 #include "random/fill_kernel.hpp"
@@ -50,7 +51,7 @@ bool load(PhiloxState &state, nb::handle source) {
 }
 
 nb::list passes(std::uint64_t size, std::uint64_t itemsize, std::uint64_t lanes, std::uint64_t most_blocks) {
-    nb::list found;
+    nb::list found = new_list();
     PhiloxPasses(itemsize, lanes, most_blocks).each(size, [&](const PhiloxPass &pass) {
         found.append(nb::make_tuple(pass.start, pass.size, pass.blocks, pass.increment));
         return 0;

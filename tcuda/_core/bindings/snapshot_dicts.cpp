@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "bindings/containers.hpp"
 #include "bindings/interned.hpp"
 #include "bindings/python_stacks.hpp"
 #include "driver/stream_key.hpp"
@@ -105,7 +106,7 @@ class Describer {
 public:
     nb::dict segment(int device, const SegmentView &view) {
         std::size_t allocated = 0, active = 0, requested = 0;
-        nb::list blocks;
+        nb::list blocks = new_list();
         for (const BlockView &block : view.blocks) {
             if (block.state == Block::State::allocated)
                 allocated += block.size;
@@ -115,7 +116,7 @@ public:
             }
             blocks.append(this->block(block));
         }
-        nb::dict made;
+        nb::dict made = new_dict();
         made[names_.device] = device;
         made[names_.address] = view.address;
         made[names_.total_size] = view.size;
@@ -139,7 +140,7 @@ public:
     }
 
     nb::dict event(const Occurrence &event) {
-        nb::dict made;
+        nb::dict made = new_dict();
         made[names_.action] = names_.of(event.action);
         // In the event of a lack of memory, `address` has the number of free bytes of the device.
         made[event.action == Action::oom ? names_.device_free : names_.addr] = event.address;
@@ -154,7 +155,7 @@ public:
 
 private:
     nb::dict block(const BlockView &view) {
-        nb::dict made;
+        nb::dict made = new_dict();
         made[names_.address] = view.address;
         made[names_.size] = view.size;
         made[names_.requested_size] = view.requested;
@@ -181,10 +182,10 @@ private:
 
 nb::tuple snapshot_of(Ledger &ledger, std::optional<PoolId> pool, bool traces) {
     Describer describer;
-    nb::list segments, device_traces;
+    nb::list segments = new_list(), device_traces = new_list();
     for (int device = 0; device < ledger.devices(); ++device) {
         DeviceLedger &of_device = ledger.of(device);
-        nb::list events;
+        nb::list events = new_list();
         if (traces)
             for (const Occurrence &event : of_device.events())
                 events.append(describer.event(event));
@@ -197,7 +198,7 @@ nb::tuple snapshot_of(Ledger &ledger, std::optional<PoolId> pool, bool traces) {
 
 nb::tuple host_snapshot_of(HostAllocator &host) {
     Describer describer;
-    nb::list segments, events;
+    nb::list segments = new_list(), events = new_list();
     for (const Occurrence &event : host.events())
         events.append(describer.event(event));
     for (const HostSegmentView &view : host.snapshot())

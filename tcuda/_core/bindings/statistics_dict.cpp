@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/containers.hpp"
 #include "bindings/interned.hpp"
 
 namespace nb = nanobind;
@@ -91,7 +92,7 @@ const std::vector<nb::object> &keys() {
 } // namespace
 
 nb::dict dict_of(const HostStatistics &statistics) {
-    nb::dict dict;
+    nb::dict dict = new_dict();
     const auto set = [&](const char *name, const char *figure, std::int64_t value) {
         dict[(std::string(name) + "." + figure).c_str()] = value;
     };
@@ -124,7 +125,7 @@ nb::dict dict_of(const Statistics &statistics) {
     std::array<std::int64_t, sizeof(Statistics) / sizeof(std::int64_t)> numbers; // all members are such numbers
     NumberLister lister(numbers.data());
     visit(statistics, lister);
-    nb::dict dict;
+    nb::dict dict = new_dict();
     const std::int64_t *number = numbers.data();
     for (const nb::object &key : keys()) {
         PyObject *const value = PyLong_FromLongLong(*number++);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bindings/call_group.hpp"
+#include "bindings/containers.hpp"
 #include "bindings/plain_calls.hpp"
 #include "bindings/python_transfers.hpp"
 #include "transfers/pack_tables.hpp"
@@ -29,7 +30,7 @@ using PythonPackedArray = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t
 
 template <std::size_t capacity>
 nb::list tables_of(std::uint64_t target, const std::vector<PackedArray> &arrays) {
-    nb::list found;
+    nb::list found = new_list();
     const auto table = std::make_unique<PackTable<capacity>>();
     each_table(*table, target, arrays, [&](const PackTable<capacity> &filled) {
         found.append(nb::make_tuple(nb::bytes(&filled, sizeof filled), filled.blocks, pack_threads));

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include "bindings/containers.hpp"
 #include "bindings/python_driver_watch.hpp"
 #include "cupti/calls.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 using Self = PythonDriverWatch;
 
 nb::dict watched_calls() {
-    nb::dict made;
+    nb::dict made = new_dict();
     for (const cupti::WatchedCall &call : cupti::watched_calls())
         made[call.name] = call.id;
     return made;

@@ -14,7 +14,7 @@ from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
 from tcuda._status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 _GREEN_CONTEXTS = 12_080
 """The first driver for green contexts, as in torch."""
