@@ -42,7 +42,7 @@ class LostTasks(SchedulerPlugin):
             if _is_of_group(task.key):
                 self._fail(task.key)
 
-    def _fail(self, key: str) -> None:
+    def _fail(self, key: Any) -> None:
         """Let a task fail unless its worker is there, for example a worker that has paused."""
         task = self._scheduler.tasks.get(key)
         if task is None or task.state != "no-worker":
@@ -51,7 +51,8 @@ class LostTasks(SchedulerPlugin):
         if any(worker in self._scheduler.workers for worker in workers):
             return
         error = GroupError(
-            f"The worker {', '.join(workers)} of the task {key} has gone. Make a new group of the workers that are there."
+            f"The worker {', '.join(workers)}, to which the task {key} belongs, has gone. Make a new group of the "
+            "workers that are there."
         )
         stimulus = f"tcuda-lost-task-{key}"
         others = self._scheduler.transition(

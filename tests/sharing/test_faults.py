@@ -179,6 +179,22 @@ def test_a_process_that_is_killed_after_it_has_sent_an_array_on(xp: Any) -> None
         assert tcuda.memory_allocated() < before
 
 
+def test_a_process_that_has_sent_a_thousand_views_on_can_go_on(xp: Any) -> None:
+    ours, theirs = SPAWN.Pipe()
+    with receivers.worker(ours) as middle, receivers.worker(theirs) as last:
+        ours.close()
+        theirs.close()
+        array = xp.arange(2000)
+        middle.call(receivers.keep, "array", array)
+        last.send(receivers.keep_from_other, "views")
+        middle.call(receivers.pass_views_on, "array", 1000)
+        last.answer()
+        middle.call(receivers.keep, "next", array)  # the owner has told the middle of a thousand receipts before
+        assert middle.call(receivers.elements, "next") == list(range(2000))
+        last.call(receivers.drop)
+        middle.call(receivers.drop)
+
+
 def test_a_process_that_is_killed_after_the_receiver_has_connected_to_it(xp: Any) -> None:
     ours, theirs = SPAWN.Pipe()
     with receivers.worker(ours) as middle, receivers.worker(theirs) as last:
