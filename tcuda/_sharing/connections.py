@@ -122,6 +122,12 @@ class Connection:
             except OSError:
                 self._end()
 
+    def has_ended(self) -> bool:
+        """Return whether the owner has ended now."""
+        with self._lock:
+            self._read_notices()
+            return self.ended
+
     def close_if_unused(self) -> bool:
         """Close the connection if this process holds no memory of the owner; return whether it is closed."""
         with self._lock:

@@ -212,7 +212,8 @@ def _require_end_of(sender: Address, failed: str | None) -> None:
     if failed is None:
         return
     try:
-        connections.connection_to(sender)
+        if connections.connection_to(sender).has_ended():
+            return
     except RuntimeError:
         return
     raise RuntimeError(

@@ -17,6 +17,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from tcuda._process.credentials import process_of, user_of
 from tcuda._process.fork import call_in_child
 from tcuda._sharing import wire
 from tcuda._sharing.leases import leases
@@ -144,11 +145,11 @@ class Server:
                 self._selector.unregister(self._listening)
                 self._pause_ends = time.monotonic() + _PAUSE
             return
-        if wire.user_of(connected) != os.geteuid():
+        if user_of(connected) != os.geteuid():
             connected.close()
             return
         connected.setblocking(False)
-        process = _descriptor_of(wire.process_of(connected))
+        process = _descriptor_of(process_of(connected))
         receiver = _Receiver(connected, process)
         self._receivers.add(receiver)
         self._selector.register(connected, selectors.EVENT_READ, lambda: self._serve(receiver))

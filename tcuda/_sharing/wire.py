@@ -8,8 +8,9 @@ import json
 import os
 import secrets
 import socket
-import struct
 from typing import Any, NamedTuple
+
+from tcuda._process.credentials import user_of
 
 LARGEST = 1 << 16
 """The number of bytes of the largest message."""
@@ -18,7 +19,6 @@ MOST_DESCRIPTORS = 128
 """The number of file descriptors in one message; Linux takes 253."""
 
 _ROOM = socket.CMSG_SPACE(MOST_DESCRIPTORS * array.array("i").itemsize)
-_PEER = struct.Struct("iII")
 
 
 class Address(NamedTuple):
@@ -73,18 +73,6 @@ def connect(address: Address) -> socket.socket:
         connected.close()
         raise
     return connected
-
-
-def user_of(connected: socket.socket) -> int:
-    """Return the number of the user of the process at the other end."""
-    user: int = _PEER.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
-    return user
-
-
-def process_of(connected: socket.socket) -> int:
-    """Return the number of the process at the other end; 0 if this process cannot see the other one."""
-    number: int = _PEER.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[0]
-    return number
 
 
 def send(connected: socket.socket, message: list[Any], descriptors: list[int] | None = None) -> None:

@@ -12,6 +12,7 @@ from distributed.comm.addressing import get_address_host
 from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.protocol.pickle import dumps
 
+from tcuda.dask._lost_tasks import LostTasks
 from tcuda.dask._meetings import JOIN, LEAVE, Meetings
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _NAME = "tcuda-directory"
 _MEETINGS = "tcuda-meetings"
+_LOST_TASKS = "tcuda-lost-tasks"
 _OP = "tcuda_place"
 
 
@@ -88,7 +90,7 @@ class Directory(SchedulerPlugin):
 
 
 def install(dask_scheduler: Scheduler) -> None:
-    """Give the scheduler the directory of devices and the record of meetings, unless it has them.
+    """Give the scheduler the directory of devices and its part in the groups, unless it has them.
 
     Args:
         dask_scheduler: The scheduler, under the name by which Dask passes it.
@@ -100,6 +102,7 @@ def install(dask_scheduler: Scheduler) -> None:
     dask_scheduler.handlers[_OP] = directory.place
     meetings = Meetings(dask_scheduler.worker_send, dask_scheduler.workers.__contains__)
     dask_scheduler.add_plugin(meetings, name=_MEETINGS)
+    dask_scheduler.add_plugin(LostTasks(dask_scheduler), name=_LOST_TASKS)
     dask_scheduler.handlers[JOIN] = meetings.join
     dask_scheduler.handlers[LEAVE] = meetings.leave
 

@@ -11,6 +11,7 @@ from distributed.utils import sync
 
 import tcuda
 from tcuda.dask._host_collectives import HostCollectives
+from tcuda.dask._lost_tasks import TASK
 from tcuda.dask._mailbox import Mailbox, mailboxes_of
 from tcuda.dask._meetings import JOIN, LEAVE
 from tcuda.dask._nccl_collectives import EndedError, NcclCollectives, new_unique_id
@@ -48,6 +49,8 @@ class Group(NamedTuple):
     def submit(self, client: Client, function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Future[Any]]:
         """Start ``function(group, *args, **kwargs)`` on each worker of the group.
 
+        If a worker dies, the future of its task has a :class:`GroupError`.
+
         Args:
             client: The client.
             function: A function that joins the group.
@@ -66,7 +69,7 @@ class Group(NamedTuple):
                 workers=[address],
                 allow_other_workers=False,
                 pure=False,
-                key=f"{self.name}-{rank}-{uuid.uuid4().hex}",
+                key=f"{TASK}{self.name}-{rank}-{uuid.uuid4().hex}",
             )
             for rank, address in enumerate(self.addresses)
         ]
@@ -83,6 +86,7 @@ class Group(NamedTuple):
         Raises:
             ValueError: The task does not run on a worker of the group.
             RuntimeError: A worker of the group has gone, the worker has no device, or NCCL cannot make a clique.
+            GroupError: A rank has gone while the clique of NCCL was made.
             TimeoutError: Not all tasks have joined in time.
         """
         worker = get_worker()
@@ -132,17 +136,18 @@ class Communicator:
         self.rank = rank
         self.size = len(group.addresses)
         self._worker = worker
-        self._facts = facts
-        self._nccl: NcclCollectives | None = None
         self._is_open = True
+        # Before any message arrives: the news of a rank that has gone reaches a communicator that is being made, too.
+        uid = facts[0]["unique_id"]
+        devices = {fact["device"] for fact in facts}
+        by_nccl = len(devices) == self.size and all(fact["unique_id"] for fact in facts)
+        self._nccl = NcclCollectives(self.size, uid, rank) if by_nccl else None
         self._mailbox = Mailbox(worker, meeting, rank, group.addresses, self._lose_rank)
         self._host = HostCollectives(self._mailbox, rank, self.size)
 
     def _connect(self) -> None:
-        uid = self._facts[0]["unique_id"]
-        devices = {fact["device"] for fact in self._facts}
-        if uid is not None and len(devices) == self.size and all(fact["unique_id"] for fact in self._facts):
-            self._nccl = NcclCollectives(self.size, uid, self.rank)
+        if self._nccl is not None:
+            self._by_nccl(self._nccl.connect)
 
     def all_reduce(self, array: Any, op: str = "sum") -> Any:
         """Reduce the arrays of all ranks, in place, and return ``array``.

@@ -32,7 +32,7 @@ class EndedError(Exception):
 
 
 class NcclCollectives:
-    """The collectives of a rank.
+    """The collectives of a rank, which :meth:`connect` makes possible.
 
     Args:
         size: The number of ranks.
@@ -47,12 +47,48 @@ class NcclCollectives:
     def __init__(self, size: int, uid: bytes, rank: int) -> None:
         self.calls = 0
         self.aborted = False
+        self._place = size, uid, rank
         self._most_calls: float = math.inf
         self._lock = threading.Lock()
+        self._communicator: Any = None
+        self._connected = threading.Event()
+        self._error: BaseException | None = None
+
+    def connect(self) -> None:
+        """Join the clique.
+
+        A rank that dies before it has joined can let NCCL wait for ever, and NCCL has no call that ends this wait. So a
+        thread of its own joins. If a rank is lost, the thread is left to itself.
+
+        Raises:
+            EndedError: A rank has gone meanwhile.
+            RuntimeError: NCCL cannot make the clique.
+        """
         # Otherwise NCCL connects the ranks in the first collective. The host would then wait there, with the lock, for
         # a rank that may never come.
         os.environ.setdefault("NCCL_RUNTIME_CONNECT", "0")
-        self._communicator = nccl.init_rank(size, uid, rank)
+        device = tcuda.current_device()
+        threading.Thread(target=self._join, args=(device,), name="tcuda-nccl-join", daemon=True).start()
+        self._connected.wait()
+        with self._lock:
+            if self.aborted:
+                raise EndedError
+            error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _join(self, device: int) -> None:
+        try:
+            with tcuda.device(device):
+                joined = nccl.init_rank(*self._place)
+        except BaseException as error:
+            self._error = error
+        else:
+            with self._lock:
+                self._communicator = joined
+                if self.aborted:
+                    self._abort()
+        self._connected.set()
 
     def all_reduce(self, array: Any, out: Any, op: str) -> None:
         """Reduce the arrays of all ranks into ``out`` on the current stream."""
@@ -85,10 +121,15 @@ class NcclCollectives:
             self._most_calls = min(self._most_calls, -1 if calls is None else calls)
             if self.calls > self._most_calls and not self.aborted:
                 self.aborted = True
-                # The emulated library has no such call. Its ranks notice the end of another process by themselves.
-                abort = getattr(self._communicator.handle, "abort", None)
-                if abort is not None:
-                    abort()
+                self._connected.set()
+                if self._communicator is not None:
+                    self._abort()
+
+    def _abort(self) -> None:
+        # The emulated library has no such call. Its ranks notice the end of another process by themselves.
+        abort = getattr(self._communicator.handle, "abort", None)
+        if abort is not None:
+            abort()
 
     def _call(self, function: Callable[..., None], *args: Any) -> None:
         with self._lock:

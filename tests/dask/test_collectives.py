@@ -113,7 +113,21 @@ def test_the_death_of_a_worker_ends_the_collectives_of_the_others() -> None:
             error = waiting.exception(timeout=30)
             assert isinstance(error, RuntimeError)
             assert "gone" in str(error) or "cannot be reached" in str(error)
-            dying.cancel()
+            lost = dying.exception(timeout=30)
+            assert isinstance(lost, GroupError)
+            assert "has gone" in str(lost)
+
+
+def test_a_task_for_a_worker_that_has_gone_fails() -> None:
+    with local_cluster(1, dashboard_address=":0") as cluster, Client(cluster) as client:
+        workers_then = group(client)
+        with pytest.raises(GroupError, match="has gone"):
+            client.gather(workers_then.submit(client, workers.end_process))
+        (later,) = workers_then.submit(client, workers.current_uuid_of)
+        assert isinstance(later.exception(timeout=30), GroupError)
+        client.wait_for_workers(1, timeout=30)
+        (task,) = group(client).submit(client, workers.current_uuid_of)
+        assert isinstance(task.result(timeout=30), str)
 
 
 class Workers:

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from distributed import Client
 
 import tcuda
 from support import workers
 from tcuda import nccl
-from tcuda.dask import group
+from tcuda.dask import GroupError, group, local_cluster
 from tcuda.dask._nccl_collectives import EndedError, NcclCollectives
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from distributed import Client
 
 UFUNCS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -49,6 +48,59 @@ def test_the_results_are_those_of_numpy(nccl_client: Client, op: str, shape: tup
         np.testing.assert_array_equal(found["reduce_scatter"], np.split(reduced, 2)[rank])
 
 
+def test_a_rank_that_dies_while_the_clique_is_made_is_an_error_of_the_others() -> None:
+    if tcuda.device_count() < 2:
+        pytest.skip("NCCL needs a device for each of two workers")
+    with local_cluster(2, dashboard_address=":0") as cluster, Client(cluster) as client:
+        client.run(workers.choose_nccl, True)
+        waiting, _ = group(client).submit(client, workers.die_while_rank_0_connects)
+        error = waiting.exception(timeout=30)
+        assert isinstance(error, GroupError)
+        assert "The rank 1" in str(error)
+
+
+@pytest.mark.parametrize("comes", ["before the clique is made", "never"])
+def test_the_death_of_a_rank_ends_the_wait_for_the_clique(monkeypatch: pytest.MonkeyPatch, comes: str) -> None:
+    begun, made, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def init_rank(*args: object) -> SimpleNamespace:
+        begun.set()
+        made.wait(60)
+        return SimpleNamespace(handle=SimpleNamespace(abort=ended.set))
+
+    monkeypatch.setattr(nccl, "init_rank", init_rank)
+    collectives = NcclCollectives(2, b"", 0)
+    if comes == "before the clique is made":
+        collectives.lose_rank(None)
+    else:
+        threading.Thread(target=lambda: (begun.wait(60), collectives.lose_rank(None)), daemon=True).start()
+    with pytest.raises(EndedError):
+        collectives.connect()
+    made.set()  # the clique is made after all
+    assert not begun.is_set() or ended.wait(60)
+
+
+def test_a_rank_that_has_left_in_order_does_not_end_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    collectives = NcclCollectives(2, b"", 0)
+
+    def init_rank(*args: object) -> SimpleNamespace:
+        collectives.lose_rank(0)
+        return SimpleNamespace(handle=None)
+
+    monkeypatch.setattr(nccl, "init_rank", init_rank)
+    collectives.connect()
+    assert not collectives.aborted
+
+
+def test_the_error_of_nccl_is_the_error_of_the_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init_rank(*args: object) -> None:
+        raise RuntimeError("NCCL Error 5")
+
+    monkeypatch.setattr(nccl, "init_rank", init_rank)
+    with pytest.raises(RuntimeError, match="NCCL Error 5"):
+        NcclCollectives(2, b"", 0).connect()
+
+
 class Clique:
     """A clique whose collectives do nothing."""
 
@@ -58,6 +110,7 @@ class Clique:
         monkeypatch.setattr(nccl, "init_rank", lambda *args: SimpleNamespace(handle=handle))
         monkeypatch.setattr(nccl, "all_reduce", lambda *args, comms: None)
         self.collectives = NcclCollectives(2, b"", 0)
+        self.collectives.connect()
 
     def call(self) -> None:
         self.collectives.all_reduce(None, None, "sum")

@@ -11,6 +11,7 @@ import pytest
 from support.receivers import open_files
 from tcuda._sharing import connections, wire
 from tcuda._sharing.leases import leases
+from tcuda._sharing.messages import _require_end_of
 from tcuda._sharing.server import server
 
 if TYPE_CHECKING:
@@ -219,6 +220,17 @@ def test_a_process_that_does_not_exist() -> None:
         connections.connection_to(absent)
 
 
+def test_the_end_of_a_process_is_seen_although_the_connection_is_old() -> None:
+    address = wire.new_address()
+    listening = wire.listen(address)
+    connections.connection_to(address)
+    with pytest.raises(RuntimeError, match="cannot be opened: no event"):
+        _require_end_of(address, "no event")
+    listening.close()  # as the end of the process does
+    _require_end_of(address, "no event")
+    assert not [known for known in connections.connections() if known.owner == address]
+
+
 MANY_NOTICES = """
 import threading
 from tcuda._sharing.connections import connection_to
@@ -268,6 +280,7 @@ def test_a_receiver_gets_the_descriptors_of_an_answer_that_waits(connection: Con
 
 
 def test_many_leases_are_released_at_once(connection: Connection) -> None:
+    server().settle()
     before = leases.count()
     held = []
     for _ in range(8000):  # the numbers of all of them do not fit into one message

@@ -179,6 +179,38 @@ def test_a_process_that_is_killed_after_it_has_sent_an_array_on(xp: Any) -> None
         assert tcuda.memory_allocated() < before
 
 
+def test_a_process_that_has_sent_a_thousand_views_on_can_go_on(xp: Any) -> None:
+    ours, theirs = SPAWN.Pipe()
+    with receivers.worker(ours) as middle, receivers.worker(theirs) as last:
+        ours.close()
+        theirs.close()
+        array = xp.arange(2000)
+        middle.call(receivers.keep, "array", array)
+        last.send(receivers.keep_from_other, "views")
+        middle.call(receivers.pass_views_on, "array", 1000)
+        last.answer()
+        middle.call(receivers.keep, "next", array)  # the owner has told the middle of a thousand receipts before
+        assert middle.call(receivers.elements, "next") == list(range(2000))
+        last.call(receivers.drop)
+        middle.call(receivers.drop)
+
+
+def test_a_process_that_is_killed_after_the_receiver_has_connected_to_it(xp: Any) -> None:
+    ours, theirs = SPAWN.Pipe()
+    with receivers.worker(ours) as middle, receivers.worker(theirs) as last:
+        ours.close()
+        theirs.close()
+        middle.call(receivers.keep, "array", xp.arange(4))
+        middle.call(receivers.new, "own", 3)
+        middle.call(receivers.pass_on, "own")
+        middle.call(receivers.pass_on, "array")  # with other events, because the first message is on the way
+        last.call(receivers.keep_from_other, "own")
+        middle.kill()
+        last.call(receivers.keep_from_other, "array")
+        assert last.call(receivers.elements, "array") == [0, 1, 2, 3]
+        last.call(receivers.drop)
+
+
 def test_memory_goes_back_after_the_captures_of_the_receiver(xp: Any, worker: Worker) -> None:
     array = xp.arange(4)
     before = tcuda.memory_allocated()

@@ -167,6 +167,12 @@ def pass_on(name: str) -> None:
     other.send(kept[name])
 
 
+def pass_views_on(name: str, count: int) -> None:
+    """Send views of an array to the other worker, in one message."""
+    assert other is not None
+    other.send([kept[name][begin:] for begin in range(count)])
+
+
 def keep_from_other(name: str) -> None:
     """Keep an array that the other worker has sent."""
     assert other is not None

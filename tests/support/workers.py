@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from distributed import get_worker
 
 import tcuda
+from tcuda import nccl
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,6 +120,23 @@ def join_and_die_on_rank_1(group: Group) -> None:
         os._exit(1)
     with group.join(30):
         pass
+
+
+def end_process(group: Group) -> None:
+    """Let the worker die."""
+    os._exit(1)
+
+
+def current_uuid_of(group: Group) -> str:
+    """Return the UUID of the current device."""
+    return current_uuid()
+
+
+def die_while_rank_0_connects(group: Group) -> None:
+    """Let the worker of the rank 1 die when all ranks have joined, before the rank 1 takes part in NCCL's clique."""
+    if get_worker().address == group.addresses[1]:
+        nccl.init_rank = lambda *args: os._exit(1)
+    group.join(30)
 
 
 def leave_early_on_rank_1(group: Group) -> None:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import time
 import uuid
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from distributed import Client, Future, KilledWorker, wait
+from distributed import Client, Future, KilledWorker, as_completed
 
 from tcuda.dask import Group, GroupError
 from tcuda.demo.workers import tasks
 from tcuda.demo.workers.share import LostMemberError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from tcuda.demo.config import Config
     from tcuda.demo.digits import Digits
     from tcuda.demo.workers.share import Share, State
 
 # Seconds.
-_BETWEEN_CHECKS = 0.5
 _BETWEEN_LOOKS = 0.05
 _UNTIL_CAUSE_IS_KNOWN = 10
-"""The time within which the cause of an error is known: the scheduler misses a worker, or another task fails."""
+"""The time within which the cause of an error is known: the task of a lost worker, or another task, fails."""
 _UNTIL_IDLE = 10
 """The time within which a worker ends its part of an epoch that can no longer succeed."""
 
@@ -92,6 +93,8 @@ class Team:
 
     def dissolve(self) -> None:
         """Let all workers leave the team. A worker that cannot leave is started again."""
+        if self._client.status != "running":  # the scheduler is gone
+            return
         self._client.cancel(self._futures)
         left = self._present()
         if left:
@@ -109,42 +112,40 @@ class Team:
 
         Raises:
             WorkerLostError: A worker is gone.
+            RuntimeError: The scheduler is gone.
         """
         self._futures = self._group.submit(self._client, task, *arguments, **options)
-        while True:
-            complete = self._wait()
-            if any(future.status == "error" for future in self._futures):
-                self._explain()
-            if lost := self._lost():
-                raise WorkerLostError(lost)
-            if complete:
-                return list(self._client.gather(self._futures))
+        left = set(self._futures)
+        for future in as_completed(self._futures, loop=self._client.loop):
+            left.discard(future)
+            if future.status != "finished":
+                self._explain(future, left)
+        return list(self._client.gather(self._futures))
 
-    def _wait(self) -> bool:
-        """Wait a moment for the tasks, and return whether all tasks are complete."""
-        try:
-            with self._client.as_current():
-                wait(self._futures, timeout=_BETWEEN_CHECKS)
-        except asyncio.TimeoutError:
-            return False
-        return True
-
-    def _explain(self) -> NoReturn:
+    def _explain(self, failed: Future[Any], left: Collection[Future[Any]]) -> NoReturn:
         """Raise the error of a task, or the loss of a worker.
 
         If a worker is gone or fails, the tasks of the other workers fail too. So the first error may be a consequence.
+
+        Args:
+            failed: The task that has failed first.
+            left: The tasks that may still run.
         """
-        deadline = time.monotonic() + _UNTIL_CAUSE_IS_KNOWN
-        while True:
-            errors = [future.exception() for future in self._futures if future.status == "error"]
-            for error in errors:
+        errors = []
+        with contextlib.suppress(asyncio.TimeoutError):
+            ends = as_completed(left, loop=self._client.loop, timeout=_UNTIL_CAUSE_IS_KNOWN)
+            for future in itertools.chain([failed], ends):
+                if future.status == "finished":
+                    continue
+                if future.status != "error":
+                    raise RuntimeError("The tasks were cancelled, because the scheduler is gone or has restarted.")
+                lost, error = self._lost(), future.exception()
                 if not isinstance(error, _CONSEQUENCES):
                     raise error
-            if (lost := self._lost()) or any(isinstance(error, LostMemberError) for error in errors):
-                raise WorkerLostError(lost) from errors[0]
-            if time.monotonic() > deadline:
-                raise next((error for error in errors if not isinstance(error, GroupError)), errors[0])
-            time.sleep(_BETWEEN_LOOKS)
+                if lost or isinstance(error, LostMemberError):
+                    raise WorkerLostError(lost) from error
+                errors.append(error)
+        raise next((error for error in errors if not isinstance(error, GroupError)), errors[0])
 
     def _wait_until_gone(self, addresses: Sequence[str]) -> None:
         """Wait a while until the scheduler has noticed that the workers are gone."""

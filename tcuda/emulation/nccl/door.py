@@ -16,7 +16,7 @@ import time
 from typing import NamedTuple
 
 from tcuda._errors import NcclError
-from tcuda._sharing.wire import user_of
+from tcuda._process.credentials import user_of
 from tcuda.emulation.nccl.wire import INVALID_USAGE
 
 _MOST_AT_DOOR = 64
@@ -110,8 +110,9 @@ class Door:
 
     def close(self) -> None:
         """Close the door, and all connections at the door."""
-        for open_one in (self._selector, self._listening, *self._at_door.copy()):
-            open_one.close()
+        self._selector.close()
+        for connection in (self._listening, *self._at_door.copy()):
+            connection.close()
         self._at_door.clear()
 
     def _accept(self) -> None:

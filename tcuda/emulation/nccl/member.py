@@ -11,8 +11,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tcuda._errors import NcclError
+from tcuda._process.credentials import user_of
 from tcuda._process.fork import call_in_child
-from tcuda._sharing.wire import user_of
 from tcuda.emulation.nccl import meeting, wire
 from tcuda.emulation.nccl.door import Hello, address
 
