@@ -70,7 +70,11 @@ class TestBlockAllocator:
 
     def test_a_device_is_begun_before_its_first_allocation(self, ledger: _core.Ledger) -> None:
         begun: list[tuple[int, int]] = []
-        functions = ledger.cupy_functions(CURRENT_STREAM, lambda device: begun.append((device, ledger.allocated(device))))
+
+        def begin(device: int) -> None:
+            begun.append((device, ledger.allocated(device)))
+
+        functions = ledger.cupy_functions(CURRENT_STREAM, begin)
         memory = [StandIn(1000, functions) for _ in range(3)]
         assert begun == [(0, 0)]
         assert ledger.allocated(0) == 3 * 1024
