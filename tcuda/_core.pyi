@@ -1708,11 +1708,12 @@ class Ledger:
         """Return the address of a new segment for a source that reports its segments, 0 if there is no memory."""
     def free_segment(self, device: int, address: int) -> None:
         """Give back a segment of :meth:`allocate_segment`."""
-    def cupy_functions(self, current_stream: object) -> tuple[int, int, int]:
+    def cupy_functions(self, current_stream: object, begin: Callable[[int], object]) -> tuple[int, int, int]:
         """Return ``param``, ``malloc`` and ``free`` for ``CFunctionAllocator``; the ledger then lives for ever.
 
         Args:
             current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
+            begin: A function that is called with the index of a device before the first allocation on the device.
         """
     def cupy_segment_functions(self, current_stream: object, refuse: Callable[[], NoReturn]) -> tuple[int, int, int]:
         """Return the same functions for the segments of a CuPy pool.

@@ -34,6 +34,15 @@ _CURRENT_STREAM = stream_functions["get_current_stream_ptr"]
 """The C function of CuPy that returns the handle of the current stream."""
 
 
+def _begin_runtime(device: int) -> None:
+    """Begin the CUDA runtime of ``device``, which is current.
+
+    The ledger calls the driver. Until a call of the runtime has needed the device, the runtime takes 1 us more for each
+    call such as ``cudaGetDevice``. No capture forbids this call, in contrast to ``cudaFree(0)``.
+    """
+    cupy_runtime.memGetInfo()
+
+
 class Backend:
     """CuPy on the devices of ``runtime``."""
 
@@ -82,7 +91,7 @@ class Backend:
             return
         self._ledger = ledger
         functions = cupy.cuda.memory
-        malloc = functions.CFunctionAllocator(*ledger.cupy_functions(_CURRENT_STREAM), ledger).malloc
+        malloc = functions.CFunctionAllocator(*ledger.cupy_functions(_CURRENT_STREAM, _begin_runtime), ledger).malloc
         allocate = _core.block_allocator(malloc, functions.MemoryPointer.mem, functions.BaseMemory.size)
         takeover.take_over(cupy, allocate, ledger)
         if cupy_runtime.getDeviceCount() > 1:

@@ -48,7 +48,7 @@ class TestBlockAllocator:
 
     @pytest.fixture
     def functions(self, ledger: _core.Ledger) -> tuple[int, int, int]:
-        return ledger.cupy_functions(CURRENT_STREAM)
+        return ledger.cupy_functions(CURRENT_STREAM, lambda device: None)
 
     @pytest.fixture
     def allocate(self, functions: tuple[int, int, int]) -> Any:
@@ -67,6 +67,18 @@ class TestBlockAllocator:
         assert statistics["allocated_bytes.all.current"] == size
         del memory
         assert ledger.allocated(0) == 0
+
+    def test_a_device_is_begun_before_its_first_allocation(self, ledger: _core.Ledger) -> None:
+        begun: list[tuple[int, int]] = []
+
+        def begin(device: int) -> None:
+            begun.append((device, ledger.allocated(device)))
+
+        functions = ledger.cupy_functions(CURRENT_STREAM, begin)
+        memory = [StandIn(1000, functions) for _ in range(3)]
+        assert begun == [(0, 0)]
+        assert ledger.allocated(0) == 3 * 1024
+        del memory
 
     def test_an_allocation_within_an_allocation_has_its_own_size(self, functions: tuple[int, int, int]) -> None:
         inner: list[int] = []

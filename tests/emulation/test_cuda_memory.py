@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.busy_streams import keep_busy
 from tcuda._cupy import takeover
 
 
@@ -42,6 +43,31 @@ def test_an_allocator_of_the_program_gets_all_requests(xp, cuda):
     count = len(sizes)
     xp.ones(10)
     assert len(sizes) == count
+
+
+@pytest.mark.alone
+def test_without_an_allocator_memory_comes_from_the_driver_and_goes_back_at_once(xp, cuda):
+    default = cuda.get_allocator()
+    tcuda.empty_cache()
+    allocated, reserved = tcuda.memory_allocated(), tcuda.memory_reserved()
+    free = tcuda.mem_get_info()[0]
+    cuda.set_allocator(None)
+    try:
+        x = xp.ones(1 << 20)
+        assert (tcuda.memory_allocated(), tcuda.memory_reserved()) == (allocated, reserved)
+        assert type(x.data.mem) is cuda.Memory
+        assert tcuda.mem_get_info()[0] <= free - x.nbytes
+        side = tcuda.Stream()
+        keep_busy(side)
+        del x
+        assert side.query()  # the free has waited for the device
+        assert tcuda.mem_get_info()[0] == free
+        assert tcuda.memory_reserved() == reserved
+    finally:
+        cuda.set_allocator(default)
+    with cuda.using_allocator(None):
+        assert type(xp.ones(10).data.mem) is cuda.Memory
+    assert type(xp.ones(10).data.mem) is not cuda.Memory
 
 
 def test_an_allocator_is_chosen_for_a_scope(xp, cuda):

@@ -529,3 +529,29 @@ print(os.read(read, 10000).decode(), end="|")
 def test_the_import_hook_is_removed_once_cupy_is_imported() -> None:
     names = [finder._name for finder in sys.meta_path if isinstance(finder, FollowedImport)]
     assert ("cupy" in names) == ("cupy" not in sys.modules)
+
+
+@pytest.mark.gpu
+@pytest.mark.alone
+@pytest.mark.parametrize("first", ["", "tcuda.init()", "tcuda.memory_allocated()", "tcuda.xp.random"])
+def test_the_first_array_begins_the_runtime_of_the_device(fresh_output_of: OutputOf, first: str) -> None:
+    code = f"""
+import time, cupy, tcuda
+
+def shortest():
+    times = []
+    for _ in range(50):
+        begin = time.perf_counter_ns()
+        for _ in range(100):
+            cupy.cuda.runtime.getDevice()
+        times.append(time.perf_counter_ns() - begin)
+    return min(times)
+
+{first}
+x = cupy.empty(1000)
+before = shortest()
+x += 1  # a kernel begins the runtime too
+cupy.cuda.Device().synchronize()
+print(before / shortest())
+"""
+    assert float(fresh_output_of(code)) < 3

@@ -10,6 +10,7 @@ import tcuda
 from support.busy_streams import keep_busy
 from support.sizes import KIB, MIB
 from tcuda import _core
+from tcuda._runtime.emulated.driver_streams import DriverStreams
 from tcuda._runtime.protocol import MEMCPY_HOST_TO_DEVICE
 
 if TYPE_CHECKING:
@@ -240,3 +241,33 @@ class TestReserve:
         assert host.held() == SEGMENT
         host.cycles(2 * QUESTIONS)
         assert host.held() == SEGMENT + RESERVE
+
+
+@pytest.mark.emulated
+def test_a_program_that_never_waits_asks_about_each_block_a_few_times(
+    runtime: Runtime, xp: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, query_host = [], DriverStreams.query_host
+
+    def query(self: DriverStreams, address: int, size: int) -> int:
+        asked.append(address)
+        return query_host(self, address, size)
+
+    monkeypatch.setattr(DriverStreams, "query_host", query)
+    host = Host(runtime, knows=True)
+    size = 64 * KIB
+    x, side = xp.zeros(size, "uint8"), tcuda.Stream()
+    keep_busy(side)
+    count = 3000
+    for _ in range(count):
+        block = host.block(size)
+        runtime.memcpyAsync(x.data.ptr, block.ptr, size, MEMCPY_HOST_TO_DEVICE, side.cuda_stream)
+        del block
+    assert len(asked) < 12 * count
+    tcuda.synchronize()
+    held = host.held()
+    for _ in range(count):
+        host.block(size)
+    assert host.held() == held
+    host.ledger.empty_host_cache()
+    assert host.held() == 0

@@ -521,3 +521,16 @@ def test_an_error_of_the_detector_comes_when_the_work_is_done(runtime: EmulatedR
     finally:
         runtime.watchRaces(None)
     assert y.tolist() == [0, *[3] * 7]
+
+
+def test_memory_without_a_pool_that_is_handed_out_again_is_no_race(found: Found, side: tcuda.Stream) -> None:
+    addresses = set()
+    with xp.cuda.using_allocator(None):
+        for stream in (side, tcuda.default_stream()) * 2:
+            x = xp.empty(1000)
+            addresses.add(x.data.ptr)
+            with tcuda.stream(stream):
+                x += 1
+            del x  # cudaFree() waits for the device
+    assert len(addresses) == 1
+    assert found == []

@@ -1,5 +1,7 @@
 #include "bindings/cupy_face.hpp"
 
+#include <atomic>
+#include <memory>
 #include <new>
 
 #include "bindings/block_allocator.hpp"
@@ -17,15 +19,29 @@ struct CupyFace {
     PythonLedger &self;
     CurrentStream *current_stream;
     nb::object refuse; // None where the functions are not those of a pool's segments
+    nb::object begin;  // None where the functions are those of a pool's segments
+    std::unique_ptr<std::atomic<bool>[]> begun; // by device
 
     DeviceLedger &ledger_of(int device) const { return self.ledger.of(device); }
     static const CupyFace &of(void *param) { return *static_cast<const CupyFace *>(param); }
 };
 
+// The driver's calls of the ledger do not begin CUDA's runtime, which is slow in each call until it has begun.
+void begin_runtime(const CupyFace &face, int device) {
+    if (device < 0 || device >= face.self.ledger.devices())
+        return;
+    std::atomic<bool> &begun = face.begun[static_cast<std::size_t>(device)];
+    if (begun.load(std::memory_order_relaxed))
+        return;
+    face.begin(device);
+    begun.store(true, std::memory_order_relaxed);
+}
+
 // An exception of C++ reaches the caller of CuPy as the Python error that is set.
 void *allocate(void *param, std::size_t size, int device) {
     const CupyFace &face = CupyFace::of(param);
     try {
+        begin_runtime(face, device);
         const Stream stream = key_of(static_cast<Stream>(face.current_stream()));
         std::size_t block_size = size;
         const Address address = face.self.ledger.allocate(device, size, stream, &block_size);
@@ -63,10 +79,12 @@ void free_segment(void *param, void *address, int device) {
 using Allocate = void *(void *param, std::size_t size, int device);
 using Free = void(void *param, void *address, int device);
 
-nb::tuple addresses(PythonLedger &ledger, nb::handle current_stream, nb::object refuse, Allocate *allocate,
-                    Free *free) {
+nb::tuple addresses(PythonLedger &ledger, nb::handle current_stream, nb::object refuse, nb::object begin,
+                    Allocate *allocate, Free *free) {
     CurrentStream *const function = current_stream_in(current_stream);
-    auto *const face = new CupyFace{ledger, function, std::move(refuse)}; // lives for ever, like the ledger
+    auto begun = std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(ledger.ledger.devices()));
+    auto *const face = new CupyFace{ledger, function, std::move(refuse), std::move(begin),
+                                    std::move(begun)}; // lives for ever, like the ledger
     nb::find(ledger).inc_ref();
     return nb::make_tuple(reinterpret_cast<std::uintptr_t>(face), reinterpret_cast<std::uintptr_t>(allocate),
                           reinterpret_cast<std::uintptr_t>(free));
@@ -74,12 +92,12 @@ nb::tuple addresses(PythonLedger &ledger, nb::handle current_stream, nb::object 
 
 } // namespace
 
-nb::tuple cupy_functions(PythonLedger &ledger, nb::handle current_stream) {
-    return addresses(ledger, current_stream, nb::none(), allocate, free);
+nb::tuple cupy_functions(PythonLedger &ledger, nb::handle current_stream, nb::object begin) {
+    return addresses(ledger, current_stream, nb::none(), std::move(begin), allocate, free);
 }
 
 nb::tuple cupy_segment_functions(PythonLedger &ledger, nb::handle current_stream, nb::object refuse) {
-    return addresses(ledger, current_stream, std::move(refuse), allocate_segment, free_segment);
+    return addresses(ledger, current_stream, std::move(refuse), nb::none(), allocate_segment, free_segment);
 }
 
 } // namespace tcuda

@@ -72,9 +72,10 @@ bool add_device_scope(PyObject *module) {
     };
     static PyMethodDef methods[] = {
         {"__enter__", enter, METH_NOARGS, "__enter__($self)\n--\n\n"},
-        {"__exit__", exit_scope, METH_FASTCALL | METH_KEYWORDS, "__exit__($self, type, value, traceback)\n--\n\n"},
+        {"__exit__", nullptr, METH_FASTCALL | METH_KEYWORDS, "__exit__($self, type, value, traceback)\n--\n\n"},
         {nullptr, nullptr, 0, nullptr},
     };
+    methods[1].ml_meth = exit_scope; // a variable of another file, so the table would need a guard
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, reinterpret_cast<void *>(deallocate<clear>)},
         {Py_tp_traverse, reinterpret_cast<void *>(traverse)},

@@ -210,7 +210,7 @@ void bind_ledger(nb::module_ &module) {
         .def("empty_cache",
              [](Self &self, int device) { guarded_without_lock(self, [&] { of(self, device).empty_cache(); }); },
              nb::arg("device"))
-        .def("cupy_functions", cupy_functions, nb::arg("current_stream"))
+        .def("cupy_functions", cupy_functions, nb::arg("current_stream"), nb::arg("begin"))
         .def("cupy_segment_functions", cupy_segment_functions, nb::arg("current_stream"), nb::arg("refuse"))
         .def("allocate_segment",
              [](Self &self, int device, std::size_t size) { return of(self, device).allocate_segment(size); },

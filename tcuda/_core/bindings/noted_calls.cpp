@@ -15,6 +15,7 @@
 #include "bindings/owned.hpp"
 #include "bindings/python_calls.hpp"
 #include "bindings/use_reader.hpp"
+#include "threads/published.hpp"
 #include "threads/unwinding.hpp"
 #include "watch/call_notes.hpp"
 
@@ -44,8 +45,8 @@ struct Noted {
     Shared type;
 };
 Noted &noted() {
-    static Noted *const made = new Noted;
-    return *made;
+    static Published<Noted> made;
+    return made.get();
 }
 
 Shared noted_type() {
@@ -64,8 +65,8 @@ struct Attributes {
 };
 
 const Attributes &attributes() {
-    static const Attributes *const made = new Attributes;
-    return *made;
+    static Published<const Attributes> made;
+    return made.get();
 }
 
 bool read_number(PyObject *object, const nb::object &name, long long *number) {

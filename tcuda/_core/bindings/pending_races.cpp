@@ -10,6 +10,7 @@
 #include "bindings/cpython_functions.hpp"
 #include "bindings/python_race.hpp"
 #include "bindings/python_race_detector.hpp"
+#include "threads/published.hpp"
 
 namespace nb = nanobind;
 
@@ -127,8 +128,8 @@ std::size_t PendingRaces::forget(const PythonRaceDetector *detector) noexcept {
 }
 
 PendingRaces &pending_races() {
-    static auto *const pending = new PendingRaces;
-    return *pending;
+    static Published<PendingRaces> pending;
+    return pending.get();
 }
 
 } // namespace tcuda

@@ -246,8 +246,7 @@ void begin_stack_notes(std::chrono::milliseconds patience) {
         if (!std::exchange(tried, true) && right) { // another thread may have tried meanwhile
             pthread_atfork(nullptr, nullptr, [] { readers = 0; }); // the child has only the thread that forks
             nb::module_::import_("atexit").attr("register")(nb::cpp_function(close));
-            static const Reading reading{frame_walk(), frame_comparison()};
-            usable_reading = &reading;
+            usable_reading = new Reading{frame_walk(), frame_comparison()};
         }
     }
     if (usable_reading.load() != nullptr)

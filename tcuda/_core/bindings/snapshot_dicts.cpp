@@ -9,6 +9,7 @@
 #include "bindings/interned.hpp"
 #include "bindings/python_stacks.hpp"
 #include "driver/stream_key.hpp"
+#include "threads/published.hpp"
 
 namespace nb = nanobind;
 
@@ -76,8 +77,8 @@ struct Strings {
 };
 
 const Strings &strings() {
-    static const auto *const made = new Strings;
-    return *made;
+    static Published<const Strings> made;
+    return made.get();
 }
 
 // The handle of a stream, for the reader of a snapshot.

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "threads/published.hpp"
+
 namespace tcuda {
 
 void StackKeeper::begin(Duration patience) {
@@ -122,12 +124,12 @@ void StackKeeper::serve() {
     done_.notify_all();
 }
 
+// A child has no thread of the keeper. The old objects are not destroyed: they belong to the threads of the parent.
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { new (&stack_keeper()) StackKeeper; });
+
 StackKeeper &stack_keeper() {
-    static auto *const keeper = new StackKeeper;
-    // A child has no such thread. The old objects are not destroyed: they belong to the threads of the parent.
-    [[maybe_unused]] static const int registered =
-        pthread_atfork(nullptr, nullptr, [] { new (&stack_keeper()) StackKeeper; });
-    return *keeper;
+    static Published<StackKeeper> keeper;
+    return keeper.get();
 }
 
 } // namespace tcuda

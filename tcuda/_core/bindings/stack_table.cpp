@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "threads/published.hpp"
+
 namespace tcuda {
 namespace {
 
@@ -69,8 +71,8 @@ StackFrames StackTable::frames(StackId number) {
 }
 
 StackTable &stack_table() {
-    static auto *const table = new StackTable;
-    return *table;
+    static Published<StackTable> table;
+    return table.get();
 }
 
 } // namespace tcuda

@@ -8,6 +8,7 @@
 
 #include "bindings/containers.hpp"
 #include "bindings/interned.hpp"
+#include "threads/published.hpp"
 
 namespace nb = nanobind;
 
@@ -81,12 +82,12 @@ private:
 };
 
 const std::vector<nb::object> &keys() {
-    static const auto *const made = [] {
+    static Published<const std::vector<nb::object>> made;
+    return made.get([] {
         KeyMaker maker;
         visit(Statistics{}, maker);
         return new std::vector<nb::object>(std::move(maker.keys));
-    }();
-    return *made;
+    });
 }
 
 } // namespace

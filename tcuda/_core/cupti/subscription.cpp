@@ -88,13 +88,10 @@ void callback(void *, int domain, std::uint32_t id, const void *data) {
 }
 
 // The child of a fork cannot use the devices, and nobody ends its watch.
-void watch_forks() {
-    static const int status = pthread_atfork(nullptr, nullptr, [] {
-        current_watch.store(nullptr);
-        in_callbacks.store(0);
-    });
-    static_cast<void>(status);
-}
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] {
+    current_watch.store(nullptr);
+    in_callbacks.store(0);
+});
 
 } // namespace
 
@@ -103,7 +100,6 @@ Subscription::Subscription(const Library &library, watch::DriverWatch &watch) : 
         throw std::runtime_error("another race detector watches this process already");
     const WatchedCalls calls = watched_calls();
     enabled_.reserve(calls.count + 3);
-    watch_forks();
     subscriber_ = library_.subscribe(callback);
     current_watch.store(&watch);
     active_ = true;

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "driver/host_pointer.hpp"
+#include "threads/published.hpp"
 
 namespace tcuda {
 namespace {
@@ -21,9 +22,11 @@ std::size_t rounded(std::size_t size, std::size_t unit) { return (size + unit - 
 
 // Pages take memory once they are written, so a mapping may be larger than the memory of the machine. A block may not.
 std::size_t memory_of_machine() {
-    static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
-                              static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return bytes;
+    static Published<const std::size_t> bytes;
+    return bytes.get([] {
+        return new std::size_t(static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+                               static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
+    });
 }
 
 } // namespace

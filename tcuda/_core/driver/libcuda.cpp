@@ -2,13 +2,13 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 
 namespace tcuda::libcuda {
 namespace {
 
-// A failure leaves the static variable of library() unset, so the next call tries again.
 void *open() {
     void *const opened = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (opened == nullptr)
@@ -17,7 +17,9 @@ void *open() {
 }
 
 void *library() {
-    static void *const opened = open();
+    static std::atomic<void *> opened{nullptr}; // after a failure, the next call tries again
+    if (opened.load() == nullptr)
+        opened = open(); // the same handle in all threads
     return opened;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "driver/libcuda_types.hpp"
+#include "threads/published.hpp"
 
 namespace tcuda::libcuda {
 
@@ -196,8 +197,8 @@ struct SupplementCalls {
 
 // The functions of a group. Throws std::runtime_error that names the first function that cannot be found.
 template <typename Calls> const Calls &calls() {
-    static const Calls found;
-    return found;
+    static Published<const Calls> found;
+    return found.get();
 }
 
 } // namespace tcuda::libcuda

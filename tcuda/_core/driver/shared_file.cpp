@@ -11,6 +11,8 @@
 #include <atomic>
 #include <cstdio>
 
+#include "threads/published.hpp"
+
 namespace tcuda {
 namespace {
 
@@ -18,6 +20,9 @@ constexpr off_t file_size = off_t(1) << 60;
 constexpr unsigned close_on_exec = 1; // MFD_CLOEXEC, which old C libraries do not define
 
 std::atomic<unsigned> forks_of_process{0};
+
+// When the library is loaded, so that no fork is missed.
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks_of_process; });
 
 // Opened files by identity: a process must lock a file through one description only, because its own locks do not stop
 // it.
@@ -28,8 +33,8 @@ struct OpenedFiles {
 
 // The files outlive all objects that are destroyed at the end of the process.
 OpenedFiles &opened() {
-    static auto *const files = new OpenedFiles;
-    return *files;
+    static Published<OpenedFiles> files;
+    return files.get();
 }
 
 int reopened(int descriptor) {
@@ -49,11 +54,7 @@ bool lock(int descriptor, short type, std::size_t offset, std::size_t size) {
 
 } // namespace
 
-unsigned forks() {
-    static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks_of_process; });
-    (void)registered;
-    return forks_of_process.load(std::memory_order_relaxed);
-}
+unsigned forks() { return forks_of_process.load(std::memory_order_relaxed); }
 
 SharedFile::SharedFile(int descriptor, Identity identity)
     : descriptor_(descriptor), identity_(identity), forks_(forks()) {}

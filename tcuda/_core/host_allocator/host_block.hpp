@@ -63,10 +63,18 @@ public:
     void add(HostBlock *block) {
         block->next = first_;
         first_ = block;
+        if (last_ == nullptr)
+            last_ = block;
+    }
+    void add_last(HostBlock *block) {
+        (last_ == nullptr ? first_ : last_->next) = block;
+        last_ = block;
     }
     HostBlock *take() {
         HostBlock *const block = first_;
         first_ = block->next;
+        if (first_ == nullptr)
+            last_ = nullptr;
         block->next = nullptr;
         return block;
     }
@@ -74,10 +82,13 @@ public:
         for (HostBlock *block = first_; block != nullptr; block = block->next)
             visit(*block);
     }
-    void swap(HostBlockList &other) { std::swap(first_, other.first_); }
+    void swap(HostBlockList &other) {
+        std::swap(first_, other.first_);
+        std::swap(last_, other.last_);
+    }
 
 private:
-    HostBlock *first_ = nullptr;
+    HostBlock *first_ = nullptr, *last_ = nullptr;
 };
 
 } // namespace tcuda

@@ -1,5 +1,6 @@
 #include "host_allocator/host_waits.hpp"
 
+#include <algorithm>
 #include <thread>
 
 #include "driver/status.hpp"
@@ -12,7 +13,7 @@ std::size_t HostWaits::settle(Lock &lock, bool wait) {
     if (driver_.knows_host_uses()) {
         if (wait && captures_ == 0)
             wait_for_devices(lock);
-        return ask_for_each(lock);
+        return ask_for_each(lock, wait);
     }
     if (!doubtful_.empty() && captures_ == 0)
         record_batch(lock);
@@ -36,24 +37,40 @@ std::size_t HostWaits::settle(Lock &lock, bool wait) {
     return bytes;
 }
 
-// Asks the driver for the uses of each freed block.
-std::size_t HostWaits::ask_for_each(Lock &lock) {
-    HostBlockList asked, unused;
+// Asks the driver for the uses of each block that was freed since the last call. Of the blocks that work has used before,
+// only some are asked about, unless `all`: otherwise, a program that never waits would ask about more and more blocks.
+std::size_t HostWaits::ask_for_each(Lock &lock, bool all) {
+    constexpr std::size_t least = 256;
+    HostBlockList asked, used, unused;
     asked.swap(doubtful_);
-    while (!asked.empty()) {
+    std::size_t count = 0;
+    for (; !asked.empty(); ++count) {
         HostBlock *const block = asked.take();
-        block->state = HostBlock::State::asked;
-        int status;
-        {
-            const Unlocked unlocked(lock);
-            status = driver_.query_host(block->address, block->size);
-        }
-        if (status == success)
+        if (is_unused(lock, block))
             unused.add(block);
         else
-            free(block);
+            used.add_last(block);
+    }
+    for (std::size_t left = std::max(least, 2 * count); !used_.empty() && (all || left != 0); --left) {
+        HostBlock *const block = used_.take();
+        if (is_unused(lock, block))
+            unused.add(block);
+        else
+            used.add_last(block);
+    }
+    while (!used.empty()) {
+        HostBlock *const block = used.take();
+        block->state = HostBlock::State::doubtful;
+        block->released = false;
+        used_.add_last(block);
     }
     return settled(unused);
+}
+
+bool HostWaits::is_unused(Lock &lock, HostBlock *block) {
+    block->state = HostBlock::State::asked;
+    const Unlocked unlocked(lock);
+    return driver_.query_host(block->address, block->size) == success;
 }
 
 // Records events behind all work for the blocks that were freed before.

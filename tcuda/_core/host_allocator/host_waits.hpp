@@ -34,7 +34,7 @@ public:
         doubtful_.add(block);
     }
     // Whether a block is in doubt, or waits for events.
-    bool any() const { return !doubtful_.empty() || !batches_.empty(); }
+    bool any() const { return !doubtful_.empty() || !used_.empty() || !batches_.empty(); }
 
     // Gives the heap the blocks that no work uses any more, and returns their bytes. Waits for the work if `wait`.
     std::size_t settle(Lock &lock, bool wait);
@@ -58,7 +58,8 @@ private:
         bool busy = true; // a thread uses the events
     };
 
-    std::size_t ask_for_each(Lock &lock);
+    std::size_t ask_for_each(Lock &lock, bool all);
+    bool is_unused(Lock &lock, HostBlock *block);
     void record_batch(Lock &lock);
     bool wait_for_devices(Lock &lock);
     bool may_ask_all() const;
@@ -74,6 +75,7 @@ private:
     int captures_ = 0;
     int recordings_ = 0; // the threads that record events now
     HostBlockList doubtful_;
+    HostBlockList used_; // in doubt; the driver has said that work uses them. The first one was asked about first
     std::list<Batch> batches_;
     std::list<Batch> spare_; // without blocks: their events can be recorded again
 };

@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "threads/published.hpp"
+
 namespace tcuda {
 namespace {
 
@@ -17,8 +19,8 @@ struct Kept {
 };
 
 Kept &kept() {
-    static auto *const made = new Kept;
-    return *made;
+    static Published<Kept> made;
+    return made.get();
 }
 
 } // namespace

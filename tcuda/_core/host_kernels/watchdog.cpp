@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "host_kernels/grid.hpp"
+#include "threads/published.hpp"
 
 namespace tcuda {
 namespace {
@@ -19,10 +20,9 @@ constexpr int idle_intervals = 20; // intervals before the thread waits for a no
 
 class Watchdog {
 public:
-    // The object is never destroyed, because its thread may outlive the end of main().
     static Watchdog &instance() {
-        static auto *const made = new Watchdog;
-        return *made;
+        static Published<Watchdog> made;
+        return made.get();
     }
 
     void add(Watch *watch) {

@@ -14,6 +14,8 @@
 
 #if defined(__linux__) && defined(__x86_64__)
 #include <ucontext.h>
+
+#include "threads/published.hpp"
 #endif
 
 namespace tcuda {
@@ -213,10 +215,9 @@ private:
     bool has_first_ = false;
 };
 
-// Never destroyed, because the handler may run until the process ends.
 State &state() {
-    static State *const state = new State;
-    return *state;
+    static Published<State> state;
+    return state.get();
 }
 
 void handler(int number, siginfo_t *info, void *context) {

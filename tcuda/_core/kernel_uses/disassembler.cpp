@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "threads/published.hpp"
+
 namespace tcuda::kernel_uses {
 namespace {
 
@@ -222,9 +224,8 @@ void Disassembler::prefer(const std::string &path) {
 const Disassembler &Disassembler::usual() {
     if (const Disassembler *const found = preferred.load())
         return *found;
-    // Never freed: kernels may be launched while the process exits.
-    static const Disassembler &disassembler = *new Disassembler;
-    return disassembler;
+    static Published<const Disassembler> disassembler;
+    return disassembler.get();
 }
 
 std::optional<std::string> Disassembler::listing(const std::byte *cubin, std::size_t size,

@@ -8,6 +8,7 @@
 #include "library_calls/library_call.hpp"
 #include "library_calls/signature.hpp"
 #include "library_calls/thunks.hpp"
+#include "threads/published.hpp"
 
 namespace tcuda::library_calls {
 namespace {
@@ -23,13 +24,14 @@ constexpr std::string_view callers[] = {
 };
 
 const std::unordered_map<std::string_view, std::size_t> &places() {
-    static const auto *map = [] {
-        auto *made = new std::unordered_map<std::string_view, std::size_t>;
+    using Places = std::unordered_map<std::string_view, std::size_t>;
+    static Published<const Places> map;
+    return map.get([] {
+        auto made = std::make_unique<Places>();
         for (std::size_t index = 0; index < signatures().size(); ++index)
             made->emplace(signatures()[index].name, index);
-        return made;
-    }();
-    return *map;
+        return made.release();
+    });
 }
 
 } // namespace
@@ -41,8 +43,8 @@ std::uintptr_t noting_function(const std::string &name, std::uintptr_t address) 
 }
 
 Interception &Interception::instance() {
-    static auto *interception = new Interception;
-    return *interception;
+    static Published<Interception> interception;
+    return interception.get();
 }
 
 void Interception::begin(const std::vector<std::string> &modules) {

@@ -1,10 +1,12 @@
 #include "library_calls/known_memory.hpp"
 
+#include "threads/published.hpp"
+
 namespace tcuda::library_calls {
 
 KnownMemory &KnownMemory::instance() {
-    static auto *memory = new KnownMemory; // threads may be in a library when the process ends
-    return *memory;
+    static Published<KnownMemory> memory;
+    return memory.get();
 }
 
 void KnownMemory::forget(std::uint64_t object) {

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "threads/published.hpp"
+
 namespace tcuda::library_calls {
 namespace {
 
@@ -257,8 +259,7 @@ Signature::Memory Signature::find(Values values, std::size_t index, races::Regio
     const Address address = Address(values[index]);
     const std::size_t size = itemsize(values, argument);
     const auto unsized = [&] {
-        static const std::vector<races::Dimension> one{{1, 1}};
-        region.set(address, 1, one);
+        region.set(address, 1, {{1, 1}});
         return Memory::unsized;
     };
     if (address == 0)
@@ -303,9 +304,8 @@ Signature::Memory Signature::find(Values values, std::size_t index, races::Regio
 }
 
 const std::vector<Signature> &signatures() {
-    // Never destroyed: a thread may be in a function of the table when the process ends.
-    static const auto *list = new std::vector<Signature>(make_signatures());
-    return *list;
+    static Published<const std::vector<Signature>> list;
+    return list.get([] { return new std::vector<Signature>(make_signatures()); });
 }
 
 } // namespace tcuda::library_calls

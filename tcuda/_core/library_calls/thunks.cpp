@@ -7,6 +7,7 @@
 
 #include "library_calls/library_call.hpp"
 #include "library_calls/table.hpp"
+#include "threads/published.hpp"
 
 namespace tcuda::library_calls {
 namespace {
@@ -66,7 +67,9 @@ std::array<std::array<std::uintptr_t, function_count>, versions> thunks_of_versi
 } // namespace
 
 std::uintptr_t thunk(std::size_t function, std::uintptr_t real) {
-    static const auto list = thunks_of_versions(std::make_index_sequence<versions>());
+    using Thunks = decltype(thunks_of_versions(std::make_index_sequence<versions>()));
+    static Published<const Thunks> made;
+    const Thunks &list = made.get([] { return new Thunks(thunks_of_versions(std::make_index_sequence<versions>())); });
     if (real == 0)
         return 0;
     for (std::size_t version = 0; version < versions; ++version) {

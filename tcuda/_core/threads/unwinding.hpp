@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "threads/published.hpp"
+
 namespace tcuda {
 
 // Guards a call from which such an unwinding may come. The destructor stops the thread. A handler could not: C++ has no
@@ -39,9 +41,12 @@ private:
     // exception from the end of a thread: it does not count the exceptions of a library with its own C++ runtime.
     static bool may_end_this_thread() {
         using IsFinalizing = int();
-        static auto *const known = reinterpret_cast<IsFinalizing *>(dlsym(RTLD_DEFAULT, "Py_IsFinalizing"));
-        static auto *const older = reinterpret_cast<IsFinalizing *>(dlsym(RTLD_DEFAULT, "_Py_IsFinalizing"));
-        IsFinalizing *const is_finalizing = known != nullptr ? known : older; // public since Python 3.13
+        static Published<IsFinalizing *const> found;
+        IsFinalizing *const is_finalizing = found.get([] {
+            void *const known = dlsym(RTLD_DEFAULT, "Py_IsFinalizing"); // public since Python 3.13
+            void *const older = known != nullptr ? known : dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
+            return new auto(reinterpret_cast<IsFinalizing *>(older));
+        });
         return is_finalizing != nullptr && is_finalizing() != 0 && syscall(SYS_gettid) != getpid();
     }
 

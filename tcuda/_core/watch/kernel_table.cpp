@@ -5,6 +5,7 @@
 
 #include "driver/status.hpp"
 #include "kernel_uses/mangled_name.hpp"
+#include "threads/published.hpp"
 #include "watch/relaxed_questions.hpp"
 #include "watch/version.hpp"
 
@@ -262,8 +263,8 @@ KernelTable::Sizes KernelTable::sizes() {
 }
 
 KernelTable &kernel_table() {
-    static KernelTable *const table = new KernelTable;
-    return *table;
+    static Published<KernelTable> table;
+    return table.get();
 }
 
 } // namespace tcuda::watch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda
 from tcuda.emulation import memory
-from tcuda.emulation.cuda import memory_hook
+from tcuda.emulation.cuda import memory_hook, raw_memory
 from tcuda.emulation.memory import Block, MemoryPointer, allocate
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def get_allocator() -> Allocator:
 
 
 def set_allocator(allocator: Allocator | None = None) -> None:
-    """Allocate the memory of new arrays by ``allocator``; by the allocator of tcuda if None.
+    """Allocate the memory of new arrays by ``allocator``; by ``cudaMalloc``, without a pool, if None.
 
     Args:
         allocator: A function that takes a number of bytes and returns a pointer to new memory.
@@ -99,16 +99,16 @@ def set_allocator(allocator: Allocator | None = None) -> None:
     if _of_thread.allocator is not None:
         raise ValueError("Can't change the global allocator inside `using_allocator` context manager")
     with _lock:
-        _of_process = malloc if allocator is None else allocator
+        _of_process = raw_memory.malloc if allocator is None else allocator
         _follow()
 
 
 @contextlib.contextmanager
 def using_allocator(allocator: Allocator | None = None) -> Iterator[None]:
-    """Let this thread allocate by ``allocator`` in a scope; by the allocator of tcuda if None."""
+    """Let this thread allocate by ``allocator`` in a scope; by ``cudaMalloc``, without a pool, if None."""
     before = _of_thread.allocator
     _count_scope(1)
-    _of_thread.allocator = malloc if allocator is None else allocator
+    _of_thread.allocator = raw_memory.malloc if allocator is None else allocator
     try:
         yield
     finally:

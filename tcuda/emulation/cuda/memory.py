@@ -11,35 +11,9 @@ from tcuda.emulation._runtime_error import with_cupys_error
 from tcuda.emulation.cuda import runtime
 from tcuda.emulation.cuda.allocators import alloc, get_allocator, set_allocator
 from tcuda.emulation.cuda.memory_pool import MemoryPool, PooledMemory
+from tcuda.emulation.cuda.raw_memory import Memory
 from tcuda.emulation.memory import Block as BaseMemory
 from tcuda.emulation.memory import ForeignBlock, MemoryPointer
-
-
-class Memory(BaseMemory):
-    """Memory that ``cudaMalloc`` allocates on the current device, and that no pool keeps (``cupy.cuda.Memory``).
-
-    Args:
-        size: The number of bytes.
-
-    Raises:
-        CUDARuntimeError: The device has no room.
-    """
-
-    __module__ = "tcuda.emulation.cuda"
-    __slots__ = ()
-
-    def __init__(self, size: int) -> None:
-        self.size = self.requested = size
-        self.device = cuda.getDevice()
-        self.ptr = with_cupys_error(cuda.malloc)(size) if size else 0
-
-    def free(self) -> None:
-        """Free the memory."""
-        ptr, self.ptr = self.ptr, 0
-        if ptr:
-            cuda.free(ptr)
-
-    __del__ = finalizer(free)
 
 
 class MemoryAsync(BaseMemory):
