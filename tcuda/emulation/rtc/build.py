@@ -12,9 +12,11 @@ from tcuda._version import __version__
 from tcuda.emulation.rtc import (
     checks,
     compiler,
+    conversions,
     headers,
     launch_bounds,
     missing_headers,
+    operators,
     precompiled,
     source,
     support,
@@ -175,22 +177,35 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     _require_supported(request, translated, request.code if expanded is None else expanded)
     path = folder / FILE
     listed = source.kernels(request.code if expanded is None else expanded)
-    path.write_text(source.prepared(request.code) + _registrations(listed, request.names), "utf-8", "surrogatepass")
+    prepared, registered = source.prepared(request.code), _registrations(listed, request.names)
+    text = operators.rewritten(prepared)
+    path.write_text(text + registered, "utf-8", "surrogatepass")
     library = folder / "kernel.so"
     recorded = request.recorded and checked
     flags = [*_FLAGS, *(checks.flags(clang=used.is_clang, recorded=recorded) if checked else ())]
     libraries = checks.libraries(clang=used.is_clang, recorded=recorded)
     apart, objects = support.linked(used, [*own, *_LANGUAGE, *flags])
     precompiled.place(used, [*own, *translated.language(), *flags, *apart], folder)
-    done = used.run(
-        [*common, *flags, *apart, "-o", str(library), "-x", "c++", FILE, *objects, *libraries],
-        folder,
-    )
-    messages = _messages(done.stderr)
+    rest = [*apart, "-o", str(library), "-x", "c++", FILE, *objects, *libraries]
+    done = used.run([*common, *flags, *(() if used.is_clang else (conversions.FLAG,)), *rest], folder)
+    if not done.returncode and conversions.are_in(done.stderr, [str(headers.folder()), "tcuda/"]):
+        path.write_text(conversions.without_names(text + registered), "utf-8", "surrogatepass")
+        asking = [*flags, *apart, conversions.FLAG, conversions.TABS, "-fsyntax-only"]
+        told = used.run([*common, *asking, "-x", "c++", FILE], folder)
+        text = conversions.rewritten(text, told.stderr, FILE)
+        path.write_text(text + registered, "utf-8", "surrogatepass")
+        done = used.run([*common, *flags, *rest], folder)
+    if done.returncode and (text != prepared or conversions.FLAG in done.stderr):
+        # The source has an error, or uses an operator in a way that its tokens do not tell. The messages quote the
+        # source as it is.
+        path.write_text(prepared + registered, "utf-8", "surrogatepass")
+        checking = checks.OF_OPERATORS if checked and not used.is_clang else ()
+        done = used.run([*common, *flags, *checking, *rest], folder)
+    messages = _messages(conversions.without_warnings(done.stderr))
     if done.returncode and _EXPRESSIONS in messages:
         # If a brace of the source is missing, the compiler complains about the added lines. So the messages are those
         # about the source alone.
-        path.write_text(source.prepared(request.code), "utf-8", "surrogatepass")
+        path.write_text(prepared, "utf-8", "surrogatepass")
         alone = used.run([*common, "-fsyntax-only", "-x", "c++", FILE], folder)
         messages = _messages(alone.stderr) if alone.returncode else messages
     numbers = {int(number) for number in re.findall(rf"{_EXPRESSIONS}:(\d+):", messages)}

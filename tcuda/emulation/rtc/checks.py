@@ -22,6 +22,11 @@ _GCC = (
     "-fsanitize=signed-integer-overflow",
     "-fno-sanitize-recover=bounds,integer-divide-by-zero,signed-integer-overflow",
 )
+OF_OPERATORS = (
+    "-fsanitize=shift-exponent,float-cast-overflow",
+    "-fno-sanitize-recover=shift-exponent,float-cast-overflow",
+)
+"""The flags for a source whose shifts and casts are those of the processor."""
 _GCC_RECORDED = (
     "-fsanitize=thread",
     # The functions of the headers take the place of the library of this sanitizer, which would replace functions of

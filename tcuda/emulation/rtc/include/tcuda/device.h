@@ -7,6 +7,7 @@
 #pragma once
 
 #include "tcuda/qualifiers.h"
+#include "tcuda/operators.h"
 #include "tcuda/vector_types.h"
 
 #include "tcuda/launch.h"
