@@ -40,6 +40,9 @@ _EXPRESSIONS = "name_expressions"
 VARIABLE = "tcuda_expression_"
 """The symbol of the variable of a name expression, before the number of the expression."""
 
+ELEMENTS = "tcuda_elements_"
+"""The symbol of the elements to which the parameters of a kernel point, before the number of the kernel."""
+
 _FLAGS = (
     "-fPIC",
     "-shared",
@@ -305,17 +308,21 @@ def _registrations(kernels: Sequence[source.Kernel], names: Sequence[str]) -> st
     """Return the lines that enter the kernels in the list of the module."""
     asked = dict.fromkeys(names)
     lines = [
-        f'TCUDA_KERNEL("{kernel.listed}", {kernel.name})'
-        for kernel in kernels
-        if not kernel.template and kernel.listed not in asked
+        _registration(number, kernel.listed, kernel.name)
+        for number, kernel in enumerate(
+            kernel for kernel in kernels if not kernel.template and kernel.listed not in asked
+        )
     ]
     for number, name in enumerate(asked):
         expression = name.strip().removeprefix("&")
-        lines.append(
-            f'TCUDA_KERNEL("{_escaped(name)}", {expression}) TCUDA_EXPRESSION({VARIABLE}{number}, {expression})'
-        )
+        line = _registration(len(lines), _escaped(name), expression)
+        lines.append(f"{line} TCUDA_EXPRESSION({VARIABLE}{number}, {expression})")
     bounds = launch_bounds.definition([(kernel.name, kernel.listed, kernel.threads) for kernel in kernels], asked)
     return "".join([f'\n#line 1 "{_EXPRESSIONS}"\n', *(f"{line}\n" for line in lines), bounds])
+
+
+def _registration(number: int, name: str, function: str) -> str:
+    return f'TCUDA_KERNEL("{name}", {function}) TCUDA_ELEMENTS({ELEMENTS}{number}, "{name}", {function})'
 
 
 def _escaped(text: str) -> str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _VARIABLE = "TCUDA_EMULATED_CHECKS"
-_NAMES = ("memory", "barriers")
+_NAMES = ("memory", "barriers", "types")
 _GCC = (
     "-fsanitize=kernel-address",
     "--param=asan-instrumentation-with-call-threshold=0",
@@ -62,24 +62,27 @@ class Checks:
         memory: Whether the compiler adds a check to each access to memory.
         barriers: The consequence if not all threads of a block reach a barrier: ``"error"``, ``"warning"`` or
             ``"nothing"``.
+        types: The consequence if an array has other elements than the kernel reads, likewise.
     """
 
     memory: bool
     barriers: Literal["error", "warning", "nothing"]
+    types: Literal["error", "warning", "nothing"]
 
 
 def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
     """Return the checks in the variable ``TCUDA_EMULATED_CHECKS``, or else the usual checks.
 
     The usual checks only warn about a barrier that not all threads reach. A GPU does not wait for threads that have
-    returned, and many programs rely on this behaviour.
+    returned, and many programs rely on this behaviour. The usual checks only warn about elements of another type, too.
 
     Raises:
         ValueError: The variable is neither 0 nor 1, nor a list of checks.
     """
     value = environ.get(_VARIABLE, "1")
     if value in ("0", "1"):
-        return Checks(memory=value == "1", barriers="warning" if value == "1" else "nothing")
+        consequence: Literal["warning", "nothing"] = "warning" if value == "1" else "nothing"
+        return Checks(memory=value == "1", barriers=consequence, types=consequence)
     words = [word.strip() for word in value.split(",")]
     for word in words:
         if word not in _NAMES:
@@ -87,7 +90,11 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
                 f"{_VARIABLE} is {value!r}; write 1 for the usual checks of kernels, 0 for none, or names of checks "
                 f"with commas between them: {', '.join(_NAMES)}."
             )
-    return Checks(memory="memory" in words, barriers="error" if "barriers" in words else "nothing")
+    return Checks(
+        memory="memory" in words,
+        barriers="error" if "barriers" in words else "nothing",
+        types="error" if "types" in words else "nothing",
+    )
 
 
 def flags(*, clang: bool, recorded: bool = False) -> tuple[str, ...]:

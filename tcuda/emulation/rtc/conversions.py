@@ -20,9 +20,8 @@ TABS = "-ftabstop=1"
 _WARNING = re.compile(
     r"^(?P<file>.+):(?P<line>\d+):(?P<column>\d+): warning: conversion from .* \[-Wfloat-conversion\]$", re.MULTILINE
 )
-_FLOATING = re.compile(
-    r" to [‘'](?:long )?(?:float|double)['’] |aka [‘'](?:long )?(?:float|double)['’]}(?: may| changes)"
-)
+_FLOATING = r"[\u2018'](?:long )?(?:float|double)[\u2019']"
+_NOT_TO_INTEGER = re.compile(rf" to {_FLOATING} |aka {_FLOATING}}}(?: may| changes)")
 _QUOTED = re.compile(r"^ *(?P<line>\d*) \| ?(?P<text>.*)$")
 _LINE_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:line\b|\d).*$", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"[-+*/]?=")
@@ -85,7 +84,7 @@ def rewritten(source: str, messages: str, file: str) -> str:
 
 
 def _warnings(messages: str) -> Iterator[re.Match[str]]:
-    return (found for found in _WARNING.finditer(messages) if _FLOATING.search(found[0]) is None)
+    return (found for found in _WARNING.finditer(messages) if _NOT_TO_INTEGER.search(found[0]) is None)
 
 
 def _underlined(following: str) -> list[tuple[int, int]]:

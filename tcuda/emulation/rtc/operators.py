@@ -1,8 +1,8 @@
 """The operators whose results depend on the processor: shifts, and casts of floating-point numbers to integers.
 
-``tcuda/operators.h`` has the operators of a GPU. The new source uses them where the old source has the operators of the
-language, and keeps the lines. ``a << b`` becomes ``a << ::tcuda::left << b``: both have the same precedence, and the new
-expression calls functions of the header. ``(int)x`` becomes ``(int)(::tcuda::Cast<int>)x``.
+``tcuda/operators.h`` has the operators of a GPU. The new source uses them where the old source has the operators of
+the language, and keeps the lines. ``a << b`` becomes ``a << ::tcuda::left << b``: both have the same precedence, and
+the new expression calls functions of the header. ``(int)x`` becomes ``(int)(::tcuda::Cast<int>)x``.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ _OTHERS = frozenset(["void", "bool", "float", "double", "half", "__half", "float
 _BEFORE_OPERAND = frozenset("([{;,=+-*/%&|^~!?:<>")
 _STATEMENTS = frozenset(["return", "case", "else", "do", "and", "or", "xor", "not", "bitand", "bitor", "compl"])
 _NO_OPERAND = frozenset(
-    ["and", "or", "xor", "bitand", "bitor", "not_eq", "const", "volatile", "noexcept", "override", "final", "mutable"]
-    + ["throw", "requires", "try", "__attribute__", "__restrict__", "__device__", "__host__", "__global__"]
+    [
+        *("and", "or", "xor", "bitand", "bitor", "not_eq", "const", "volatile", "noexcept", "override", "final"),
+        *("mutable", "throw", "requires", "try", "__attribute__", "__restrict__", "__device__", "__host__"),
+    ]
 )
+"""Names that follow a list of parameters or an operand in brackets."""
 _AFTER_COUNT = frozenset(")]};,&|^?:<>=!")
 _LITERAL = re.compile(r"(?:0[xX][0-9a-fA-F']+|[1-9][0-9']*|0)(?=[uUlLzZ]*$)")
 _DEFINITION = re.compile(r"[ \t]*#[ \t]*define[ \t]+\w+(?:\([^)]*\))?")
@@ -80,10 +83,12 @@ def _types(found: Sequence[Token]) -> frozenset[str]:
             words = token.text.replace("#", " ", 1).split()
             if len(words) > 2 and words[0] == "define" and _is_integer(words[2:]):
                 names.add(words[1])
-        elif token.text in ("typename", "class") and index and found[index - 1].text in ("<", ","):
-            names.add(after)
-        elif token.text == "using" and index + 2 < len(found) and found[index + 2].text == "=":
-            names.add(after)
+        elif token.text in ("typename", "class"):
+            if index and found[index - 1].text in ("<", ","):
+                names.add(after)
+        elif token.text == "using":
+            if _is(found, index + 2, "="):
+                names.add(after)
         elif token.text == "typedef":
             end = next((at for at in range(index, len(found)) if found[at].text == ";"), index)
             if found[end - 1].kind == "name" and all(part.text not in "*&([" for part in found[index:end]):
@@ -158,9 +163,10 @@ def _cast(source: str, found: Sequence[Token], index: int, types: frozenset[str]
         return
     before = found[index - 1] if index else None
     known = _is_integer(words) or words[-1] in types
-    if before is not None and before.text not in _STATEMENTS:
-        if before.text not in _BEFORE_OPERAND and not (before.text == ")" and known):
-            return
+    if not (
+        before is None or before.text in _STATEMENTS or before.text in _BEFORE_OPERAND or (before.text == ")" and known)
+    ):
+        return
     after = found[end + 1]
     if after.kind == "name":
         is_cast = after.text not in _NO_OPERAND

@@ -11,6 +11,7 @@
 #include "tcuda/vector_types.h"
 
 #include "tcuda/launch.h"
+#include "tcuda/elements.h"
 
 #include "tcuda/assertion.h"
 #include "tcuda/checks.h"
