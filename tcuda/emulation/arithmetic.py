@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy.typing as npt
-
 
 def power(x1: Any, x2: Any, out: Any = None, **options: Any) -> Any:
     """Return powers. A negative power of an integer is cut to an integer: 0, 1 or -1.
@@ -77,7 +75,6 @@ _IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
 }
 
 
-def of_device(function: np.ufunc) -> Callable[..., npt.NDArray[Any]]:
+def of_device(function: np.ufunc) -> Callable[..., Any]:
     """Return the function that computes what kernels compute for the universal function ``function``."""
-    computing: Callable[..., Any] = _IN_PLACE_OF.get(function, function)
-    return computing
+    return _IN_PLACE_OF.get(function, function)

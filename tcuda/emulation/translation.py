@@ -135,6 +135,20 @@ def _summing(function: Callable[..., Any]) -> Callable[..., Any]:
     return reduce
 
 
+def _joining(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the NumPy function ``function``, which joins arrays, with casts if they are unsafe."""
+
+    @functools.wraps(function)
+    def join(arrays: Any, *args: Any, dtype: Any = None, casting: Any = "same_kind", **options: Any) -> Any:
+        out = options.get("out")
+        kind = dtype if out is None else out.dtype
+        if casting == "unsafe" and kind is not None:
+            arrays = [casts.fitting(each, np.dtype(kind)) for each in arrays]
+        return function(arrays, *args, dtype=dtype, casting=casting, **options)
+
+    return join
+
+
 def _storing(function: Callable[..., Any], place: int, name: str) -> Callable[..., Any]:
     """Return the NumPy function ``function``, which casts the argument ``name`` and writes it to its first argument."""
 
@@ -326,6 +340,7 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.repeat: _repeat,
     np.roots: _roots,
     np.unpackbits: _unpackbits,
+    **{function: _joining(function) for function in (np.concatenate, np.hstack, np.stack, np.vstack)},
     **{
         function: _storing(function, place, name)
         for function, place, name in (

@@ -184,6 +184,8 @@ CASTS = {
     "fill": _filled,
     "sum": lambda xp, values, dtype: values[:, None].sum(axis=1, dtype=dtype),
     "cumsum": lambda xp, values, dtype: xp.cumsum(values[:, None], axis=1, dtype=dtype)[:, 0],
+    "concatenate": lambda xp, values, dtype: xp.concatenate([values], dtype=dtype, casting="unsafe"),
+    "stack": lambda xp, values, dtype: xp.stack([values], out=xp.zeros((1, values.size), dtype), casting="unsafe")[0],
     "add.reduce": lambda xp, values, dtype: xp.add.reduce(values[:, None], axis=1, dtype=dtype),
 }
 

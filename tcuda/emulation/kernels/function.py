@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Access
+    from tcuda.emulation.kernels.element_types import ElementTypes
     from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
     from tcuda.emulation.rtc.checks import Checks
     from tcuda.emulation.strided import Strided
@@ -65,6 +66,7 @@ class Function:
         name: The name by which the program asked for the kernel.
         max_threads_per_block: The most threads of a block, by ``__launch_bounds__`` or by the limit of the device.
         shared_size_bytes: The static shared memory of a block.
+        elements: The elements to which the parameters point.
         checks: The checks of the kernel.
 
     Attributes:
@@ -83,12 +85,15 @@ class Function:
         name: str,
         max_threads_per_block: int,
         shared_size_bytes: int,
+        elements: ElementTypes,
         checks: Checks,
     ) -> None:
         self.module = module
         self.name = name
         self._host = host
         self._barriers = checks.barriers
+        self._elements = elements
+        self._types = checks.types
         self._parameter_names: list[str] | None = None
         self.max_threads_per_block = max_threads_per_block
         self.shared_size_bytes = shared_size_bytes
@@ -136,13 +141,16 @@ class Function:
                 the kernel failed: memory that the kernel may not use (700), a deadlock (702), ``assert()`` (710), a
                 misaligned address (716), ``__trap()``, the address 0, and a division by zero (719).
             OverflowError: An integer does not fit in its parameter.
-            TypeError: An argument does not fit its parameter, or the number of arguments is wrong.
+            TypeError: An argument does not fit its parameter, or the number of arguments is wrong. With the check of
+                types: an array has other elements than the kernel reads.
         """
         blocks, threads = _dimensions("grid", grid), _dimensions("block", block)
         shared = operator.index(shared_mem)
         if shared < 0:
             raise OverflowError("can't convert negative value to size_t")
         arguments = KernelArguments(self._host, args)
+        if self._types != "nothing":
+            self._check_types(args)
         self.launch(blocks, threads, arguments.packed, arguments.arrays, shared, stream)
 
     def launch(
@@ -189,6 +197,24 @@ class Function:
             name=self.name,
             addresses=[array._block.ptr for array in arrays if array._block.ptr],
             accesses=work.accesses,
+        )
+
+    def _check_types(self, args: Sequence[Any]) -> None:
+        mismatch = self._elements.mismatch(args)
+        if not mismatch:
+            return
+        message = (
+            f"Argument {mismatch}, so that the kernel {self.name} takes the bytes of the array for other numbers, as "
+            "on a GPU. Convert the array by astype(). If the kernel means these bytes, pass a view of the array with "
+            "the type of the parameter."
+        )
+        if self._types == "error":
+            raise TypeError(message)
+        self._types = "nothing"  # one warning for each kernel
+        warnings.warn(
+            f"{message} TCUDA_EMULATED_CHECKS=memory,types makes this warning an error.",
+            RuntimeWarning,
+            stacklevel=stacklevel(),
         )
 
     def linear_launch(

@@ -15,6 +15,8 @@ from tcuda._runtime.emulated import launch_limits
 from tcuda._status import Status
 from tcuda.emulation import rtc
 from tcuda.emulation._driver_error import CUDADriverError
+from tcuda.emulation.kernels import element_types
+from tcuda.emulation.kernels.element_types import ElementTypes
 from tcuda.emulation.kernels.function import Function
 from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
 from tcuda.emulation.memory import ForeignBlock, MemoryPointer
@@ -69,6 +71,7 @@ class Module:
         text = "" if bounds is None else ctypes.string_at(bounds[0]).decode()
         self._most_threads = launch_bounds.parsed(text)
         self._static = static_memory.sizes(library)
+        self._elements = element_types.of_kernels(self._host)
         self._globals = global_variables.variables(library, source)
         self.mapping = {name: name for name in names}
         self._functions: dict[str, Function] = {}
@@ -92,7 +95,8 @@ class Module:
 
     def _made(self, host: _core.HostFunction, name: str) -> Function:
         most = self._most_threads.get(host.name, launch_limits.THREADS)
-        return Function(self, host, name, most, self._static.get(host.name, 0), self._checks)
+        elements = self._elements.get(host.name, ElementTypes())
+        return Function(self, host, name, most, self._static.get(host.name, 0), elements, self._checks)
 
     def recorded(self, name: str) -> RecordedKernel | None:
         """Return the kernel ``name`` in the form whose launches note what the kernel reads and writes.

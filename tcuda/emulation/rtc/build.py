@@ -14,9 +14,11 @@ from tcuda._version import __version__
 from tcuda.emulation.rtc import (
     checks,
     compiler,
+    conversions,
     headers,
     launch_bounds,
     missing_headers,
+    operators,
     precompiled,
     source,
     support,
@@ -39,6 +41,9 @@ _EXPRESSIONS = "name_expressions"
 
 VARIABLE = "tcuda_expression_"
 """The symbol of the variable of a name expression, before the number of the expression."""
+
+ELEMENTS = "tcuda_elements_"
+"""The symbol of the elements to which the parameters of a kernel point, before the number of the kernel."""
 
 _FLAGS = (
     "-fPIC",
@@ -197,21 +202,34 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     _require_supported(request, translated, compiled)
     path = folder / FILE
     listed = source.kernels(compiled)
-    path.write_text(source.prepared(request.code) + _registrations(listed, request.names), "utf-8", "surrogatepass")
+    prepared, registered = source.prepared(request.code), _registrations(listed, request.names)
+    text = operators.rewritten(prepared)
+    path.write_text(text + registered, "utf-8", "surrogatepass")
     library = folder / "kernel.so"
     added = checks.flags(compiled, memory=checked, clang=used.is_clang, recorded=request.recorded)
     flags = [*_FLAGS, *added]
     apart, objects = support.linked(used, [*own, *_LANGUAGE, *flags], folder)
     precompiled.place(used, [*own, *translated.language(), *flags, *apart], folder)
-    done = used.run(
-        [*common, *flags, *apart, "-o", str(library), "-x", "c++", FILE, *objects, *checks.libraries(added)],
-        folder,
-    )
-    messages = _messages(done.stderr)
+    rest = [*apart, "-o", str(library), "-x", "c++", FILE, *objects, *checks.libraries(added)]
+    done = used.run([*common, *flags, *(() if used.is_clang else (conversions.FLAG,)), *rest], folder)
+    if not done.returncode and conversions.are_in(done.stderr, [str(headers.folder()), "tcuda/"]):
+        path.write_text(conversions.without_names(text + registered), "utf-8", "surrogatepass")
+        asking = [*flags, *apart, conversions.FLAG, conversions.TABS, "-fsyntax-only"]
+        told = used.run([*common, *asking, "-x", "c++", FILE], folder)
+        text = conversions.rewritten(text, told.stderr, FILE)
+        path.write_text(text + registered, "utf-8", "surrogatepass")
+        done = used.run([*common, *flags, *rest], folder)
+    if done.returncode and (text != prepared or conversions.FLAG in done.stderr):
+        # The source has an error, or uses an operator in a way that its tokens do not tell. The messages quote the
+        # source as it is.
+        path.write_text(prepared + registered, "utf-8", "surrogatepass")
+        checking = checks.OF_OPERATORS if checked and not used.is_clang else ()
+        done = used.run([*common, *flags, *checking, *rest], folder)
+    messages = _messages(conversions.without_warnings(done.stderr))
     if done.returncode and _EXPRESSIONS in messages:
         # If a brace of the source is missing, the compiler complains about the added lines. So the messages are those
         # about the source alone.
-        path.write_text(source.prepared(request.code), "utf-8", "surrogatepass")
+        path.write_text(prepared, "utf-8", "surrogatepass")
         alone = used.run([*common, "-fsyntax-only", "-x", "c++", FILE], folder)
         messages = _messages(alone.stderr) if alone.returncode else messages
     numbers = {int(number) for number in re.findall(rf"{_EXPRESSIONS}:(\d+):", messages)}
@@ -311,17 +329,21 @@ def _registrations(kernels: Sequence[source.Kernel], names: Sequence[str]) -> st
     """Return the lines that enter the kernels in the list of the module."""
     asked = dict.fromkeys(names)
     lines = [
-        f'TCUDA_KERNEL("{kernel.listed}", {kernel.name})'
-        for kernel in kernels
-        if not kernel.template and kernel.listed not in asked
+        _registration(number, kernel.listed, kernel.name)
+        for number, kernel in enumerate(
+            kernel for kernel in kernels if not kernel.template and kernel.listed not in asked
+        )
     ]
     for number, name in enumerate(asked):
         expression = name.strip().removeprefix("&")
-        lines.append(
-            f'TCUDA_KERNEL("{_escaped(name)}", {expression}) TCUDA_EXPRESSION({VARIABLE}{number}, {expression})'
-        )
+        line = _registration(len(lines), _escaped(name), expression)
+        lines.append(f"{line} TCUDA_EXPRESSION({VARIABLE}{number}, {expression})")
     bounds = launch_bounds.definition([(kernel.name, kernel.listed, kernel.threads) for kernel in kernels], asked)
     return "".join([f'\n#line 1 "{_EXPRESSIONS}"\n', *(f"{line}\n" for line in lines), bounds])
+
+
+def _registration(number: int, name: str, function: str) -> str:
+    return f'TCUDA_KERNEL("{name}", {function}) TCUDA_ELEMENTS({ELEMENTS}{number}, "{name}", {function})'
 
 
 def _escaped(text: str) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _VARIABLE = "TCUDA_EMULATED_CHECKS"
-_NAMES = ("memory", "barriers")
+_NAMES = ("memory", "barriers", "types")
 _GCC = (
     "-fsanitize=kernel-address",
     "--param=asan-instrumentation-with-call-threshold=0",
@@ -24,6 +24,11 @@ _GCC = (
     "-fno-sanitize-recover=bounds,integer-divide-by-zero,signed-integer-overflow",
     "-fstack-protector-strong",  # finds writes beyond a local array through a pointer
 )
+OF_OPERATORS = (
+    "-fsanitize=shift-exponent,float-cast-overflow",
+    "-fno-sanitize-recover=shift-exponent,float-cast-overflow",
+)
+"""The flags for a source whose shifts and casts are those of the processor."""
 _WITHOUT_LIBRARIES = "-nodefaultlibs"
 # Each access to memory calls a function, and an access to a volatile variable calls another function. The functions of
 # the headers take the place of the library of this sanitizer, which would replace functions of the whole process.
@@ -69,24 +74,27 @@ class Checks:
         memory: Whether the compiler adds a check to each access to memory.
         barriers: The consequence if not all threads of a block reach a barrier: ``"error"``, ``"warning"`` or
             ``"nothing"``.
+        types: The consequence if an array has other elements than the kernel reads, likewise.
     """
 
     memory: bool
     barriers: Literal["error", "warning", "nothing"]
+    types: Literal["error", "warning", "nothing"]
 
 
 def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
     """Return the checks in the variable ``TCUDA_EMULATED_CHECKS``, or else the usual checks.
 
     The usual checks only warn about a barrier that not all threads reach. A GPU does not wait for threads that have
-    returned, and many programs rely on this behaviour.
+    returned, and many programs rely on this behaviour. The usual checks only warn about elements of another type, too.
 
     Raises:
         ValueError: The variable is neither 0 nor 1, nor a list of checks.
     """
     value = environ.get(_VARIABLE, "1")
     if value in ("0", "1"):
-        return Checks(memory=value == "1", barriers="warning" if value == "1" else "nothing")
+        consequence: Literal["warning", "nothing"] = "warning" if value == "1" else "nothing"
+        return Checks(memory=value == "1", barriers=consequence, types=consequence)
     words = [word.strip() for word in value.split(",")]
     for word in words:
         if word not in _NAMES:
@@ -94,7 +102,11 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
                 f"{_VARIABLE} is {value!r}; write 1 for the usual checks of kernels, 0 for none, or names of checks "
                 f"with commas between them: {', '.join(_NAMES)}."
             )
-    return Checks(memory="memory" in words, barriers="error" if "barriers" in words else "nothing")
+    return Checks(
+        memory="memory" in words,
+        barriers="error" if "barriers" in words else "nothing",
+        types="error" if "types" in words else "nothing",
+    )
 
 
 def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 // The intrinsic functions that convert numbers, reinterpret bits and round in a given direction.
 #pragma once
 
+#include "tcuda/operators.h"
 #include "tcuda/qualifiers.h"
 
 namespace tcuda {
@@ -43,19 +44,6 @@ template <class T>
 inline T opaque(T value) {
     __asm__ volatile("" : "+m"(value));
     return value;
-}
-
-// As in CUDA, a number that the integer type cannot hold becomes the nearest limit of the type.
-template <class Integer, class Floating>
-inline Integer clamped(Floating value) {
-    constexpr bool is_signed = static_cast<Integer>(-1) < static_cast<Integer>(0);
-    constexpr Integer lowest = is_signed ? static_cast<Integer>(1ull << (8 * sizeof(Integer) - 1)) : 0;
-    constexpr Integer highest = static_cast<Integer>(~static_cast<unsigned long long>(lowest));
-    constexpr Floating limit = (is_signed ? 1 : 2) * static_cast<Floating>(1ull << (8 * sizeof(Integer) - 1));
-    if (value != value) return sizeof(Integer) == 8 ? static_cast<Integer>(1ull << 63) : 0;
-    if (value >= limit) return highest;
-    if (value <= static_cast<Floating>(lowest)) return lowest;
-    return static_cast<Integer>(value);
 }
 
 inline float to_nearest(float value) {

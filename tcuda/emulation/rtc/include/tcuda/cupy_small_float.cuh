@@ -136,6 +136,14 @@ inline TCUDA_CLASS atomicAdd(TCUDA_CLASS *address, TCUDA_CLASS value) {
 namespace tcuda {
 
 template <>
+struct Conversion<TCUDA_CLASS> {
+    template <class To>
+    static To to(TCUDA_CLASS value) {
+        return cut<To>(static_cast<float>(value));
+    }
+};
+
+template <>
 struct KindOf<TCUDA_CLASS> {
     static constexpr char value = TCUDA_CLASS_KIND;
 };

@@ -7,9 +7,11 @@
 #pragma once
 
 #include "tcuda/qualifiers.h"
+#include "tcuda/operators.h"
 #include "tcuda/vector_types.h"
 
 #include "tcuda/launch.h"
+#include "tcuda/elements.h"
 
 #include "tcuda/assertion.h"
 #include "tcuda/checks.h"

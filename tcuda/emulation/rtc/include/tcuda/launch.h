@@ -323,8 +323,8 @@ const tcuda::abi::Module tcuda_module = {
 #endif
 
 #ifndef TCUDA_SUPPORT_APART
-// The beginning of the data that the compiler passes to a handler of -fsanitize=alignment, -fsanitize=bounds and
-// -fsanitize=integer-divide-by-zero.
+// The beginning of the data that the compiler passes to a handler of -fsanitize=alignment, bounds,
+// integer-divide-by-zero, shift-exponent and float-cast-overflow.
 struct tcuda_check_data {
     const char *file;
     unsigned line, column;
@@ -356,6 +356,16 @@ TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_out_of_bounds_abort(tcuda_che
     __builtin_snprintf(text, sizeof text, "index %lld is out of bounds for %s", static_cast<long long>(index),
                        data->type->name);
     tcuda::fail("bounds", text, data->file, int(data->line));
+}
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_shift_out_of_bounds_abort(tcuda_check_data *data, tcuda::abi::Address,
+                                                                             tcuda::abi::Address) {
+    tcuda::fail("shift", "a shift by the width of the type or more, whose result here would not be that of a GPU",
+                data->file, int(data->line));
+}
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_float_cast_overflow_abort(tcuda_check_data *data,
+                                                                             tcuda::abi::Address) {
+    tcuda::fail("cast", "a cast to an integer that the type does not have, whose result here would not be that of a GPU",
+                data->file, int(data->line));
 }
 TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_divrem_overflow_abort(tcuda_check_data *data, tcuda::abi::Address,
                                                                          tcuda::abi::Address divisor) {
