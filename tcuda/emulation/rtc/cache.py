@@ -98,7 +98,7 @@ class Folder:
 
 def _read(folder: int, name: str) -> bytes:
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    with open(descriptor, "rb") as file:
+    with os.fdopen(descriptor, "rb") as file:
         content = file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
         with contextlib.suppress(OSError):
             os.utime(descriptor)  # The removal of old files looks at this time.
@@ -111,7 +111,7 @@ def _write(folder: int, name: str, content: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(partial, flags, 0o600, dir_fd=folder)
     try:
-        with open(descriptor, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
@@ -173,7 +173,7 @@ def cache() -> Cache:
 
     ``TCUDA_CACHE_DIR`` is trusted, and several users may share it, because each user has a folder of their own in it.
     """
-    home = os.path.expanduser("~")  # noqa: PTH111: pathlib raises an error if there is no home folder.
+    home = os.path.expanduser("~")  # noqa: PTH111  # pathlib raises an error if there is no home folder.
     return _of(os.environ.get("TCUDA_CACHE_DIR", ""), os.environ.get("XDG_CACHE_HOME", ""), home, os.geteuid())
 
 

@@ -152,7 +152,7 @@ def test_a_folder_whose_path_is_no_text_is_used(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("TCUDA_CACHE_DIR", os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
     cache().store(KEY, b"library")
     assert cache().find(KEY) == b"library"
-    assert os.listdir(os.fsencode(tmp_path)) == [b"\xff"]
+    assert [os.fsencode(name) for name in names(tmp_path)] == [b"\xff"]
 
 
 def test_a_folder_that_cannot_be_made_is_replaced_by_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
