@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import stat
+import time
 import warnings
 from pathlib import Path
 
@@ -30,6 +31,10 @@ HEADER = ".gch"
 
 _FILE = re.compile(r"[0-9a-f]{64}\.(?:so|o|gch)(?:\.[0-9a-f]{16}\.tmp)?")
 """The names of the files that this module makes. Other files in the folder are never touched."""
+
+
+_LONGEST_WRITE = 3600
+"""The seconds after which a partial file is surely of a process that was interrupted."""
 
 
 class Folder:
@@ -82,7 +87,8 @@ class Folder:
                 if _FILE.fullmatch(entry.name):
                     with contextlib.suppress(OSError):  # Another process may remove files too.
                         state = entry.stat(follow_symlinks=False)
-                        if stat.S_ISREG(state.st_mode):
+                        written = entry.name.endswith(".tmp") and time.time() - state.st_mtime < _LONGEST_WRITE
+                        if stat.S_ISREG(state.st_mode) and not written:
                             files.append((state.st_mtime_ns, state.st_size, entry.name))
         total = sum(size for _, size, _ in files)
         if total <= self._most_bytes:

@@ -72,12 +72,14 @@ def test_files_of_others_in_a_large_folder_stay(tmp_path: Path) -> None:
         for name in others:
             (place / name).write_bytes(bytes(2000))
             os.utime(place / name, (0, 0))
+    young = stored.path / f"{key_of('c')}{LIBRARY}.{'0' * 16}.tmp"  # Another process may be about to finish the file.
+    young.write_bytes(bytes(2000))
     interrupted = stored.path / f"{key_of('b')}{LIBRARY}.{'0' * 16}.tmp"
     interrupted.write_bytes(bytes(2000))
     os.utime(interrupted, (0, 0))
     stored.store(key_of("large"), bytes(2000))
     assert not interrupted.exists()
-    assert names(stored.path) == sorted([*others, f"{key_of('large')}{LIBRARY}"])
+    assert names(stored.path) == sorted([*others, f"{key_of('large')}{LIBRARY}", young.name])
     assert names(tmp_path) == sorted([*others, "own"])
 
 
