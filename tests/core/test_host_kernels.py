@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import os
 import resource
 import signal
 import threading
@@ -639,7 +638,8 @@ def test_bytes_that_are_no_library_are_refused() -> None:
 
 
 def test_loads_keep_no_descriptor_and_are_different_libraries() -> None:
-    descriptors = os.listdir("/proc/self/fd")
-    loaded = [HostModule(library()) for _ in range(20)]
-    assert os.listdir("/proc/self/fd") == descriptors
+    content = library()
+    descriptors = len([*Path("/proc/self/fd").iterdir()])
+    loaded = [HostModule(content) for _ in range(20)]
+    assert len([*Path("/proc/self/fd").iterdir()]) == descriptors
     assert len({module.symbol("variable") for module in loaded}) == 20

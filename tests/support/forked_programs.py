@@ -96,8 +96,10 @@ class ForkedPrograms:
         if libraries not in self._servers:
             environment = os.environ if libraries is None else {**os.environ, "LD_LIBRARY_PATH": libraries}
             command = [sys.executable, "-W", "error", "-c", _SERVER]
+            # Python finds modules in the current folder. In the folder of the sources, the sources would hide an
+            # installed tcuda.
             self._servers[libraries] = subprocess.Popen(
-                command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                command, cwd=os.sep, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
         return self._servers[libraries]
 

@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import stat
+import time
 import warnings
 from pathlib import Path
 
@@ -30,6 +31,10 @@ HEADER = ".gch"
 
 _FILE = re.compile(r"[0-9a-f]{64}\.(?:so|o|gch)(?:\.[0-9a-f]{16}\.tmp)?")
 """The names of the files that this module makes. Other files in the folder are never touched."""
+
+
+_LONGEST_WRITE = 3600
+"""The seconds after which a partial file is surely of a process that was interrupted."""
 
 
 class Folder:
@@ -82,7 +87,8 @@ class Folder:
                 if _FILE.fullmatch(entry.name):
                     with contextlib.suppress(OSError):  # Another process may remove files too.
                         state = entry.stat(follow_symlinks=False)
-                        if stat.S_ISREG(state.st_mode):
+                        written = entry.name.endswith(".tmp") and time.time() - state.st_mtime < _LONGEST_WRITE
+                        if stat.S_ISREG(state.st_mode) and not written:
                             files.append((state.st_mtime_ns, state.st_size, entry.name))
         total = sum(size for _, size, _ in files)
         if total <= self._most_bytes:
@@ -98,7 +104,7 @@ class Folder:
 
 def _read(folder: int, name: str) -> bytes:
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    with open(descriptor, "rb") as file:
+    with os.fdopen(descriptor, "rb") as file:
         content = file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
         with contextlib.suppress(OSError):
             os.utime(descriptor)  # The removal of old files looks at this time.
@@ -111,7 +117,7 @@ def _write(folder: int, name: str, content: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(partial, flags, 0o600, dir_fd=folder)
     try:
-        with open(descriptor, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
@@ -173,7 +179,7 @@ def cache() -> Cache:
 
     ``TCUDA_CACHE_DIR`` is trusted, and several users may share it, because each user has a folder of their own in it.
     """
-    home = os.path.expanduser("~")  # noqa: PTH111: pathlib raises an error if there is no home folder.
+    home = os.path.expanduser("~")  # noqa: PTH111  # pathlib raises an error if there is no home folder.
     return _of(os.environ.get("TCUDA_CACHE_DIR", ""), os.environ.get("XDG_CACHE_HOME", ""), home, os.geteuid())
 
 

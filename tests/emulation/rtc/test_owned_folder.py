@@ -35,7 +35,7 @@ def owners(monkeypatch: pytest.MonkeyPatch) -> dict[Path, int]:
 def identity(path: Path, *, make: bool = True) -> tuple[int, int]:
     """Return the identity of the folder that is opened for ``path``."""
     with opened(Path("/"), path.parts[1:], make=make) as descriptor:
-        state = os.stat(descriptor)
+        state = os.fstat(descriptor)
         return state.st_dev, state.st_ino
 
 
@@ -53,12 +53,12 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     (tmp_path / "loop").symlink_to("loop")
-    before = os.listdir("/proc/self/fd")
+    before = len([*Path("/proc/self/fd").iterdir()])
     identity(tmp_path / "a")
     for name in ("open", "loop"):
         with pytest.raises(OSError, match="changed by other users|symbolic links"):
             identity(tmp_path / name / "a")
-    assert os.listdir("/proc/self/fd") == before
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
 @pytest.mark.parametrize("step", ["a", "a/b", "a/b/c"])
