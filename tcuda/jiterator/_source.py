@@ -54,8 +54,8 @@ _MATH = """\
 abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax
 fmin fmod frexp hypot ilogb isfinite isinf isnan ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf
 nearbyint nextafter pow remainder rint round scalbln scalbn signbit sin sinh sqrt tan tanh tgamma trunc
-""".split()
-_COMPLEX_MATH = "abs acos acosh asin asinh atan atanh cos cosh exp log log10 pow sin sinh sqrt tan tanh".split()
+"""
+_COMPLEX_MATH = "abs acos acosh asin asinh atan atanh cos cosh exp log log10 pow sin sinh sqrt tan tanh"
 
 _CONVERSIONS = {
     "__half": ("__half2float", "__float2half"),
@@ -171,9 +171,9 @@ def source(
 
 
 def _standard_functions(used: Sequence[str]) -> str:
-    names = [f"using ::{name};" for name in _MATH]
+    names = [f"using ::{name};" for name in _MATH.split()]
     if any(_HEADERS.get(name) == _COMPLEX_HEADER for name in used):
-        names += [f"using thrust::{name};" for name in _COMPLEX_MATH]
+        names += [f"using thrust::{name};" for name in _COMPLEX_MATH.split()]
     return _function("namespace std", names)
 
 
