@@ -49,6 +49,14 @@ typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 """
 
+# torch's jiterator offers the functions of <cmath> also in the namespace std. NVRTC has them without a namespace only.
+_MATH = """\
+abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax
+fmin fmod frexp hypot ilogb isfinite isinf isnan ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf
+nearbyint nextafter pow remainder rint round scalbln scalbn signbit sin sinh sqrt tan tanh tgamma trunc
+"""
+_COMPLEX_MATH = "abs acos acosh asin asinh atan atanh cos cosh exp log log10 pow sin sinh sqrt tan tanh"
+
 _CONVERSIONS = {
     "__half": ("__half2float", "__float2half"),
     "__nv_bfloat16": ("__bfloat162float", "__float2bfloat16"),
@@ -147,6 +155,7 @@ def source(
         [
             *dict.fromkeys(_HEADERS[name] for name in used if name in _HEADERS),
             _INTEGERS,
+            *([_standard_functions(used)] if "std::" in code else ()),
             f'#line 1 "{FILE}"',
             code,
             '#line 1 "tcuda.jiterator"',
@@ -159,6 +168,13 @@ def source(
             _located(WIDE, "tcuda_Wide", storages, scalars, outputs),
         ]
     )
+
+
+def _standard_functions(used: Sequence[str]) -> str:
+    names = [f"using ::{name};" for name in _MATH.split()]
+    if any(_HEADERS.get(name) == _COMPLEX_HEADER for name in used):
+        names += [f"using thrust::{name};" for name in _COMPLEX_MATH.split()]
+    return _function("namespace std", names)
 
 
 def _helpers(storages: Sequence[str], result: str) -> str:

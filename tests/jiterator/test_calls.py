@@ -351,3 +351,12 @@ def test_inputs_of_two_devices_are_an_error(xp: Any, axpby: Callable[..., Any]) 
         y = xp.zeros(3)
     with pytest.raises(RuntimeError, match="input 0 is on cuda:0 and input 1 is on cuda:1"):
         axpby(x, y)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_functions_of_the_standard_namespace(xp: Any, dtype: str) -> None:
+    code = "template <typename T> T f(T x) { return std::exp(x) + std::pow(x, T(2)) - std::sqrt(x) * std::abs(x); }"
+    x = np.array([0.25, 1, 2.25], dtype)
+    expected = np.exp(x) + x * x - np.sqrt(x) * np.abs(x)
+    result = tcuda.jiterator._create_jit_fn(code)(xp.asarray(x)).get()
+    np.testing.assert_allclose(result, expected, rtol=1e-2 if dtype == "float16" else 1e-5)

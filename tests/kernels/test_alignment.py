@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tcuda
 from support.devices import synchronized
+from support.examples import examples
 from support.kernels import launch_status
 
 if TYPE_CHECKING:
@@ -93,6 +97,49 @@ def test_a_vector_in_other_memory_at_a_wrong_address_is_an_error(wrong: bool, me
     body = f"{memory} int place = (16 - (size_t)s % 16) / 4 % 4 + {wrong:d}; x[0] = ((float4*)(s + place))->y;"
     kernel = xp.RawKernel(f'extern "C" __global__ void f(float* x) {{ {body} }}', "f")
     assert launch_status(lambda: kernel((1,), (1,), (x,), shared_mem=256)) == (716 if wrong else 0)
+
+
+OPERATIONS = [
+    "*y = *x;",
+    "T value = *y; *x = value;",
+    "*y = same<T>(*x);",
+    "for (int i = 0; i < 2; ++i) y[i] = x[i];",
+    "T value = x[0]; x[0] = x[1]; x[1] = value;",
+]
+USE = """
+template <class T> __device__ T same(const T& x) { return x; }
+template <class T> __global__ void use(char* memory, T* y, int kind, int offset, int operation) {
+    __shared__ __align__(64) char s[256];
+    extern __shared__ __align__(64) char d[];
+    __align__(64) char l[256] = {};
+    T* x = (T*)((kind == 0 ? memory : kind == 1 ? s : kind == 2 ? d : l) + offset);
+    switch (operation) { CASES }
+}
+"""
+
+
+@functools.cache
+def kernels_of_all_types() -> Any:
+    """Return a module with a kernel for each type."""
+    cases = "".join(f"case {number}: {{ {body} break; }}" for number, body in enumerate(OPERATIONS))
+    names = [f"use<{name}>" for name in TYPES]
+    return tcuda.xp.RawModule(code=HEAD + USE.replace("CASES", cases), name_expressions=names)
+
+
+@given(
+    name=st.sampled_from(sorted(TYPES)),
+    kind=st.integers(0, 3),
+    offset=st.integers(0, 64),
+    operation=st.integers(0, len(OPERATIONS) - 1),
+)
+@settings(max_examples=examples(100), deadline=None)
+def test_only_addresses_of_the_alignment_are_allowed(name: str, kind: int, offset: int, operation: int) -> None:
+    xp = tcuda.xp
+    x, y = xp.zeros(256, dtype=xp.uint8), xp.zeros(256, dtype=xp.uint8)
+    kernel = kernels_of_all_types().get_function(f"use<{name}>")
+    numbers = [xp.int32(number) for number in (kind, offset, operation)]
+    status = launch_status(lambda: kernel((1,), (2,), (x, y, *numbers), shared_mem=256))
+    assert status == (716 if offset % TYPES[name] else 0)
 
 
 def test_the_message_names_the_line_and_the_type(xp: Any) -> None:

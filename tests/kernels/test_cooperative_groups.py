@@ -94,3 +94,56 @@ def test_a_barrier_of_the_grid_is_refused_with_advice(xp: Any) -> None:
     with pytest.raises(Exception, match="Write two kernels") as caught:
         xp.RawKernel(source, "meet").compile()
     assert type(caught.value).__name__ == "CompileException"
+
+
+PARTS = """
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+template <class Parent> __device__ void note(Parent parent, int* parts) {
+    cg::coalesced_group labeled = cg::labeled_partition(parent, (int)threadIdx.x % 3);
+    cg::coalesced_group halved = cg::binary_partition(parent, threadIdx.x % 8 >= 3);
+    parts[0] = labeled.size() * 100 + labeled.thread_rank();
+    parts[1] = labeled.shfl((int)threadIdx.x, 0);
+    parts[2] = labeled.meta_group_size();
+    parts[3] = halved.size() * 100 + halved.thread_rank();
+    parts[4] = halved.shfl((int)threadIdx.x, 0);
+    parts[5] = halved.meta_group_size() * 10 + halved.meta_group_rank();
+}
+extern "C" __global__ void of_a_tile(int* parts) {
+    note(cg::tiled_partition<16>(cg::this_thread_block()), parts + threadIdx.x * 6);
+}
+extern "C" __global__ void of_lanes(int* parts) {
+    if (threadIdx.x % 2) note(cg::coalesced_threads(), parts + threadIdx.x * 6);
+}
+"""
+
+
+def noted(parents: list[list[int]]) -> np.ndarray:
+    """Return what the kernels note for the threads of each parent."""
+    parts = np.zeros((64, 6), np.int32)
+    for parent in parents:
+        for thread in parent:
+            labeled = [other for other in parent if other % 3 == thread % 3]
+            halved = [other for other in parent if (other % 8 >= 3) == (thread % 8 >= 3)]
+            labels = len({other % 3 for other in parent})
+            rank = thread % 8 >= 3 and len(halved) < len(parent)
+            parts[thread] = (
+                len(labeled) * 100 + labeled.index(thread),
+                labeled[0],
+                labels,
+                len(halved) * 100 + halved.index(thread),
+                halved[0],
+                (2 if len(halved) < len(parent) else 1) * 10 + rank,
+            )
+    return parts
+
+
+def test_a_group_is_parted_by_labels_and_by_a_predicate(xp: Any) -> None:
+    module = xp.RawModule(code=PARTS)
+    for name, parents in (
+        ("of_a_tile", [list(range(first, first + 16)) for first in range(0, 64, 16)]),
+        ("of_lanes", [list(range(1, 32, 2)), list(range(33, 64, 2))]),
+    ):
+        parts = xp.zeros((64, 6), dtype=xp.int32)
+        module.get_function(name)((1,), (64,), (parts,))
+        assert parts.get().tolist() == noted(parents).tolist()

@@ -1031,3 +1031,23 @@ def test_headers_of_cuda_can_be_included(xp: Any) -> None:
     np.testing.assert_allclose(found[0], np.float32(np.pi) + values, rtol=1e-6)
     np.testing.assert_allclose(found[1], values * 3 - 8, rtol=1e-6)
     assert np.isinf(found[2]).all()
+
+
+@pytest.mark.parametrize("scope", ["", "_block", "_system"])
+def test_vectors_of_floats_are_added_atomically(scope: str, xp: Any) -> None:
+    # Only devices since Hopper have these functions.
+    source = f"""
+    extern "C" __global__ void add(float2 *pairs, float4 *quads, float *before) {{
+        const float t = threadIdx.x;
+        const float2 old = atomicAdd{scope}(pairs, make_float2(1, t));
+        atomicAdd{scope}(quads, make_float4(1, 2, t, -t));
+        before[(int)old.x] = old.x;
+    }}"""
+    if tcuda.get_device_capability() < (9, 0):
+        pytest.skip("the device has no such functions")
+    pairs, quads, before = (xp.zeros(count, dtype="f4") for count in (2, 4, 64))
+    xp.RawKernel(source, "add")((1,), (64,), (pairs, quads, before))
+    total = sum(range(64))
+    assert pairs.get().tolist() == [64, total]
+    assert quads.get().tolist() == [64, 128, total, -total]
+    assert before.get().tolist() == list(range(64))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tcuda.emulation.rtc.unsupported import unsupported_header
+
 _MISSING = re.compile(
     r"fatal error: (?:(?P<gcc>[^\n:]+): No such file or directory|'(?P<clang>[^'\n]+)' file not found)[^\n]*"
 )
@@ -57,6 +59,9 @@ def explained(messages: str) -> str:
 
 
 def _advice(header: str) -> str:
+    unsupported = unsupported_header(header)
+    if unsupported is not None:
+        return unsupported
     if header not in _STANDARD and header not in _LIBCUXX:
         return f'Name the folder of "{header}" with the option -I.'
     twin = header if header in _IN_LIBCUXX else _LIBCUXX.get(header)

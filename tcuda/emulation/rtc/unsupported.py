@@ -144,6 +144,12 @@ def findings(source: str, exists: Callable[[str], bool]) -> Iterator[Finding]:
                     yield Finding(line, known[0], part.text, known[1], certain=False)
 
 
+def unsupported_header(header: str) -> str | None:
+    """Return the advice about a header that emulated devices do not have; None if the header is none of CUDA's."""
+    known = _included(header)
+    return None if known is None else f"{known[0]} ({header}) is not supported on emulated devices. {known[1]}"
+
+
 def _included(header: str) -> tuple[str, str] | None:
     return next((known for pattern, known in _INCLUDES if pattern.fullmatch(header)), None)
 

@@ -99,7 +99,3 @@ def test_headers_of_the_standard_library_go_together_with_the_device_language(co
 def test_a_call_without_an_overload_in_cuda_is_an_error(call: str, message: str) -> None:
     source = f"__global__ void use(float *x, int n, long long wide) {{ x[0] = {call}; }}"
     assert message in _messages(_COMPILERS[0], source, "-std=c++17")
-
-
-def test_curand_is_refused_with_advice() -> None:
-    assert "xp.random" in _messages(_COMPILERS[0], "#include <curand_kernel.h>\n", "-std=c++17")

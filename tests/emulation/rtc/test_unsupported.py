@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tcuda.emulation.rtc.build import build
+from tcuda.emulation.rtc.errors import CompileException
 from tcuda.emulation.rtc.unsupported import findings
 
 
@@ -80,3 +82,16 @@ def test_the_message_has_the_line_the_text_and_advice() -> None:
         "Write the operation in C++ or with CUDA's intrinsic functions, or leave the assembly out with "
         "#ifndef __TCUDA_EMULATED__."
     )
+
+
+@pytest.mark.parametrize("condition", [("", ""), ("#if __CUDA_ARCH__ > 1\n", "\n#endif")])
+def test_the_message_about_a_header_of_curand_has_advice_and_no_other_errors(condition: tuple[str, str]) -> None:
+    before, after = condition
+    code = (
+        f"{before}#include <curand_kernel.h>{after}\n__global__ void f(curandState* s) {{ curand_init(1, 2, 3, s); }}"
+    )
+    with pytest.raises(CompileException) as caught:
+        build(code)
+    text = str(caught.value)
+    assert "Draw the random numbers with xp.random, and pass them to the kernel." in text
+    assert "curandState" not in text

@@ -193,13 +193,16 @@ inline thread_block_tile<count, Parent> tiled_partition(const Parent &parent) {
 }
 
 class coalesced_group : public details::lanes {
+    unsigned int meta_rank_, meta_size_;
+
 public:
-    explicit coalesced_group(unsigned int mask) : details::lanes(mask) {}
+    explicit coalesced_group(unsigned int mask, unsigned int meta_rank = 0, unsigned int meta_size = 1)
+        : details::lanes(mask), meta_rank_(meta_rank), meta_size_(meta_size) {}
     unsigned int meta_group_rank() const {
-        return 0;
+        return meta_rank_;
     }
     unsigned int meta_group_size() const {
-        return 1;
+        return meta_size_;
     }
 };
 
@@ -244,6 +247,28 @@ inline thread_group tiled_partition(const thread_group &parent, unsigned int cou
 }
 inline coalesced_group tiled_partition(const coalesced_group &parent, unsigned int count) {
     return coalesced_group(thread_group(parent).tile(count).lanes_of_members());
+}
+
+// The members of a tile or of a coalesced group with equal labels. As with CUDA's own header, the rank of such a group is
+// the distance of its first lane from the first lane of the parent.
+template <class Parent, class Label>
+inline coalesced_group labeled_partition(const Parent &parent, Label label) {
+    static_assert(static_cast<Label>(0.5) == static_cast<Label>(0), "a label is an integer");
+    const unsigned int members = parent.lanes_of_members();
+    const unsigned int group = __match_any_sync(members, static_cast<long long>(label));
+    const unsigned int first = group & -group;
+    const unsigned int leaders = __ballot_sync(members, first == 1u << ::tcuda::lane());
+    return coalesced_group(group, static_cast<unsigned int>(__builtin_ctz(first) - __builtin_ctz(members)),
+                           static_cast<unsigned int>(__builtin_popcount(leaders)));
+}
+// The members with the same predicate as the calling thread.
+template <class Parent>
+inline coalesced_group binary_partition(const Parent &parent, bool predicate) {
+    const unsigned int members = parent.lanes_of_members();
+    const unsigned int yes = __ballot_sync(members, predicate), no = members & ~yes;
+    if (yes == 0 || no == 0)
+        return coalesced_group(yes | no);
+    return coalesced_group(predicate ? yes : no, predicate, 2);
 }
 
 // The core tells by the place of a call which lanes meet there, so the function must be a part of its caller.

@@ -90,6 +90,22 @@ TCUDA_ATOMIC_OF(atomicExch, float, ::tcuda::exchanged(address, value))
 #undef TCUDA_ATOMIC_OF
 #undef TCUDA_ATOMIC_IN_SCOPE
 
+// Each part is added on its own, as on a GPU.
+#define TCUDA_ADD_PARTS(name, type, ...) \
+    inline type name(type *address, type value) { \
+        type previous = *address; \
+        *address = __VA_ARGS__; \
+        return previous; \
+    }
+#define TCUDA_ADD_IN_SCOPES(type, ...) \
+    TCUDA_ADD_PARTS(atomicAdd, type, __VA_ARGS__) \
+    TCUDA_ADD_PARTS(atomicAdd_block, type, __VA_ARGS__) \
+    TCUDA_ADD_PARTS(atomicAdd_system, type, __VA_ARGS__)
+TCUDA_ADD_IN_SCOPES(float2, {previous.x + value.x, previous.y + value.y})
+TCUDA_ADD_IN_SCOPES(float4, {previous.x + value.x, previous.y + value.y, previous.z + value.z, previous.w + value.w})
+#undef TCUDA_ADD_IN_SCOPES
+#undef TCUDA_ADD_PARTS
+
 #define TCUDA_COMPARE_IN_SCOPE(name, type) \
     inline type name(type *address, type expected, type value) { \
         return ::tcuda::compared_and_exchanged(address, expected, value); \
