@@ -85,12 +85,12 @@ WORK = {
 
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 def test_a_finalizer_in_a_change_of_the_context_may_compute(output_of: OutputOf, work: str) -> None:
-    assert output_of(IN_A_CHANGE.format(work=work, turns=3000)) == "3000 0"
+    assert output_of(IN_A_CHANGE.format(work=work, turns=2000)) == "2000 0"
 
 
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 def test_a_finalizer_may_change_the_context_while_tcuda_computes(output_of: OutputOf, work: str) -> None:
-    assert output_of(IN_A_CHANGE_OF_OURS.format(work=work, turns=4000, allocations=12)) == "0"
+    assert output_of(IN_A_CHANGE_OF_OURS.format(work=work, turns=2000, allocations=12)) == "0"
 
 
 def test_a_call_without_warnings_restores_the_treatment_of_errors() -> None:
