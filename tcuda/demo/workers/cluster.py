@@ -27,7 +27,7 @@ CONNECT_SECONDS = 10
 """The time within which a scheduler must answer."""
 
 REPLACING = {"distributed.deploy.lost-worker-timeout": "1 hour"}
-"""The time after which Dask looks for a lost worker, and ends its nanny if the worker is missing; 15 seconds by default.
+"""The time after which Dask looks for a lost worker, and ends its nanny if the worker is missing, usually 15 seconds.
 At that moment, the worker may have been replaced and lost a second time."""
 
 _QUIET = logging.CRITICAL + 1
