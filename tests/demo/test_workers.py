@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="needs Dask's distributed")
 
+import dask
 from distributed import LocalCluster
 
 import tcuda
@@ -45,7 +46,11 @@ def cluster_without_devices(workers: int) -> Iterator[LocalCluster]:
     """Start workers that have no devices yet, so that the demo gives them devices."""
     options = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL + 1, "env": environment()}
     close_forgotten_clients()
-    with cluster.quiet(), LocalCluster(n_workers=workers, threads_per_worker=1, **options) as started:
+    with (
+        cluster.quiet(),
+        dask.config.set(cluster.REPLACING),
+        LocalCluster(n_workers=workers, threads_per_worker=1, **options) as started,
+    ):
         yield started
 
 

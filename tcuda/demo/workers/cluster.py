@@ -10,6 +10,7 @@ import warnings
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
+import dask
 from distributed import Client
 from distributed.utils import LoopRunner
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10
 """The time within which a scheduler must answer."""
+
+REPLACING = {"distributed.deploy.lost-worker-timeout": "1 hour"}
+"""The time after which Dask looks for a lost worker, and ends its nanny if the worker is missing, usually 15 seconds.
+At that moment, the worker may have been replaced and lost a second time."""
 
 _QUIET = logging.CRITICAL + 1
 _WARNINGS = "PYTHONWARNINGS"
@@ -43,6 +48,7 @@ def local(workers: int) -> Iterator[Client]:
         )
     with (
         quiet(),
+        dask.config.set(REPLACING),
         _loop_without_ctrl_c() as loop,
         local_cluster(workers, dashboard_address=":0", silence_logs=_QUIET, loop=loop) as cluster,
         Client(cluster) as client,
