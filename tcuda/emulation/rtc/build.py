@@ -81,6 +81,8 @@ _PASSING = tuple(
 _refused: dict[str, str] = {}
 """The messages of the compiler about each source that it has refused in this process, by the key of the library."""
 
+_OWN = ("tcuda/elements.h", "tcuda/launch.h")
+"""The headers whose templates the added lines use."""
 _KEPT = ("__global__", "__shared__", "__launch_bounds__")
 """The macros of the headers that must stay visible when the preprocessor decides which kernels a source has."""
 
@@ -244,7 +246,7 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     wrong = [
         (number, name) for number, name in enumerate(dict.fromkeys(request.names), len(plain) + 1) if number in numbers
     ]
-    if done.returncode and wrong and set(_ERROR.findall(messages)) <= {_EXPRESSIONS, "tcuda/launch.h"}:
+    if done.returncode and wrong and set(_ERROR.findall(messages)) <= {_EXPRESSIONS, *_OWN}:
         raise request.failure(_about_name(*wrong[0], listed))
     if done.returncode:
         raise request.failure(messages or f"The C++ compiler ended with status {done.returncode}.")
