@@ -28,7 +28,7 @@ extern "C" __global__ void write_all(volatile int* count) {
 
 def launch(name: str, blocks: int, threads: int, patience: float) -> tuple[object, ...] | None:
     """Launch the kernel ``name`` on one number."""
-    function = HostModule(str(build(SOURCE)[0])).function(name)
+    function = HostModule(build(SOURCE)[0]).function(name)
     assert function is not None
     count = np.zeros(1, np.int32)
     address = count.ctypes.data

@@ -33,7 +33,7 @@ def test_negative_exponents_of_a_part_of_the_elements(xp):
     out = xp.zeros(6, np.int16)
     xp.power(bases.astype(np.int16), exponents.astype(np.int16), out=out)
     assert out.tolist() == [0, 8, -1, 1, 9, 0]
-    assert xp.power(bases[:5], -1, dtype=np.float64).tolist() == [0.5, 0.5, -1, -1, 1 / 3]
+    assert xp.power(bases[:5], -1, dtype=np.float64).tolist() == pytest.approx([0.5, 0.5, -1, -1, 1 / 3], rel=1e-15)
     assert (xp.asarray([2.0, 4.0]) ** -1).tolist() == [0.5, 0.25]
 
 
@@ -210,6 +210,7 @@ def test_results_are_cast_to_the_type_of_an_output(xp, target):
     assert xp.add(values, xp.zeros_like(values), out, casting="unsafe").tolist() == out.tolist()
 
 
+@pytest.mark.emulated  # CuPy takes the integers of the view for the source, because both begin at the same address.
 def test_a_cast_may_overwrite_its_source(xp):
     values = xp.asarray([np.nan, 1e10, -1.5], np.float32)
     values.view(np.int32)[...] = values

@@ -51,6 +51,7 @@ def raises_at(step: int, work: Callable[[], object]) -> bool:
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 else begins with no events of instructions
     sys.settrace(trace)
     try:
         work()

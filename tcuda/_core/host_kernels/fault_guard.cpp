@@ -8,6 +8,8 @@
 #include <mutex>
 #include <utility>
 
+#include "threads/published.hpp"
+
 #if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
 #include <ucontext.h>
 #define TCUDA_REGISTERS 1
@@ -95,8 +97,8 @@ class FaultHandlers {
 public:
     // Never destroyed, because a handler may run until the process ends.
     static FaultHandlers &instance() {
-        static auto *const made = new FaultHandlers;
-        return *made;
+        static Published<FaultHandlers> made;
+        return made.get();
     }
 
     void add(FaultGuard *guard) {
