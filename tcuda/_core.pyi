@@ -581,7 +581,6 @@ class Transfers:
         arrays: The type of the arrays.
         type: The type that an array is an instance of.
         pointer: The type of ``array.data``.
-        memory: The type of ``array.data.mem``.
         current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
         captures: The captures in progress.
         scalar_type: A function that returns the scalar type of a dtype, or the dtype itself.
@@ -603,7 +602,6 @@ class Transfers:
         arrays: ArrayType,
         type: type[Any],
         pointer: type[Any],
-        memory: type[Any],
         current_stream: object,
         captures: list[Any],
         scalar_type: Callable[[Any], Any],
@@ -612,16 +610,6 @@ class Transfers:
         check: Callable[[int, int, int, int], object],
         load: Callable[[int, int, Any, int], int],
     ) -> None: ...
-    def use_layout(self, base: type[Any], samples: list[tuple[Any, Any]]) -> bool:
-        """Read and make arrays by the members of CuPy's objects, if the members are where the core expects them.
-
-        Args:
-            base: The base of ``type`` that is written in C.
-            samples: Pairs of arrays with the same shape, dtype and memory, with which the core compares the members.
-
-        Returns:
-            Whether the members are where the core expects them.
-        """
     def empty(self, shape: Sequence[int], dtype: Any, device: int) -> Any: ...
     def send(self, source: Any, devices: Sequence[int]) -> list[Any]: ...
     def cut(self, source: Any, lengths: Sequence[int], devices: Sequence[int]) -> list[Any] | None: ...
@@ -1090,12 +1078,6 @@ def begin_stack_notes(milliseconds: int = 20) -> None:
     """
 
 def end_stack_notes() -> None: ...
-def notes_stacks_without_lock() -> bool:
-    """Return whether the core can read the frames of this Python without Python's lock.
-
-    False before the first :func:`begin_stack_notes`, without the global lock, for unknown versions of Python, and at
-    the end of the interpreter.
-    """
 
 def frames_of(stack: int) -> list[dict[str, Any]]:
     """Return the name, filename and line of each frame of a noted stack, innermost first."""
@@ -1104,7 +1086,7 @@ def note_stack(with_lock: bool) -> int:
     """Stand in a test for a callback that notes the stack, with or without Python's lock."""
 
 def note_stack_both_ways(python_first: bool) -> tuple[int, int]:
-    """Return, in a test, the same stack as Python's functions and as a callback without the lock note it."""
+    """Return, in a test, the same stack as noted with the lock and as a callback without the lock notes it."""
 
 def note_stack_in_foreign_thread() -> int:
     """Note, in a test, the stack of a thread that Python does not know."""

@@ -43,6 +43,8 @@ class Pointer:
     locals().update(attributes("mem", "ptr", "device_id"))
     def __init__(self, mem, offset):
         self._mem, self._ptr, self._device_id = mem, mem.ptr + offset, mem.device_id
+    def __add__(self, offset):
+        return Pointer(self.mem, self.ptr - self.mem.ptr + offset)
 
 class Dtype:
     def __init__(self, itemsize):
@@ -96,7 +98,7 @@ def launched(arguments, blocks):
 launches = ctypes.cast(launched, ctypes.c_void_p).value
 addresses = _core.ArrayAddresses(Array, Array.data, Pointer.ptr, Pointer.device_id, reach)
 made = []
-core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                        lambda dtype: dtype, reach, fail, check, load)
 
 def log():
@@ -271,7 +273,7 @@ def read(arguments):
 
 near, far, other = (array((10,), FLOAT, address, device) for address, device in ((0x1000, 0), (0x2000, 1), (0x3000, 0)))
 for number in itertools.count(1):
-    core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+    core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                            lambda dtype: dtype, reach, fail, check, load)
     log()
     stub.stub_fail_call(number)
@@ -306,7 +308,7 @@ print([line for line in log() if "copy" in line])
 def check(*places):
     raise KeyError("refused")
 
-refusing = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+refusing = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                            lambda dtype: dtype, reach, fail, check, load)
 try:
     refusing.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
@@ -390,7 +392,7 @@ def read(arguments):
 def load(device, kind, dtype, count):
     return launches if kind == 0 else 0
 
-core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                        lambda dtype: dtype, reach, fail, check, load)
 core.pack([array((8,), BYTE, 0x1000, 0)] * 500, array((4000,), BYTE, 0x2000, 0), [8 * i for i in range(500)])
 print(seen)
@@ -425,7 +427,7 @@ print(loaded[0][:2], loaded[0][2] is FLOAT, loaded[0][3])
 def test_a_sum_without_a_kernel_or_without_access_does_nothing(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 def without(reach, load):
-    return _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+    return _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                            lambda dtype: dtype, reach, fail, check, load)
 
 terms = [array((10,), FLOAT, 0x2000, 0), array((10,), FLOAT, 0x3000, 1)]
@@ -488,7 +490,7 @@ def load(device, kind, dtype, count):
         raise KeyError("no kernel")
     return launches
 
-core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                        lambda dtype: dtype, reach, fail, check, load)
 terms = [array((10,), FLOAT, 0x2000, 0), array((10,), FLOAT, 0x3000, 0)]
 for inputs in (terms, [*terms, terms[0]]):
@@ -582,7 +584,7 @@ print(core.cut(source, [2, 3], (0, 1)), core.cut(array((), FLOAT, 0x1000, 0), []
 
 def test_devices_without_access_copy_by_the_call_that_names_both(output_of: OutputOf, driver_stub: str) -> None:
     code = """
-core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                        lambda dtype: dtype, lambda *pair: False, fail, check, load)
 core.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
 print([line for line in log() if "copy" in line])

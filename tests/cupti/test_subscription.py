@@ -212,8 +212,7 @@ def test_races_of_threads_without_pythons_lock_are_delivered_with_their_stacks(c
     assert watched.detector.operations == 1000
     found = watched.found()
     assert len(found) > 0
-    if _core.notes_stacks_without_lock():
-        assert {race.current.stack[0]["name"] for race in found} == {"fill"}
+    assert {race.current.stack[0]["name"] for race in found} == {"fill"}
 
 
 def test_a_callback_without_known_data_is_harmless(cupti: Cupti, watched: Watched) -> None:

@@ -83,7 +83,6 @@ void bind_stacks(nb::module_ &module) {
                [](int milliseconds) { begin_stack_notes(std::chrono::milliseconds(milliseconds)); },
                nb::arg("milliseconds") = 20);
     module.def("end_stack_notes", end_stack_notes);
-    module.def("notes_stacks_without_lock", notes_stacks_without_lock);
     module.def("frames_of", [](StackId stack) {
         nb::object list = nb::steal(frames_of(stack));
         if (!list.is_valid())
