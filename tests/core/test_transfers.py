@@ -530,6 +530,89 @@ print(sum(each() is not None for each in kept))
     assert outputs(output_of, driver_stub, code) == ["76"]
 
 
+PLAIN = """
+def allocate(size):
+    stub.cuCtxGetCurrent(ctypes.byref(current))
+    return Pointer(Memory(next(fresh), current.value - 7), 0)
+
+def read(arguments):
+    return ctypes.string_at(arguments[0], 16)
+
+def show(*made):
+    for each in made:
+        if isinstance(each, (list, tuple)):
+            print(type(each).__name__)
+            show(*each)
+        else:
+            print(each.shape, each.dtype.itemsize, f"{each.data.ptr:x} on {each.data.device_id}")
+
+plain = _core.PlainCalls(core, allocate)
+near, far = array((6, 2), FLOAT, 0x1000, 0), array((6, 2), FLOAT, 0x2000, 1)
+"""
+
+
+def test_plain_calls_make_arrays_by_the_functions_of_the_library(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+show(plain.broadcast(near, [1, 0], 1 << 20))
+show(plain.broadcast_coalesced([near, array((3,), BYTE, 0x3000, 0), array((), FLOAT, 0x4000, 0)], (0, 1), 1000, 1 << 20))
+show(plain.gather((near, far, array((1, 2), FLOAT, 0x5000, 1)), 1))
+show(plain.reduce_add([near, far], 0, 1 << 20))
+show(plain.reduce_add_coalesced([[near, near], (far, far)], 1, 1000, 1 << 20))
+Array.__getitem__ = lambda self, key: array((key.stop - key.start, 2), FLOAT, 0x1000 + 8 * key.start, 0)
+show(plain.scatter(near, [1, 0]))
+"""
+    assert outputs(output_of, driver_stub, PLAIN + code) == [
+        *("list", "(6, 2) 4 9000 on 1", "(6, 2) 4 1000 on 0"),
+        *("list", "list", "(6, 2) 4 1000 on 0", "(3,) 1 3000 on 0", "() 4 4000 on 0"),
+        *("list", "(6, 2) 4 b000 on 1", "(3,) 1 b030 on 1", "() 4 b040 on 1"),
+        "(13, 2) 4 c000 on 1",
+        "(6, 2) 4 d000 on 0",
+        *("tuple", "(6, 2) 4 10000 on 1", "(6, 2) 4 10030 on 1"),
+        *("tuple", "(3, 2) 4 11000 on 1", "(3, 2) 4 1018 on 0"),
+    ]
+
+
+def test_plain_calls_leave_other_arrays_alone(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+class Other(Array):
+    pass
+
+other = Other((6, 2), FLOAT, Pointer(Memory(0x1000, 0), 0))
+gaps = array((6, 2), FLOAT, 0x1000, 0)
+vars(gaps)["c"] = False
+for wrong in (other, gaps, array((0, 2), FLOAT, 0x1000, 0), array((6, 2), FLOAT, 0x1000, 2), None):
+    print(plain.broadcast(wrong, [1, 0], 1 << 20), plain.scatter(wrong, [1, 0]), plain.gather([far, wrong], 0), log())
+for unlike in (array((6, 2), BYTE, 0x1000, 0), array((2, 6), FLOAT, 0x1000, 0)):
+    print(plain.gather([far, unlike], 0), plain.reduce_add([far, unlike], 0, 1 << 20), log())
+captures.append(None)
+print(plain.broadcast(near, [1, 0], 1 << 20), log())
+"""
+    assert outputs(output_of, driver_stub, PLAIN + code) == [
+        *["None None None []"] * 5,
+        *["None None []"] * 2,
+        "None []",
+    ]
+
+
+def test_the_places_of_a_collective(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+def places(inputs, outputs=None):
+    found = plain.places(inputs, outputs)
+    return found and (found[0], found[1] is FLOAT, *found[2:])
+
+print(places([near, far]))
+print(places((far, near), [array((2,), FLOAT, 0x3000, 1), array((2,), FLOAT, 0x4000, 0)]))
+for inputs, outputs in (([near, near], None), ([near, array((6, 2), BYTE, 0x2000, 1)], None), ([], None),
+                        ([near, array((6,), FLOAT, 0x2000, 1)], None), ([near, 5], None), ([near], [far])):
+    print(places(inputs, outputs))
+"""
+    assert outputs(output_of, driver_stub, PLAIN + code) == [
+        "((0, 1), True, 12, 12, (4096, 8192), (4096, 8192))",
+        "((1, 0), True, 12, 2, (8192, 4096), (12288, 16384))",
+        *["None"] * 6,
+    ]
+
+
 def test_arrays_are_joined_by_copies_that_overlap(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 parts = [array((4,), FLOAT, 0x1000, 1), array((6,), FLOAT, 0x2000, 0), array((0,), FLOAT, 0x1000, 1)]
