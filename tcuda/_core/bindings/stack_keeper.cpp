@@ -13,17 +13,6 @@
 #include "bindings/python_stacks.hpp"
 
 namespace tcuda {
-namespace {
-
-// Waits for a short time. To sleep and to be woken takes ten times as long as a note.
-template <typename Condition> void look_for(Condition condition) {
-    const auto end = std::chrono::steady_clock::now() + StackKeeper::wakefulness;
-    while (!condition() && std::chrono::steady_clock::now() < end)
-        sched_yield(); // the other thread may need this processor
-}
-
-} // namespace
-
 void StackKeeper::begin(Duration patience) {
     const std::lock_guard lock(mutex_);
     patience_ = patience;
@@ -81,6 +70,12 @@ void StackKeeper::stop() {
         const nanobind::gil_scoped_release released; // the thread may wait for Python's lock
         thread.join();
     }
+}
+
+template <typename Condition> void StackKeeper::look_for(Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + wakefulness;
+    while (!condition() && std::chrono::steady_clock::now() < end)
+        sched_yield(); // the other thread may need this processor
 }
 
 StackId StackKeeper::note() {

@@ -28,7 +28,7 @@ public:
     using Duration = std::chrono::steady_clock::duration;
     static constexpr int tries = 3; // failed waits in a row, after which callbacks do not wait for a while
     static constexpr int rest = 50; // the length of that while, in times the patience
-    static constexpr std::chrono::microseconds wakefulness{100}; // how long both sides look before they sleep
+    static constexpr std::chrono::microseconds wakefulness{50}; // how long both sides look before they sleep
 
     StackKeeper() = default;
     StackKeeper(const StackKeeper &) = delete;
@@ -57,6 +57,8 @@ private:
     void run();
     void serve_until_end();
     void serve();
+    // Looks again and again for a while, because to sleep and to be woken takes longer than a note.
+    template <typename Condition> static void look_for(Condition condition);
 
     std::mutex mutex_;
     std::condition_variable wanted_, done_;
