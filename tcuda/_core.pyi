@@ -1078,7 +1078,6 @@ def begin_stack_notes(milliseconds: int = 20) -> None:
     """
 
 def end_stack_notes() -> None: ...
-
 def frames_of(stack: int) -> list[dict[str, Any]]:
     """Return the name, filename and line of each frame of a noted stack, innermost first."""
 

@@ -554,7 +554,8 @@ near, far = array((6, 2), FLOAT, 0x1000, 0), array((6, 2), FLOAT, 0x2000, 1)
 def test_plain_calls_make_arrays_by_the_functions_of_the_library(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 show(plain.broadcast(near, [1, 0], 1 << 20))
-show(plain.broadcast_coalesced([near, array((3,), BYTE, 0x3000, 0), array((), FLOAT, 0x4000, 0)], (0, 1), 1000, 1 << 20))
+others = array((3,), BYTE, 0x3000, 0), array((), FLOAT, 0x4000, 0)
+show(plain.broadcast_coalesced([near, *others], (0, 1), 1000, 1 << 20))
 show(plain.gather((near, far, array((1, 2), FLOAT, 0x5000, 1)), 1))
 show(plain.reduce_add([near, far], 0, 1 << 20))
 show(plain.reduce_add_coalesced([[near, near], (far, far)], 1, 1000, 1 << 20))

@@ -40,10 +40,10 @@ bool can_note() {
 
 // The number of the stack with this innermost frame, a new reference; null for no frame. The caller has made the guard
 // before the frame.
-StackId number_of(PyFrameObject *innermost, const NoCollection &) {
+StackId number_of(PyObject *innermost, const NoCollection &) {
     static thread_local StackFrames frames; // for its capacity
     frames.clear();
-    for (Owned frame(reinterpret_cast<PyObject *>(innermost)); frame; frame.set(cpython.frame_back(frame.get()))) {
+    for (Owned frame(innermost); frame; frame.set(cpython.frame_back(frame.get()))) {
         StackFrame &noted = frames.emplace_back();
         noted.place = cpython.frame_instruction(frame.get());
         noted.code = reinterpret_cast<PyObject *>(PyFrame_GetCode(reinterpret_cast<PyFrameObject *>(frame.get())));
@@ -70,7 +70,7 @@ StackId note_python_stack() {
     if (!can_note() || !holds_python_lock())
         return stack_without_frames;
     const NoCollection guard;
-    PyFrameObject *const innermost = PyEval_GetFrame();
+    auto *const innermost = reinterpret_cast<PyObject *>(PyEval_GetFrame());
     Py_XINCREF(innermost);
     return number_of(innermost, guard);
 }
@@ -79,7 +79,7 @@ StackId note_stack_of(PyThreadState *thread) {
     if (!can_note())
         return stack_without_frames;
     const NoCollection guard;
-    return number_of(PyThreadState_GetFrame(thread), guard);
+    return number_of(reinterpret_cast<PyObject *>(PyThreadState_GetFrame(thread)), guard);
 }
 
 StackId note_any_stack() noexcept {
