@@ -1070,7 +1070,7 @@ def deliver_races() -> None:
 def take_dropped_races() -> int:
     """Return for how many races there was no room to wait, since the last call."""
 
-def begin_stack_notes(milliseconds: int = 20) -> None:
+def begin_stack_notes(milliseconds: int = 100) -> None:
     """Begin a time in which callbacks of the driver note Python stacks without Python's lock. The times are counted.
 
     Args:

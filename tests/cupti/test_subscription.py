@@ -204,11 +204,13 @@ def test_races_of_threads_without_pythons_lock_are_delivered_with_their_stacks(c
         for _ in range(500):
             free.stub_call(cupti.ids["cuMemsetD8Async"], CONTEXT, None, parameters, 0, 3)
 
+    _core.begin_stack_notes(60_000)  # no stack is left out because the machine is slow
     threads = [threading.Thread(target=fill, args=(stream,)) for stream in (MAIN, SIDE)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    _core.end_stack_notes()
     assert watched.detector.operations == 1000
     found = watched.found()
     assert len(found) > 0

@@ -25,7 +25,7 @@ StackId note_any_stack() noexcept;
 
 // Begins and ends the time in which note_any_stack() notes stacks without Python's lock. Counted. The caller holds the
 // lock.
-void begin_stack_notes(std::chrono::milliseconds patience = std::chrono::milliseconds(20));
+void begin_stack_notes(std::chrono::milliseconds patience = std::chrono::milliseconds(100));
 void end_stack_notes();
 
 // A list of {"name", "filename", "line"}, innermost first. New reference; null with a Python error set if that fails.
