@@ -47,6 +47,7 @@ _BROADCAST = "comm.broadcast(x, devices)"
 _BROADCAST_OF_CUPY = "[x, *[copied(x, device) for device in devices[1:]]]"
 _COALESCED_OF_CUPY = "[small, *[[copied(each, device) for each in small] for device in devices[1:]]]"
 _SMALL_OF_TORCH = 0.6
+_COALESCED_OF_TORCH = 0.33
 _LEAST_BANDWIDTH = 370e3  # bytes in a microsecond
 _LONGEST_SMALL = 12.0
 
@@ -84,7 +85,7 @@ for _name, _size in SIZES.items():
     CALLS |= _sized(_name, _size)
 CALLS |= {
     f"broadcast_coalesced {COUNT} x 4 KB": CommCall(
-        "comm.broadcast_coalesced(small, devices)", _COALESCED_OF_CUPY, COUNT * LENGTH * 4, at_most=60.0
+        "comm.broadcast_coalesced(small, devices)", _COALESCED_OF_CUPY, COUNT * LENGTH * 4, of_torch=_COALESCED_OF_TORCH
     ),
     f"reduce_add_coalesced {COUNT} x 4 KB": CommCall(
         "comm.reduce_add_coalesced(gradients, 0)",

@@ -1,8 +1,8 @@
 """Compares the race detector with torch's sanitizer: ``python bench/sanitizers.py [--workers N] [NAME ...]``.
 
-Runs the programs of ``tests/sanitizer/torch_corpus`` under ``torch.cuda._sanitizer``, each in a process of its own, and
-the programs of ``tests/sanitizer/corpus`` with the same names under ``tcuda.sanitizer.check()``. Prints a Markdown
-table with one row for each pair of a wrong and a right program.
+Runs the programs of ``tests/sanitizer/corpus`` that torch can express: in torch's spelling under
+``torch.cuda._sanitizer``, each in a process of its own, and as they are under ``tcuda.sanitizer.check()``. Prints a
+Markdown table with one row for each pair of a wrong and a right program.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import argparse
 import json
 import multiprocessing
 import multiprocessing.connection
-import runpy
 import subprocess
 import sys
 import threading
@@ -24,7 +23,8 @@ from table import markdown
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path.append(str(TESTS))
 
-from support.corpus import FOLDER, TORCHS, Program, line_in, programs, run  # noqa: E402  # after the path
+from support.corpus import Program, line_in, programs, run  # noqa: E402  # after the path
+from support.torch_spelling import in_torchs_spelling  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,7 +72,7 @@ class Said(NamedTuple):
         """Return the verdict in a word.
 
         Args:
-            program: The program in the spelling of the detector.
+            program: The program.
         """
         if self.failure is not None:
             return f"failed: {self.failure.splitlines()[0]}"
@@ -100,14 +100,20 @@ def by_tcuda(program: Program) -> Said:
 
 
 def by_torch(program: Program) -> Said:
-    """Run a program under the sanitizer of torch, in this process, which should run nothing else."""
+    """Run a program in torch's spelling under the sanitizer of torch, in this process, which should run nothing else.
+
+    The code has the path of the program, whose lines are those of the spelling.
+    """
     from torch.cuda import _sanitizer
+
+    spelled = in_torchs_spelling(program.path.read_text())
+    assert spelled is not None
 
     _sanitizer.enable_cuda_sanitizer()
     errors: list[BaseException] = []
     threading.excepthook = lambda failed: errors.append(failed.exc_value or failed.exc_type())
     try:
-        runpy.run_path(str(program.path))
+        exec(compile(spelled, program.path, "exec"), {"__name__": program.name})
     except Exception as error:
         errors.insert(0, error)
     races = [
@@ -130,14 +136,13 @@ def _failure(error: BaseException | None) -> str | None:
     return None if error is None or isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"[:100]
 
 
-def named(names: Sequence[str], folder: Path) -> list[Program]:
-    """Return the programs of a folder that torch can express, by words in their names; without words, all of them."""
-    torchs = {program.name for program in programs(TORCHS)}
-    found = [program for program in programs(folder) if program.name in torchs]
+def named(names: Sequence[str]) -> list[Program]:
+    """Return the programs that torch can express, by words in their names; without words, all of them."""
     return [
         program
-        for program in found
-        if program.devices == 1 and (not names or any(name in program.name for name in names))
+        for program in programs()
+        if (not names or any(name in program.name for name in names))
+        and in_torchs_spelling(program.path.read_text()) is not None
     ]
 
 
@@ -172,17 +177,15 @@ def _send(program: Program, writer: Connection) -> None:
 
 
 def rows(tcudas: dict[str, Said], torchs: dict[str, Said]) -> list[tuple[str, ...]]:
-    """Return a row for each pair that has a program in the spelling of torch, and a row with the totals."""
-    spelled = {side: {one.name: one for one in found} for side, found in ((0, programs()), (1, programs(TORCHS)))}
+    """Return a row for each pair on which a detector has said something, and a row with the totals."""
+    known = {program.name: program for program in programs()}
     made = []
-    for pair in sorted({program.pair for program in spelled[1].values()}):
+    for pair in sorted({known[name].pair for name in (*tcudas, *torchs)}):
         cells = [pair.replace("_", " ")]
         for ending in ("wrong", "right"):
-            for side, said in enumerate((tcudas, torchs)):
-                name = f"{pair}_{ending}"
-                cells.append(said[name].verdict(spelled[side][name]) if name in said else "")
-        if any(cells[1:]):
-            made.append(tuple(cells))
+            name = f"{pair}_{ending}"
+            cells += [said[name].verdict(known[name]) if name in said else "" for said in (tcudas, torchs)]
+        made.append(tuple(cells))
     totals = ["in all"]
     for column in range(1, len(HEADER)):
         cells = [row[column] for row in made if row[column]]
@@ -203,11 +206,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.side == "tcuda":
         part, parts = options.part
-        for program in named(options.names, FOLDER)[part::parts]:
+        for program in named(options.names)[part::parts]:
             print(json.dumps(by_tcuda(program)), flush=True)
         return 0
     if options.side == "torch":
-        for said in all_by_torch(named(options.names, TORCHS), options.workers):
+        for said in all_by_torch(named(options.names), options.workers):
             print(json.dumps(said), flush=True)
         return 0
     sides = [["--side", "torch", "--workers", str(options.workers)]]

@@ -4,9 +4,8 @@
 ``cupy``, or the emulated counterpart of ``cupy`` where devices are emulated.
 """
 
-# `_command` comes first, because it handles Ctrl-C during all other imports. `_requirements` comes second, because it
-# checks whether the other modules can be imported at all.
-from tcuda import _command, _requirements
+# `_requirements` comes first, because it checks whether the other modules can be imported at all.
+from tcuda import _requirements
 
 # isort: split
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,6 @@
 """``python -m tcuda``."""
 
-import sys
-
-from tcuda.cli import main
+from tcuda.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

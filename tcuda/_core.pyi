@@ -586,7 +586,6 @@ class Transfers:
         arrays: The type of the arrays.
         type: The type that an array is an instance of.
         pointer: The type of ``array.data``.
-        memory: The type of ``array.data.mem``.
         current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
         captures: The captures in progress.
         scalar_type: A function that returns the scalar type of a dtype, or the dtype itself.
@@ -608,7 +607,6 @@ class Transfers:
         arrays: ArrayType,
         type: type[Any],
         pointer: type[Any],
-        memory: type[Any],
         current_stream: object,
         captures: list[Any],
         scalar_type: Callable[[Any], Any],
@@ -617,16 +615,6 @@ class Transfers:
         check: Callable[[int, int, int, int], object],
         load: Callable[[int, int, Any, int], int],
     ) -> None: ...
-    def use_layout(self, base: type[Any], samples: list[tuple[Any, Any]]) -> bool:
-        """Read and make arrays by the members of CuPy's objects, if the members are where the core expects them.
-
-        Args:
-            base: The base of ``type`` that is written in C.
-            samples: Pairs of arrays with the same shape, dtype and memory, with which the core compares the members.
-
-        Returns:
-            Whether the members are where the core expects them.
-        """
     def empty(self, shape: Sequence[int], dtype: Any, device: int) -> Any: ...
     def send(self, source: Any, devices: Sequence[int]) -> list[Any]: ...
     def cut(self, source: Any, lengths: Sequence[int], devices: Sequence[int]) -> list[Any] | None: ...
@@ -1099,7 +1087,7 @@ def deliver_races() -> None:
 def take_dropped_races() -> int:
     """Return for how many races there was no room to wait, since the last call."""
 
-def begin_stack_notes(milliseconds: int = 20) -> None:
+def begin_stack_notes(milliseconds: int = 100) -> None:
     """Begin a time in which callbacks of the driver note Python stacks without Python's lock. The times are counted.
 
     Args:
@@ -1107,13 +1095,6 @@ def begin_stack_notes(milliseconds: int = 20) -> None:
     """
 
 def end_stack_notes() -> None: ...
-def notes_stacks_without_lock() -> bool:
-    """Return whether the core can read the frames of this Python without Python's lock.
-
-    False before the first :func:`begin_stack_notes`, without the global lock, for unknown versions of Python, and at
-    the end of the interpreter.
-    """
-
 def frames_of(stack: int) -> list[dict[str, Any]]:
     """Return the name, filename and line of each frame of a noted stack, innermost first."""
 
@@ -1121,7 +1102,7 @@ def note_stack(with_lock: bool) -> int:
     """Stand in a test for a callback that notes the stack, with or without Python's lock."""
 
 def note_stack_both_ways(python_first: bool) -> tuple[int, int]:
-    """Return, in a test, the same stack as Python's functions and as a callback without the lock note it."""
+    """Return, in a test, the same stack as noted with the lock and as a callback without the lock notes it."""
 
 def note_stack_in_foreign_thread() -> int:
     """Note, in a test, the stack of a thread that Python does not know."""
@@ -1442,13 +1423,11 @@ class KernelTable:
     Args:
         of_ptx: A function that returns the parameters, the pointers and the completeness of each kernel in a PTX text;
             None if the table knows nothing of PTX.
-        of_cubin: The same for cubins.
     """
 
     def __init__(
         self,
         of_ptx: Callable[[bytes], dict[str, tuple[_Parameters, _Pointers, bool]]] | None = None,
-        of_cubin: Callable[[bytes], dict[str, tuple[_Parameters, _Pointers, bool]]] | None = None,
     ) -> None: ...
     def describe_kernel(
         self, module: int, name: str, parameters: _Parameters, pointers: _Pointers, complete: bool
@@ -1456,7 +1435,7 @@ class KernelTable:
     def add_ptx(self, module: int, text: bytes | str) -> None: ...
     def forget_module(self, module: int) -> None: ...
     def sizes(self) -> dict[str, int]:
-        """Return how many modules, functions, cubins and bytes of cubins are known."""
+        """Return how many modules and functions are known."""
 
 _Scopes = Sequence[tuple[str, bool, Sequence[tuple[RaceUse, bool, bool]]]]
 
@@ -1489,10 +1468,8 @@ class LaunchReader:
         """Tell the detector of ``count`` launches."""
     def seconds(self, function: int, name: str | None, parameters: int, count: int) -> float:
         """Return how long ``count`` readings of a launch take."""
-    def module_loaded(self, module: int, image: int, cubins: Sequence[int]) -> None: ...
+    def module_loaded(self, module: int, image: int) -> None: ...
     def module_unloaded(self, module: int) -> None: ...
-    def cubin_loaded(self, number: int, bytes: bytes) -> None: ...
-    def cubin_unloaded(self, number: int) -> None: ...
 
 class GraphWatch:
     """Tells a detector of CUDA graphs, for tests.
@@ -1837,34 +1814,6 @@ _KernelUse: TypeAlias = tuple[
     bool,
 ]
 
-def uses_of_cubin(
-    data: bytes, kernel: str | None = None, disassembler: str | None = None, seconds: float = 5.0
-) -> dict[str, _KernelUse]:
-    """Return what kernels of a cubin do with the memory that their parameters point to; for tests.
-
-    Args:
-        data: The bytes of the cubin.
-        kernel: The kernel; all kernels of the cubin if None.
-        disassembler: The path of ``nvdisasm``; the preferred one, or the one that ``find_disassembler`` finds, if None.
-        seconds: How long the disassembler may run.
-
-    Returns:
-        For each name of a kernel: ``(offset, size)`` of each parameter; ``(offset, kind, possible, label)`` of each
-        pointer; and whether the kernel uses no other memory. Without a disassembler there are no pointers. Bytes of
-        another kind give an empty dictionary.
-    """
-
-def uses_of_sass(
-    listing: bytes, blocks: dict[str, tuple[list[tuple[int, int]], list[int]]] = ...
-) -> dict[str, _KernelUse]:
-    """Return what the kernels of a listing of ``nvdisasm -c`` do with memory, as ``uses_of_cubin`` does; for tests.
-
-    Args:
-        listing: The text that the disassembler prints.
-        blocks: For each name of a kernel: ``(offset, size)`` of each parameter, and the offsets of the parameters that
-            are known to be pointers.
-    """
-
 def uses_of_mangled_name(name: str, parameters: Sequence[tuple[int, int]]) -> _KernelUse:
     """Return what the mangled name of a kernel says of its memory; for tests.
 
@@ -1873,28 +1822,8 @@ def uses_of_mangled_name(name: str, parameters: Sequence[tuple[int, int]]) -> _K
         parameters: The offset and the size of each parameter.
 
     Returns:
-        A tuple as in the dictionary of ``uses_of_cubin``.
+        A tuple as in the dictionary of ``uses_of_ptx``.
     """
-
-def find_disassembler() -> str:
-    """Return the path of NVIDIA's ``nvdisasm``, or an empty string if it is not installed."""
-
-def prefer_disassembler(path: str) -> None:
-    """Use the ``nvdisasm`` at ``path`` from now on; without one, use what ``find_disassembler`` finds."""
-
-def uses_of_watched_cubin(data: bytes, kernel: str | None = None) -> dict[str, _KernelUse]:
-    """Return what ``uses_of_cubin`` returns, within the time that a process has for such analyses; for tests.
-
-    Args:
-        data: The bytes of the cubin.
-        kernel: The kernel; all kernels of the cubin if None.
-    """
-
-def watched_cubins_seconds() -> float:
-    """Return how long the analyses of machine code may still take in this process, while a detector watches."""
-
-def set_watched_cubins_seconds(seconds: float) -> None:
-    """Set how long the analyses of machine code may still take in this process; for tests."""
 
 def uses_of_ptx(text: bytes) -> dict[str, _KernelUse]:
     """Return what the kernels of a PTX module do with the memory that their parameters point to; for tests.

@@ -144,7 +144,7 @@ def _signature(declarations: Sequence[str], names: dict[str, str], body: Body, *
         labels.append(label)
         if isinstance(kind, PointerType):
             if not is_output or "void" not in declaration:
-                return None  # only the machine code tells what the kernel does with the memory
+                return None  # only the code of the kernel tells what the kernel does with the memory
             pointers.append(Pointer(offset, READ if kind.is_const else WRITE, True, True, -1, 0, label))
         elif isinstance(kind, ArrayType):
             is_const = re.match(r"\s*const\b", declaration) is not None

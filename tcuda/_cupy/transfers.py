@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import cupy
-from cupy._core import core as cupy_core
 from cupy_backends.cuda.stream import __pyx_capi__ as stream_functions
 
 from tcuda import _core
@@ -26,13 +25,11 @@ class Transfers(PlainTransfers):
 
     def __init__(self) -> None:
         super().__init__(cupy)
-        pointer, memory = cupy.cuda.MemoryPointer, cupy.cuda.BaseMemory
         stream = stream_functions["get_current_stream_ptr"]
         core = _core.Transfers(
             array_type(),
             cupy.ndarray,
-            pointer,
-            memory,
+            cupy.cuda.MemoryPointer,
             stream,
             captures,
             scalar_type,
@@ -41,10 +38,6 @@ class Transfers(PlainTransfers):
             _check,
             transfer_kernels.load,
         )
-        base = cupy_core._ndarray_base
-        has_layout = False
-        if cupy.ndarray.__mro__ == (cupy.ndarray, base, object):
-            has_layout = core.use_layout(base, _samples())
         self._core = core
         # These are the methods of the core, and not methods around them, because small arrays are sent often.
         self.empty = core.empty  # type: ignore[method-assign]
@@ -67,8 +60,7 @@ class Transfers(PlainTransfers):
         self.reduce_add = plain.reduce_add  # type: ignore[method-assign]
         self.broadcast_coalesced = plain.broadcast_coalesced  # type: ignore[method-assign]
         self.reduce_add_coalesced = plain.reduce_add_coalesced  # type: ignore[method-assign]
-        if has_layout:
-            self.places = plain.places  # type: ignore[method-assign]
+        self.places = plain.places  # type: ignore[method-assign]
 
     def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> None:
         """Add by one kernel, which reads the inputs where they are."""
@@ -79,17 +71,6 @@ class Transfers(PlainTransfers):
         """Add by a kernel for each piece and device, all in one call of the core."""
         if not self._core.add_in_chain(sums, arrays, cuts):
             super().add_in_chain(sums, arrays, cuts)
-
-
-def _samples() -> list[tuple[Any, Any]]:
-    """Return pairs of arrays with the same shape, dtype and memory, which have no elements that anybody may read."""
-    memory = cupy.cuda.UnownedMemory(1 << 20, 1 << 20, None, 0)
-    kinds = ((), "f"), ((3,), "d"), ((2, 0, 3), "?"), ((4, 5, 6), "D"), ((1, 2, 1), "b"), ((7, 1), "e")
-
-    def array(shape: tuple[int, ...], dtype: str) -> Any:
-        return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 256))
-
-    return [(array(*kind), array(*kind)) for kind in kinds]
 
 
 def _fail(status: int, call: str) -> NoReturn:

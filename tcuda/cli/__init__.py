@@ -6,14 +6,24 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from tcuda import _command
+from tcuda.cli.interrupt import end_at_ctrl_c, ended_by_ctrl_c, interruptible
 from tcuda.cli.messages import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
 
 _FAILED = 1
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+def command() -> NoReturn:
+    """Run the command that the arguments of this process name, and end the process."""
+    try:
+        status = main()
+    finally:
+        end_at_ctrl_c()  # The process only has to end now, and Ctrl-C must print no traceback.
+    sys.exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,9 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = "tcuda"
     status = 0
     try:
-        _import_commands()
-        from tcuda.cli.interrupt import interruptible
-        from tcuda.cli.parser import parse
+        with ended_by_ctrl_c():  # The import takes long.
+            from tcuda.cli.parser import parse
 
         with interruptible():
             options = parse(argv)
@@ -53,20 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{command}: {message}", file=sys.stderr)
         _flush_or_drop_output()
         return _FAILED
-    finally:
-        if _command.is_command():  # The process only has to end now, and Ctrl-C must print no traceback.
-            _command.end_at_ctrl_c()
     return status
-
-
-def _import_commands() -> None:
-    """Import the modules of the commands, which takes long; Ctrl-C raises ``KeyboardInterrupt`` only afterwards."""
-    ends_at_ctrl_c = _command.end_at_ctrl_c() or _command.ENDS_AT_CTRL_C
-    try:
-        import tcuda.cli.parser  # noqa: F401
-    finally:
-        if ends_at_ctrl_c:
-            _command.raise_at_ctrl_c()
 
 
 def _interrupted() -> int:
@@ -98,4 +94,4 @@ def _drop_output() -> None:
     os.close(nowhere)
 
 
-__all__ = ["main"]
+__all__ = ["command", "main"]

@@ -1,4 +1,4 @@
-"""Ctrl-C that no destructor can swallow."""
+"""Ctrl-C in a command: no traceback, and no destructor swallows the interrupt."""
 
 from __future__ import annotations
 
@@ -12,6 +12,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MOMENT = 0.01  # Seconds. A destructor takes less.
+
+
+def end_at_ctrl_c() -> bool:
+    """Let Ctrl-C end the process if it raised ``KeyboardInterrupt`` before; return whether this call changed that.
+
+    The signal then ends the process at once, as for programs that are not written in Python.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # the signal is ignored or handled
+        return False
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except ValueError:  # only the main thread can set a handler
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def ended_by_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end the process in this scope, instead of raising ``KeyboardInterrupt``."""
+    changed = end_at_ctrl_c()
+    try:
+        yield
+    finally:
+        if changed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextlib.contextmanager

@@ -146,6 +146,30 @@ def test_arrays_are_packed_and_seen_in_the_packed_bytes(transfers: Transfers) ->
     assert flat[:4].get().view("i").tolist() == [9]
 
 
+def test_views_have_the_attributes_of_arrays_that_the_library_makes(transfers: Transfers) -> None:
+    xp = tcuda.xp
+    like = [xp.ones(shape, dtype) for shape, dtype in (((), "f"), ((3, 4), "d"), ((0, 2), "?"), ((2, 1, 3), "F"))]
+    flat = xp.arange(256, dtype=xp.uint8)
+    for view, array in zip(transfers.views(flat, like, [0, 16, 112, 128]), like, strict=True):
+        for name in ("shape", "strides", "dtype", "size", "nbytes", "ndim"):
+            assert getattr(view, name) == getattr(array, name), name
+        assert view.flags.c_contiguous == array.flags.c_contiguous
+        assert view.flags.f_contiguous == array.flags.f_contiguous
+        assert (view + array).shape == array.shape
+
+
+def test_a_view_keeps_the_memory_alive(transfers: Transfers) -> None:
+    xp = tcuda.xp
+    like = xp.empty(8)
+    before = tcuda.memory_allocated()
+    flat = xp.zeros(4096, xp.uint8)
+    (view,) = transfers.views(flat, [like], [512])
+    del flat
+    assert tcuda.memory_allocated() == before + 4096
+    del view
+    assert tcuda.memory_allocated() == before
+
+
 def test_no_arrays_are_packed(transfers: Transfers) -> None:
     flat = tcuda.xp.zeros(0, "B")
     transfers.pack([], flat, [])

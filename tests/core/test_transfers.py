@@ -43,6 +43,8 @@ class Pointer:
     locals().update(attributes("mem", "ptr", "device_id"))
     def __init__(self, mem, offset):
         self._mem, self._ptr, self._device_id = mem, mem.ptr + offset, mem.device_id
+    def __add__(self, offset):
+        return Pointer(self.mem, self.ptr - self.mem.ptr + offset)
 
 class Dtype:
     def __init__(self, itemsize):
@@ -96,7 +98,7 @@ def launched(arguments, blocks):
 launches = ctypes.cast(launched, ctypes.c_void_p).value
 addresses = _core.ArrayAddresses(Array, Array.data, Pointer.ptr, Pointer.device_id, reach)
 made = []
-core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                        lambda dtype: dtype, reach, fail, check, load)
 
 def log():
@@ -271,7 +273,7 @@ def read(arguments):
 
 near, far, other = (array((10,), FLOAT, address, device) for address, device in ((0x1000, 0), (0x2000, 1), (0x3000, 0)))
 for number in itertools.count(1):
-    core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+    core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                            lambda dtype: dtype, reach, fail, check, load)
     log()
     stub.stub_fail_call(number)
@@ -306,7 +308,7 @@ print([line for line in log() if "copy" in line])
 def check(*places):
     raise KeyError("refused")
 
-refusing = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+refusing = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                            lambda dtype: dtype, reach, fail, check, load)
 try:
     refusing.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
@@ -390,7 +392,7 @@ def read(arguments):
 def load(device, kind, dtype, count):
     return launches if kind == 0 else 0
 
-core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                        lambda dtype: dtype, reach, fail, check, load)
 core.pack([array((8,), BYTE, 0x1000, 0)] * 500, array((4000,), BYTE, 0x2000, 0), [8 * i for i in range(500)])
 print(seen)
@@ -425,7 +427,7 @@ print(loaded[0][:2], loaded[0][2] is FLOAT, loaded[0][3])
 def test_a_sum_without_a_kernel_or_without_access_does_nothing(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 def without(reach, load):
-    return _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+    return _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                            lambda dtype: dtype, reach, fail, check, load)
 
 terms = [array((10,), FLOAT, 0x2000, 0), array((10,), FLOAT, 0x3000, 1)]
@@ -488,7 +490,7 @@ def load(device, kind, dtype, count):
         raise KeyError("no kernel")
     return launches
 
-core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                        lambda dtype: dtype, reach, fail, check, load)
 terms = [array((10,), FLOAT, 0x2000, 0), array((10,), FLOAT, 0x3000, 0)]
 for inputs in (terms, [*terms, terms[0]]):
@@ -526,6 +528,90 @@ del dtype, terms
 print(sum(each() is not None for each in kept))
 """
     assert outputs(output_of, driver_stub, code) == ["76"]
+
+
+PLAIN = """
+def allocate(size):
+    stub.cuCtxGetCurrent(ctypes.byref(current))
+    return Pointer(Memory(next(fresh), current.value - 7), 0)
+
+def read(arguments):
+    return ctypes.string_at(arguments[0], 16)
+
+def show(*made):
+    for each in made:
+        if isinstance(each, (list, tuple)):
+            print(type(each).__name__)
+            show(*each)
+        else:
+            print(each.shape, each.dtype.itemsize, f"{each.data.ptr:x} on {each.data.device_id}")
+
+plain = _core.PlainCalls(core, allocate)
+near, far = array((6, 2), FLOAT, 0x1000, 0), array((6, 2), FLOAT, 0x2000, 1)
+"""
+
+
+def test_plain_calls_make_arrays_by_the_functions_of_the_library(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+show(plain.broadcast(near, [1, 0], 1 << 20))
+others = array((3,), BYTE, 0x3000, 0), array((), FLOAT, 0x4000, 0)
+show(plain.broadcast_coalesced([near, *others], (0, 1), 1000, 1 << 20))
+show(plain.gather((near, far, array((1, 2), FLOAT, 0x5000, 1)), 1))
+show(plain.reduce_add([near, far], 0, 1 << 20))
+show(plain.reduce_add_coalesced([[near, near], (far, far)], 1, 1000, 1 << 20))
+Array.__getitem__ = lambda self, key: array((key.stop - key.start, 2), FLOAT, 0x1000 + 8 * key.start, 0)
+show(plain.scatter(near, [1, 0]))
+"""
+    assert outputs(output_of, driver_stub, PLAIN + code) == [
+        *("list", "(6, 2) 4 9000 on 1", "(6, 2) 4 1000 on 0"),
+        *("list", "list", "(6, 2) 4 1000 on 0", "(3,) 1 3000 on 0", "() 4 4000 on 0"),
+        *("list", "(6, 2) 4 b000 on 1", "(3,) 1 b030 on 1", "() 4 b040 on 1"),
+        "(13, 2) 4 c000 on 1",
+        "(6, 2) 4 d000 on 0",
+        *("tuple", "(6, 2) 4 10000 on 1", "(6, 2) 4 10030 on 1"),
+        *("tuple", "(3, 2) 4 11000 on 1", "(3, 2) 4 1018 on 0"),
+    ]
+
+
+def test_plain_calls_leave_other_arrays_alone(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+class Other(Array):
+    pass
+
+other = Other((6, 2), FLOAT, Pointer(Memory(0x1000, 0), 0))
+gaps = array((6, 2), FLOAT, 0x1000, 0)
+vars(gaps)["c"] = False
+for wrong in (other, gaps, array((0, 2), FLOAT, 0x1000, 0), array((6, 2), FLOAT, 0x1000, 2), None):
+    print(plain.broadcast(wrong, [1, 0], 1 << 20), plain.scatter(wrong, [1, 0]), plain.gather([far, wrong], 0), log())
+for unlike in (array((6, 2), BYTE, 0x1000, 0), array((2, 6), FLOAT, 0x1000, 0)):
+    print(plain.gather([far, unlike], 0), plain.reduce_add([far, unlike], 0, 1 << 20), log())
+captures.append(None)
+print(plain.broadcast(near, [1, 0], 1 << 20), log())
+"""
+    assert outputs(output_of, driver_stub, PLAIN + code) == [
+        *["None None None []"] * 5,
+        *["None None []"] * 2,
+        "None []",
+    ]
+
+
+def test_the_places_of_a_collective(output_of: OutputOf, driver_stub: str) -> None:
+    code = """
+def places(inputs, outputs=None):
+    found = plain.places(inputs, outputs)
+    return found and (found[0], found[1] is FLOAT, *found[2:])
+
+print(places([near, far]))
+print(places((far, near), [array((2,), FLOAT, 0x3000, 1), array((2,), FLOAT, 0x4000, 0)]))
+for inputs, outputs in (([near, near], None), ([near, array((6, 2), BYTE, 0x2000, 1)], None), ([], None),
+                        ([near, array((6,), FLOAT, 0x2000, 1)], None), ([near, 5], None), ([near], [far])):
+    print(places(inputs, outputs))
+"""
+    assert outputs(output_of, driver_stub, PLAIN + code) == [
+        "((0, 1), True, 12, 12, (4096, 8192), (4096, 8192))",
+        "((1, 0), True, 12, 2, (8192, 4096), (12288, 16384))",
+        *["None"] * 6,
+    ]
 
 
 def test_arrays_are_joined_by_copies_that_overlap(output_of: OutputOf, driver_stub: str) -> None:
@@ -582,7 +668,7 @@ print(core.cut(source, [2, 3], (0, 1)), core.cut(array((), FLOAT, 0x1000, 0), []
 
 def test_devices_without_access_copy_by_the_call_that_names_both(output_of: OutputOf, driver_stub: str) -> None:
     code = """
-core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, Memory, current_stream, captures,
+core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                        lambda dtype: dtype, lambda *pair: False, fail, check, load)
 core.copy(array((10,), FLOAT, 0x2000, 1), array((10,), FLOAT, 0x1000, 0))
 print([line for line in log() if "copy" in line])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import shutil
 import sys
@@ -15,28 +14,10 @@ from support.cupti import MAIN, SIDE, Cupti
 from support.folders import REPOSITORY
 from tcuda import _core
 from tcuda._runtime.cuda import cupti as library
-from tcuda._runtime.cuda import nvdisasm
 from tcuda._runtime.cuda.watch import CudaWatch
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
-
-
-CUBIN = base64.decodebytes((REPOSITORY / "tests" / "data" / "sass" / "small_cubin.txt").read_bytes())
-LISTING = r"""
-.target sm_90
-.section .text.fill,"ax",@progbits
-.other fill,@"STO_CUDA_ENTRY STV_DEFAULT"
-fill:
-/*0000*/ LDC.64 R2, c[0x0][0x218] ;
-/*0010*/ LDG.E R5, desc[UR4][R2.64] ;
-/*0020*/ LDC.64 R2, c[0x0][0x210] ;
-/*0030*/ STG.E desc[UR4][R2.64], R5 ;
-/*0040*/ EXIT ;
-"""
-FILL = 0xF100
-"""The kernel of the cubin, which reads its second parameter and writes the first."""
-MODULE_LOADED = 6
 
 
 @pytest.fixture
@@ -97,67 +78,6 @@ cupti._folders = lambda major: iter(())  # a wheel may be installed
 print(cupti.find(13000))
 """
         assert fresh_output_of(code, LD_LIBRARY_PATH=str(tmp_path)) == "libcupti.so.13"
-
-
-class TestTheDisassembler:
-    @staticmethod
-    def put(path: Path, mode: int = 0o755) -> str:
-        path.parent.mkdir(parents=True)
-        path.touch(mode)
-        return str(path)
-
-    def test_is_that_of_the_newest_wheel(self, nowhere: Path) -> None:
-        assert nvdisasm.find_in_wheels() == ""
-        (nowhere / "nvidia/cu13/lib").mkdir(parents=True)
-        assert nvdisasm.find_in_wheels() == ""
-        older = self.put(nowhere / "nvidia/cu9/bin/nvdisasm")
-        assert nvdisasm.find_in_wheels() == older
-        newer = self.put(nowhere / "nvidia/cu13/bin/nvdisasm")
-        assert nvdisasm.find_in_wheels() == newer
-
-    def test_must_be_a_program(self, nowhere: Path) -> None:
-        self.put(nowhere / "nvidia/cu13/bin/nvdisasm", 0o644)
-        (nowhere / "nvidia/cu14/bin/nvdisasm").mkdir(parents=True)
-        assert nvdisasm.find_in_wheels() == ""
-
-    @pytest.mark.parametrize(("seconds", "raced"), [(20, []), (0, ["possible"])])
-    def test_reads_the_cubins_of_a_watch_while_there_is_time(
-        self, tmp_path: Path, cupti_library: str, output_of: OutputOf, seconds: int, raced: list[str]
-    ) -> None:
-        """Two kernels read the same memory. Without the disassembler, they may also write this memory."""
-        program = Path(self.put(tmp_path / "nvidia/cu13/bin/nvdisasm"))
-        program.write_text(f"#!/bin/sh\ncat <<'END'\n{LISTING}END\n")
-        code = f"""
-import ctypes, sys
-sys.path[:0] = [{str(tmp_path)!r}, {str(REPOSITORY / "tests")!r}]
-from support.cupti import CONTEXT, MAIN, MEMORY_SIZE, MORE_MEMORY, SIDE, Cupti
-from tcuda import _core
-from tcuda._runtime.cuda import cupti as library
-from tcuda._runtime.cuda.watch import CudaWatch
-
-cupti = Cupti({cupti_library!r})
-library.find = lambda version: cupti.path
-made = _core.DriverWatch
-_core.DriverWatch = lambda detector, path: made(detector, path, cupti.path)
-detector = _core.RaceDetector(lambda race: None)
-detector.memory_allocated(MORE_MEMORY, MEMORY_SIZE, 0, 0)
-_core.set_watched_cubins_seconds({seconds})
-
-cubin = bytes.fromhex({CUBIN.hex()!r})
-values = (ctypes.c_uint64 * 2)(0, MORE_MEMORY)
-begin = ctypes.addressof(values)
-parameters = (ctypes.c_void_p * 2)(begin, begin + 8)
-for offset in (0, 8):
-    cupti.stub.stub_add_parameter({FILL}, offset, 8)
-watch = CudaWatch(detector, 13010)
-cupti.stub.stub_resource({MODULE_LOADED}, CONTEXT, 1, cubin, len(cubin))
-for stream in (MAIN, SIDE):
-    cupti.call("cuLaunchKernel", "P7IPPP", {FILL}, 1, 1, 1, 1, 1, 1, 0, stream, ctypes.addressof(parameters), 0,
-               symbol=b"fill")
-watch.end()
-print(detector.operations, *(race.current.confidence for race in detector.races()))
-"""
-        assert output_of(code).split() == ["2", *raced]
 
 
 class TestTheWatch:

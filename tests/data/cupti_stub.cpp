@@ -28,11 +28,6 @@ struct Resource {
     Handle context, stream;
     const void *description;
 };
-struct Module {
-    std::uint32_t number;
-    std::size_t size;
-    const char *bytes;
-};
 struct SubscriberParameters {
     std::size_t size;
     const char *name;
@@ -320,11 +315,10 @@ int stub_call(std::uint32_t id, Handle context, const char *symbol, const void *
     return told;
 }
 
-int stub_resource(std::uint32_t id, Handle context, std::uint32_t number, const char *bytes, std::size_t size) {
+int stub_resource(std::uint32_t id, Handle context) {
     if (!enabled(3, id))
         return 0;
-    const Module module{number, size, bytes};
-    const Resource resource{context, 0, &module};
+    const Resource resource{context, 0, nullptr};
     state.callback(nullptr, 3, id, &resource);
     return 1;
 }

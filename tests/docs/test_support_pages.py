@@ -8,9 +8,7 @@ from importlib import metadata
 
 from support.folders import REPOSITORY
 
-_NAME = re.compile(
-    r"(?!CUDA_ERROR_)(?:TCUDA|TORCH|PYTORCH|CUPY|CUDA|NCCL|XDG)_[A-Z_]+|CXX|PATH|HOME|TMPDIR|LD_LIBRARY_PATH"
-)
+_NAME = re.compile(r"(?!CUDA_ERROR_)(?:TCUDA|TORCH|PYTORCH|CUPY|CUDA|NCCL|XDG)_[A-Z_]+|CXX|PATH|HOME")
 
 
 def _variables_of_python() -> set[str]:
@@ -27,24 +25,19 @@ def _variables_of_python() -> set[str]:
     return names
 
 
-def _variables_of_core() -> set[str]:
-    names = set()
-    for path in (REPOSITORY / "tcuda" / "_core").rglob("*.cpp"):
-        text = path.read_text()
-        if "getenv(" in text:
-            names |= {name for name in re.findall(r'"(\w+)"', text) if _NAME.fullmatch(name)}
-    return names
-
-
 def test_the_page_has_the_variables_that_the_package_reads_and_no_others() -> None:
     page = (REPOSITORY / "docs" / "environment-variables.md").read_text()
     shown = {name for name in re.findall(r"`(\w+)`", page) if _NAME.fullmatch(name)}
-    assert shown == _variables_of_python() | _variables_of_core()
+    assert shown == _variables_of_python()
 
 
-def test_the_search_for_variables_finds_those_of_python_and_of_the_core() -> None:
+def test_the_search_for_variables_finds_those_of_python() -> None:
     assert {"TCUDA_RUNTIME", "TCUDA_CACHE_DIR", "CUPY_SEED"} <= _variables_of_python()
-    assert {"CUDA_PATH", "TMPDIR"} <= _variables_of_core()
+
+
+def test_the_core_reads_no_variables() -> None:
+    sources = [path for path in (REPOSITORY / "tcuda" / "_core").rglob("*.?pp") if "getenv" in path.read_text()]
+    assert sources == []
 
 
 def test_the_page_on_the_installation_has_every_extra_with_its_package() -> None:

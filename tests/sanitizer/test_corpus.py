@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from support.corpus import TORCHS, Program, line_in, programs, run
+from support.corpus import Program, line_in, programs, run
 from support.folders import DATA, TESTS
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 PROGRAMS = programs()
 RIGHT = [program for program in PROGRAMS if program.right]
 WRONG = [program for program in PROGRAMS if not program.right]
-TORCHS_WRONG = [program for program in programs(TORCHS) if not program.right]
 
 ON_CUDA = os.environ["TCUDA_RUNTIME"] == "cuda"
 LESS_ON_CUDA: dict[str, dict[str, str]] = json.loads((DATA / "corpus_on_cuda.json").read_text())
@@ -74,20 +73,11 @@ def test_the_corpus_has_right_and_wrong_programs_with_their_marks() -> None:
 
 
 def test_the_programs_of_a_pair_differ_in_few_lines() -> None:
-    right = {(program.path.parent, program.pair): program for program in programs() + programs(TORCHS) if program.right}
-    for wrong in [*WRONG, *TORCHS_WRONG]:
-        codes = [code_of(right[wrong.path.parent, wrong.pair]), code_of(wrong)]
+    right = {program.pair: program for program in RIGHT}
+    for wrong in WRONG:
+        codes = [code_of(right[wrong.pair]), code_of(wrong)]
         changed = [line for line in difflib.ndiff(*codes) if line[0] in "+-"]
         assert 0 < len(changed) <= 4, wrong.name
-
-
-def test_the_programs_of_torch_have_the_names_and_the_marks_of_the_corpus() -> None:
-    names = {program.name for program in PROGRAMS}
-    assert {program.name for program in programs(TORCHS)} <= names
-    assert len(TORCHS_WRONG) >= 60
-    for program in TORCHS_WRONG:
-        assert None not in (program.first, program.second, program.missing), program.name
-        assert "tcuda" not in program.path.read_text()
 
 
 def code_of(program: Program) -> list[str]:

@@ -133,9 +133,9 @@ GraphQuestions graph_questions() {
 
 std::string name_of(std::size_t function) { return "kernel" + std::to_string(function); }
 
-std::string section_of(std::size_t function) { return ".text." + name_of(function) + '\0'; }
+std::string entry_of(std::size_t function) { return ".entry " + name_of(function) + '('; }
 
-// Every kernel of the code reads its first pointer, writes its second pointer, and has not the third one.
+// Every kernel of the PTX reads its first pointer, writes its second pointer, and has not the third one.
 KernelUse use_of_kernel() {
     KernelUse use;
     use.pointers = {{0, Kind::read, false, -1, 0, "x"}, {8, Kind::write, false, -1, 0, "y"}};
@@ -143,39 +143,37 @@ KernelUse use_of_kernel() {
     return use;
 }
 
-KernelUses analyse(std::string_view code, const char *) {
+KernelUses analyse(std::string_view text) {
     ++analyses;
     std::this_thread::yield();
     KernelUses uses;
     for (std::size_t function = 1; function <= functions; ++function)
-        if (code.find(section_of(function)) != std::string_view::npos)
+        if (text.find(entry_of(function)) != std::string_view::npos)
             uses.emplace(name_of(function), use_of_kernel());
     return uses;
 }
 
-std::string code_of(std::size_t module) {
-    std::string code;
+std::string ptx_of(std::size_t module) {
+    std::string text;
     for (std::size_t function = 1; function <= functions; ++function)
         if (1 + function % modules == module)
-            code += section_of(function);
-    return code;
+            text += entry_of(function);
+    return text;
 }
 
 class Work {
 public:
     Work()
-        : kernels_(kernel_questions()), graph_questions_(graph_questions()), reader_(detector_, table_, kernels_),
+        : table_(analyse), kernels_(kernel_questions()), graph_questions_(graph_questions()), reader_(detector_, table_, kernels_),
           graphs_(detector_, reader_, graph_questions_) {
-        table_.set_analyses(analyse, analyse);
         for (std::size_t block = 0; block < blocks; ++block)
             detector_.memory_allocated(base + block * room, room, 0, 0, 0);
     }
 
     // Threads that need the uses of one module get them from one analysis.
     void begin_together() {
-        const std::string code = code_of(1);
-        reader_.module_loaded({1, false, nullptr, nullptr, 0});
-        table_.add_ptx(1, code);
+        reader_.module_loaded(1, nullptr);
+        table_.add_ptx(1, ptx_of(1));
         analyses = 0;
         std::vector<std::thread> threads;
         for (int worker = 0; worker < workers; ++worker)
@@ -197,66 +195,57 @@ public:
             const libcuda::GraphExec executable = 1 + below(executables);
             const libcuda::Graph graph = below(7);
             const WatchedStream stream{0, 16 * (1 + below(4)), 16 * (1 + below(4))};
-            switch (below(24)) {
+            switch (below(22)) {
             case 0:
                 table_.describe(module, name_of(function), use_of_kernel());
                 break;
             case 1:
-                table_.add_ptx(module, code_of(module));
+                table_.add_ptx(module, ptx_of(module));
                 break;
             case 2:
                 reader_.module_unloaded(module);
                 break;
-            case 3: {
-                const std::string code = code_of(module);
-                reader_.cubin_loaded({static_cast<std::uint32_t>(module),
-                                      reinterpret_cast<const std::byte *>(code.data()), code.size()});
-                break;
-            }
-            case 4:
-                reader_.cubin_unloaded(static_cast<std::uint32_t>(module));
-                break;
-            case 5:
+            case 3:
                 detector_.memory_freed(base + below(blocks) * room, 0);
                 break;
-            case 6:
+            case 4:
                 detector_.memory_allocated(base + below(blocks) * room, room, 0, 0, 0);
                 break;
-            case 7:
+            case 5:
                 graphs_.instantiated(executable, graph);
                 break;
-            case 8:
+            case 6:
                 graphs_.updated(executable, graph);
                 break;
-            case 9:
+            case 7:
                 graphs_.executable_about_to_be_destroyed(executable);
                 break;
-            case 10:
+            case 8:
                 graphs_.captured(stream, launch(function, base, base + room, base), 0);
                 break;
-            case 11:
+            case 9:
                 graphs_.graph_about_to_be_destroyed(graph);
                 break;
-            case 12: {
+            case 10: {
                 libcuda::KernelNode kernel{};
                 kernel_of(below(4), &kernel);
                 graphs_.kernel_node_set(executable, nodes * graph + 1 + below(3), kernel);
                 break;
             }
-            case 13:
+            case 11:
                 graphs_.enabled(executable, nodes * graph + below(nodes), below(2) == 0);
                 break;
-            case 14:
+            case 12:
                 graphs_.cloned(graph, below(7));
                 break;
-            case 15:
+            case 13:
                 graphs_.child_added(nodes * graph, graph, below(7));
                 break;
-            case 16:
+            case 14:
                 detector_.device_synchronized(0, 0);
                 break;
-            case 17:
-            case 18:
+            case 15:
+            case 16:
                 graphs_.launched(executable, stream, 0);
                 break;
             default: {

@@ -1,7 +1,4 @@
-"""The small programs in ``tests/sanitizer/corpus``, and what a report on each of them must say.
-
-``tests/sanitizer/torch_corpus`` has those of the programs that torch can express, with the same names.
-"""
+"""The small programs in ``tests/sanitizer/corpus``, and what a report on each of them must say."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER = TESTS / "sanitizer" / "corpus"
-TORCHS = TESTS / "sanitizer" / "torch_corpus"
 
 _MARK = re.compile(r"  # (first|second|freed|first launch|second launch|launch)$")
 _MISSING = re.compile(r"^ *# (missing|reported as): (.+)$")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 CONTEXT, OTHER_CONTEXT = 0x1000, 0x2000
+CONTEXT_DESTROYED = 2  # the number of the callback
 """The contexts of the devices 0 and 1."""
 MAIN, SIDE, BLOCKING, FAR = 0x100, 0x200, 0x300, 0x400
 """Streams: two of device 0, a blocking one of device 0, and one of device 1."""
@@ -72,9 +73,7 @@ class Cupti:
         ]  # fmt: skip
         self.stub.stub_set_memory_size.argtypes = [ctypes.c_ulonglong, ctypes.c_size_t]
         self.stub.stub_add_parameter.argtypes = [ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t]
-        self.stub.stub_resource.argtypes = [
-            ctypes.c_uint32, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t,
-        ]  # fmt: skip
+        self.stub.stub_resource.argtypes = [ctypes.c_uint32, ctypes.c_size_t]
         self.stub.stub_callback.restype = ctypes.c_void_p
         self.stub.stub_enabled_count.restype = ctypes.c_size_t
         self.reset()

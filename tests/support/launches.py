@@ -69,7 +69,6 @@ class Launches:
 
     Args:
         of_ptx: The analysis of PTX.
-        of_cubin: The analysis of cubins.
         without: The functions that the driver lacks.
 
     Attributes:
@@ -83,12 +82,11 @@ class Launches:
         self,
         *,
         of_ptx: Callable[[bytes], Uses] | None = None,
-        of_cubin: Callable[[bytes], Uses] | None = None,
         without: Sequence[str] = (),
     ) -> None:
         self.driver = StandInDriver()
         self.watch = Watch()
-        self.table = _core.KernelTable(of_ptx, of_cubin)
+        self.table = _core.KernelTable(of_ptx)
         self.reader = _core.LaunchReader(self.watch.detector, self.table, self.driver.addresses(*without))
         self._handles = itertools.count(0x5000, 16)
 

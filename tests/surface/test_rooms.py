@@ -14,7 +14,6 @@ FLOORS = [
         "_core",
         "_version",
         "_requirements",
-        "_command",
         "_status",
         "_errors",
         "_arguments",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from support.cupti import (
     BLOCKING,
     CONTEXT,
+    CONTEXT_DESTROYED,
     EVENT,
     FAILURE,
     FAR,
@@ -254,7 +255,7 @@ def test_without_a_capture_the_driver_is_not_asked_for_captures(cupti: Cupti, wa
 def test_streams_of_a_destroyed_context_are_forgotten(cupti: Cupti, watched: Watched) -> None:
     cupti.fill(MAIN)
     cupti.fill(FAR, MEMORY + 4096)
-    assert cupti.stub.stub_resource(2, OTHER_CONTEXT, 0, b"", 0) == 1
+    assert cupti.stub.stub_resource(CONTEXT_DESTROYED, OTHER_CONTEXT) == 1
     asked = cupti.stub.stub_questions()
     cupti.fill(MAIN)
     assert cupti.stub.stub_questions() == asked

@@ -382,11 +382,10 @@ class TestNotes:
 
 
 class Analyses:
-    """Analyses of PTX and cubins that tell what they are given, and count their calls."""
+    """An analysis of PTX that tells what it is given, and counts its calls."""
 
     def __init__(self) -> None:
         self.ptx: list[bytes] = []
-        self.cubins: list[bytes] = []
 
     def of_ptx(self, text: bytes) -> Uses:
         """Every kernel that the text names after a space reads its first parameter."""
@@ -394,12 +393,6 @@ class Analyses:
         if b"broken" in text:
             raise ValueError("broken")
         return {name.decode(): ([(0, 8)], [pointer(0, READ, "ptx")], True) for name in text.split()[1:]}
-
-    def of_cubin(self, code: bytes) -> Uses:
-        """Every kernel with a section writes its first parameter."""
-        self.cubins.append(code)
-        names = [part.split(b"\0")[0].decode() for part in code.split(b".text.")[1:]]
-        return {name: ([(0, 8)], [pointer(0, WRITE, "sass")], True) for name in names}
 
 
 class TestCode:
@@ -409,7 +402,7 @@ class TestCode:
 
     @pytest.fixture
     def code(self, analyses: Analyses) -> Launches:
-        launches = Launches(of_ptx=analyses.of_ptx, of_cubin=analyses.of_cubin)
+        launches = Launches(of_ptx=analyses.of_ptx)
         launches.own(A, SIZE)
         return launches
 
@@ -422,9 +415,6 @@ class TestCode:
         call: _core._Scopes = [("call", False, [(region(A, 64, READ, "library"), True, True)])]
         annotation: _core._Scopes = [("", True, [(region(A, 64, READ, "annotation"), True, True)])]
         assert self.label(code) == ""
-        code.reader.cubin_loaded(5, b"\x7fELF .text.kernel\0")
-        code.reader.module_loaded(1, 0, [5])
-        assert self.label(code) == "sass"
         code.table.add_ptx(1, b"ptx kernel")
         assert self.label(code) == "ptx"
         assert self.label(code, notes=call) == "library"
@@ -448,15 +438,6 @@ class TestCode:
             self.label(code, name=name)
         assert analyses.ptx == [b"ptx first second"]
 
-    def test_code_is_not_analysed_where_a_library_call_tells_kinds(self, code: Launches, analyses: Analyses) -> None:
-        call: _core._Scopes = [("call", False, [(region(A, 64, READ, "library"), True, True)])]
-        code.table.add_ptx(1, b"ptx kernel")
-        assert self.label(code, notes=call) == "library"
-        assert analyses.ptx == []
-        assert self.label(code) == "ptx"
-        assert self.label(code, notes=call) == "library"
-        assert analyses.ptx == [b"ptx kernel"]
-
     def test_no_kernel_is_read_before_the_detector_knows_memory(self, analyses: Analyses) -> None:
         code = Launches(of_ptx=analyses.of_ptx)
         code.table.add_ptx(1, b"ptx kernel")
@@ -474,58 +455,17 @@ class TestCode:
         assert self.label(code) == ""
         assert len(analyses.ptx) == 1
 
-    def test_a_kernel_that_the_ptx_lacks_is_looked_for_in_the_cubin(self, code: Launches) -> None:
-        code.table.add_ptx(1, b"ptx other")
-        code.reader.cubin_loaded(5, b".text.kernel\0")
-        assert self.label(code) == "sass"
-
-    def test_a_cubin_that_is_loaded_late_is_found_by_the_name_of_the_kernel(
-        self, code: Launches, analyses: Analyses
-    ) -> None:
-        code.reader.cubin_loaded(5, b".text.other\0")
-        code.reader.cubin_loaded(6, b".text.kernel\0")
-        assert self.label(code, module=9) == "sass"
-        assert analyses.cubins == [b".text.kernel\0"]
-        code.reader.cubin_unloaded(6)
-        assert self.label(code, module=9) == ""
-
-    def test_a_cubin_of_the_module_comes_before_other_cubins(self, code: Launches, analyses: Analyses) -> None:
-        code.reader.cubin_loaded(5, b"1 .text.kernel\0")
-        code.reader.cubin_loaded(6, b"2 .text.kernel\0")
-        code.reader.module_loaded(1, 0, [6])
-        assert self.label(code) == "sass"
-        assert analyses.cubins == [b"2 .text.kernel\0"]
-
-    def test_a_cubin_of_another_module_serves_where_the_own_cubins_lack_the_kernel(self, code: Launches) -> None:
-        code.reader.cubin_loaded(5, b".text.kernel_of_another_name\0.text.other")
-        code.reader.cubin_loaded(6, b".text.kernel\0")
-        code.reader.module_loaded(1, 0, [5])
-        assert self.label(code) == "sass"
-        assert self.label(code, name="other") == "sass"
-        assert self.label(code, name="unknown") == ""
-
-    def test_code_is_dropped_once_it_is_analysed(self, code: Launches) -> None:
-        code.reader.cubin_loaded(5, b".text.kernel\0")
-        assert code.table.sizes()["cubin_bytes"] == 13
-        assert self.label(code) == "sass"
-        assert code.table.sizes()["cubin_bytes"] == 0
-        assert self.label(code) == "sass"
-
-    def test_without_an_analysis_no_cubins_are_kept(self, memory: Launches) -> None:
-        memory.reader.cubin_loaded(5, b".text.kernel\0")
-        assert memory.table.sizes()["cubins"] == 0
-
     def test_a_text_that_a_program_loads_is_the_ptx_of_the_module(self, code: Launches, analyses: Analyses) -> None:
         for module, text in enumerate((b"  \n// kernel\0", b".version kernel\0", b"\x7fELF kernel\0"), 1):
             image = Extra(text)
-            code.reader.module_loaded(module, image.block, [])
+            code.reader.module_loaded(module, image.block)
             assert self.label(code, module=module) == ("ptx" if module < 3 else "")
         assert analyses.ptx == [b"  \n// kernel", b".version kernel"]
 
     def test_a_module_that_is_loaded_anew_has_nothing_of_the_one_before(self, code: Launches) -> None:
         code.table.add_ptx(1, b"ptx kernel")
         assert self.label(code) == "ptx"
-        code.reader.module_loaded(1, 0, [])
+        code.reader.module_loaded(1, 0)
         assert self.label(code) == ""
 
 
@@ -557,12 +497,10 @@ class TestBounds:
     def test_modules_that_come_and_go_leave_nothing(self, memory: Launches) -> None:
         for turn in range(300):
             module = 1 + turn % 7
-            memory.reader.cubin_loaded(turn, b"cubin")
-            memory.reader.module_loaded(module, 0, [turn])
+            memory.reader.module_loaded(module, 0)
             memory.table.describe_kernel(module, "kernel", [(0, 8)], [pointer(0, READ)], True)
             memory.table.add_ptx(module, b"ptx kernel")
             memory.uses(number(A), function=memory.kernel(number(A), module=module))
             memory.reader.module_unloaded(module)
-            memory.reader.cubin_unloaded(turn)
         gc.collect()
         assert set(memory.table.sizes().values()) == {0}

@@ -2,10 +2,18 @@
 
 #include <dlfcn.h>
 
-#include "bindings/frame_layout.hpp"
+#include "bindings/python_calls.hpp"
 
 namespace tcuda {
 namespace {
+
+#if PY_VERSION_HEX < 0x030B0000
+// Python 3.10 has no function for the instruction of a frame.
+int instruction_of_frame(PyObject *frame) {
+    static PyObject *const name = PyUnicode_InternFromString("f_lasti");
+    return static_cast<int>(taken_integer(PyObject_GetAttr(frame, name)));
+}
+#endif
 
 template <typename Function> void find(Function *&function, const char *name) {
     if (function == nullptr)

@@ -58,39 +58,34 @@ std::string text_of(nb::handle text) {
     return nb::cast<std::string>(text);
 }
 
-// An analysis that is a function of Python, for tests: {kernel: (parameters, pointers, complete)} of the code.
+// An analysis that is a function of Python, for tests: {kernel: (parameters, pointers, complete)} of the text.
 KernelTable::Analysis analysis_of(nb::object function) {
     if (function.is_none())
         return {};
-    return [function](std::string_view code, const char *) {
+    return [function](std::string_view text) {
         const nb::gil_scoped_acquire lock;
         kernel_uses::KernelUses uses;
         const auto told = nb::cast<std::map<std::string, std::tuple<Parameters, Pointers, bool>>>(
-            function(nb::bytes(code.data(), code.size())));
+            function(nb::bytes(text.data(), text.size())));
         for (const auto &[kernel, use] : told)
             uses.emplace(kernel, use_of(std::get<0>(use), std::get<1>(use), std::get<2>(use)));
         return uses;
     };
 }
 
-void make_table(KernelTable *place, nb::object of_ptx, nb::object of_cubin) {
-    new (place) KernelTable;
-    place->set_analyses(analysis_of(std::move(of_ptx)), analysis_of(std::move(of_cubin)));
-}
+void make_table(KernelTable *place, nb::object of_ptx) { new (place) KernelTable(analysis_of(std::move(of_ptx))); }
 
 nb::dict sizes(KernelTable &table) {
     const KernelTable::Sizes sizes = table.sizes();
     nb::dict made = new_dict();
     made["modules"] = sizes.modules;
     made["functions"] = sizes.functions;
-    made["cubins"] = sizes.cubins;
-    made["cubin_bytes"] = sizes.cubin_bytes;
     return made;
 }
 
 void bind_table(nb::module_ &module) {
     nb::class_<KernelTable>(module, "KernelTable")
-        .def("__init__", make_table, nb::arg("of_ptx") = nb::none(), nb::arg("of_cubin") = nb::none())
+        .def("__init__", make_table, nb::arg("of_ptx") = nb::none())
         .def("describe_kernel", describe, nb::arg("module"), nb::arg("name"), nb::arg("parameters"),
              nb::arg("pointers"), nb::arg("complete"))
         .def("add_ptx", [](KernelTable &table, Module of, nb::handle text) { table.add_ptx(of, text_of(text)); },

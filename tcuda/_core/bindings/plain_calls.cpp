@@ -42,6 +42,16 @@ void put_number(const nb::object &tuple, Py_ssize_t place, std::uint64_t number)
     require(PyTuple_SetItem(tuple.ptr(), place, checked(PyLong_FromUnsignedLongLong(number)).release().ptr()) == 0);
 }
 
+std::uint64_t itemsize_of(const nb::object &dtype) { return nb::cast<std::uint64_t>(dtype.attr("itemsize")); }
+
+// Whether all axes but the first have the same lengths.
+bool have_same_rows(const Items &one, const Items &other) {
+    bool is_same = one.size() == other.size();
+    for (Py_ssize_t axis = 1; is_same && axis < one.size(); ++axis)
+        is_same = one.integer_at(axis) == other.integer_at(axis);
+    return is_same;
+}
+
 } // namespace
 
 // A call that takes memory from CuPy.
@@ -55,22 +65,21 @@ public:
         const Owned number(PyLong_FromUnsignedLongLong(bytes));
         PyObject *const arguments[] = {number.get()};
         require(static_cast<bool>(number));
-        nb::object made = checked(PyObject_Vectorcall(owner_.allocate_.ptr(), arguments, 1, nullptr));
-        if (!owner_.layout().is_pointer(made.ptr()))
-            throw nb::type_error("CuPy's allocator has returned no pointer to memory");
-        return made;
+        return checked(PyObject_Vectorcall(owner_.allocate_.ptr(), arguments, 1, nullptr));
     }
     End end_of(nb::handle pointer, int device) {
-        return {known_place(device), static_cast<std::uint64_t>(ArrayLayout::pointer_of(pointer.ptr()).ptr)};
+        ArrayMemory memory;
+        require(owner_.transfers_.reader_.read_pointer(pointer.ptr(), &memory));
+        return {known_place(device), memory.address};
     }
 
     // Records the work of the streams of all devices but `device`, and returns the streams.
-    std::vector<Place> record_others(const std::vector<ArrayMemory> &memories, int device) {
+    std::vector<Place> record_others(const Arrays &arrays, int device) {
         std::vector<Place> others;
-        for (const ArrayMemory &memory : memories) {
-            if (memory.device == device)
+        for (const Array &array : arrays) {
+            if (array.memory.device == device)
                 continue;
-            const Place other = place(memory.device);
+            const Place other = place(array.memory.device);
             if (std::find(others.begin(), others.end(), other) != others.end())
                 continue;
             others.push_back(other);
@@ -83,9 +92,7 @@ private:
     PlainCalls &owner_;
 };
 
-bool PlainCalls::is_usable() const {
-    return transfers_.reader_.layout() != nullptr && PyList_Size(transfers_.captures_.ptr()) == 0;
-}
+bool PlainCalls::is_usable() const { return PyList_Size(transfers_.captures_.ptr()) == 0; }
 
 std::optional<int> PlainCalls::device_in(PyObject *number) const {
     if (!PyLong_CheckExact(number))
@@ -113,17 +120,30 @@ std::optional<std::vector<int>> PlainCalls::devices_in(nb::handle devices) const
     return found;
 }
 
-bool PlainCalls::read(PyObject *array, ArrayMemory *memory) const {
-    if (transfers_.reader_.layout_of(array) == nullptr)
+bool PlainCalls::read(PyObject *object, Array *array) const {
+    const ArrayReader &reader = transfers_.reader_;
+    if (!reader.has(object))
         return false;
-    require(transfers_.reader_.read(array, memory));
-    return memory->is_c_contiguous && memory->device >= 0 && memory->device < transfers_.devices_.count();
+    require(reader.read(object, &array->memory));
+    array->shape = checked(transfers_.arrays_.shape.of(object));
+    array->dtype = checked(transfers_.arrays_.dtype.of(object));
+    const ArrayMemory &memory = array->memory;
+    return memory.is_c_contiguous && memory.device >= 0 && memory.device < transfers_.devices_.count();
+}
+
+bool PlainCalls::are_alike(const Array &one, const Array &other) {
+    if (!one.dtype.is(other.dtype))
+        return false;
+    const int same = PyObject_RichCompareBool(one.shape.ptr(), other.shape.ptr(), Py_EQ);
+    require(same >= 0);
+    return same == 1;
 }
 
 nb::object PlainCalls::broadcast(nb::handle tensor, nb::handle devices, std::size_t small) {
-    ArrayMemory from;
-    if (!is_usable() || !read(tensor.ptr(), &from) || from.bytes == 0)
+    Array whole;
+    if (!is_usable() || !read(tensor.ptr(), &whole) || whole.memory.bytes == 0)
         return nb::none();
+    const ArrayMemory &from = whole.memory;
     const auto indices = devices_in(devices);
     if (!indices)
         return nb::none();
@@ -152,25 +172,25 @@ nb::object PlainCalls::broadcast(nb::handle tensor, nb::handle devices, std::siz
                         work.send(ends, start, from.bytes);
             });
     }
-    const std::uint64_t itemsize = transfers_.reader_.itemsize_of(tensor.ptr());
     auto pointer = pointers.begin();
     for (std::size_t i = 0; i < indices->size(); ++i)
         put(made, i,
             (*indices)[i] == from.device
                 ? nb::borrow(tensor)
-                : checked(layout().array((pointer++)->ptr(), ArrayLayout::of(tensor.ptr()), -1, itemsize)));
+                : transfers_.array_at((pointer++)->ptr(), 0, whole.shape.ptr(), whole.dtype.ptr()));
     return made;
 }
 
 nb::object PlainCalls::scatter(nb::handle tensor, nb::handle devices) {
-    ArrayMemory from;
-    if (!is_usable() || !read(tensor.ptr(), &from) || from.bytes == 0)
+    Array whole;
+    if (!is_usable() || !read(tensor.ptr(), &whole) || whole.memory.bytes == 0)
         return nb::none();
-    const ArrayLayout::Array &whole = ArrayLayout::of(tensor.ptr());
+    const ArrayMemory &from = whole.memory;
+    const Items axes(whole.shape);
     const auto indices = devices_in(devices);
-    if (!indices || indices->empty() || whole.shape.empty())
+    if (!indices || indices->empty() || axes.size() == 0)
         return nb::none();
-    const auto rows = static_cast<std::uint64_t>(whole.shape[0]), row_bytes = from.bytes / rows;
+    const auto rows = static_cast<std::uint64_t>(axes.integer_at(0)), row_bytes = from.bytes / rows;
     const std::uint64_t length = (rows + indices->size() - 1) / indices->size(), count = (rows + length - 1) / length;
     for (std::size_t i = 0; i < count; ++i)
         transfers_.reaches(from.device, (*indices)[i]);
@@ -197,13 +217,12 @@ nb::object PlainCalls::scatter(nb::handle tensor, nb::handle devices) {
                 return work.record(copies.back().target.place) && work.send(copies, here);
             });
     }
-    const std::uint64_t itemsize = transfers_.reader_.itemsize_of(tensor.ptr());
     for (std::size_t i = 0; i < count; ++i) {
-        const auto own_length = static_cast<Py_ssize_t>(length_of(i));
+        const nb::object own_length = checked(PyLong_FromUnsignedLongLong(length_of(i)));
         put(made, i,
-            checked(pointers[i].is_valid()
-                        ? layout().array(pointers[i].ptr(), whole, own_length, itemsize)
-                        : layout().part(tensor.ptr(), static_cast<Py_ssize_t>(i * length), own_length, itemsize)));
+            pointers[i].is_valid() ? transfers_.array_at(pointers[i].ptr(), 0, shape_of_part(axes, own_length.ptr()).ptr(),
+                                                         whole.dtype.ptr())
+                                   : part_of(tensor, i * length, i * length + length_of(i)));
     }
     return tuple_of(made);
 }
@@ -213,24 +232,23 @@ nb::object PlainCalls::gather(nb::handle tensors, nb::handle destination) {
     if (!is_usable() || !target || !is_list(tensors))
         return nb::none();
     const Items given(tensors);
-    std::vector<ArrayMemory> parts(static_cast<std::size_t>(given.size()));
+    Arrays parts(static_cast<std::size_t>(given.size()));
     if (parts.empty())
         return nb::none();
     std::uint64_t bytes = 0;
-    Py_ssize_t rows = 0;
+    long long rows = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        PyObject *const array = given[static_cast<Py_ssize_t>(i)];
-        if (!read(array, &parts[i]) || parts[i].bytes == 0)
+        if (!read(given[static_cast<Py_ssize_t>(i)], &parts[i]) || parts[i].memory.bytes == 0 ||
+            !parts[i].dtype.is(parts[0].dtype))
             return nb::none();
-        const ArrayLayout::Array &first = ArrayLayout::of(given[0]), &members = ArrayLayout::of(array);
-        if (members.shape.empty() || members.dtype != first.dtype || members.shape.size() != first.shape.size() ||
-            !std::equal(members.shape.begin() + 1, members.shape.end(), first.shape.begin() + 1))
+        const Items axes(parts[i].shape);
+        if (axes.size() == 0 || !have_same_rows(axes, Items(parts[0].shape)))
             return nb::none();
-        bytes += parts[i].bytes;
-        rows += members.shape[0];
+        bytes += parts[i].memory.bytes;
+        rows += axes.integer_at(0);
     }
-    for (const ArrayMemory &part : parts)
-        transfers_.reaches(part.device, *target);
+    for (const Array &part : parts)
+        transfers_.reaches(part.memory.device, *target);
     nb::object pointer;
     {
         Call call(*this);
@@ -239,14 +257,15 @@ nb::object PlainCalls::gather(nb::handle tensors, nb::handle destination) {
         const End end = call.end_of(pointer, *target);
         std::vector<Piece> pieces;
         std::uint64_t address = end.address;
-        for (const ArrayMemory &part : parts) {
-            pieces.push_back({{call.known_place(part.device), part.address}, address, part.bytes});
-            address += part.bytes;
+        for (const Array &part : parts) {
+            const ArrayMemory &from = part.memory;
+            pieces.push_back({{call.known_place(from.device), from.address}, address, from.bytes});
+            address += from.bytes;
         }
         call.run([&](Transfer &work) { return work.record(end.place) && work.join(pieces, end.place, others); });
     }
-    return checked(layout().array(pointer.ptr(), ArrayLayout::of(given[0]), rows,
-                                  transfers_.reader_.itemsize_of(given[0])));
+    const nb::object length = checked(PyLong_FromLongLong(rows)), shape = shape_of_part(Items(parts[0].shape), length.ptr());
+    return transfers_.array_at(pointer.ptr(), 0, shape.ptr(), parts[0].dtype.ptr());
 }
 
 nb::object PlainCalls::reduce_add(nb::handle inputs, nb::handle destination, std::size_t small) {
@@ -257,23 +276,25 @@ nb::object PlainCalls::reduce_add(nb::handle inputs, nb::handle destination, std
     const auto count = static_cast<std::size_t>(given.size());
     if (count < 2 || count > most_inputs)
         return nb::none();
-    std::vector<ArrayMemory> terms(count);
+    Arrays terms(count);
     std::size_t own = count;
     for (std::size_t i = 0; i < count; ++i) {
-        PyObject *const array = given[static_cast<Py_ssize_t>(i)];
-        if (!read(array, &terms[i]) || ArrayLayout::of(array).dtype != ArrayLayout::of(given[0]).dtype ||
-            ArrayLayout::of(array).shape != ArrayLayout::of(given[0]).shape)
+        if (!read(given[static_cast<Py_ssize_t>(i)], &terms[i]) || !are_alike(terms[0], terms[i]))
             return nb::none();
-        if (terms[i].device == *root)
+        if (terms[i].memory.device == *root)
             own = i;
     }
-    const std::uint64_t bytes = terms[0].bytes;
+    const std::uint64_t bytes = terms[0].memory.bytes;
     if (own == count || bytes == 0 || (count > 2 && bytes >= small))
         return nb::none();
     std::rotate(terms.begin(), terms.begin() + static_cast<std::ptrdiff_t>(own),
                 terms.begin() + static_cast<std::ptrdiff_t>(own) + 1);
-    const ArrayLayout::Array &like = ArrayLayout::of(given[0]);
-    const libcuda::Function kernel = transfers_.sum_of(*root, terms, like.dtype);
+    const Array &like = terms[0];
+    const std::uint64_t itemsize = itemsize_of(like.dtype);
+    std::vector<ArrayMemory> memories;
+    for (const Array &term : terms)
+        memories.push_back(term.memory);
+    const libcuda::Function kernel = transfers_.sum_of(*root, memories, like.dtype);
     if (kernel == 0)
         return nb::none();
     nb::object pointer;
@@ -284,8 +305,8 @@ nb::object PlainCalls::reduce_add(nb::handle inputs, nb::handle destination, std
         End out = call.end_of(pointer, *root);
         std::uint64_t addresses[most_inputs];
         for (std::size_t i = 0; i < count; ++i)
-            addresses[i] = terms[i].address;
-        auto size = static_cast<std::uint64_t>(like.size);
+            addresses[i] = terms[i].memory.address;
+        std::uint64_t size = bytes / itemsize;
         const unsigned blocks = transfers_.addition_blocks(*root, bytes);
         call.run([&](Transfer &work) {
             WorkNotes notes;
@@ -294,7 +315,7 @@ nb::object PlainCalls::reduce_add(nb::handle inputs, nb::handle destination, std
             return work.add(out.place, peers, kernel, blocks, add_threads, arguments);
         });
     }
-    return checked(layout().array(pointer.ptr(), like, -1, transfers_.reader_.itemsize_of(given[0])));
+    return transfers_.array_at(pointer.ptr(), 0, like.shape.ptr(), like.dtype.ptr());
 }
 
 nb::object PlainCalls::broadcast_coalesced(nb::handle tensors, nb::handle devices, nb::handle buffer_size,
@@ -308,12 +329,13 @@ nb::object PlainCalls::broadcast_coalesced(nb::handle tensors, nb::handle device
     const int home = indices->front();
     const Items given(tensors);
     const auto count = static_cast<std::size_t>(given.size());
+    Arrays arrays(count);
     std::vector<PackedArray> packed;
     packed.reserve(count);
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        ArrayMemory from;
-        if (!read(given[static_cast<Py_ssize_t>(i)], &from) || from.device != home)
+        const ArrayMemory &from = arrays[i].memory;
+        if (!read(given[static_cast<Py_ssize_t>(i)], &arrays[i]) || from.device != home)
             return nb::none();
         packed.push_back({from.address, from.bytes, bytes});
         bytes += padded(from.bytes);
@@ -343,12 +365,11 @@ nb::object PlainCalls::broadcast_coalesced(nb::handle tensors, nb::handle device
     nb::object made = new_list(static_cast<Py_ssize_t>(indices->size()));
     put(made, 0, checked(PySequence_List(tensors.ptr())));
     for (std::size_t i = 1; i < indices->size(); ++i) {
-        const ArrayLayout::Pointer &flat = ArrayLayout::pointer_of(pointers[i - 1].ptr());
         nb::object views = new_list(static_cast<Py_ssize_t>(count));
         for (std::size_t place = 0; place < count; ++place)
             put(views, place,
-                checked(layout().view(flat, static_cast<std::uint64_t>(flat.ptr) + packed[place].offset,
-                                      ArrayLayout::of(given[static_cast<Py_ssize_t>(place)]))));
+                transfers_.array_at(pointers[i - 1].ptr(), packed[place].offset, arrays[place].shape.ptr(),
+                                    arrays[place].dtype.ptr()));
         put(made, i, std::move(views));
     }
     return made;
@@ -357,11 +378,11 @@ nb::object PlainCalls::broadcast_coalesced(nb::handle tensors, nb::handle device
 // The arrays of one dtype at some places of all rows.
 class PlainCalls::Group {
 public:
-    explicit Group(PyObject *dtype_) : dtype(dtype_) {}
+    explicit Group(nb::object dtype_) : dtype(std::move(dtype_)) {}
 
     bool is_packed() const { return places.size() > 1; }
 
-    PyObject *const dtype;
+    nb::object dtype;
     std::vector<std::size_t> places;
     std::vector<std::uint64_t> offsets; // of the places
     std::uint64_t bytes = 0, itemsize = 0;
@@ -381,81 +402,78 @@ nb::object PlainCalls::reduce_add_coalesced(nb::handle inputs, nb::handle destin
     const auto count = static_cast<std::size_t>(given.size());
     if (count < 2 || count > most_inputs)
         return nb::none();
-    std::vector<std::unique_ptr<const Items>> rows;
-    std::vector<std::vector<ArrayMemory>> memories(count);
+    std::vector<Arrays> rows(count);
     std::size_t own = count, columns = 0;
     for (std::size_t row = 0; row < count; ++row) {
         if (!is_list(given[static_cast<Py_ssize_t>(row)]))
             return nb::none();
-        rows.push_back(std::make_unique<const Items>(nb::handle(given[static_cast<Py_ssize_t>(row)])));
-        const Items &arrays = *rows.back(), &first = *rows.front();
-        columns = static_cast<std::size_t>(first.size());
-        if (columns == 0 || arrays.size() != first.size())
+        const Items arrays(nb::handle(given[static_cast<Py_ssize_t>(row)]));
+        if (row == 0)
+            columns = static_cast<std::size_t>(arrays.size());
+        if (columns == 0 || arrays.size() != static_cast<Py_ssize_t>(columns))
             return nb::none();
-        memories[row].resize(columns);
+        rows[row].resize(columns);
         for (std::size_t place = 0; place < columns; ++place) {
-            PyObject *const array = arrays[static_cast<Py_ssize_t>(place)], *const like =
-                first[static_cast<Py_ssize_t>(place)];
-            if (!read(array, &memories[row][place]) || memories[row][place].device != memories[row][0].device ||
-                ArrayLayout::of(array).dtype != ArrayLayout::of(like).dtype ||
-                ArrayLayout::of(array).shape != ArrayLayout::of(like).shape)
+            Array &array = rows[row][place];
+            if (!read(arrays[static_cast<Py_ssize_t>(place)], &array) ||
+                array.memory.device != rows[row][0].memory.device || !are_alike(rows[0][place], array))
                 return nb::none();
         }
-        if (memories[row][0].device == *root)
+        if (rows[row][0].memory.device == *root)
             own = row;
     }
     if (own == count)
         return nb::none();
     const auto first_row = static_cast<std::ptrdiff_t>(own);
-    std::rotate(memories.begin(), memories.begin() + first_row, memories.begin() + first_row + 1);
+    std::rotate(rows.begin(), rows.begin() + first_row, rows.begin() + first_row + 1);
 
     std::vector<Group> groups;
     std::vector<std::pair<std::size_t, std::uint64_t>> found; // the group of each place, and the place in the group
     for (std::size_t place = 0; place < columns; ++place) {
-        PyObject *const array = (*rows[0])[static_cast<Py_ssize_t>(place)], *const dtype = ArrayLayout::of(array).dtype;
-        auto group = std::find_if(groups.begin(), groups.end(), [&](const Group &each) { return each.dtype == dtype; });
+        const nb::object &dtype = rows[0][place].dtype;
+        auto group = std::find_if(groups.begin(), groups.end(), [&](const Group &each) { return each.dtype.is(dtype); });
         if (group == groups.end()) {
             groups.emplace_back(dtype);
             group = groups.end() - 1;
-            group->itemsize = transfers_.reader_.itemsize_of(array);
+            group->itemsize = itemsize_of(dtype);
         }
         found.emplace_back(group - groups.begin(), group->bytes);
         group->places.push_back(place);
         group->offsets.push_back(group->bytes);
-        group->bytes += padded(memories[0][place].bytes);
+        group->bytes += padded(rows[0][place].memory.bytes);
     }
     for (Group &group : groups) {
         if ((group.is_packed() && group.bytes > *most_bytes) || group.bytes == 0 || (count > 2 && group.bytes >= small))
             return nb::none();
         if (!group.is_packed())
-            group.bytes = memories[0][group.places[0]].bytes;
+            group.bytes = rows[0][group.places[0]].memory.bytes;
         std::vector<ArrayMemory> terms;
-        for (const auto &row : memories)
-            terms.push_back(row[group.places[0]]);
+        for (const Arrays &row : rows)
+            terms.push_back(row[group.places[0]].memory);
         group.sum = transfers_.sum_of(*root, terms, group.dtype);
         if (group.sum == 0)
             return nb::none();
     }
     std::vector<PackKernel> kernels;
-    for (const auto &row : memories)
-        kernels.push_back(transfers_.pack_kernel(row[0].device, columns));
+    for (const Arrays &row : rows)
+        kernels.push_back(transfers_.pack_kernel(row[0].memory.device, columns));
     {
         Call call(*this);
         std::vector<Place> places, peers;
-        for (const auto &row : memories)
-            places.push_back(call.place(row[0].device));
+        for (const Arrays &row : rows)
+            places.push_back(call.place(row[0].memory.device));
         for (const Place &place : places)
             if (!(place == places[0]) && std::find(peers.begin(), peers.end(), place) == peers.end())
                 peers.push_back(place);
         for (Group &group : groups) {
             for (std::size_t row = 0; row < count; ++row) {
                 if (!group.is_packed()) {
-                    group.terms.push_back(memories[row][group.places[0]].address);
+                    group.terms.push_back(rows[row][group.places[0]].memory.address);
                     continue;
                 }
                 group.packed.emplace_back();
                 for (std::size_t i = 0; i < group.places.size(); ++i) {
-                    const ArrayMemory &from = memories[row][group.places[i]];
+                    const ArrayMemory &from = rows[row][group.places[i]].memory;
                     group.packed.back().push_back({from.address, from.bytes, group.offsets[i]});
                 }
                 group.flats.push_back(call.allocate(group.bytes, places[row].device));
@@ -491,47 +509,49 @@ nb::object PlainCalls::reduce_add_coalesced(nb::handle inputs, nb::handle destin
     }
     nb::object made = new_list(static_cast<Py_ssize_t>(columns));
     for (std::size_t place = 0; place < columns; ++place) {
-        const ArrayLayout::Pointer &flat = ArrayLayout::pointer_of(groups[found[place].first].flats.back().ptr());
-        put(made, place,
-            checked(layout().view(flat, static_cast<std::uint64_t>(flat.ptr) + found[place].second,
-                                  ArrayLayout::of((*rows[0])[static_cast<Py_ssize_t>(place)]))));
+        const nb::object &sums = groups[found[place].first].flats.back();
+        const Array &like = rows[0][place];
+        put(made, place, transfers_.array_at(sums.ptr(), found[place].second, like.shape.ptr(), like.dtype.ptr()));
     }
     return tuple_of(made);
 }
 
 nb::object PlainCalls::places(nb::handle inputs, nb::handle outputs) const {
     const bool is_in_place = outputs.is_none();
-    const ArrayLayout *const known = transfers_.reader_.layout();
-    if (known == nullptr || !is_list(inputs) || !(is_in_place || is_list(outputs)))
+    if (!is_list(inputs) || !(is_in_place || is_list(outputs)))
         return nb::none();
     const Items given(inputs), got(is_in_place ? inputs : outputs);
     const Py_ssize_t count = given.size();
-    if (count == 0 || got.size() != count || !known->has(given[0]) || !known->has(got[0]))
+    if (count == 0 || got.size() != count)
         return nb::none();
-    const ArrayLayout::Array &first = ArrayLayout::of(given[0]), &first_target = ArrayLayout::of(got[0]);
-    const auto is_like = [&](PyObject *array, const ArrayLayout::Array &like) {
-        return known->has(array) && ArrayLayout::of(array).is_c_contiguous != 0 &&
-               ArrayLayout::of(array).dtype == first.dtype && ArrayLayout::of(array).size == like.size;
-    };
     const nb::object devices = new_tuple(count), sources = new_tuple(count),
                      targets = is_in_place ? nb::object() : new_tuple(count);
+    Array first, first_target, source, target;
     std::uint64_t seen = 0; // a bit for each device
     for (Py_ssize_t i = 0; i < count; ++i) {
-        if (!is_like(given[i], first) || !is_like(got[i], first_target))
+        if (!read(given[i], &source) || !(is_in_place || read(got[i], &target)))
             return nb::none();
-        const ArrayLayout::Pointer &source = *ArrayLayout::of(given[i]).data, &target = *ArrayLayout::of(got[i]).data;
-        if (source.device_id < 0 || source.device_id >= 64 || target.device_id != source.device_id ||
-            (seen >> source.device_id & 1) != 0)
+        const Array &result = is_in_place ? source : target;
+        if (i == 0) {
+            first = source;
+            first_target = result;
+        }
+        if (!source.dtype.is(first.dtype) || !result.dtype.is(first.dtype) ||
+            source.memory.bytes != first.memory.bytes || result.memory.bytes != first_target.memory.bytes ||
+            source.memory.device >= 64 || result.memory.device != source.memory.device ||
+            (seen >> source.memory.device & 1) != 0)
             return nb::none();
-        seen |= std::uint64_t(1) << source.device_id;
-        put_number(devices, i, static_cast<std::uint64_t>(source.device_id));
-        put_number(sources, i, static_cast<std::uint64_t>(source.ptr));
+        seen |= std::uint64_t(1) << source.memory.device;
+        put_number(devices, i, static_cast<std::uint64_t>(source.memory.device));
+        put_number(sources, i, source.memory.address);
         if (!is_in_place)
-            put_number(targets, i, static_cast<std::uint64_t>(target.ptr));
+            put_number(targets, i, target.memory.address);
     }
-    const Owned size(PyLong_FromSsize_t(first.size)), target_size(PyLong_FromSsize_t(first_target.size));
+    const std::uint64_t itemsize = itemsize_of(first.dtype);
+    const Owned size(PyLong_FromUnsignedLongLong(first.memory.bytes / itemsize)),
+        target_size(PyLong_FromUnsignedLongLong(first_target.memory.bytes / itemsize));
     require(size && target_size);
-    return checked(PyTuple_Pack(6, devices.ptr(), first.dtype, size.get(), target_size.get(), sources.ptr(),
+    return checked(PyTuple_Pack(6, devices.ptr(), first.dtype.ptr(), size.get(), target_size.get(), sources.ptr(),
                                 (is_in_place ? sources : targets).ptr()));
 }
 

@@ -39,14 +39,21 @@ public:
 private:
     class Call;
     class Group;
+    // A plain array.
+    struct Array {
+        ArrayMemory memory;
+        nanobind::object shape, dtype;
+    };
+    using Arrays = std::vector<Array>;
 
     bool is_usable() const;
     // The device in `number`; nothing unless it is the integer of a device.
     std::optional<int> device_in(PyObject *number) const;
     std::optional<std::vector<int>> devices_in(nanobind::handle devices) const;
-    // The array's memory; false unless the array is plain. Raises a Python error if reading fails.
-    bool read(PyObject *array, ArrayMemory *memory) const;
-    const ArrayLayout &layout() const { return *transfers_.reader_.layout(); }
+    // False unless `object` is a plain array. Raises a Python error if reading fails.
+    bool read(PyObject *object, Array *array) const;
+    // Whether two arrays have the same dtype, and the same shape.
+    static bool are_alike(const Array &one, const Array &other);
 
     PythonTransfers &transfers_; // the binding keeps the object alive
     const nanobind::object allocate_;

@@ -3,12 +3,9 @@
 #include <dlfcn.h>
 
 #include <stdexcept>
-#include <string_view>
 
 #include "bindings/pending_races.hpp"
 #include "bindings/python_stacks.hpp"
-#include "kernel_uses/ptx_uses.hpp"
-#include "kernel_uses/watched_cubins.hpp"
 #include "watch/kernel_table.hpp"
 
 namespace nb = nanobind;
@@ -30,20 +27,13 @@ watch::DriverQuestions questions_of(const watch::FindFunction &find, const std::
     return made;
 }
 
-watch::KernelTable &table_with_analyses() {
-    watch::KernelTable &table = watch::kernel_table();
-    table.set_analyses([](std::string_view text, const char *) { return kernel_uses::uses_of_ptx(text); },
-                       kernel_uses::uses_of_watched_cubin);
-    return table;
-}
-
 } // namespace
 
 PythonDriverWatch::PythonDriverWatch(nb::object made_for, const std::string &cupti, const std::string &driver)
     : detector(std::move(made_for)), told_(nb::cast<PythonRaceDetector &>(detector)), library_(cupti),
       find_(functions_of(driver)), questions_(questions_of(find_, driver)), kernel_questions_(watch::KernelQuestions::from(find_)),
       graph_questions_(watch::GraphQuestions::from(find_)),
-      launches_(told_.detector, table_with_analyses(), kernel_questions_),
+      launches_(told_.detector, watch::kernel_table(), kernel_questions_),
       graphs_(told_.detector, launches_, graph_questions_),
       watch_(told_.detector, launches_, graphs_, questions_, note_any_stack,
              [this](races::RaceDetector::Races &&found) { pending_races().add(told_, found); }) {

@@ -173,21 +173,12 @@ void bind_reader(nb::module_ &module) {
              nb::arg("parameters"), nb::arg("extra") = 0, nb::arg("count") = 1)
         .def("seconds", seconds, nb::arg("function"), nb::arg("name").none(), nb::arg("parameters"), nb::arg("count"))
         .def("module_loaded",
-             [](Self &self, watch::Module loaded, std::uintptr_t image, const std::vector<std::uint32_t> &cubins) {
-                 self.reader.module_loaded(
-                     {loaded, false, reinterpret_cast<const void *>(image), cubins.data(), cubins.size()});
+             [](Self &self, watch::Module loaded, std::uintptr_t image) {
+                 self.reader.module_loaded(loaded, reinterpret_cast<const void *>(image));
              },
-             nb::arg("module"), nb::arg("image"), nb::arg("cubins"))
+             nb::arg("module"), nb::arg("image"))
         .def("module_unloaded", [](Self &self, watch::Module loaded) { self.reader.module_unloaded(loaded); },
-             nb::arg("module"))
-        .def("cubin_loaded",
-             [](Self &self, std::uint32_t number, nb::bytes bytes) {
-                 self.reader.cubin_loaded(
-                     {number, reinterpret_cast<const std::byte *>(bytes.c_str()), bytes.size()});
-             },
-             nb::arg("number"), nb::arg("bytes"))
-        .def("cubin_unloaded", [](Self &self, std::uint32_t number) { self.reader.cubin_unloaded(number); },
-             nb::arg("number"));
+             nb::arg("module"));
 }
 
 void bind_graphs(nb::module_ &module) {

@@ -1,17 +1,12 @@
 #include "bindings/python_stacks.hpp"
 
 #include <nanobind/nanobind.h>
-#include <pthread.h>
 
-#include <atomic>
 #include <new>
-#include <optional>
-#include <thread>
 #include <utility>
 
-#include "bindings/containers.hpp"
 #include "bindings/cpython_functions.hpp"
-#include "bindings/frame_layout.hpp"
+#include "bindings/owned.hpp"
 #include "bindings/python_lock.hpp"
 #include "bindings/stack_keeper.hpp"
 #include "bindings/stack_table.hpp"
@@ -21,184 +16,40 @@ namespace nb = nanobind;
 namespace tcuda {
 namespace {
 
-// Collects the stack of this thread with Python's functions. Each thread keeps one vector of frames, for its capacity.
-// The code objects are borrowed: the frames of this thread keep them alive.
-class Noting {
+// Keeps the garbage collector from running Python code: Python 3.11 makes an object for a frame, and each new object may
+// begin a collection.
+class NoCollection {
+#if PY_VERSION_HEX < 0x030C0000
 public:
-    Noting() {
-        busy_ = true;
-        frames().clear();
+    NoCollection() : was_enabled_(PyGC_Disable()) {}
+    ~NoCollection() {
+        if (was_enabled_)
+            PyGC_Enable();
     }
-    // `busy_` stays set until the end: dropping a reference may run Python code.
-    ~Noting() {
-        Py_XDECREF(frame_);
-        busy_ = false;
-    }
-    Noting(const Noting &) = delete;
-    Noting &operator=(const Noting &) = delete;
-
-    // Whether this thread is noting its stack already: a garbage collection has called the core.
-    static bool busy() { return busy_; }
-
-    // Fewer frames if there is no memory for an object of a frame.
-    const StackFrames &note() {
-        const bool had_error = PyErr_Occurred() != nullptr;
-        frame_ = reinterpret_cast<PyObject *>(PyEval_GetFrame());
-        Py_XINCREF(frame_);
-        while (frame_ != nullptr) {
-            StackFrame &noted = frames().emplace_back();
-            noted.place = cpython.frame_instruction(frame_);
-            noted.code = reinterpret_cast<PyObject *>(PyFrame_GetCode(reinterpret_cast<PyFrameObject *>(frame_)));
-            Py_DECREF(noted.code);
-            PyObject *const back = cpython.frame_back(frame_);
-            Py_DECREF(std::exchange(frame_, back));
-        }
-        if (!had_error && PyErr_Occurred() != nullptr)
-            PyErr_Clear();
-        return frames();
-    }
+    NoCollection(const NoCollection &) = delete;
+    NoCollection &operator=(const NoCollection &) = delete;
 
 private:
-    static StackFrames &frames() {
-        static thread_local StackFrames frames;
-        return frames;
-    }
-
-    static inline thread_local bool busy_ = false;
-    PyObject *frame_ = nullptr;
+    const int was_enabled_;
+#endif
 };
-
-// The functions that read frames without the lock. The functions never change after their first use.
-struct Reading {
-    FrameWalk *walk;
-    FrameComparison *has_frames;
-};
-// Null until the reading was tried, and after the end of the interpreter has begun.
-std::atomic<const Reading *> usable_reading{nullptr};
-// The number of threads that read frames without the lock now. The end of the interpreter waits for them: it deletes the
-// states of threads.
-std::atomic<int> readers{0};
-
-class Reader {
-public:
-    Reader() {
-        readers.fetch_add(1); // before the read of `usable_reading`, so that close() sees this reader
-        reading_ = usable_reading.load();
-        if (reading_ != nullptr)
-            thread_ = PyGILState_GetThisThreadState();
-    }
-    ~Reader() { readers.fetch_sub(1); }
-    Reader(const Reader &) = delete;
-    Reader &operator=(const Reader &) = delete;
-
-    // Whether there is a stack. Python does not know all threads.
-    bool has_stack() const { return thread_ != nullptr; }
-    bool has_frames(const FrameMarks &marks) const { return reading_->has_frames(thread_, marks); }
-    void walk(WalkedFrames *walked) const { reading_->walk(thread_, walked); }
-
-private:
-    const Reading *reading_;
-    PyThreadState *thread_ = nullptr;
-};
-
-// The last stack that a thread has noted. The table of stacks keeps its code objects alive, so its marks stay valid.
-struct LastNote {
-    WalkedFrames walked;
-    FrameMarks marks; // of the stack `number`; none if the marks do not tell the stack
-    StackId number = stack_without_frames;
-};
-
-StackId number_known_part(const StackFrames &frames) {
-    const StackFrames known = stack_table().known(frames);
-    return known.empty() ? stack_without_frames : stack_table().number(known).value_or(stack_without_frames);
-}
-
-StackId note_by_reading(bool has_lock) {
-    static thread_local LastNote last;
-    {
-        const Reader reader;
-        if (!reader.has_stack())
-            return stack_without_frames;
-        if (!last.marks.empty() && reader.has_frames(last.marks))
-            return last.number;
-        last.marks.clear();
-        reader.walk(&last.walked);
-    }
-    const StackFrames &frames = last.walked.frames;
-    if (frames.empty())
-        return stack_without_frames;
-    std::optional<StackId> number = stack_table().number(frames);
-    if (!number) {
-        if (has_lock)
-            stack_table().keep(frames);
-        else if (!stack_keeper().keep(frames))
-            return number_known_part(frames);
-        number = stack_table().number(frames);
-    }
-    last.number = *number;
-    // The table does not own the code of an unfinished frame, so another code may come to the same address.
-    if (last.walked.all_finished)
-        std::swap(last.marks, last.walked.marks);
-    return last.number;
-}
 
 bool can_note() {
     return cpython.frame_back != nullptr && cpython.frame_instruction != nullptr && cpython.code_line != nullptr;
 }
 
-// Whether both ways see the same frames here.
-bool both_walks_agree() {
-    PyThreadState *const thread = PyGILState_GetThisThreadState();
-    WalkedFrames walked;
-    careful_frame_walk()(thread, &walked);
-    Noting noting;
-    return noting.note() == walked.frames && frame_comparison()(thread, walked.marks);
-}
-
-// Compares both ways on stacks with all kinds of frames: of functions, classes, generators, comprehensions, and of Python
-// code that C code calls.
-bool walk_is_right() {
-    if (frame_walk() == nullptr || !can_note() || !holds_python_lock() || Noting::busy())
-        return false;
-    static constexpr const char *source = R"(
-def deeper(n):
-    return compare() if n == 0 else deeper(n - 1)
-def generator():
-    yield deeper(3)
-    yield [deeper(n) for n in (0, 1)]
-results = [compare(), deeper(0), *generator(), [r for r in generator()]]
-sorted((1, 2), key=lambda n: results.append(next(generator())) or n)
-class Body:
-    results.append(compare())
-    def __repr__(self):
-        results.append([*map(deeper, (0, 2))])
-        return ""
-repr(Body())
-async def coroutine():
-    results.append(deeper(1))
-try:
-    coroutine().send(None)
-except StopIteration:
-    pass
-)";
-    bool right = true;
-    int compared = 0;
-    nb::dict names = new_dict();
-    names["compare"] = nb::cpp_function([&] {
-        ++compared;
-        right = right && both_walks_agree();
-    });
-    nb::module_::import_("builtins").attr("exec")(source, names);
-    names.attr("clear")(); // the functions and their globals refer to each other
-    return right && compared > 10;
-}
-
-// At the end of the interpreter, before it ends threads.
-void close() {
-    usable_reading = nullptr;
-    while (readers.load() > 0)
-        std::this_thread::yield();
-    stack_keeper().end_all();
+// The number of the stack with this innermost frame, a new reference; null for no frame. The caller has made the guard
+// before the frame.
+StackId number_of(PyObject *innermost, const NoCollection &) {
+    static thread_local StackFrames frames; // for its capacity
+    frames.clear();
+    for (Owned frame(innermost); frame; frame.set(cpython.frame_back(frame.get()))) {
+        StackFrame &noted = frames.emplace_back();
+        noted.place = cpython.frame_instruction(frame.get());
+        noted.code = reinterpret_cast<PyObject *>(PyFrame_GetCode(reinterpret_cast<PyFrameObject *>(frame.get())));
+        Py_DECREF(noted.code); // the frame keeps the code
+    }
+    return frames.empty() ? stack_without_frames : stack_table().number(frames);
 }
 
 PyObject *description(const StackFrame &frame) {
@@ -216,46 +67,37 @@ PyObject *description(const StackFrame &frame) {
 } // namespace
 
 StackId note_python_stack() {
-    if (!can_note() || !holds_python_lock() || Noting::busy())
+    if (!can_note() || !holds_python_lock())
         return stack_without_frames;
-    Noting noting;
-    const StackFrames &frames = noting.note();
-    if (frames.empty())
+    const NoCollection guard;
+    auto *const innermost = reinterpret_cast<PyObject *>(PyEval_GetFrame());
+    Py_XINCREF(innermost);
+    return number_of(innermost, guard);
+}
+
+StackId note_stack_of(PyThreadState *thread) {
+    if (!can_note())
         return stack_without_frames;
-    if (const auto known = stack_table().number(frames))
-        return *known;
-    stack_table().keep(frames);
-    return *stack_table().number(frames);
+    const NoCollection guard;
+    return number_of(reinterpret_cast<PyObject *>(PyThreadState_GetFrame(thread)), guard);
 }
 
 StackId note_any_stack() noexcept {
     try {
-        const bool has_lock = holds_python_lock();
-        if (has_lock && usable_reading.load() == nullptr)
-            return note_python_stack();
-        return note_by_reading(has_lock);
+        return holds_python_lock() ? note_python_stack() : stack_keeper().note();
     } catch (const std::bad_alloc &) {
         return stack_without_frames;
     }
 }
 
 void begin_stack_notes(std::chrono::milliseconds patience) {
-    static bool tried = false; // guarded by Python's lock: no other lock may be held while Python code runs
-    if (!tried) {
-        const bool right = walk_is_right();
-        if (!std::exchange(tried, true) && right) { // another thread may have tried meanwhile
-            pthread_atfork(nullptr, nullptr, [] { readers = 0; }); // the child has only the thread that forks
-            nb::module_::import_("atexit").attr("register")(nb::cpp_function(close));
-            usable_reading = new Reading{frame_walk(), frame_comparison()};
-        }
-    }
-    if (usable_reading.load() != nullptr)
-        stack_keeper().begin(patience);
+    static bool registered = false; // guarded by Python's lock: no other lock may be held while Python code runs
+    if (!std::exchange(registered, true)) // before the interpreter ends threads
+        nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { stack_keeper().close(); }));
+    stack_keeper().begin(patience);
 }
 
 void end_stack_notes() { stack_keeper().end(); }
-
-bool notes_stacks_without_lock() { return usable_reading.load() != nullptr; }
 
 PyObject *frames_of(StackId stack) {
     const StackFrames frames = stack_table().frames(stack);

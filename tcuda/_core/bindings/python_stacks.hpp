@@ -14,21 +14,19 @@ namespace tcuda {
 // that makes new code all the time.
 StackId note_python_stack();
 
-// The same for a callback of the driver, in a thread that may have given Python's lock back: the frames of that thread
-// stand still meanwhile. Runs no Python code, and waits at most for the patience of begin_stack_notes(). The same stack has
-// the same number with and without the lock. If the wait was in vain, frames of code that was never noted are left out. Without the
-// lock, the result is stack_without_frames before begin_stack_notes(), after the end of the interpreter has begun, and
-// where notes_stacks_without_lock() is false.
+// The same for another thread, which must stay where it is meanwhile. The caller holds Python's lock.
+StackId note_stack_of(PyThreadState *thread);
+
+// The stack of this thread for a callback of the driver, which may run in a thread that has given Python's lock back.
+// Runs no Python code, and waits for Python's lock at most for the patience of begin_stack_notes(). The result is
+// stack_without_frames if the wait was in vain. Without the lock, the result is so before begin_stack_notes() too, and
+// after the end of the interpreter has begun.
 StackId note_any_stack() noexcept;
 
-// Begins and ends the time in which note_any_stack() can note new code without Python's lock. Counted. The caller holds
-// the lock. The first begin compares stacks that are noted with and without the lock.
-void begin_stack_notes(std::chrono::milliseconds patience = std::chrono::milliseconds(20));
+// Begins and ends the time in which note_any_stack() notes stacks without Python's lock. Counted. The caller holds the
+// lock.
+void begin_stack_notes(std::chrono::milliseconds patience = std::chrono::milliseconds(100));
 void end_stack_notes();
-
-// Whether this Python is one whose frames the core can read without the lock. False before the first
-// begin_stack_notes(), and always for Python without the global lock.
-bool notes_stacks_without_lock();
 
 // A list of {"name", "filename", "line"}, innermost first. New reference; null with a Python error set if that fails.
 PyObject *frames_of(StackId stack);

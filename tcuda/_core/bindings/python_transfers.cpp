@@ -28,25 +28,12 @@ bool equal(const Attribute &attribute, PyObject *one, PyObject *other) {
     return same == 1;
 }
 
-// A new tuple: the shape with another length of the first axis.
-nb::object shape_of_part(const Items &shape, PyObject *length) {
-    nb::object made = nb::steal(PyTuple_New(shape.size()));
-    require(made.is_valid());
-    for (Py_ssize_t axis = 0; axis < shape.size(); ++axis) {
-        PyObject *const number = axis == 0 ? length : shape[axis];
-        Py_INCREF(number);
-        require(PyTuple_SetItem(made.ptr(), axis, number) == 0);
-    }
-    return made;
-}
-
 } // namespace
 
 PythonTransfers::PythonTransfers(const ArrayType &arrays, nb::type_object type, nb::type_object pointer,
-                                 nb::type_object memory, nb::handle current_stream, nb::list captures, TransferFunctions functions)
-    : arrays_(arrays), reader_(type, pointer, memory), type_(type), pointer_(pointer),
-      current_stream_(current_stream_in(current_stream)), captures_(std::move(captures)),
-      functions_(std::move(functions)) {}
+                                 nb::handle current_stream, nb::list captures, TransferFunctions functions)
+    : arrays_(arrays), reader_(type, pointer), type_(type), current_stream_(current_stream_in(current_stream)),
+      captures_(std::move(captures)), functions_(std::move(functions)) {}
 
 bool PythonTransfers::reaches(int device, int peer) {
     if (device == peer)
@@ -81,7 +68,7 @@ unsigned PythonTransfers::addition_blocks(int device, std::uint64_t bytes) {
 }
 
 bool PythonTransfers::is_array(PyObject *object) const {
-    if (reader_.layout_of(object) != nullptr)
+    if (reader_.has(object))
         return true;
     const int found = PyObject_IsInstance(object, type_.ptr());
     require(found >= 0);
@@ -89,18 +76,11 @@ bool PythonTransfers::is_array(PyObject *object) const {
 }
 
 bool PythonTransfers::have_same_dtype(PyObject *one, PyObject *other) const {
-    if (reader_.layout_of(one) != nullptr && reader_.layout_of(other) != nullptr &&
-        ArrayLayout::of(one).dtype == ArrayLayout::of(other).dtype)
-        return true;
     return equal(arrays_.dtype, one, other);
 }
 
 bool PythonTransfers::are_alike(PyObject *one, PyObject *other) const {
-    if (!have_same_dtype(one, other))
-        return false;
-    if (reader_.layout_of(one) != nullptr && reader_.layout_of(other) != nullptr)
-        return ArrayLayout::of(one).shape == ArrayLayout::of(other).shape;
-    return equal(arrays_.shape, one, other);
+    return have_same_dtype(one, other) && equal(arrays_.shape, one, other);
 }
 
 PyObject *PythonTransfers::made_as(PyObject *dtype) {
@@ -114,13 +94,13 @@ PyObject *PythonTransfers::made_as(PyObject *dtype) {
     return scalar_types_.back().second.ptr();
 }
 
-bool PythonTransfers::use_layout(nb::handle base, nb::list samples) {
-    ArrayLayout layout(type_, base, pointer_);
-    for (nb::handle sample : samples)
-        if (!layout.fits(sample[0].ptr(), sample[1].ptr()))
-            return false;
-    reader_.use(std::move(layout));
-    return true;
+nb::object PythonTransfers::array_at(PyObject *pointer, std::uint64_t offset, PyObject *shape, PyObject *dtype) {
+    const nb::object type = nb::borrow(made_as(dtype));
+    const Owned bytes(PyLong_FromUnsignedLongLong(offset));
+    const Owned place(bytes ? PyNumber_Add(pointer, bytes.get()) : nullptr);
+    PyObject *const made = place ? arrays_.maker.make(shape, type.ptr(), place.get()) : nullptr;
+    require(made != nullptr);
+    return nb::steal(made);
 }
 
 nb::object PythonTransfers::empty(nb::handle shape, nb::handle dtype, int device) {
@@ -186,10 +166,7 @@ nb::object PythonTransfers::cut(nb::handle source, nb::handle lengths, nb::handl
         const long long length = sizes.integer_at(i);
         nb::object part;
         if (device == from.device) {
-            const Owned first(PyLong_FromLongLong(begin)), last(PyLong_FromLongLong(begin + length));
-            const Owned slice(first && last ? PySlice_New(first.get(), last.get(), Py_None) : nullptr);
-            part = nb::steal(slice ? PyObject_GetItem(source.ptr(), slice.get()) : nullptr);
-            require(part.is_valid());
+            part = part_of(source, static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(begin + length));
         } else {
             part = call.make(shape_of_part(axes, sizes[i]).ptr(), type.ptr(), device);
             ArrayMemory to;
@@ -375,28 +352,15 @@ libcuda::Function PythonTransfers::sum_of(int device, const std::vector<ArrayMem
 nb::object PythonTransfers::views(nb::handle flat, nb::handle like, nb::handle offsets) {
     const Items given(like), places(offsets);
     require_same_size(given, places);
-    ArrayMemory memory;
-    std::uint64_t start = 0;
-    const Owned owner(reader_.owner_of(flat.ptr(), &start));
-    require(owner && reader_.read_place(flat.ptr(), &memory));
+    const Owned pointer(reader_.pointer_of(flat.ptr()));
+    require(static_cast<bool>(pointer));
     nb::object made = new_list(given.size());
-    const ArrayLayout *const layout = reader_.layout_of(flat.ptr());
     for (Py_ssize_t i = 0; i < given.size(); ++i) {
-        if (layout != nullptr && layout->has(given[i]) && ArrayLayout::of(given[i]).is_c_contiguous) {
-            const auto place = memory.address + static_cast<std::uint64_t>(places.integer_at(i));
-            PyObject *const view = layout->view(*ArrayLayout::of(flat.ptr()).data, place, ArrayLayout::of(given[i]));
-            require(view != nullptr && PyList_SetItem(made.ptr(), i, view) == 0);
-            continue;
-        }
         const Owned shape(arrays_.shape.of(given[i])), dtype(shape ? arrays_.dtype.of(given[i]) : nullptr);
         require(static_cast<bool>(dtype));
-        const Owned offset(PyLong_FromSize_t(memory.address - start +
-                                             static_cast<std::uint64_t>(places.integer_at(i))));
-        PyObject *const arguments[] = {owner.get(), offset.get()};
-        const Owned pointer(offset ? PyObject_Vectorcall(pointer_.ptr(), arguments, 2, nullptr) : nullptr);
-        require(static_cast<bool>(pointer));
-        PyObject *const array = arrays_.maker.make(shape.get(), made_as(dtype.get()), pointer.get());
-        require(array != nullptr && PyList_SetItem(made.ptr(), i, array) == 0);
+        const auto offset = static_cast<std::uint64_t>(places.integer_at(i));
+        nb::object view = array_at(pointer.get(), offset, shape.get(), dtype.get());
+        require(PyList_SetItem(made.ptr(), i, view.release().ptr()) == 0);
     }
     return made;
 }

@@ -33,12 +33,7 @@ class PythonTransfers {
 public:
     // `captures` is the list of the captures in progress.
     PythonTransfers(const ArrayType &arrays, nanobind::type_object type, nanobind::type_object pointer,
-                    nanobind::type_object memory, nanobind::handle current_stream, nanobind::list captures, TransferFunctions functions);
-
-    // Reads and makes arrays by their members, if the layout of the members fits all `samples`. A sample is a pair of an
-    // array and a view of its memory with the same shape and dtype. `base` is the base of the arrays' type in C. Returns
-    // whether the layout fits.
-    bool use_layout(nanobind::handle base, nanobind::list samples);
+                    nanobind::handle current_stream, nanobind::list captures, TransferFunctions functions);
 
     nanobind::object empty(nanobind::handle shape, nanobind::handle dtype, int device);
     nanobind::object send(nanobind::handle source, nanobind::handle devices);
@@ -84,10 +79,12 @@ private:
     bool is_array(PyObject *object) const;
     // The dtype as the maker of arrays gets it. Borrowed reference.
     PyObject *made_as(PyObject *dtype);
+    // A new array in C order, in the memory at `offset` bytes behind `pointer`.
+    nanobind::object array_at(PyObject *pointer, std::uint64_t offset, PyObject *shape, PyObject *dtype);
 
     const ArrayType &arrays_;
     ArrayReader reader_;
-    const nanobind::object type_, pointer_;
+    const nanobind::object type_;
     CurrentStream *const current_stream_;
     const nanobind::list captures_;
     const TransferFunctions functions_;

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "bindings/python_stacks.hpp"
 #include "threads/published.hpp"
 
 namespace tcuda {
@@ -17,7 +19,7 @@ void StackKeeper::begin(Duration patience) {
     const std::lock_guard lock(mutex_);
     patience_ = patience;
     ++users_;
-    if (!running_)
+    if (!running_ && !closed_)
         start();
 }
 
@@ -41,19 +43,28 @@ void StackKeeper::end() {
         if (users_ == 0 || --users_ > 0)
             return;
     }
-    end_all();
+    stop();
 }
 
-void StackKeeper::end_all() {
-    std::thread thread;
+void StackKeeper::close() {
     {
         const std::lock_guard lock(mutex_);
         users_ = 0;
+        closed_ = true;
+    }
+    stop();
+}
+
+void StackKeeper::stop() {
+    std::thread thread;
+    {
+        const std::lock_guard lock(mutex_);
         running_ = false;
         thread = std::move(thread_);
         for (Request *const request : requests_)
             request->done = true;
         requests_.clear();
+        has_requests_ = false;
         wanted_.notify_all();
         done_.notify_all();
     }
@@ -63,21 +74,35 @@ void StackKeeper::end_all() {
     }
 }
 
-bool StackKeeper::keep(const StackFrames &frames) {
+template <typename Condition> void StackKeeper::look_for(Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + wakefulness;
+    while (!condition() && std::chrono::steady_clock::now() < end)
+        sched_yield(); // the other thread may need this processor
+}
+
+StackId StackKeeper::note() {
     std::unique_lock lock(mutex_);
     if (!running_ || (in_vain_ >= tries && std::chrono::steady_clock::now() < no_wait_before_))
-        return false;
-    Request request{&frames};
+        return stack_without_frames;
+    PyThreadState *const thread = PyGILState_GetThisThreadState();
+    if (thread == nullptr) // Python does not know all threads
+        return stack_without_frames;
+    Request request;
+    request.thread = thread;
     requests_.push_back(&request);
+    has_requests_ = true;
     wanted_.notify_one();
-    if (done_.wait_for(lock, patience_, [&] { return request.done; })) {
-        in_vain_ = 0;
-        return request.kept;
-    }
+    lock.unlock();
+    look_for([&] { return request.done.load(); });
+    if (request.done)
+        return request.noted;
+    lock.lock();
+    if (done_.wait_for(lock, patience_, [&] { return request.done.load(); }))
+        return request.noted;
     requests_.erase(std::find(requests_.begin(), requests_.end(), &request));
     if (++in_vain_ >= tries)
         no_wait_before_ = std::chrono::steady_clock::now() + rest * patience_;
-    return false;
+    return stack_without_frames;
 }
 
 // The thread keeps one thread state of Python for its whole life. Python 3.11 makes and deletes a thread state under a
@@ -93,11 +118,14 @@ void StackKeeper::run() {
 void StackKeeper::serve_until_end() {
     const std::thread::id self = std::this_thread::get_id();
     std::unique_lock lock(mutex_);
-    // After end_all(), another thread may be the keeper already.
+    // After stop(), another thread may be the keeper already.
     const auto goes_on = [&] { return running_ && thread_.get_id() == self; };
     while (goes_on()) {
         if (requests_.empty()) {
-            wanted_.wait(lock);
+            lock.unlock();
+            look_for([this] { return has_requests_.load(); });
+            lock.lock();
+            wanted_.wait(lock, [&] { return !requests_.empty() || !goes_on(); });
             continue;
         }
         lock.unlock();
@@ -114,13 +142,14 @@ void StackKeeper::serve_until_end() {
 void StackKeeper::serve() {
     for (Request *const request : requests_) {
         try {
-            stack_table().keep(*request->frames);
-            request->kept = true;
+            request->noted = note_stack_of(request->thread);
         } catch (const std::bad_alloc &) {
         }
         request->done = true;
+        in_vain_ = 0;
     }
     requests_.clear();
+    has_requests_ = false;
     done_.notify_all();
 }
 

@@ -1,13 +1,16 @@
-// The thread that takes references to code objects for threads which have given Python's lock back.
+// The thread that notes the stacks of threads which have given Python's lock back.
 #pragma once
 
+#include <Python.h>
+
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "bindings/stack_table.hpp"
+#include "allocator/block.hpp"
 
 namespace tcuda {
 
@@ -15,50 +18,55 @@ namespace tcuda {
 // that the thread of the callback holds. So the keeper takes Python's lock, and the callback waits for the keeper at
 // most for the patience of begin().
 //
-// No deadlock: the keeper holds nothing while it waits for Python's lock. `mutex_` is held for a few instructions only,
-// by a thread that waits for nothing: under it, the table of stacks is the only other mutex that is taken. The wait of a
-// callback gives the mutex back and has an end, with or without the keeper.
+// No deadlock: the keeper holds nothing while it waits for Python's lock. `mutex_` is held while frames are read, which
+// runs no Python code and waits for nothing but the mutex of the table of stacks. The wait of a callback gives the mutex
+// back and has an end, with or without the keeper.
 //
-// No use after free: the keeper touches the code objects of a request under `mutex_`, and only while the thread of
-// the request waits. That thread is in the call, so its frames keep the code objects alive.
+// Frames stand still: the keeper reads the frames of a thread under `mutex_`, and only while the thread waits.
 class StackKeeper {
 public:
     using Duration = std::chrono::steady_clock::duration;
     static constexpr int tries = 3; // failed waits in a row, after which callbacks do not wait for a while
     static constexpr int rest = 50; // the length of that while, in times the patience
+    static constexpr std::chrono::microseconds wakefulness{50}; // how long both sides look before they sleep
 
     StackKeeper() = default;
     StackKeeper(const StackKeeper &) = delete;
     StackKeeper &operator=(const StackKeeper &) = delete;
 
     // The first begin() starts the thread, and the last end() ends the thread. `patience` is how long a callback waits
-    // at most. The caller holds Python's lock; end() gives the lock back for a while. If the thread cannot be started,
-    // keep() always returns false.
+    // at most. The caller holds Python's lock; end() and close() give the lock back for a while. If the thread cannot be
+    // started, no stack has frames.
     void begin(Duration patience);
     void end();
-    void end_all(); // at the end of the interpreter
+    void close(); // at the end of the interpreter: nothing begins after it
 
-    // Lets the table of stacks take references to the code objects of this thread's stack. The caller does not hold
-    // Python's lock. False if the keeper has not got Python's lock in time.
-    bool keep(const StackFrames &frames);
+    // The stack of this thread, which does not hold Python's lock; stack_without_frames if the keeper has not got
+    // Python's lock in time.
+    StackId note();
 
 private:
     struct Request {
-        const StackFrames *frames;
-        bool done = false, kept = false;
+        PyThreadState *thread = nullptr;
+        StackId noted = stack_without_frames;
+        std::atomic<bool> done{false}; // from then on, the keeper does not touch the request
     };
 
     void start();
+    void stop();
     void run();
     void serve_until_end();
     void serve();
+    // Looks again and again for a while, because to sleep and to be woken takes longer than a note.
+    template <typename Condition> static void look_for(Condition condition);
 
     std::mutex mutex_;
     std::condition_variable wanted_, done_;
     std::vector<Request *> requests_;
+    std::atomic<bool> has_requests_{false}; // read without the mutex
     std::thread thread_;
     int users_ = 0;
-    bool running_ = false;
+    bool running_ = false, closed_ = false;
     int in_vain_ = 0;
     Duration patience_{};
     std::chrono::steady_clock::time_point no_wait_before_{};

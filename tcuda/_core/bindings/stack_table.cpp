@@ -2,9 +2,6 @@
 
 #include <pthread.h>
 
-#include <algorithm>
-#include <iterator>
-
 #include "threads/published.hpp"
 
 namespace tcuda {
@@ -24,12 +21,11 @@ StackTable *the_table = nullptr;
 
 StackTable::StackTable() {
     the_table = this;
-    // A thread without Python's lock may hold the mutex while another thread forks.
     pthread_atfork([] { the_table->mutex_.lock(); }, [] { the_table->mutex_.unlock(); },
                    [] { the_table->mutex_.unlock(); });
 }
 
-std::optional<StackId> StackTable::number(const StackFrames &frames) {
+StackId StackTable::number(const StackFrames &frames) {
     const std::size_t hash = hash_of(frames);
     const std::lock_guard lock(mutex_);
     const auto range = by_hash_.equal_range(hash);
@@ -37,8 +33,8 @@ std::optional<StackId> StackTable::number(const StackFrames &frames) {
         if (stacks_[known->second] == frames)
             return known->second;
     for (const StackFrame &frame : frames)
-        if (codes_.count(frame.code) == 0)
-            return std::nullopt;
+        if (codes_.insert(frame.code).second)
+            Py_INCREF(frame.code);
     const auto number = static_cast<StackId>(stacks_.size());
     stacks_.push_back(frames);
     try {
@@ -48,21 +44,6 @@ std::optional<StackId> StackTable::number(const StackFrames &frames) {
         throw;
     }
     return number;
-}
-
-void StackTable::keep(const StackFrames &frames) {
-    const std::lock_guard lock(mutex_);
-    for (const StackFrame &frame : frames)
-        if (codes_.insert(frame.code).second)
-            Py_INCREF(frame.code);
-}
-
-StackFrames StackTable::known(const StackFrames &frames) {
-    StackFrames known;
-    const std::lock_guard lock(mutex_);
-    std::copy_if(frames.begin(), frames.end(), std::back_inserter(known),
-                 [this](const StackFrame &frame) { return codes_.count(frame.code) != 0; });
-    return known;
 }
 
 StackFrames StackTable::frames(StackId number) {

@@ -5,7 +5,6 @@
 
 #include <deque>
 #include <mutex>
-#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -22,22 +21,16 @@ struct StackFrame {
 
 using StackFrames = std::vector<StackFrame>; // innermost first
 
-// The table owns a reference to each code object in it. So an address in the table always means the same code object,
-// and a stack of known code objects can be numbered without Python's lock.
+// The table owns a reference to each code object in it. So an address in the table always means the same code object.
 //
-// Lock rule: under `mutex_` nothing is called but Py_INCREF. A fork waits for the mutex.
+// Lock rule: under `mutex_` nothing is called but Py_INCREF. A fork waits for the mutex, because Python without the
+// global lock forks while other threads note stacks.
 class StackTable {
 public:
     StackTable();
 
-    // The number of a stack; nothing if the table does not own all of its code objects. Needs no lock of Python.
-    std::optional<StackId> number(const StackFrames &frames);
-
-    // Takes references to the code objects of a stack. The caller holds Python's lock, and the code objects are alive.
-    void keep(const StackFrames &frames);
-
-    // The frames whose code objects the table owns. Needs no lock of Python.
-    StackFrames known(const StackFrames &frames);
+    // The number of a stack that is not empty. The caller holds Python's lock, and the code objects are alive.
+    StackId number(const StackFrames &frames);
 
     StackFrames frames(StackId number);
 

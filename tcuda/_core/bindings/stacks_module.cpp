@@ -81,9 +81,8 @@ double seconds_per_note(std::size_t count, bool with_lock) {
 void bind_stacks(nb::module_ &module) {
     module.def("begin_stack_notes",
                [](int milliseconds) { begin_stack_notes(std::chrono::milliseconds(milliseconds)); },
-               nb::arg("milliseconds") = 20);
+               nb::arg("milliseconds") = 100);
     module.def("end_stack_notes", end_stack_notes);
-    module.def("notes_stacks_without_lock", notes_stacks_without_lock);
     module.def("frames_of", [](StackId stack) {
         nb::object list = nb::steal(frames_of(stack));
         if (!list.is_valid())

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,27 @@ inline nanobind::object new_list(Py_ssize_t size) {
     PyObject *const list = PyList_New(size);
     require(list != nullptr);
     return nanobind::steal(list);
+}
+
+// A new tuple: the shape with another length of the first axis.
+inline nanobind::object shape_of_part(const Items &shape, PyObject *length) {
+    nanobind::object made = nanobind::steal(PyTuple_New(shape.size()));
+    require(made.is_valid());
+    for (Py_ssize_t axis = 0; axis < shape.size(); ++axis) {
+        PyObject *const number = axis == 0 ? length : shape[axis];
+        Py_INCREF(number);
+        require(PyTuple_SetItem(made.ptr(), axis, number) == 0);
+    }
+    return made;
+}
+
+// The view source[begin:end].
+inline nanobind::object part_of(nanobind::handle source, std::uint64_t begin, std::uint64_t end) {
+    const Owned first(PyLong_FromUnsignedLongLong(begin)), last(PyLong_FromUnsignedLongLong(end));
+    const Owned slice(first && last ? PySlice_New(first.get(), last.get(), Py_None) : nullptr);
+    nanobind::object part = nanobind::steal(slice ? PyObject_GetItem(source.ptr(), slice.get()) : nullptr);
+    require(part.is_valid());
+    return part;
 }
 
 // One call: the work, and the current stream of each device.

@@ -19,9 +19,9 @@ namespace tcuda {
 namespace {
 
 void make_transfers(PythonTransfers *self, const ArrayType &arrays, nb::type_object type, nb::type_object pointer,
-                    nb::type_object memory, nb::handle current_stream, nb::list captures, nb::object scalar_type, nb::object reach,
+                    nb::handle current_stream, nb::list captures, nb::object scalar_type, nb::object reach,
                     nb::object fail, nb::object check, nb::object load) {
-    new (self) PythonTransfers(arrays, std::move(type), std::move(pointer), std::move(memory), current_stream, std::move(captures),
+    new (self) PythonTransfers(arrays, std::move(type), std::move(pointer), current_stream, std::move(captures),
                                {std::move(scalar_type), std::move(reach), std::move(fail), std::move(check),
                                 std::move(load)});
 }
@@ -51,9 +51,8 @@ nb::list pack_tables(std::uint64_t target, const std::vector<PythonPackedArray> 
 void bind_transfers(nb::module_ &module) {
     nb::class_<PythonTransfers>(module, "Transfers")
         .def("__init__", make_transfers, nb::arg("arrays"), nb::arg("type"), nb::arg("pointer"),
-             nb::arg("memory"), nb::arg("current_stream"), nb::arg("captures"), nb::arg("scalar_type"), nb::arg("reach"), nb::arg("fail"),
+             nb::arg("current_stream"), nb::arg("captures"), nb::arg("scalar_type"), nb::arg("reach"), nb::arg("fail"),
              nb::arg("check"), nb::arg("load"), nb::keep_alive<1, 2>())
-        .def("use_layout", &PythonTransfers::use_layout, nb::arg("base"), nb::arg("samples"))
         .def("empty", &PythonTransfers::empty, nb::arg("shape"), nb::arg("dtype"), nb::arg("device"))
         .def("send", &PythonTransfers::send, nb::arg("source"), nb::arg("devices"))
         .def("cut", &PythonTransfers::cut, nb::arg("source"), nb::arg("lengths"), nb::arg("devices"))

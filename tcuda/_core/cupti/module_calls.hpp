@@ -7,11 +7,6 @@ namespace tcuda::cupti {
 
 void load_module(const SeenCall &); // from an image in memory
 void load_module_file(const SeenCall &);
-void load_library(const SeenCall &); // from an image in memory
-void load_library_file(const SeenCall &);
 void unload_module(const SeenCall &);
-
-// The driver has loaded a cubin in this thread.
-void tell_cubin(watch::DriverWatch &watch, const ModuleDescription &module);
 
 } // namespace tcuda::cupti

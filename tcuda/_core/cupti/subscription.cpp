@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "cupti/calls.hpp"
-#include "cupti/module_calls.hpp"
 #include "driver/own_memory_call.hpp"
 
 namespace tcuda::cupti {
@@ -48,20 +47,6 @@ void tell_call(watch::DriverWatch &watch, const WatchedCall &watched, const ApiC
                   side == after_failure});
 }
 
-void tell_resource(watch::DriverWatch &watch, std::uint32_t id, const Resource &resource) {
-    if (id == resource_context_destroyed) {
-        watch.context_about_to_be_destroyed(resource.context);
-        return;
-    }
-    const auto *const module = static_cast<const ModuleDescription *>(resource.description);
-    if (module == nullptr)
-        return;
-    if (id == resource_module_loaded)
-        tell_cubin(watch, *module);
-    else if (id == resource_module_unloaded)
-        watch.launches().cubin_unloaded(module->number);
-}
-
 // CUPTI calls this function at both sides of a call. The watch is told of most calls at one side only, so the callback
 // for the other side returns as early as possible.
 void callback(void *, int domain, std::uint32_t id, const void *data) {
@@ -81,8 +66,8 @@ void callback(void *, int domain, std::uint32_t id, const void *data) {
     try {
         if (watched != nullptr)
             tell_call(*watch, *watched, *static_cast<const ApiCall *>(data));
-        else if (domain == domain_resource)
-            tell_resource(*watch, id, *static_cast<const Resource *>(data));
+        else if (domain == domain_resource && id == resource_context_destroyed)
+            watch->context_about_to_be_destroyed(static_cast<const Resource *>(data)->context);
     } catch (...) { // without memory of the host, the detector misses the call; the program must not notice
     }
 }
@@ -99,13 +84,12 @@ Subscription::Subscription(const Library &library, watch::DriverWatch &watch) : 
     if (current_watch.load() != nullptr)
         throw std::runtime_error("another race detector watches this process already");
     const WatchedCalls calls = watched_calls();
-    enabled_.reserve(calls.count + 3);
+    enabled_.reserve(calls.count + 1);
     subscriber_ = library_.subscribe(callback);
     current_watch.store(&watch);
     active_ = true;
-    for (const std::uint32_t id : {resource_context_destroyed, resource_module_loaded, resource_module_unloaded})
-        if (library_.enable(1, subscriber_, domain_resource, id) == ok)
-            enabled_.emplace_back(domain_resource, id);
+    if (library_.enable(1, subscriber_, domain_resource, resource_context_destroyed) == ok)
+        enabled_.emplace_back(domain_resource, resource_context_destroyed);
     for (const WatchedCall &call : calls) {
         const int status = library_.enable(1, subscriber_, domain_driver, call.id);
         if (status == ok) {

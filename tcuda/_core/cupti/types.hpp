@@ -27,13 +27,6 @@ struct Resource {
     const void *description;
 };
 
-// CUpti_ModuleResourceData
-struct ModuleDescription {
-    std::uint32_t number;
-    std::size_t cubin_size;
-    const char *cubin;
-};
-
 // CUpti_SubscriberParams
 struct SubscriberParameters {
     std::size_t size;
@@ -47,8 +40,6 @@ using Callback = void (*)(void *user, int domain, std::uint32_t id, const void *
 constexpr int site_enter = 0, site_exit = 1;            // CUpti_ApiCallbackSite
 constexpr int domain_driver = 1, domain_resource = 3;   // CUpti_CallbackDomain
 constexpr std::uint32_t resource_context_destroyed = 2; // CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING
-constexpr std::uint32_t resource_module_loaded = 6;     // CUPTI_CBID_RESOURCE_MODULE_LOADED
-constexpr std::uint32_t resource_module_unloaded = 7;   // CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING
 
 // CUptiResult
 constexpr int ok = 0, invalid_parameter = 1, limit_reached = 12, not_compatible = 14, not_initialized = 15,

@@ -5,6 +5,7 @@
 
 #include "driver/status.hpp"
 #include "kernel_uses/mangled_name.hpp"
+#include "kernel_uses/ptx_uses.hpp"
 #include "threads/published.hpp"
 #include "watch/relaxed_questions.hpp"
 #include "watch/version.hpp"
@@ -89,24 +90,11 @@ void add_others(const Layout &layout, KnownKernel *kernel) {
 
 } // namespace
 
-KernelTable::KernelTable() : version_(next_version()) {}
-
-void KernelTable::set_analyses(Analysis of_ptx, Analysis of_cubin) {
-    const std::lock_guard lock(mutex_);
-    of_ptx_ = std::move(of_ptx);
-    of_cubin_ = std::move(of_cubin);
-}
+KernelTable::KernelTable(Analysis of_ptx) : version_(next_version()), of_ptx_(std::move(of_ptx)) {}
 
 void KernelTable::changed() {
     version_.store(next_version(), std::memory_order_release);
     functions_.clear();
-}
-
-std::size_t KernelTable::cubin_bytes() const {
-    std::size_t bytes = 0;
-    for (const auto &[number, uses] : cubins_)
-        bytes += uses->kept();
-    return bytes;
 }
 
 void KernelTable::describe(Module module, std::string kernel, KernelUse use) {
@@ -120,33 +108,6 @@ void KernelTable::add_ptx(Module module, std::string text) {
     const std::lock_guard lock(mutex_);
     modules_[module].ptx = std::move(uses);
     changed();
-}
-
-void KernelTable::add_cubin(std::uint32_t number, const std::byte *bytes, std::size_t size) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (!of_cubin_ || cubin_bytes() + size > most_cubin_bytes)
-            return;
-    }
-    auto uses = std::make_shared<LazyUses>(std::string(reinterpret_cast<const char *>(bytes), size));
-    const std::lock_guard lock(mutex_);
-    cubins_.insert_or_assign(number, std::move(uses));
-    changed();
-}
-
-void KernelTable::add_cubins(Module module, const std::uint32_t *numbers, std::size_t count) {
-    const std::lock_guard lock(mutex_);
-    if (count == 0)
-        return;
-    std::vector<std::uint32_t> &cubins = modules_[module].cubins;
-    cubins.insert(cubins.end(), numbers, numbers + count);
-    changed();
-}
-
-void KernelTable::forget_cubin(std::uint32_t number) {
-    const std::lock_guard lock(mutex_);
-    if (cubins_.erase(number) != 0)
-        changed();
 }
 
 void KernelTable::forget(Module module) {
@@ -163,59 +124,33 @@ void KernelTable::forget_functions() {
 void KernelTable::forget_all() {
     const std::lock_guard lock(mutex_);
     modules_.clear();
-    cubins_.clear();
     changed();
 }
 
-bool KernelTable::find_use(Module module, const std::string &kernel, Need need, KernelUse *use, UseSource *source) {
+UseSource KernelTable::find_use(Module module, const std::string &kernel, KernelUse *use) {
     std::shared_ptr<LazyUses> ptx;
-    std::vector<std::shared_ptr<LazyUses>> cubins, others;
-    Analysis of_ptx, of_cubin;
     {
         const std::lock_guard lock(mutex_);
-        of_ptx = of_ptx_;
-        of_cubin = of_cubin_;
         const auto known = modules_.find(module);
-        const Facts *const facts = known == modules_.end() ? nullptr : &known->second;
-        if (facts != nullptr) {
-            const auto description = facts->descriptions.find(kernel);
-            if (description != facts->descriptions.end()) {
-                *use = description->second;
-                *source = UseSource::description;
-                return true;
-            }
-            ptx = facts->ptx;
+        if (known == modules_.end())
+            return UseSource::nothing;
+        const auto description = known->second.descriptions.find(kernel);
+        if (description != known->second.descriptions.end()) {
+            *use = description->second;
+            return UseSource::description;
         }
-        if (need == Need::description)
-            return false;
-        for (const auto &[number, uses] : cubins_) {
-            const bool own = facts != nullptr && std::find(facts->cubins.begin(), facts->cubins.end(), number) !=
-                                                     facts->cubins.end();
-            (own ? cubins : others).push_back(uses);
-        }
+        ptx = known->second.ptx;
     }
-    if (ptx != nullptr && ptx->find(kernel, of_ptx, use)) {
-        *source = UseSource::ptx;
-        return true;
-    }
-    // The driver loads the cubins of large libraries late, so the module of a cubin may be unknown.
-    cubins.insert(cubins.end(), others.begin(), others.end());
-    for (const auto &uses : cubins) {
-        if (uses->has_section(kernel) && uses->find(kernel, of_cubin, use)) {
-            *source = UseSource::sass;
-            return true;
-        }
-    }
-    return false;
+    return ptx != nullptr && ptx->find(kernel, of_ptx_, use) ? UseSource::ptx : UseSource::nothing;
 }
 
 std::shared_ptr<const KnownKernel> KernelTable::find(libcuda::Function function, const char *name,
-                                                     const KernelQuestions &questions, Need need) {
+                                                     const KernelQuestions &questions) {
     std::uint64_t version;
     {
         const std::lock_guard lock(mutex_);
         const auto known = functions_.find(function);
-        if (known != functions_.end() && serves(*known->second, name, need))
+        if (known != functions_.end() && known->second->has_name(name))
             return known->second;
         version = version_;
     }
@@ -235,11 +170,10 @@ std::shared_ptr<const KnownKernel> KernelTable::find(libcuda::Function function,
     auto kernel = std::make_shared<KnownKernel>();
     kernel->name = name == nullptr ? "" : name;
     KernelUse use;
-    const bool found = find_use(module, kernel->name, need, &use, &kernel->source);
-    kernel->code_read = found || need == Need::code;
+    kernel->source = find_use(module, kernel->name, &use);
     const Layout layout = layout_of(asked, use, questions);
     kernel->layout_known = layout.known;
-    if (!found || (use.pointers.empty() && !use.complete)) { // no disassembler has read the cubin
+    if (use.pointers.empty() && !use.complete) { // nothing else tells anything
         use = kernel_uses::uses_of_mangled_name(kernel->name, layout.parameters);
         if (!use.pointers.empty())
             kernel->source = UseSource::name;
@@ -259,12 +193,12 @@ std::shared_ptr<const KnownKernel> KernelTable::find(libcuda::Function function,
 
 KernelTable::Sizes KernelTable::sizes() {
     const std::lock_guard lock(mutex_);
-    return {modules_.size(), functions_.size(), cubins_.size(), cubin_bytes()};
+    return {modules_.size(), functions_.size()};
 }
 
 KernelTable &kernel_table() {
     static Published<KernelTable> table;
-    return table.get();
+    return table.get([] { return new KernelTable(kernel_uses::uses_of_ptx); });
 }
 
 } // namespace tcuda::watch

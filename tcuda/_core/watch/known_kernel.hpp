@@ -12,7 +12,7 @@ namespace tcuda::watch {
 constexpr std::size_t word = sizeof(std::uint64_t); // bytes of a pointer in the parameters of a launch
 
 // Where the knowledge of a kernel comes from.
-enum class UseSource : std::uint8_t { nothing, description, ptx, sass, name };
+enum class UseSource : std::uint8_t { nothing, description, ptx, name };
 
 // Bytes of the parameters of a launch. `parameter` is the place of the parameter in the list of the parameters.
 struct ParameterBytes {
@@ -33,9 +33,11 @@ struct KnownKernel {
         std::string label;
     };
 
+    // Whether the kernel has the name, which is null if nobody knows the name.
+    bool has_name(const char *other) const { return other == nullptr || name == other; }
+
     std::string name;
     UseSource source = UseSource::nothing;
-    bool code_read = true; // whether the code of the kernel was analysed, if nothing better is known
     bool complete = false; // whether the kernel uses no memory but that of `pointers`
     std::vector<Pointer> pointers;
     std::vector<ParameterBytes> others; // the other words, each of which may be a pointer if the kernel is not complete

@@ -31,10 +31,9 @@ constexpr int most_dimensions = 64; // more than any array has
 constexpr Address least_address = Address(1) << 16, behind_addresses = Address(1) << 57;
 bool may_be_address(Address value) { return value >= least_address && value < behind_addresses; }
 
-bool is_known_kind(const NotedMemory &memory) { return memory.kind_known; }
-
 bool has_known_kinds(const CallNotes &notes) {
-    return std::any_of(notes.memory.begin(), notes.memory.end(), is_known_kind);
+    return std::any_of(notes.memory.begin(), notes.memory.end(),
+                       [](const NotedMemory &memory) { return memory.kind_known; });
 }
 
 bool holds(const Region &region, Address address) {
@@ -79,10 +78,7 @@ public:
             if (name.empty())
                 name = scope->name;
         }
-        const CallNotes *const deciding = exclusive != nullptr ? exclusive : library;
-        const bool decided = deciding != nullptr && std::all_of(deciding->memory.begin(), deciding->memory.end(),
-                                                                is_known_kind);
-        kernel_ = find(launch, kernels, questions, decided ? KernelTable::Need::description : KernelTable::Need::code);
+        kernel_ = find(launch, kernels, questions);
         const ParameterBlock block(launch);
         if (exclusive != nullptr)
             read_notes(*exclusive, block, true);
@@ -104,13 +100,11 @@ private:
     };
     static constexpr unsigned met_bits = 5;
 
-    const KnownKernel *find(const Launch &launch, KernelTable &kernels, const KernelQuestions &questions,
-                            KernelTable::Need need) {
+    const KnownKernel *find(const Launch &launch, KernelTable &kernels, const KernelQuestions &questions) {
         const std::uint64_t version = kernels.version();
         Met &met = met_[races::place_of<met_bits>(launch.function)];
-        if (met.version != version || met.function != launch.function ||
-            !KernelTable::serves(*met.kernel, launch.name, need))
-            met = {version, launch.function, kernels.find(launch.function, launch.name, questions, need)};
+        if (met.version != version || met.function != launch.function || !met.kernel->has_name(launch.name))
+            met = {version, launch.function, kernels.find(launch.function, launch.name, questions)};
         return met.kernel.get();
     }
 
@@ -358,11 +352,10 @@ NamedOperation LaunchReader::uses_of(const Launch &launch) {
 // An annotation may have memory that the detector does not know.
 bool LaunchReader::may_use_memory() const { return detector_.knows_memory() || innermost_notes() != nullptr; }
 
-void LaunchReader::module_loaded(const LoadedModule &loaded) {
-    kernels_.forget(loaded.module); // a module that was here before may be gone
-    if (loaded.image != nullptr && looks_like_ptx(static_cast<const char *>(loaded.image)))
-        kernels_.add_ptx(loaded.module, static_cast<const char *>(loaded.image));
-    kernels_.add_cubins(loaded.module, loaded.cubins, loaded.cubin_count);
+void LaunchReader::module_loaded(Module module, const void *image) {
+    kernels_.forget(module); // a module that was here before may be gone
+    if (const auto text = static_cast<const char *>(image); text != nullptr && looks_like_ptx(text))
+        kernels_.add_ptx(module, text);
 }
 
 } // namespace tcuda::watch

@@ -14,9 +14,8 @@ namespace tcuda::watch {
 // 2. the description of the kernel;
 // 3. the notes of a library call (`kind_known`);
 // 4. the PTX of the kernel;
-// 5. the SASS of the kernel;
-// 6. the types of the parameters in the mangled name of the kernel;
-// 7. nothing: each word of the parameters that points into live memory may be read and written.
+// 5. the types of the parameters in the mangled name of the kernel;
+// 6. nothing: each word of the parameters that points into live memory may be read and written.
 //
 // A pointer counts only if it points into a live allocation of the detector. The extent of the memory comes from the
 // CArray that the pointer begins, otherwise from a note that has the pointer, otherwise the memory is the rest of the
@@ -37,9 +36,7 @@ public:
     bool may_use_memory() const override;
     NamedOperation uses_of(const Launch &launch) override;
 
-    void cubin_loaded(const LoadedCubin &cubin) override { kernels_.add_cubin(cubin.number, cubin.bytes, cubin.size); }
-    void cubin_unloaded(std::uint32_t number) override { kernels_.forget_cubin(number); }
-    void module_loaded(const LoadedModule &loaded) override;
+    void module_loaded(Module, const void *image) override;
     void module_unloaded(Module module) override { kernels_.forget(module); }
 
 private:

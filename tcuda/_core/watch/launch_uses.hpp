@@ -10,7 +10,7 @@
 
 namespace tcuda::watch {
 
-using Module = std::uintptr_t; // CUmodule
+using Module = std::uintptr_t; // CUmodule or CUlibrary
 
 // The arguments of a launch. Either `parameters` or `extra` is null, and both are null for a kernel without parameters.
 struct Launch {
@@ -26,23 +26,6 @@ struct NamedOperation {
     races::RaceDetector::NamedUses uses;
 };
 
-// A cubin that the driver has loaded. The bytes may be gone after the call.
-struct LoadedCubin {
-    std::uint32_t number; // CUPTI's number of the module
-    const std::byte *bytes;
-    std::size_t size;
-};
-
-// A module that a call of the driver has returned.
-struct LoadedModule {
-    Module module = 0;           // CUmodule, or CUlibrary if `is_library`
-    bool is_library = false;
-    const void *image = nullptr; // what the program has passed: PTX, a cubin or a fat binary; null if unknown
-    // The numbers of the cubins that were loaded during the call; the driver may load more cubins later.
-    const std::uint32_t *cubins = nullptr;
-    std::size_t cubin_count = 0;
-};
-
 // Any thread may call any function. The notes of the thread are in innermost_notes().
 class LaunchUses {
 public:
@@ -53,10 +36,9 @@ public:
 
     virtual NamedOperation uses_of(const Launch &launch) = 0;
 
-    virtual void cubin_loaded(const LoadedCubin &) {}
-    virtual void cubin_unloaded(std::uint32_t /*number*/) {}
-    virtual void module_loaded(const LoadedModule &) {}
-    virtual void module_unloaded(Module /*module or library*/) {}
+    // `image` is what the program has passed: PTX, machine code or a fat binary; null if unknown.
+    virtual void module_loaded(Module, const void * /*image*/) {}
+    virtual void module_unloaded(Module) {}
 };
 
 } // namespace tcuda::watch

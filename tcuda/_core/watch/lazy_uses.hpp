@@ -1,35 +1,31 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
 #include <exception>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 
 #include "kernel_uses/kernel_use.hpp"
 
 namespace tcuda::watch {
 
-// The code of a module, and the uses of its kernels, which are analysed when a thread first asks for a kernel. Threads
-// that ask for kernels of the same code wait for each other. Small code is dropped after its analysis.
+// The PTX of a module, and the uses of its kernels. The text is analysed when a thread first asks for a kernel, and then
+// dropped. Threads that ask for kernels of the same module wait for each other.
 class LazyUses {
 public:
-    // Analyses one kernel, or all kernels of the code if `kernel` is null.
-    using Analysis = std::function<kernel_uses::KernelUses(std::string_view code, const char *kernel)>;
+    using Analysis = std::function<kernel_uses::KernelUses(std::string_view text)>;
 
-    explicit LazyUses(std::string code) : code_(std::move(code)), kept_(code_.size()) {}
+    explicit LazyUses(std::string text) : text_(std::move(text)) {}
     LazyUses(const LazyUses &) = delete;
     LazyUses &operator=(const LazyUses &) = delete;
 
-    // Whether the kernel is in the code. Copies what the kernel uses.
+    // Whether the kernel is in the text. Copies what the kernel uses.
     bool find(const std::string &kernel, const Analysis &analysis, kernel_uses::KernelUse *use) {
         const std::lock_guard lock(mutex_);
-        if (!done_ && uses_.count(kernel) == 0)
-            analyse(kernel, analysis);
+        if (!done_)
+            analyse(analysis);
         const auto known = uses_.find(kernel);
         if (known == uses_.end())
             return false;
@@ -37,54 +33,20 @@ public:
         return true;
     }
 
-    // Whether the code is a cubin that has a section for the kernel.
-    bool has_section(const std::string &kernel) {
-        const std::lock_guard lock(mutex_);
-        if (!listed_) {
-            listed_ = true;
-            list_sections();
-        }
-        return sections_.count(kernel) != 0;
-    }
-
-    std::size_t kept() const { return kept_; } // bytes of code
-
 private:
-    // A library has thousands of kernels in a cubin, of which a program uses few.
-    static constexpr std::size_t most_whole = std::size_t(1) << 20; // bytes of code whose kernels are analysed together
-
-    void analyse(const std::string &kernel, const Analysis &analysis) {
-        const bool whole = code_.size() <= most_whole;
-        kernel_uses::KernelUses found;
+    void analyse(const Analysis &analysis) {
+        done_ = true;
         try {
             if (analysis)
-                found = analysis(code_, whole ? nullptr : kernel.c_str());
+                uses_ = analysis(text_);
         } catch (const std::exception &) { // a text that cannot be read tells nothing
         }
-        uses_.merge(std::move(found));
-        if (whole) {
-            done_ = true;
-            code_ = {};
-            kept_ = 0;
-        } else if (sections_.count(kernel) != 0) {
-            uses_.try_emplace(kernel); // the kernel is not analysed again
-        }
-    }
-
-    // The code of a kernel is in a section, whose name is a text in the cubin.
-    void list_sections() {
-        constexpr std::string_view prefix = ".text.";
-        for (std::size_t place = code_.find(prefix); place != std::string::npos; place = code_.find(prefix, place)) {
-            place += prefix.size();
-            sections_.emplace(code_, place, code_.find('\0', place) - place);
-        }
+        text_ = {};
     }
 
     std::mutex mutex_;
-    std::string code_;
-    std::atomic<std::size_t> kept_;
-    bool done_ = false, listed_ = false;
-    std::unordered_set<std::string> sections_; // of kernels
+    std::string text_;
+    bool done_ = false;
     kernel_uses::KernelUses uses_;
 };
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from tcuda._runtime.cuda import wheels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,8 +42,9 @@ def find(driver_version: int) -> str | None:
 
 
 def _folders(major: int) -> Iterator[Path]:
-    for folder in wheels.folders():
-        yield folder / _IN_WHEELS.get(major, f"cu{major}/lib")
+    package = importlib.util.find_spec("nvidia")  # in which all of NVIDIA's wheels put their files
+    for folder in (package.submodule_search_locations if package is not None else None) or ():
+        yield Path(folder, _IN_WHEELS.get(major, f"cu{major}/lib"))
     for toolkit in (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), _DEFAULT_TOOLKIT):
         if toolkit:
             yield from (Path(toolkit, folder) for folder in _IN_TOOLKITS)

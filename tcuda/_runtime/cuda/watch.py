@@ -7,7 +7,7 @@ import threading
 import warnings
 
 from tcuda import _core
-from tcuda._runtime.cuda import cupti, nvdisasm
+from tcuda._runtime.cuda import cupti
 from tcuda._runtime.cuda.library_calls import LibraryCalls
 from tcuda._runtime.cuda.torch_profiler import ProfilerStarts
 from tcuda._warnings import stacklevel
@@ -38,7 +38,6 @@ class CudaWatch:
         if path is None:
             _warn(f"CUPTI is not installed: pip install 'tcuda[sanitizer{driver_version // 1000}]'")
             return
-        _core.prefer_disassembler(nvdisasm.find_in_wheels())
         try:
             self._calls = _core.DriverWatch(detector, path)
         except RuntimeError as error:

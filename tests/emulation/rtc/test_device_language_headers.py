@@ -10,7 +10,7 @@ import pytest
 from tcuda.emulation.rtc import headers
 
 _COMPILERS = [found for found in map(shutil.which, ("g++", "clang++")) if found]
-_WITH_PARAMETERS = ("small_float_functions.h", "cupy_small_float.cuh")
+_WITH_PARAMETERS = ("small_float_types.h", "small_float_functions.h", "cupy_small_float.cuh")
 """Headers that are included after the definition of macros, which are their parameters."""
 
 pytestmark = pytest.mark.skipif(not _COMPILERS, reason="needs a C++ compiler: g++ or clang++")
