@@ -88,6 +88,20 @@ def test_live_blocks_never_overlap_and_every_byte_is_accounted_for(steps: list[t
     assert memory.used == sum(-(-size // ALIGNMENT) * ALIGNMENT for size in live.values())
 
 
+@pytest.mark.parametrize("size", [1, 512, 513, 1 << 20, 32 << 20])
+def test_addresses_of_no_block_lie_between_two_blocks(size: int) -> None:
+    memory = HostMemory(1 << 30)
+    blocks = [memory.allocate(size) for _ in range(3)]
+    memory.release(blocks[1])
+    blocks[1] = memory.allocate(size)
+    for address in blocks:
+        assert memory.block_at(address - 1) is None
+        assert memory.block_at(address - ALIGNMENT) is None
+        assert memory.block_at(address + size) is None
+        assert memory.block_at(address + size + ALIGNMENT - 1) is None
+    assert memory.used == 3 * -(-size // ALIGNMENT) * ALIGNMENT
+
+
 def test_threads_share_it_without_losing_a_block() -> None:
     memory = HostMemory(1 << 30)
     together = threading.Barrier(4)

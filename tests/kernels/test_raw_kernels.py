@@ -489,6 +489,28 @@ def test_an_index_beyond_the_dynamic_shared_memory_is_refused(index: str, xp: An
 
 
 @pytest.mark.emulated
+@pytest.mark.parametrize(
+    ("index", "text"),
+    [
+        (128, "The access is right after the block of 512 bytes at {1:#x}."),
+        (130, "The access is 8 bytes after the block of 512 bytes at {1:#x}."),
+        (-1, "The access is 508 bytes after the block of 512 bytes at {0:#x}."),
+    ],
+)
+def test_without_the_cache_no_live_block_lies_beside_an_array(index: int, text: str, xp: Any) -> None:
+    with tcuda.memory.caching_allocator_disabled():
+        arrays = [xp.zeros(128, dtype=xp.int32) for _ in range(8)]
+    arrays.sort(key=lambda array: array.data.ptr)
+    near, meant = arrays[3:5]
+    load = kernel(xp, "y[0] = x[i];", "int* x, int i, int* y")
+    load((1,), (1,), (meant, 127, arrays[0]))
+    with pytest.raises(tcuda.AcceleratorError) as caught, synchronized():
+        load((1,), (1,), (meant, index, arrays[0]))
+    assert caught.value.error_code == 700
+    assert str(caught.value).splitlines()[4] == text.format(near.data.ptr, meant.data.ptr)
+
+
+@pytest.mark.emulated
 @pytest.mark.eager
 def test_memory_that_was_freed_is_refused(xp: Any) -> None:
     x = xp.zeros(1 << 20, dtype=xp.int32)

@@ -37,6 +37,7 @@ HostArena::~HostArena() {
 }
 
 std::uintptr_t HostArena::allocate(std::size_t size) {
+    size += gap;
     auto best = sizes_.lower_bound({size, 0});
     if (best == sizes_.end()) {
         if (!add_chunk(size))
@@ -62,6 +63,7 @@ std::uintptr_t HostArena::allocate(std::size_t size) {
 void HostArena::release(std::uintptr_t address, std::size_t size) noexcept {
     const auto chunk = chunk_of(address);
     const std::uintptr_t begin = chunk->first, end = begin + chunk->second.size;
+    size += gap;
     warm_ += size;
     auto next = free_.lower_bound(address);
     if (next != free_.end() && next->first == address + size && next->first < end) {

@@ -16,6 +16,9 @@ namespace tcuda {
 // The arena maps the file in chunks, and cuts the chunks into blocks. So many small blocks need few mappings and few
 // pages. The pages of free blocks go back to the system when there are many of them.
 //
+// A gap lies behind each block. So an access right before or behind a block is in no other block, and the checks of
+// kernels find the access.
+//
 // Sizes are multiples of `unit`. The owner holds a lock for every call.
 class HostArena {
 public:
@@ -35,6 +38,8 @@ public:
     static constexpr std::size_t unit = 512;
 
 private:
+    static constexpr std::size_t gap = unit;
+
     struct Chunk {
         std::size_t size, offset;
     };

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _runtime = cast("EmulatedRuntime", cuda)
 _PAGE = 4096
 _POINTER_BYTES = 8
+_UNIT = 512
 _NEAR = 4096
 """A block that ends this many bytes before a wrong address is likely the block that the kernel meant."""
 
@@ -100,7 +101,8 @@ def _block_at(address: int) -> tuple[int, int, int, bool] | None:
 
 def _behind(place: int, address: int) -> str | None:
     """Return a text about the block before ``place``, if the block ends near ``address``."""
-    for candidate in (place - 1, place - _NEAR):
+    # Blocks of the driver begin at whole units, so the second search meets each block.
+    for candidate in (place - 1, *range((place - 1) // _UNIT * _UNIT, place - _NEAR - _UNIT, -_UNIT)):
         found = _block_at(candidate)
         if found is not None:
             _, begin, end, free = found
