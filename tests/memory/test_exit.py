@@ -263,14 +263,16 @@ class TestDaemonThreads:
 with tcuda.use_mem_pool(tcuda.MemPool()):
     xp.empty(1000, "B")
 """,
+        # The threads take turns, so that a thread may be stopped while it waits to capture.
         "captures": """
-graph = tcuda.CUDAGraph()
-with tcuda.stream(stream):
-    graph.capture_begin(capture_error_mode="relaxed")
-    array = xp.ones(10)
-    graph.capture_end()
-graph.replay()
-graph = array = None
+with turn:
+    graph = tcuda.CUDAGraph()
+    with tcuda.stream(stream):
+        graph.capture_begin(capture_error_mode="relaxed")
+        array = xp.ones(10)
+        graph.capture_end()
+    graph.replay()
+    graph = array = None
 """,
         "a lack of memory": """
 try:
@@ -307,6 +309,7 @@ import os, sys, threading
 from tcuda import _core
 sys.setswitchinterval(1e-5)
 tcuda.init()
+turn = threading.Lock()
 def fail(raised):  # a thread that fails does not set its event
     print(repr(raised.exc_value), file=sys.stderr, flush=True)
     os._exit(1)
