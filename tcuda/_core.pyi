@@ -1721,7 +1721,7 @@ class Ledger:
     def end_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None:
         """End the use of this number, from any thread, or for 0 the latest use of this thread, if there is one."""
     def expect_capture(self) -> ExpectedCapture:
-        """Wait until no thread records an event for page-locked memory, and let none be recorded."""
+        """Wait until no thread records an event behind all work of a device, and let none be recorded."""
     def begin_capture(self, id: tuple[int, int], device: int, stream: int) -> int:
         """Let allocations on the streams of a capture come from a pool, and keep the memory that this thread frees.
 
@@ -1754,7 +1754,7 @@ class Ledger:
         Args:
             id: The pool.
             held: The allocations.
-            replayed: Whether the graph was launched. The release then waits for the end of the work of the devices.
+            replayed: Whether the graph was launched. The allocations are then released after the work of the devices.
         """
     def set_memory_fraction(self, device: int, fraction: float) -> None: ...
     def memory_fraction(self, device: int) -> float: ...

@@ -492,8 +492,9 @@ class CUDAGraph:
     def reset(self) -> None:
         """Delete the captured work and give the memory back. The graph can then capture again.
 
-        The call waits for the device, because the graph may be running. The memory of arrays that are still alive goes
-        back later: when an allocation needs the memory, or in :func:`empty_cache`.
+        The call does not wait for the device, which may be running the graph. The memory goes back when the device has
+        done the work that it has now: at the next allocation, or in :func:`empty_cache`. The memory of arrays that are
+        still alive goes back later: when an allocation needs the memory, or in :func:`empty_cache`.
 
         Raises:
             RuntimeError: The graph is capturing.

@@ -9,7 +9,7 @@ import pytest
 
 import tcuda
 from support.captures import MODES, captured, nothing_captures
-from support.pools import pool_of
+from support.pools import pool_of, settle
 from support.sizes import MIB
 
 if TYPE_CHECKING:
@@ -243,6 +243,7 @@ class TestMemory:
         graph.replay()
         assert tcuda.memory_reserved() >= before + 64 * MIB
         graph.reset()
+        settle()
         assert tcuda.memory_reserved() == before
 
 

@@ -85,6 +85,7 @@ class TestErrors:
             graph.capture_end()
         graph.replay()
         graph.reset()
+        tcuda.empty_cache()
         assert {segment["segment_pool_id"] for segment in tcuda.memory_snapshot()} == pools
 
     def test_a_capture_ends_on_its_stream(self, xp: Any, graph: tcuda.CUDAGraph) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import tcuda
 from support.captures import captured
+from support.pools import settle
 from support.sizes import KIB, MIB
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
@@ -88,6 +89,7 @@ class TestInputs:
         assert stats["active_bytes.all.current"] >= before + 8 * MIB
         graph.replay()
         graph.reset()
+        settle()
         assert tcuda.memory_stats()["active_bytes.all.current"] == before
 
     def test_that_the_graph_does_not_use_are_free_after_the_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:

@@ -263,7 +263,7 @@ class TestDaemonThreads:
 with tcuda.use_mem_pool(tcuda.MemPool()):
     xp.empty(1000, "B")
 """,
-        # The threads take turns: the end of a replayed graph waits for the device, which may end captures of others.
+        # The threads take turns, so that a thread may be stopped while it waits to capture.
         "captures": """
 with turn:
     graph = tcuda.CUDAGraph()

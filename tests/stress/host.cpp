@@ -263,8 +263,8 @@ struct Held {
 
 class Worker {
 public:
-    Worker(CheckingDriver &driver, HostAllocator &allocator, std::size_t number)
-        : driver_(driver), allocator_(allocator), number_(number), random_(chance()) {}
+    Worker(CheckingDriver &driver, CaptureGate &gate, HostAllocator &allocator, std::size_t number)
+        : driver_(driver), gate_(gate), allocator_(allocator), number_(number), random_(chance()) {}
 
     void run(std::size_t operations) {
         chance = random_;
@@ -365,7 +365,7 @@ private:
         if (held.empty() || graphs_.size() > 4)
             return;
         const auto graph = std::make_shared<Graph>();
-        allocator_.begin_capture();
+        gate_.begin_capture();
         ++driver_.capturing;
         std::vector<Address> inside{8}; // no memory of the allocator
         for (std::size_t count = 1 + chance.below(3); count > 0 && !held.empty(); --count) {
@@ -383,7 +383,7 @@ private:
         graph->held = allocator_.hold(inside);
         if (graph->held.size() != inside.size() - 1)
             violation("hold() found %zu of %zu addresses", graph->held.size(), inside.size() - 1);
-        allocator_.end_capture();
+        gate_.end_capture();
         graphs_.push_back(graph);
     }
     void replay() {
@@ -430,6 +430,7 @@ private:
     }
 
     CheckingDriver &driver_;
+    CaptureGate &gate_;
     HostAllocator &allocator_;
     const std::size_t number_;
     Random random_;
@@ -495,11 +496,12 @@ Counts run(bool knows, std::size_t operations) {
     CheckingDriver driver(first, second, knows);
     Counts counts;
     {
-        HostAllocator allocator(driver, devices, [](int) { return true; });
+        CaptureGate gate;
+        HostAllocator allocator(driver, devices, gate, [](int) { return true; });
         driver.allocator = &allocator;
         std::vector<std::unique_ptr<Worker>> workers;
         for (std::size_t number = 0; number < threads; ++number)
-            workers.push_back(std::make_unique<Worker>(driver, allocator, number));
+            workers.push_back(std::make_unique<Worker>(driver, gate, allocator, number));
         for (std::size_t phase = 0; phase < phases; ++phase) {
             std::vector<std::thread> running;
             for (const auto &worker : workers)

@@ -21,3 +21,11 @@ def pool_of(array: Any) -> tuple[int, int]:
 def held_by(pool: tuple[int, int]) -> int:
     """Return how many bytes the segments of the pool have."""
     return sum(segment["total_size"] for segment in tcuda.memory_snapshot(pool))
+
+
+def settle() -> None:
+    """Wait for the devices, and let the allocator take back what released graphs have kept, by an allocation."""
+    for device in range(tcuda.device_count()):
+        tcuda.synchronize(device)
+        with tcuda.device(device):
+            tcuda.xp.empty(1)

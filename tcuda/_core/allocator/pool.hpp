@@ -20,10 +20,12 @@ constexpr PoolId common_pool{0, 0}; // the pool of all allocations that no other
 // A set of heaps that shares no memory with other pools.
 struct Pool {
     PoolId id = common_pool;
+    PoolId key = common_pool; // the number by which Pools finds the pool
     int uses = 0;          // the number of users; without users, unused segments may be given back
     int pins = 0;          // the number of threads that need the pool again once they have the lock back
     std::size_t live = 0;  // the number of blocks that are handed out
     bool captured = false; // graphs use the memory, also on streams that the ledger does not know
+    std::uint64_t released = 0; // of a pool that graphs used: the request behind the last replay (Checkpoint)
     std::shared_ptr<ExternalSource> library; // gives the segments; null if the driver gives them
     bool split = true;
     bool use_on_oom = false; // an allocation outside the pool may take free memory of the pool before it fails

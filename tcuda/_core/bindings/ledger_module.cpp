@@ -30,11 +30,11 @@ namespace {
 
 using Self = PythonLedger;
 
-// A time in which no event is recorded for page-locked memory, because a stream is about to capture.
+// A time in which the ledger records no event behind all work of a device, because a stream is about to capture.
 class ExpectedCapture {
 public:
-    explicit ExpectedCapture(PythonLedger &ledger) : owner_(nb::find(ledger)), host_(ledger.ledger.host()) {
-        host_.begin_capture();
+    explicit ExpectedCapture(PythonLedger &ledger) : owner_(nb::find(ledger)), gate_(ledger.ledger.gate()) {
+        gate_.begin_capture();
     }
     ~ExpectedCapture() { end(); }
     ExpectedCapture(const ExpectedCapture &) = delete;
@@ -43,12 +43,12 @@ public:
     // A second call does nothing.
     void end() noexcept {
         if (!std::exchange(ended_, true))
-            host_.end_capture();
+            gate_.end_capture();
     }
 
 private:
     const nb::object owner_; // nb::keep_alive ends the process where there is no memory
-    HostAllocator &host_;
+    CaptureGate &gate_;
     bool ended_ = false;
 };
 

@@ -269,18 +269,6 @@ void HostAllocator::empty_cache() {
     questions_.reset();
 }
 
-void HostAllocator::begin_capture() {
-    Lock lock(mutex_);
-    waits_.begin_capture(lock);
-}
-
-void HostAllocator::end_capture() noexcept {
-    if (abandoned_.load(std::memory_order_relaxed))
-        return;
-    const Lock lock(mutex_);
-    waits_.end_capture();
-}
-
 std::vector<Address> HostAllocator::hold(const std::vector<Address> &addresses) {
     std::vector<Address> held;
     held.reserve(addresses.size());

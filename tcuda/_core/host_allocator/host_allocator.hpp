@@ -35,8 +35,8 @@ struct HostMemoryError : std::exception {
 // The mutex guards all state. No thread holds the mutex while it calls the driver.
 class HostAllocator {
 public:
-    HostAllocator(Driver &driver, int devices, std::function<bool(int device)> may_ask)
-        : driver_(driver), waits_(driver, devices, heap_, history_, std::move(may_ask)),
+    HostAllocator(Driver &driver, int devices, CaptureGate &gate, std::function<bool(int device)> may_ask)
+        : driver_(driver), waits_(driver, devices, heap_, history_, gate, std::move(may_ask)),
           thread_(std::make_unique<SettlingThread>(mutex_, [this](Lock &lock) {
               waits_.settle(lock, false);
               return waits_.any();
@@ -58,12 +58,9 @@ public:
     // Gives the memory back to the driver that neither the program nor a device uses. Waits for the devices.
     void empty_cache();
 
-    // Captures and graphs. From begin_capture() to end_capture(), no freed memory is handed out again that captured work
-    // may use, and no event is recorded, because the event would invalidate the capture. So begin_capture() is called
-    // before the driver begins the capture, and waits until no thread records an event. Meanwhile hold() keeps the memory of the graph until release(): the allocations that contain one of
-    // `addresses`, whether they are freed or not. Returns the addresses that are in such an allocation.
-    void begin_capture();
-    void end_capture() noexcept;
+    // Captures and graphs. During a capture, by the gate, no freed memory is handed out again that captured work may use.
+    // Meanwhile hold() keeps the memory of the graph until release(): the allocations that contain one of `addresses`,
+    // whether they are freed or not. Returns the addresses that are in such an allocation.
     std::vector<Address> hold(const std::vector<Address> &addresses);
     void release(const std::vector<Address> &held) noexcept;
 

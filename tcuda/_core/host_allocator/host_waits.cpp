@@ -1,7 +1,6 @@
 #include "host_allocator/host_waits.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include "driver/status.hpp"
 
@@ -11,12 +10,14 @@ std::size_t HostWaits::settle(Lock &lock, bool wait) {
     if (wait)
         lock.leave_interpreter();
     if (driver_.knows_host_uses()) {
-        if (wait && captures_ == 0)
+        if (wait && !is_in_capture())
             wait_for_devices(lock);
         return ask_for_each(lock, wait);
     }
-    if (!doubtful_.empty() && captures_ == 0)
+    if (!doubtful_.empty() && gate_.begin_record()) {
         record_batch(lock);
+        gate_.end_record();
+    }
     std::size_t bytes = 0;
     // Later batches have later events, so the first batch that is not done ends the search.
     for (auto batch = batches_.begin(); batch != batches_.end() && !batch->busy;) {
@@ -85,30 +86,18 @@ void HostWaits::record_batch(Lock &lock) {
     batch->blocks.swap(doubtful_);
     batch->blocks.each([](HostBlock &block) { block.state = HostBlock::State::asked; });
     bool recorded;
-    ++recordings_;
     {
         const Unlocked unlocked(lock);
         recorded = may_ask_all() && record(batch->events);
     }
-    --recordings_;
     // A capture that has begun meanwhile may be that of the work which uses the blocks.
-    recorded = recorded && captures_ == 0;
+    recorded = recorded && !is_in_capture();
     batch->busy = false;
     if (recorded)
         return;
     while (!batch->blocks.empty())
         free(batch->blocks.take());
     spare_.splice(spare_.end(), batches_, batch);
-}
-
-// A record takes microseconds. A driver that waits for the devices instead of recording may take longer.
-void HostWaits::begin_capture(Lock &lock) {
-    ++captures_;
-    while (recordings_ != 0) {
-        lock.leave_interpreter();
-        const Unlocked unlocked(lock);
-        std::this_thread::yield();
-    }
 }
 
 bool HostWaits::wait_for_devices(Lock &lock) {

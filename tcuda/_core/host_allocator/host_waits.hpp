@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "driver/capture_gate.hpp"
 #include "driver/driver.hpp"
 #include "host_allocator/host_block.hpp"
 #include "host_allocator/host_heap.hpp"
@@ -23,8 +24,10 @@ class HostWaits {
 public:
     // `may_ask` is called without the lock, and returns whether no stream of a device captures: a question would
     // invalidate the capture.
-    HostWaits(Driver &driver, int devices, HostHeap &heap, History &history, std::function<bool(int device)> may_ask)
-        : driver_(driver), devices_(devices), heap_(heap), history_(history), may_ask_(std::move(may_ask)) {}
+    HostWaits(Driver &driver, int devices, HostHeap &heap, History &history, CaptureGate &gate,
+              std::function<bool(int device)> may_ask)
+        : driver_(driver), devices_(devices), heap_(heap), history_(history), gate_(gate),
+          may_ask_(std::move(may_ask)) {}
     HostWaits(const HostWaits &) = delete;
     HostWaits &operator=(const HostWaits &) = delete;
 
@@ -41,11 +44,8 @@ public:
     // Whether one question answers for all blocks that were freed before.
     bool asks_for_all() const { return !driver_.knows_host_uses(); }
 
-    // From begin_capture() to end_capture(), blocks that captured work may use stay in doubt: the graph is not known yet.
-    // begin_capture() waits until no thread records an event.
-    void begin_capture(Lock &lock);
-    void end_capture() { --captures_; }
-    bool is_in_capture() const { return captures_ != 0; }
+    // During a capture, blocks that captured work may use stay in doubt: the graph is not known yet.
+    bool is_in_capture() const { return gate_.is_in_capture(); }
 
     // Destroys the events: without the lock, and once only.
     void destroy_events() noexcept;
@@ -71,9 +71,8 @@ private:
     const int devices_;
     HostHeap &heap_;
     History &history_;
+    CaptureGate &gate_;
     const std::function<bool(int)> may_ask_;
-    int captures_ = 0;
-    int recordings_ = 0; // the threads that record events now
     HostBlockList doubtful_;
     HostBlockList used_; // in doubt; the driver has said that work uses them. The first one was asked about first
     std::list<Batch> batches_;

@@ -21,7 +21,8 @@ constexpr int most_retries = 100;
 
 } // namespace
 
-DeviceLedger::DeviceLedger(int device, Driver &driver, const Settings &settings) : device_(device), driver_(driver) {
+DeviceLedger::DeviceLedger(int device, Driver &driver, const Settings &settings, CaptureGate &gate)
+    : device_(device), driver_(driver), checkpoint_(device, driver, shutdown_, native_, progress_, gate) {
     change_settings(settings);
 }
 
@@ -31,6 +32,7 @@ DeviceLedger::~DeviceLedger() {
     Absence absence;
     absence.leave(); // the driver may wait for the device
     waits_.destroy_events();
+    checkpoint_.destroy_event();
     imported_.close_everything();
     external_.free_everything();
     native_.free_everything();
@@ -47,7 +49,7 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
     const StackId caller = is_observed() ? caller_stack(noted) : 0;
     const CaptureId capture = captures_.any() ? capture_of(stream) : 0;
     Lock lock(mutex_);
-    if (!waits_.empty())
+    if (!waits_.empty() || checkpoint_.is_recorded())
         settle(lock, false);
     Pool &pool = routes_.empty() ? pools_.common() : routes_.pool_for(capture, pools_.common());
     Block *block = nullptr;
@@ -170,10 +172,23 @@ CaptureId DeviceLedger::capture_of(Stream stream) {
 
 // Completes the frees that wait for streams or for replays of released graphs. Waits for all of them if `wait`.
 void DeviceLedger::settle(Lock &lock, bool wait) {
-    if (wait)
-        holds_.end_released(lock);
+    if (wait ? checkpoint_.wait(lock) : checkpoint_.is_recorded() && !captures_.any() && checkpoint_.advance(lock))
+        settle_replays(lock);
     waits_.settle(lock, wait);
     if (pools_.has_idle())
+        reclaimer_.give_back_idle_pools(lock);
+}
+
+// Before a pool that graphs use loses its last user: the memory goes back when the device has done the work so far.
+void DeviceLedger::note_replays(Pool &pool) {
+    if (pool.captured && pool.uses == 1 && !pool.heaps.empty())
+        pool.released = checkpoint_.request();
+}
+
+// Gives back what graphs have kept, because the device has come to a requested point.
+void DeviceLedger::settle_replays(Lock &lock) {
+    holds_.end_passed(lock);
+    if (pools_.has_unused())
         reclaimer_.give_back_idle_pools(lock);
 }
 
@@ -354,9 +369,10 @@ void DeviceLedger::end_capture(CaptureId capture) noexcept {
     if (Pool *pool = routes_.end_capture(capture))
         pools_.note_unused(*pool);
     holds_.unhold_all(lock, kept);
-    holds_.end_released(lock);
-    // Unused pools have kept their memory during the capture, because a wait for the device would have ended the
-    // capture.
+    // Released graphs and unused pools have kept their memory during the capture, because the record of an event or a
+    // wait would have ended the capture.
+    if (!captures_.any() && checkpoint_.advance(lock))
+        settle_replays(lock);
     if (pools_.has_unused()) {
         try {
             reclaimer_.give_back_unused_pools(lock);
@@ -387,11 +403,17 @@ std::vector<Address> DeviceLedger::hold(const std::vector<Address> &addresses, C
 
 void DeviceLedger::release_graph(PoolId id, const std::vector<Address> &held, bool replayed) {
     Lock lock(mutex_);
-    const std::vector<Address> own = holds_.own(held);
+    std::list<GraphHolds::Hold> own = holds_.own(held);
+    note_replays(pools_.at(id));
     const bool last = pools_.release(id);
-    holds_.release(lock, own, replayed);
-    if (last)
-        reclaimer_.give_back_unused_pools(lock);
+    if (!replayed)
+        holds_.release(lock, own);
+    else if (!own.empty())
+        holds_.release_later(own, checkpoint_.request());
+    if (!captures_.any() && checkpoint_.advance(lock))
+        settle_replays(lock);
+    else if (last)
+        reclaimer_.give_back_idle_pools(lock);
 }
 
 // Pools
@@ -403,8 +425,12 @@ void DeviceLedger::create_pool(PoolId id, std::shared_ptr<ExternalSource> librar
 
 void DeviceLedger::release_pool(PoolId id) {
     Lock lock(mutex_);
-    if (pools_.release(id))
-        reclaimer_.give_back_unused_pools(lock);
+    note_replays(pools_.at(id));
+    if (!pools_.release(id))
+        return;
+    if (!captures_.any() && checkpoint_.advance(lock))
+        settle_replays(lock);
+    reclaimer_.give_back_unused_pools(lock);
 }
 
 int DeviceLedger::pool_uses(PoolId id) {

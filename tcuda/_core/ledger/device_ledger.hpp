@@ -15,11 +15,13 @@
 #include "allocator/external_source.hpp"
 #include "allocator/settings.hpp"
 #include "allocator/stream_lives.hpp"
+#include "driver/capture_gate.hpp"
 #include "driver/driver.hpp"
 #include "ledger/announced_streams.hpp"
 #include "ledger/block_returns.hpp"
 #include "ledger/block_search.hpp"
 #include "ledger/captures.hpp"
+#include "ledger/checkpoint.hpp"
 #include "ledger/external_memory.hpp"
 #include "ledger/failures.hpp"
 #include "ledger/graph_holds.hpp"
@@ -45,7 +47,7 @@ namespace tcuda {
 
 class DeviceLedger {
 public:
-    DeviceLedger(int device, Driver &driver, const Settings &settings);
+    DeviceLedger(int device, Driver &driver, const Settings &settings, CaptureGate &gate);
     ~DeviceLedger();
     DeviceLedger(const DeviceLedger &) = delete;
     DeviceLedger &operator=(const DeviceLedger &) = delete;
@@ -95,8 +97,8 @@ public:
     // Keeps the allocations that have one of these addresses until release_graph(), also if they are freed before.
     // Leaves out the allocations that were made in the capture. Returns where the allocations begin.
     std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture);
-    // Lets go of those `held` addresses that are on this device, and of the pool. If the graph was replayed, waits
-    // until the device is done.
+    // Lets go of those `held` addresses that are on this device, and of the pool. The memory goes back once the device
+    // has done the replays. Waits for nothing.
     void release_graph(PoolId id, const std::vector<Address> &held, bool replayed);
 
     // Pools. A pool exists until it has no users and none of its memory is in use; then its memory is given back.
@@ -190,6 +192,8 @@ private:
     [[noreturn]] void fail(Lock &lock, std::size_t size, Stream stream, StackId stack);
     CaptureId capture_of(Stream stream);
     void settle(Lock &lock, bool wait);
+    void note_replays(Pool &pool);
+    void settle_replays(Lock &lock);
 
     // Each component has state of its own, all of it guarded by `mutex_`. A component takes no lock itself: it gets the
     // Lock of its caller if it may give the lock back.
@@ -215,11 +219,12 @@ private:
     BlockReturns returns_{live_, pools_, external_};
     AnnouncedStreams streams_;
     StreamProgress progress_{device_, driver_, streams_};
+    Checkpoint checkpoint_;
     StreamWaits waits_{shutdown_, lives_, progress_, returns_};
-    GraphHolds holds_{live_, progress_, waits_};
+    GraphHolds holds_{device_, observer_, live_, waits_, checkpoint_};
     Captures captures_;
-    Reclaimer reclaimer_{settings_, shutdown_, native_,  pools_,    external_,
-                         reported_, limit_,    streams_, progress_, statistics_};
+    Reclaimer reclaimer_{settings_, shutdown_, native_,   pools_,      external_, reported_,
+                         limit_,    streams_,  progress_, checkpoint_, statistics_};
 };
 
 } // namespace tcuda

@@ -80,44 +80,34 @@ void GraphHolds::unhold_all(Lock &lock, Block *first) {
     }
 }
 
-std::vector<Address> GraphHolds::own(const std::vector<Address> &held) {
-    std::vector<Address> own;
-    std::copy_if(held.begin(), held.end(), std::back_inserter(own),
-                 [&](Address address) { return live_.find(address) != nullptr; });
-    released_.reserve(released_.size() + own.size());
+std::list<GraphHolds::Hold> GraphHolds::own(const std::vector<Address> &held) {
+    std::list<Hold> own;
+    for (const Address address : held)
+        if (live_.find(address) != nullptr)
+            own.push_back({address, 0});
     return own;
 }
 
-void GraphHolds::release(Lock &lock, const std::vector<Address> &own, bool may_run) {
-    if (own.empty())
-        return;
-    if (!may_run) {
-        for (const Address address : own)
-            unhold(lock, live_.find(address));
-        return;
-    }
-    ++releases_;
-    for (const Address address : own)
-        released_.push_back({address, releases_});
-    end_released(lock);
+void GraphHolds::release(Lock &lock, std::list<Hold> &own) {
+    for (const Hold &hold : own)
+        unhold(lock, live_.find(hold.address)); // a held block is live
 }
 
-void GraphHolds::end_released(Lock &lock) {
-    if (released_.empty())
-        return;
-    const std::uint64_t awaited = releases_; // later releases, while the lock is given back, need a later wait
-    if (!progress_.synchronize_device(lock, nullptr))
-        return;
-    for (std::size_t i = 0; i < released_.size();) {
-        if (released_[i].release > awaited) {
-            ++i;
-            continue;
-        }
-        Block *block = live_.find(released_[i].address); // a held block is live
-        released_[i] = released_.back();
-        released_.pop_back();
-        unhold(lock, block); // may give the lock back, and other threads may change the list
-        i = 0;
+void GraphHolds::release_later(std::list<Hold> &own, std::uint64_t request) {
+    for (Hold &hold : own)
+        hold.release = request;
+    released_.splice(released_.end(), own);
+}
+
+void GraphHolds::end_passed(Lock &lock) {
+    while (!released_.empty() && checkpoint_.has_passed(released_.front().release)) {
+        Block *const block = live_.find(released_.front().address);
+        released_.pop_front();
+        // A detector does not see that an event of the ledger covers all streams.
+        MemoryObserver *const observer = observer_.load(std::memory_order_relaxed);
+        if (observer != nullptr && block->holds == 1 && block->state == Block::State::awaiting_free)
+            observer->memory_unmapped(block->address, block->size, device_, false);
+        unhold(lock, block);
     }
 }
 

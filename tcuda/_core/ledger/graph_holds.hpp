@@ -1,13 +1,16 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <list>
 #include <vector>
 
 #include "allocator/block.hpp"
 #include "driver/driver.hpp"
+#include "ledger/checkpoint.hpp"
 #include "ledger/live_blocks.hpp"
-#include "ledger/stream_progress.hpp"
 #include "ledger/stream_waits.hpp"
+#include "records/memory_observer.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {
@@ -15,8 +18,15 @@ namespace tcuda {
 // The holds of graphs and captures on live blocks. A block with holds keeps its contents after it is freed.
 class GraphHolds {
 public:
-    GraphHolds(LiveBlocks &live, StreamProgress &progress, StreamWaits &waits)
-        : live_(live), progress_(progress), waits_(waits) {}
+    // A hold of a graph that is about to be released.
+    struct Hold {
+        Address address;
+        std::uint64_t release; // the request of the point at which the device has done the replays
+    };
+
+    GraphHolds(int device, const std::atomic<MemoryObserver *> &observer, LiveBlocks &live, StreamWaits &waits,
+               const Checkpoint &checkpoint)
+        : device_(device), observer_(observer), live_(live), waits_(waits), checkpoint_(checkpoint) {}
     GraphHolds(const GraphHolds &) = delete;
     GraphHolds &operator=(const GraphHolds &) = delete;
 
@@ -37,26 +47,22 @@ public:
     // Ends a hold on each of the blocks that are linked by `right`.
     void unhold_all(Lock &lock, Block *first);
 
-    // The addresses that live blocks of this device have. Makes room, so that the next release() cannot throw.
-    std::vector<Address> own(const std::vector<Address> &held);
-    // Ends the holds of a graph. If the device may be running the graph, the holds end when the device is done.
-    void release(Lock &lock, const std::vector<Address> &own, bool may_run);
-    // Waits for the device, and ends the holds of released graphs. A capture in progress forbids the wait, and the
-    // holds then stay until a later call.
-    void end_released(Lock &lock);
+    // The holds on live blocks of this device. Takes the host memory that release() needs.
+    std::list<Hold> own(const std::vector<Address> &held);
+    // Ends the holds of a graph that the device is not running. May give the lock back.
+    void release(Lock &lock, std::list<Hold> &own);
+    // Ends the holds of a graph once the device has passed the point of the request. Such requests only grow.
+    void release_later(std::list<Hold> &own, std::uint64_t request);
+    // Ends the holds of the released graphs whose points the device has passed. May give the lock back.
+    void end_passed(Lock &lock);
 
 private:
-    // A hold of a graph that is released, while the device may still run the graph.
-    struct Released {
-        Address address;
-        std::uint64_t release; // the number of the release
-    };
-
+    const int device_;
+    const std::atomic<MemoryObserver *> &observer_;
     LiveBlocks &live_;
-    StreamProgress &progress_;
     StreamWaits &waits_;
-    std::vector<Released> released_;
-    std::uint64_t releases_ = 0;
+    const Checkpoint &checkpoint_;
+    std::list<Hold> released_; // of graphs that the device may still run, in the order of the requests
 };
 
 } // namespace tcuda

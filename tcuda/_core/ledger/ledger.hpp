@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "driver/capture_gate.hpp"
 #include "host_allocator/host_allocator.hpp"
 #include "ledger/device_ledger.hpp"
 #include "ledger/uncached_source.hpp"
@@ -20,9 +21,9 @@ namespace tcuda {
 class Ledger {
 public:
     Ledger(Driver &driver, int devices, const Settings &settings)
-        : driver_(driver), host_(driver, devices, [this](int device) { return !of(device).is_capturing(); }) {
+        : driver_(driver), host_(driver, devices, gate_, [this](int device) { return !of(device).is_capturing(); }) {
         for (int device = 0; device < devices; ++device)
-            ledgers_.push_back(std::make_unique<DeviceLedger>(device, driver, settings));
+            ledgers_.push_back(std::make_unique<DeviceLedger>(device, driver, settings, gate_));
         uncached_ = std::make_shared<UncachedSource>(driver);
         chosen_.push_back(nullptr);
         source_ = &chosen_.back();
@@ -73,12 +74,12 @@ public:
         if (const int status = driver_.capture_of(device, stream, &capture))
             throw DriverError(status, "asking the driver for a capture");
         std::size_t begun = 0;
-        host_.begin_capture();
+        gate_.begin_capture();
         try {
             for (; begun < ledgers_.size(); ++begun)
                 ledgers_[begun]->begin_capture(id, capture);
         } catch (...) {
-            host_.end_capture();
+            gate_.end_capture();
             for (std::size_t device = 0; device < begun; ++device) {
                 ledgers_[device]->end_capture(capture);
                 ledgers_[device]->release_graph(id, {}, false);
@@ -89,7 +90,7 @@ public:
     }
     void end_capture(CaptureId capture) noexcept {
         if (has_capture(capture))
-            host_.end_capture();
+            gate_.end_capture();
         for (const auto &ledger : ledgers_)
             ledger->end_capture(capture);
     }
@@ -151,6 +152,9 @@ public:
     // Page-locked memory of the host
     HostAllocator &host() { return host_; }
 
+    // Between begin_capture() and end_capture() of the gate, the ledger records no event that a capture forbids.
+    CaptureGate &gate() { return gate_; }
+
     // The end of the process
     void abandon() {
         host_.abandon();
@@ -168,6 +172,7 @@ public:
 
 private:
     Driver &driver_;
+    CaptureGate gate_;
     std::mutex mutex_;
     std::shared_ptr<ExternalSource> uncached_;
     std::deque<std::shared_ptr<ExternalSource>> chosen_; // every source that was ever chosen; references stay valid

@@ -1,22 +1,32 @@
 #include "ledger/pools.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
 namespace tcuda {
 
 Pool &Pools::open(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom) {
+    if (const auto known = private_.find(id);
+        known != private_.end() && known->second->captured && known->second->uses == 0)
+        take_number(*known->second);
     auto &pool = private_[id];
     if (pool == nullptr) {
         pool = std::make_unique<Pool>();
-        pool->id = id;
+        pool->id = pool->key = id;
         pool->library = std::move(library);
         pool->split = split;
         pool->use_on_oom = use_on_oom;
     }
     ++pool->uses;
     return *pool;
+}
+
+void Pools::take_number(Pool &pool) {
+    auto node = private_.extract(pool.key);
+    pool.key = node.key() = {std::numeric_limits<std::uint64_t>::max(), ++nameless_};
+    private_.insert(std::move(node));
 }
 
 bool Pools::release(PoolId id) {
@@ -49,7 +59,7 @@ void Pools::remove_unused(const AnnouncedStreams &streams, std::vector<std::uniq
         if (!pool.heaps.empty())
             return;
         unused_.remove(pool);
-        const auto known = private_.find(pool.id);
+        const auto known = private_.find(pool.key);
         removed.push_back(std::move(known->second));
         private_.erase(known);
     });

@@ -74,7 +74,7 @@ void Reclaimer::recycle(Lock &lock, std::size_t enough, bool wait, const Stream 
         native_.retry();
         reported_.retry();
     }
-    std::vector<Candidate> heaps = candidates(current, from);
+    std::vector<Candidate> heaps = candidates(current, from, wait);
     std::vector<CachingAllocator::Settled> ready;
     ready.reserve(heaps.size());
     for (const Candidate &candidate : heaps)
@@ -103,15 +103,20 @@ void Reclaimer::recycle(Lock &lock, std::size_t enough, bool wait, const Stream 
 }
 
 // The heaps that have memory to give back.
-std::vector<Reclaimer::Candidate> Reclaimer::candidates(const Stream *current, From from) {
+std::vector<Reclaimer::Candidate> Reclaimer::candidates(const Stream *current, From from, bool wait) {
     native_.merge_recent();
     std::vector<Candidate> found;
     const std::uint64_t frees = native_.frees();
     const auto add_heap = [&](Heap &heap) {
-        if (heap.free.bytes() != 0 && native_.has_releasable(heap, frees)) {
+        const bool captured = heap.pool->captured;
+        const bool by_checkpoint = captured && !(wait && from == From::everywhere);
+        if (by_checkpoint && !checkpoint_.has_passed(heap.pool->released))
+            return;
+        const std::uint64_t settled = by_checkpoint ? checkpoint_.settled() : frees;
+        if (heap.free.bytes() != 0 && native_.has_releasable(heap, settled)) {
             const bool is_current = current != nullptr && *current == heap.stream;
             const bool known = heap.stream == 0 || is_current || streams_.knows(heap.stream);
-            found.push_back({&heap, known && !heap.pool->captured, frees});
+            found.push_back({&heap, known && !captured, settled, by_checkpoint});
         }
     };
     const auto add_inherited = [&](Heap &heap) {

@@ -8,6 +8,7 @@
 #include "allocator/settings.hpp"
 #include "driver/driver.hpp"
 #include "ledger/announced_streams.hpp"
+#include "ledger/checkpoint.hpp"
 #include "ledger/external_memory.hpp"
 #include "ledger/memory_limit.hpp"
 #include "ledger/pools.hpp"
@@ -25,9 +26,10 @@ class Reclaimer {
 public:
     Reclaimer(const Settings &settings, const Shutdown &shutdown, CachingAllocator &native, Pools &pools,
               ExternalMemory &external, ReportedSegments &reported, MemoryLimit &limit, AnnouncedStreams &streams,
-              StreamProgress &progress, Statistics &statistics)
+              StreamProgress &progress, const Checkpoint &checkpoint, Statistics &statistics)
         : settings_(settings), shutdown_(shutdown), native_(native), pools_(pools), external_(external),
-          reported_(reported), limit_(limit), streams_(streams), progress_(progress), statistics_(statistics) {}
+          reported_(reported), limit_(limit), streams_(streams), progress_(progress), checkpoint_(checkpoint),
+          statistics_(statistics) {}
     Reclaimer(const Reclaimer &) = delete;
     Reclaimer &operator=(const Reclaimer &) = delete;
 
@@ -48,7 +50,8 @@ public:
     // Throws DriverError.
     void give_back_everything(Lock &lock, const Stream *current);
 
-    // Gives back all free memory of the pools that have no users. Waits for streams. Throws DriverError.
+    // Gives back all free memory of the pools that have no users. Waits for streams. Throws DriverError. The memory that
+    // graphs have used goes back as far as the checkpoint has passed: to wait for the device may end a capture.
     void give_back_unused_pools(Lock &lock);
 
     // The same without waiting, and without a failure. Memory that streams still work on is given back by a later call.
@@ -64,7 +67,7 @@ private:
     enum class From { everywhere, destroyed_streams, unused_pools };
 
     void recycle(Lock &lock, std::size_t enough, bool wait, const Stream *current, From from);
-    std::vector<Candidate> candidates(const Stream *current, From from);
+    std::vector<Candidate> candidates(const Stream *current, From from, bool wait);
     void find_ready(Lock &lock, std::vector<Candidate> &heaps, bool wait, const Stream *current);
 
     const Settings &settings_;
@@ -76,6 +79,7 @@ private:
     MemoryLimit &limit_;
     AnnouncedStreams &streams_;
     StreamProgress &progress_;
+    const Checkpoint &checkpoint_;
     Statistics &statistics_;
     std::uint64_t given_back_early_ = 0; // bytes that give_back_idle() has given back
 };

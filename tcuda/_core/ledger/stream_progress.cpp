@@ -87,6 +87,14 @@ bool StreamProgress::synchronize_device(Lock &lock, const Stream *current) {
            driver_.synchronize_device(device_) == success;
 }
 
+bool StreamProgress::record_device(Lock &lock, Event *event) {
+    if (is_capturing(lock))
+        return false;
+    lock.leave_interpreter(); // an older driver waits for the device
+    const Unlocked unlocked(lock);
+    return driver_.record_device(device_, event) == success;
+}
+
 bool StreamProgress::destroy_event(Lock &lock, Work &work) {
     const Event event = std::exchange(work.event, 0); // several waits may share the work
     if (event == 0)

@@ -36,6 +36,8 @@ public:
     // Waits for all work of the device. False if the driver failed, or a stream captures. `current` is the stream of
     // the caller, or null.
     bool synchronize_device(Lock &lock, const Stream *current);
+    // Records an event behind all work of the device, as Driver::record_device() does. False under the same conditions.
+    bool record_device(Lock &lock, Event *event);
 
     // Destroys the event of the work, unless the work has none. False if the driver failed, and the event is still
     // there.
